@@ -15,6 +15,6 @@ pub mod lab;
 mod netns;
 pub mod path;
 pub mod rtt;
-mod served;
+pub mod served;
 pub mod simulate;
 pub mod study;

@@ -1,35 +1,118 @@
-//! What a server's log says of a test over TCP: each way with its streams, bytes, time and rate.
+//! What a server's log says of a test: each way with its streams, bytes, time and rate, as a line
+//! for people and as figures for programs.
 
 use linerate_core::record::{Direction, EndReport};
 use linerate_core::units::BitRate;
+use serde::Serialize;
 
-/// `up: 2 streams, 1250000 bytes in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
-/// received and what it sent in the measured span, which goes from the first stream's begin to the
-/// last one's end.
-pub(crate) fn line(reports: &[EndReport]) -> String {
-    let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
-    let each = ways.filter_map(|(direction, name)| {
-        let of_way = |report: &&EndReport| report.direction == direction;
-        let reports: Vec<&EndReport> = reports.iter().filter(of_way).collect();
-        (!reports.is_empty()).then(|| format!("{name}: {}", way(&reports)))
-    });
-    each.collect::<Vec<_>>().join("; ")
+/// What there is to say of a client: a line, and the figures of a test that came to its end. Where
+/// a program's counts are of its own kind, the line alone has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogText {
+    /// For people.
+    pub line: String,
+    /// For programs.
+    pub ways: Vec<Way>,
 }
 
-fn way(reports: &[&EndReport]) -> String {
-    let noun = if reports.len() == 1 { "stream" } else { "streams" };
+impl LogText {
+    /// Of a test with these streams.
+    pub(crate) fn of(line: String, reports: &[EndReport]) -> Self {
+        Self { line, ways: ways(reports) }
+    }
+
+    /// The same with words before its line.
+    #[must_use]
+    pub(crate) fn after(mut self, words: &str) -> Self {
+        self.line.insert_str(0, words);
+        self
+    }
+}
+
+impl From<String> for LogText {
+    fn from(line: String) -> Self {
+        Self { line, ways: Vec::new() }
+    }
+}
+
+/// One direction of a test, as this end counted it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Way {
+    /// Up is from the client.
+    pub direction: Direction,
+    /// Streams.
+    pub streams: usize,
+    /// Payload of the measured span: received where the client sent, else sent.
+    pub bytes: u64,
+    /// The measured span, from the first stream's begin to the last one's end.
+    pub seconds: f64,
+    /// Bytes over that span.
+    pub rate_bps: u64,
+    /// Datagrams that this end sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_sent: Option<u64>,
+    /// Datagrams that came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_received: Option<u64>,
+    /// Datagrams that were sent to this end and did not come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams_lost: Option<u64>,
+}
+
+/// The ways of a test.
+fn ways(reports: &[EndReport]) -> Vec<Way> {
+    let of = |direction| {
+        let of_way = |report: &&EndReport| report.direction == direction;
+        let reports: Vec<&EndReport> = reports.iter().filter(of_way).collect();
+        (!reports.is_empty()).then(|| way(direction, &reports))
+    };
+    [Direction::Up, Direction::Down].into_iter().filter_map(of).collect()
+}
+
+fn way(direction: Direction, reports: &[&EndReport]) -> Way {
     let bytes: u64 = reports.iter().map(|report| report.end.bytes_measured).sum();
     let ends = reports.iter().map(|report| &report.end).filter(|end| end.span_ns > 0);
     let first = ends.clone().map(|end| end.span_start_ns).min();
     let last = ends.map(|end| end.span_start_ns + end.span_ns).max();
-    let Some(span_ns) = first.zip(last).map(|(first, last)| last - first).filter(|_| bytes > 0)
-    else {
-        return format!("{} {noun}, {bytes} bytes", reports.len());
-    };
-    let bps = u128::from(bytes) * 8_000_000_000 / u128::from(span_ns);
-    let rate = BitRate::from_bits_per_sec(u64::try_from(bps).unwrap_or(u64::MAX));
-    let seconds = span_ns as f64 / 1e9;
-    format!("{} {noun}, {bytes} bytes in {seconds:.3} s, {rate}", reports.len())
+    let span_ns = first.zip(last).map_or(0, |(first, last)| last - first);
+    let bps = u128::from(bytes) * 8_000_000_000 / u128::from(span_ns.max(1));
+    // A server receives what goes up and sends what goes down.
+    let is_up = direction == Direction::Up;
+    let received = reports.iter().filter_map(|it| it.end.received_datagrams.as_ref());
+    let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count);
+    Way {
+        direction,
+        streams: reports.len(),
+        bytes,
+        seconds: span_ns as f64 / 1e9,
+        rate_bps: if span_ns == 0 { 0 } else { u64::try_from(bps).unwrap_or(u64::MAX) },
+        datagrams_sent: sent.reduce(u64::saturating_add).filter(|_| !is_up),
+        datagrams_received: received.clone().map(|it| it.all.received).reduce(u64::saturating_add),
+        datagrams_lost: received.map(|it| it.all.lost).reduce(u64::saturating_add),
+    }
+}
+
+/// `up: 2 streams, 1250000 bytes in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
+/// received and what it sent in the measured span; of datagrams, how many, too.
+pub(crate) fn line(reports: &[EndReport]) -> String {
+    ways(reports).iter().map(said).collect::<Vec<_>>().join("; ")
+}
+
+fn said(way: &Way) -> String {
+    let name = if way.direction == Direction::Up { "up" } else { "down" };
+    let noun = if way.streams == 1 { "stream" } else { "streams" };
+    let mut line = format!("{name}: {} {noun}, {} bytes", way.streams, way.bytes);
+    if way.bytes > 0 && way.seconds > 0.0 {
+        let rate = BitRate::from_bits_per_sec(way.rate_bps);
+        line.push_str(&format!(" in {:.3} s, {rate}", way.seconds));
+    }
+    if let (Some(received), Some(lost)) = (way.datagrams_received, way.datagrams_lost) {
+        line.push_str(&format!(", {received} datagrams received, {lost} lost"));
+    }
+    if let Some(sent) = way.datagrams_sent {
+        line.push_str(&format!(", {sent} datagrams sent"));
+    }
+    line
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The document of a conformance run.
 //!
-//! The order: what was metered and what was not, each contract, the smallest burst at each rate,
-//! the busiest windows, the bucket that shows, one plain sentence.
+//! The order: the verdict, what was metered and what was not, each contract, the smallest burst at
+//! each rate, the busiest windows, the bucket that shows.
 
 use linerate_core::conformance::{
     BurstAtRate, Conformance, ContractResult, Count, Ended, Lack, Needed, Run, Violation,
 };
 use linerate_core::time::WallTime;
 
-use crate::document::{Block, Document, Section, Table};
+use crate::document::{Block, Document, Fact, Section, Table};
+use crate::headline::{Headline, Limit, LimitedBy, Quality};
 use crate::{number, words};
 
 /// Rows of the table of bursts; JSON has them all.
@@ -21,22 +22,28 @@ pub fn document(found: &Conformance) -> Document {
     sections.extend(bursts(found));
     sections.extend(peaks(found));
     sections.extend(bucket(found).map(|text| Section::close("", [Block::Text(text)])));
+    let headline = headline(found);
     Document {
+        sentence: headline.line(),
+        headline: Some(headline),
         title: title(found),
         head: vec![Block::Lines(head(found).into_iter().chain(not_metered(found)).collect())],
         sections,
         failure: found.failure.as_ref().map(|failure| ("ended early", failure.clone())),
-        sentence: sentence(found),
+        brief: brief(found),
         ..Document::default()
     }
 }
 
 fn title(found: &Conformance) -> String {
-    let span = match found.span_ns {
+    format!("Conformance of {}: {}{}", found.source, amount(&found.total), span(found))
+}
+
+fn span(found: &Conformance) -> String {
+    match found.span_ns {
         0 => String::new(),
         ns => format!(" in {}", time(ns as f64)),
-    };
-    format!("Conformance of {}: {}{span}", found.source, amount(&found.total))
+    }
 }
 
 fn head(found: &Conformance) -> Vec<String> {
@@ -144,19 +151,23 @@ fn counts(found: &Conformance, result: &ContractResult) -> Table {
 }
 
 fn violation(violation: &Violation) -> String {
-    let lack = match violation.lack {
+    format!(
+        "packet {} of {} bytes, {} after the first: {}",
+        violation.packet,
+        violation.bytes,
+        time(violation.at_ns as f64),
+        lack(violation)
+    )
+}
+
+fn lack(violation: &Violation) -> String {
+    match violation.lack {
         Lack::EarlyNs(ns) => format!("{} too early", time(ns)),
         Lack::MissingBytes(bytes) => {
             format!("{} of tokens missing", words::counted(bytes, "byte"))
         }
         Lack::Precoloured => "it came with this colour".to_owned(),
-    };
-    format!(
-        "packet {} of {} bytes, {} after the first: {lack}",
-        violation.packet,
-        violation.bytes,
-        time(violation.at_ns as f64)
-    )
+    }
 }
 
 fn run_text(run: &Run) -> String {
@@ -238,21 +249,56 @@ fn bucket(found: &Conformance) -> Option<String> {
     ))
 }
 
-/// One plain sentence.
-fn sentence(found: &Conformance) -> String {
-    if found.total.packets == 0 {
-        return "No packet was metered.".to_owned();
-    }
-    let until = match found.ended {
-        Ended::Complete | Ended::Limit => "",
-        Ended::Interrupted => ", until it was interrupted",
-        Ended::Failed => ", until the source failed",
+/// What was metered, each contract's result, and where its figures are.
+fn brief(found: &Conformance) -> Vec<Block> {
+    let metered = Fact::new("metered", LABEL, format!("{}{}", amount(&found.total), span(found)));
+    let mean = found.mean_bps.map(|mean| Fact::new("mean", LABEL, number::rate(mean)));
+    let contracts = found.contracts.iter().take(CONTRACTS_MAX).map(|result| {
+        let red = &result.red;
+        let outside = format!("{} of {} outside", red.packets, found.total.packets);
+        let worst = result.worst.map(|it| format!(", worst packet {}: {}", it.packet, lack(&it)));
+        let worst = worst.unwrap_or_default();
+        Fact::new("contract", LABEL, format!("{}: {outside}{worst}", result.contract))
+    });
+    let more = Fact::new("more", LABEL, "-v shows colours, runs, bursts and busiest windows");
+    let facts = [metered].into_iter().chain(mean).chain(contracts).chain([more]);
+    vec![Block::Facts(facts.collect())]
+}
+
+/// Columns of the labels.
+const LABEL: usize = 8;
+/// Contracts that a brief result lists.
+const CONTRACTS_MAX: usize = 2;
+
+/// The verdict: all that conforms is good, and what does not is bad.
+fn headline(found: &Conformance) -> Headline {
+    let (doubt, quality) = match found.ended {
+        Ended::Complete | Ended::Limit if found.total.packets == 0 => ("", Quality::Bad),
+        Ended::Complete | Ended::Limit if found.all_conform() => ("", Quality::Good),
+        Ended::Complete | Ended::Limit => ("", Quality::Bad),
+        Ended::Interrupted => ("interrupted", Quality::Doubtful),
+        Ended::Failed => ("the source failed", Quality::Doubtful),
     };
+    Headline {
+        result: verdict(found),
+        share: None,
+        ceiling: String::new(),
+        limit: Limit::new(LimitedBy::Nothing, found.source.clone()),
+        quality,
+        doubt: doubt.to_owned(),
+        id: String::new(),
+    }
+}
+
+fn verdict(found: &Conformance) -> String {
+    if found.total.packets == 0 {
+        return "no packet was metered".to_owned();
+    }
     let outside = found.contracts.iter().filter(|contract| contract.red.packets > 0).count();
-    let text = match (found.contracts.len(), outside) {
+    match (found.contracts.len(), outside) {
         (0, _) => format!("{} metered against no contract", amount(&found.total)),
-        (1, 0) => "Every packet keeps the contract".to_owned(),
-        (all, 0) => format!("Every packet keeps all {all} contracts"),
+        (1, 0) => "every packet keeps the contract".to_owned(),
+        (all, 0) => format!("every packet keeps all {all} contracts"),
         (1, _) => {
             let red = &found.contracts[0].red;
             let share = number::percent(red.bytes as f64 / found.total.bytes.max(1) as f64);
@@ -263,6 +309,5 @@ fn sentence(found: &Conformance) -> String {
             )
         }
         (all, outside) => format!("{outside} of {all} contracts are not kept"),
-    };
-    format!("{text}{until}.")
+    }
 }

@@ -8,7 +8,8 @@
 use linerate_core::record::{Better, Direction, MetricId, Record, Series, Stat, Summary};
 use serde::Serialize;
 
-use crate::document::{Document, Section, Table};
+use crate::document::{Block, Document, Fact, Section, Table};
+use crate::headline::{Headline, Limit, LimitedBy, Quality};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, words};
 
@@ -19,7 +20,7 @@ pub struct Difference {
     pub metric: MetricId,
     /// How it was made.
     pub stat: Stat,
-    /// Data direction, where it has one.
+    /// Data direction, where either result has both.
     pub direction: Option<Direction>,
     /// Ping payload, where it has one.
     pub payload_bytes: Option<u32>,
@@ -37,10 +38,19 @@ pub struct Difference {
     pub verdict: Option<&'static str>,
 }
 
+impl Difference {
+    const fn is_shared(&self) -> bool {
+        self.first.is_some() && self.second.is_some()
+    }
+}
+
 /// Every figure of the whole measurement that either has, in the order of the first's summary.
 pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
     let whole = |row: &&Summary| row.flow.is_none();
-    let place = |row: &Summary| (row.metric, row.stat, row.direction, row.payload_bytes);
+    // Two tests of one direction each are compared though these differ; the plans say so.
+    let one_way = [first, second].iter().all(|record| ways(record) < 2);
+    let way = |row: &Summary| row.direction.filter(|_| !one_way);
+    let place = |row: &Summary| (row.metric, row.stat, way(row), row.payload_bytes);
     let mut rows: Vec<&Summary> = first.summary.iter().filter(whole).collect();
     for row in second.summary.iter().filter(whole) {
         if !rows.iter().any(|known| place(known) == place(row)) {
@@ -59,7 +69,7 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
             Difference {
                 metric: row.metric,
                 stat: row.stat,
-                direction: row.direction,
+                direction: way(row),
                 payload_bytes: row.payload_bytes,
                 unit: row.metric.row().unit,
                 first: one,
@@ -75,6 +85,12 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
             }
         })
         .collect()
+}
+
+/// How many directions it has figures of.
+fn ways(record: &Record) -> usize {
+    let has = |way: &&Direction| record.summary.iter().any(|row| row.direction == Some(**way));
+    [Direction::Up, Direction::Down].iter().filter(has).count()
 }
 
 fn verdict(
@@ -123,68 +139,146 @@ fn deviation(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt())
 }
 
-/// Both results for a reader: what limited either is said first, then what was asked otherwise,
-/// then the figures.
+/// Both results for a reader: the figure that says most in one line, what was asked otherwise, the
+/// figures of both; everything also has the caveats and the figures of one alone.
 pub fn document(first: &Record, second: &Record) -> Document {
-    let own = |name: &'static str, record: &Record| {
-        let caveats = words::caveats(record).0.into_iter().map(ToString::to_string);
-        let caveats: Vec<String> = caveats.map(|text| format!("{name}: {text}")).collect();
-        caveats.into_iter()
+    let both = [("first", first), ("second", second)];
+    let failed = both.iter().filter_map(|(name, record)| {
+        let failure = record.failure.as_ref()?;
+        Some(format!("{name} did not end well: {failure}"))
+    });
+    let rows = differences(first, second);
+    let (shared, alone) = figures(&rows);
+    let only = match rows.iter().filter(|row| !row.is_shared()).count() {
+        0 => Vec::new(),
+        count => vec![format!("{count} more that one alone has: -v shows them")],
     };
-    let failed = |name: &str, record: &Record| {
-        record.failure.as_ref().map(|failure| format!("{name} did not end well: {failure}"))
-    };
-    let others = |name: &'static str, record: &Record| {
-        let caveats = words::caveats(record).1.into_iter().map(ToString::to_string);
-        caveats.map(|text| format!("{name}: {text}")).collect::<Vec<_>>()
-    };
-    let about = |name: &str, record: &Record| {
-        let line = crate::history::Line::of(record);
-        let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
-        let to = line.to.map(|to| format!(" {to}")).unwrap_or_default();
-        let at = line.started_at.get(..19).unwrap_or_default().replace('T', " ");
-        format!("{name}: {}{to}, {at} UTC{named}, {}", line.kind, line.id)
-    };
-    let (one, two) = ("first", "second");
+    let (asked, none) = (asked(first, second), Vec::new());
+    let facts: Vec<Fact> = both.iter().map(|(name, it)| Fact::new(*name, 6, about(it))).collect();
+    let table = (!shared.is_empty()).then(|| Block::Table(shared.clone()));
+    let brief = [Block::Facts(facts.clone())].into_iter();
+    let brief = brief.chain(asked.iter().flat_map(|section| {
+        let title = Block::Lines(vec![section.title.clone()]);
+        [title].into_iter().chain(section.blocks.clone())
+    }));
     Document {
-        title: format!("{}\n{}", about(one, first), about(two, second)),
-        limits: own(one, first)
-            .chain(own(two, second))
-            .chain(failed(one, first))
-            .chain(failed(two, second))
-            .collect(),
-        sections: [asked(first, second), Some(figures(first, second))]
+        headline: Some(headline(first, second)),
+        brief: brief.chain(table).chain([Block::Remarks(only)]).collect(),
+        head: vec![Block::Facts(facts)],
+        limits: both.iter().flat_map(|(name, it)| caveats(name, it, true)).chain(failed).collect(),
+        sections: asked
             .into_iter()
-            .flatten()
+            .chain([Section::of("", [shared], Vec::new())])
+            .chain((!alone.is_empty()).then(|| Section::of("Figures of one alone", [alone], none)))
             .collect(),
-        notes: [others(one, first), others(two, second)].concat(),
+        notes: both.iter().flat_map(|(name, it)| caveats(name, it, false)).collect(),
         ..Document::default()
     }
 }
 
-fn figures(first: &Record, second: &Record) -> Section {
+/// Kind, other end, time, name and identifier.
+fn about(record: &Record) -> String {
+    let line = crate::history::Line::of(record);
+    let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
+    let to = line.to.map(|to| format!(" {to}")).unwrap_or_default();
+    let way = line.direction.map(|way| format!(" {way}")).unwrap_or_default();
+    let at = line.started_at.get(..19).unwrap_or_default().replace('T', " ");
+    format!("{}{to}{way}, {at} UTC{named}, {}", line.kind, crate::headline::short_id(&line.id))
+}
+
+/// The caveats that say what a host spoiled, or all others.
+fn caveats(name: &str, record: &Record, own: bool) -> Vec<String> {
+    let (spoilt, others) = words::caveats(record);
+    let all = if own { spoilt } else { others };
+    all.into_iter().map(|caveat| format!("{name}: {caveat}")).collect()
+}
+
+/// What says most of a result, in this order.
+const TELLING: [(MetricId, Stat); 8] = [
+    (MetricId::IpCapacity, Stat::Value),
+    (MetricId::Goodput, Stat::Value),
+    (MetricId::Rtt, Stat::Mean),
+    (MetricId::ThroughputStrict, Stat::Value),
+    (MetricId::ThroughputTypical, Stat::Value),
+    (MetricId::ThroughputVerified, Stat::Value),
+    (MetricId::FloodForwarded, Stat::Value),
+    (MetricId::ForwardingRateMax, Stat::Value),
+];
+
+fn headline(first: &Record, second: &Record) -> Headline {
+    let rows = differences(first, second);
+    let told = TELLING.iter().find_map(|(metric, stat)| {
+        let mut all = rows.iter().filter(|row| row.is_shared());
+        all.find(|row| (row.metric, row.stat) == (*metric, *stat))
+    });
+    let result = told.map_or_else(
+        || "nothing that both measured".to_owned(),
+        |row| {
+            let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
+            let change = row.change_ratio.map(|ratio| format!(", {}", change_text(ratio)));
+            let verdict = row.verdict.map(|verdict| format!(", {verdict}")).unwrap_or_default();
+            let title = row.metric.row().title;
+            let (one, other) = (shown(row.first), shown(row.second));
+            format!("{title} {one} \u{2192} {other}{}{verdict}", change.unwrap_or_default())
+        },
+    );
+    let spoilt = [first, second].map(|record| !words::caveats(record).0.is_empty());
+    let failed = [first, second].iter().any(|record| record.failure.is_some());
+    let doubt = match spoilt {
+        [true, true] => "a host limited both",
+        [true, false] => "a host limited the first",
+        [false, true] => "a host limited the second",
+        [false, false] if failed => "not both ended well",
+        [false, false] => "",
+    };
+    Headline {
+        result,
+        share: None,
+        ceiling: String::new(),
+        limit: Limit { by: LimitedBy::Nothing, evidence: String::new() },
+        quality: if doubt.is_empty() { Quality::Good } else { Quality::Doubtful },
+        doubt: doubt.to_owned(),
+        id: String::new(),
+    }
+}
+
+/// The figures that both have, and those of one alone. Directions are named where there are two.
+fn figures(rows: &[Difference]) -> (Table, Table) {
     let right = Align::Right;
-    let names = [("metric", Align::Left), ("first", right), ("second", right), ("change", right)];
-    let mut table = Table::of(names.into_iter().chain([("second is", Align::Left)]));
-    for row in differences(first, second) {
-        let shown = |value: Option<f64>| or_dash(value, |value| value_text(row.unit, value));
+    let names = [("metric", Align::Left), ("first", right), ("second", right)];
+    let mut shared =
+        Table::of(names.into_iter().chain([("change", right), ("second is", Align::Left)]));
+    let mut alone = Table::of(names);
+    let ways = [Direction::Up, Direction::Down];
+    let two = ways.iter().all(|way| rows.iter().any(|row| row.direction == Some(*way)));
+    for row in rows {
+        let shown = |value: Option<f64>| or_dash(value, |value| value_text(row, value));
         let mut name = format!("{}{}", row.metric.row().title, stat(row.stat));
-        name.push_str(match row.direction {
+        name.push_str(match row.direction.filter(|_| two) {
             Some(Direction::Up) => ", up",
             Some(Direction::Down) => ", down",
             None => "",
         });
         let size = row.payload_bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
-        let change = row.change_ratio.map(|ratio| format!("{:+.1} %", ratio * 100.0));
-        table.row([
-            name + &size,
-            shown(row.first),
-            shown(row.second),
-            change.unwrap_or_else(|| NONE.to_owned()),
-            row.verdict.unwrap_or_default().to_owned(),
-        ]);
+        let values = [name + &size, shown(row.first), shown(row.second)];
+        if !row.is_shared() {
+            alone.row(values);
+            continue;
+        }
+        let change = row.change_ratio.map(change_text);
+        let verdict = row.verdict.unwrap_or_default().replace("inside the spread", "in spread");
+        let change = [change.unwrap_or_else(|| NONE.to_owned()), verdict];
+        shared.row(values.into_iter().chain(change));
     }
-    Section::of("", [table], Vec::new())
+    (shared, alone)
+}
+
+/// `+4.2 %`; from ten times on `1008 times`.
+fn change_text(ratio: f64) -> String {
+    if ratio < 9.0 {
+        return format!("{:+.1} %", ratio * 100.0);
+    }
+    format!("{} times", number::significant(1.0 + ratio, 3))
 }
 
 fn stat(stat: Stat) -> String {
@@ -194,14 +288,16 @@ fn stat(stat: Stat) -> String {
     }
 }
 
-/// A value with its unit.
-pub(crate) fn value_text(unit: &str, value: f64) -> String {
-    match unit {
-        "bit/s" => number::rate(value),
-        "ns" => format!("{} ms", number::ms(value)),
+/// A value with its unit, in as many digits as its clock has: the kernel's TCP counts microseconds.
+fn value_text(row: &Difference, value: f64) -> String {
+    let of_tcp = matches!(row.metric, MetricId::TcpRtt | MetricId::TcpRttMin);
+    match row.unit {
+        "bit/s" => number::measured_rate(value),
+        "ns" => format!("{} ms", number::ms_of_clock(value, if of_tcp { 3 } else { 6 })),
         "1" => number::percent(value),
         "bytes" => number::amount(value.max(0.0) as u64),
-        unit if value.fract() == 0.0 => format!("{value:.0} {unit}"),
+        // The name of such a metric says what is counted.
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
         unit => format!("{} {unit}", number::significant(value, 4)),
     }
 }
@@ -246,6 +342,7 @@ mod tests {
     use linerate_core::time::WallTime;
 
     use super::*;
+    use crate::{Detail, Screen};
 
     fn tcp(streams: u16, bps: f64, intervals: &[f64]) -> Record {
         let plan = Plan::Tcp(TcpPlan {
@@ -318,7 +415,14 @@ mod tests {
         ));
         let text = document(&first, &second).text(None);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
-        assert!(at("second: a sender thread waited 23 %") < at("200 Mbit/s"), "{text}");
-        assert!(at("streams: 1 / 4") < at("+100.0 %") && text.contains("better"), "{text}");
+        let answer = "goodput 100.0 Mbit/s \u{2192} 200.0 Mbit/s, +100.0 %, better";
+        assert_eq!(at(answer), 0, "{text}");
+        assert!(text.lines().next().is_some_and(|line| line.ends_with("limited the second")));
+        assert!(at("second: a sender thread waited 23 %") < at("streams: 1 / 4"), "{text}");
+        assert!(at("streams: 1 / 4") < at("second is"), "{text}");
+        let screen = Screen { width: Some(80), detail: Detail::Brief, ..Screen::default() };
+        let brief = document(&first, &second).on(&screen);
+        assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
+        assert!(!brief.contains("waited") && brief.contains("segments retransmitted"), "{brief}");
     }
 }

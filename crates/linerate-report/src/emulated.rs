@@ -49,9 +49,11 @@ pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
 fn schedule(path: &EmulatedPath) -> String {
     let kept = match (path.slips(), path.late) {
         (None, false) => "kept".to_owned(),
-        (None, true) => "invalid".to_owned(),
+        (None, true) => "not kept: what was measured does not count".to_owned(),
         (Some(slips), false) => format!("{slips}: within the tolerance"),
-        (Some(slips), true) => format!("{slips}: invalid"),
+        (Some(slips), true) => {
+            format!("{slips}: more than is tolerated, what was measured does not count")
+        }
     };
     let waited = path.run_queue_wait_ns.filter(|wait| *wait > 0);
     let waited = waited.map(|wait| format!("; waited {} ms for a CPU", number::ms(wait as f64)));
@@ -191,7 +193,7 @@ mod tests {
                     for a CPU; steal time 3.10 %";
         assert_eq!(schedule(&path), line);
         let late = EmulatedPath { late: true, ..path };
-        assert!(schedule(&late).contains("at once: invalid; "), "{}", schedule(&late));
+        assert!(schedule(&late).contains("does not count; waited"), "{}", schedule(&late));
     }
 
     #[test]

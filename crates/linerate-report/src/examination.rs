@@ -3,10 +3,11 @@
 //! result is, and what else has to be known before believing them.
 
 use linerate_core::record::{
-    Caveat, Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan,
+    Caveat, Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpDirections, TcpPlan,
 };
 
-use crate::document::{Block, Document, Section, Table};
+use crate::document::{Block, Document, Fact, Section, Table};
+use crate::headline::Headline;
 use crate::{ceiling, number, words};
 
 /// Everything that the records of one examination say; `left_out` are tests for which no time was
@@ -17,6 +18,7 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
         let names: Vec<String> = left_out.iter().map(asked).collect();
         others.push(format!("Left out for want of time: {}", words::listed(&names)));
     }
+    let notes = own.len() + others.len();
     let mut sections = Vec::new();
     if !own.is_empty() {
         let title = "Before the numbers: this host had a part in those marked *";
@@ -25,22 +27,84 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
     let round_trips = round_trips(records);
     sections.extend(round_trips.map(|it| Section::of("Round trips by payload", [it], vec![])));
     let windows = by(records, |plan| plan.test.window_bytes);
-    let streams =
-        by(records, |plan| plan.test.window_bytes.is_none().then_some(plan.test.streams.into()));
+    let streams = by(records, own_window);
     for (title, pairs, show) in [
         ("TCP by window, one stream", windows, number::window as fn(u64) -> String),
         ("TCP by streams, the kernel's own window", streams, |count| count.to_string()),
     ] {
         if !pairs.is_empty() {
             let heads = pairs.iter().map(|row| show(row.parameter)).collect();
-            sections.push(Section::of(title, [rates(heads, &pairs)], vec![]));
+            sections.push(Section::of(title, [rates("Mbit/s", heads, &pairs, true)], vec![]));
         }
     }
     sections.extend(conclusion(records));
     if !others.is_empty() {
         sections.push(Section::of("Caveats", [], others));
     }
-    Document { sections, ..Document::default() }
+    let headline = Headline::of_parts(records);
+    Document {
+        sentence: headline.line(),
+        headline: Some(headline),
+        brief: brief(records, notes),
+        sections,
+        ..Document::default()
+    }
+}
+
+/// Columns of the labels.
+const LABEL: usize = 8;
+
+/// Round trips, TCP by window and by streams, what a ceiling lacks, how much more there is.
+fn brief(records: &[Record], notes: usize) -> Vec<Block> {
+    let by_window = by(records, |plan| plan.test.window_bytes);
+    let by_streams = by(records, own_window);
+    let heads = by_window.iter().map(|pair| number::window(pair.parameter));
+    let heads = heads.chain(by_streams.iter().map(|pair| format!("-P{}", pair.parameter)));
+    let heads: Vec<String> = heads.collect();
+    let pairs: Vec<Pair> = by_window.into_iter().chain(by_streams).collect();
+    let table = rates("Mbit/s", heads, &pairs, false);
+    let missing = [Direction::Up, Direction::Down].into_iter();
+    let missing = missing.filter_map(|way| records.iter().find_map(|it| it.ceiling_of(way)));
+    let mut missing: Vec<String> = missing
+        .filter(|ceiling| ceiling.no_link.is_none() && ceiling.value.is_none())
+        .map(|ceiling| format!("not known for want of {}", ceiling.unknown.join("; ")))
+        .collect();
+    missing.dedup();
+    let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
+    facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
+    let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
+    let marked = if marked { "* this host had a part in it; " } else { "" };
+    let more = match notes {
+        0 => "-v shows more".to_owned(),
+        count => format!("{}: -v shows them", words::counted(count as u64, "note")),
+    };
+    facts.push(Fact::new("notes", LABEL, format!("{marked}{more}")));
+    let table = (!pairs.is_empty()).then_some(Block::Table(table));
+    table.into_iter().chain([Block::Facts(facts)]).collect()
+}
+
+/// The typical round trip of the smallest and of the largest payload.
+fn round_trip(records: &[Record]) -> Option<Fact> {
+    let is_ping = |record: &&Record| matches!(record.plan, Plan::Ping(_));
+    let record = records.iter().find(is_ping)?;
+    let Plan::Ping(plan) = &record.plan else { return None };
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let ends = [plan.sizes_bytes.first()?, plan.sizes_bytes.last()?];
+    let mean = |&size: &u32| {
+        let mean = record.value_at(MetricId::Rtt, Stat::Mean, size)?;
+        Some(format!("{} ({size} bytes)", ms(mean)))
+    };
+    let mut means: Vec<String> = ends.into_iter().filter_map(mean).collect();
+    means.dedup();
+    let p99 = record.value_at(MetricId::Rtt, Stat::P99, *ends[0]);
+    let p99 = p99.map_or_else(String::new, |ns| format!("; 99 % {}", ms(ns)));
+    let text = format!("mean {}{p99}", means.join(", "));
+    (!means.is_empty()).then(|| Fact::new("RTT", LABEL, text))
+}
+
+/// The number of streams of a test that leaves the window to the kernel.
+fn own_window(plan: &TcpPlan) -> Option<u64> {
+    plan.test.window_bytes.is_none().then_some(plan.test.streams.into())
 }
 
 /// What the records warn of, each kind once with how many records have it: first what this host did
@@ -76,16 +140,21 @@ pub fn line(record: &Record) -> String {
         Plan::Ping(plan) => {
             let size = plan.sizes_bytes.first().copied().unwrap_or_default();
             let mean = record.value_at(MetricId::Rtt, Stat::Mean, size);
-            format!("mean round trip of {size} bytes: {} ms", number::or_dash(mean, number::ms))
+            let ms = |ns| number::ms_of_clock(ns, 6);
+            format!("mean round trip of {size} bytes: {} ms", number::or_dash(mean, ms))
         }
         Plan::Udp(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
-            format!("UDP: {}", number::or_dash(goodput, number::rate))
+            format!("UDP: {}", number::or_dash(goodput, number::measured_rate))
         }
         Plan::Bench(plan) => crate::device::limit::result(record, plan),
         Plan::Tcp(_) | Plan::Simulate(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
-            format!("TCP, {}: {}", setting(record), number::or_dash(goodput, number::rate))
+            format!(
+                "TCP, {}: {}",
+                brief_setting(record),
+                number::or_dash(goodput, number::measured_rate)
+            )
         }
     }
 }
@@ -150,14 +219,14 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
     pairs
 }
 
-fn rates(heads: Vec<String>, pairs: &[Pair]) -> Table {
-    let mut table = Table::new(std::iter::once("Mbit/s".to_owned()).chain(heads));
+fn rates(unit: &str, heads: Vec<String>, pairs: &[Pair], shares: bool) -> Table {
+    let mut table = Table::new(std::iter::once(unit.to_owned()).chain(heads));
     for (name, pick) in [("up", (|pair| pair.up) as fn(&Pair) -> Way), ("down", |pair| pair.down)] {
         let mark = |pair| if pick(pair).disturbed && pick(pair).bps.is_some() { "*" } else { "" };
         let rate = |pair| number::or_dash(pick(pair).bps, number::mbit) + mark(pair);
         let bps = pairs.iter().map(rate);
         table.row(std::iter::once(name.to_owned()).chain(bps));
-        if pairs.iter().any(|pair| pick(pair).share.is_some()) {
+        if shares && pairs.iter().any(|pair| pick(pair).share.is_some()) {
             let share = pairs.iter().map(|pair| number::or_dash(pick(pair).share, number::percent));
             table.row(std::iter::once("  of its ceiling".to_owned()).chain(share));
         }
@@ -218,6 +287,19 @@ fn asked(plan: &TcpPlan) -> String {
     format!("{} with {window}", words::counted(plan.test.streams.into(), "stream"))
 }
 
+/// What tells one part of a test from the others.
+fn brief_setting(record: &Record) -> String {
+    let Plan::Tcp(plan) = &record.plan else { return String::new() };
+    let way = match plan.test.directions {
+        TcpDirections::Up => "up",
+        TcpDirections::Down => "down",
+        TcpDirections::Both => "both ways",
+    };
+    let streams = words::counted(plan.test.streams.into(), "stream");
+    let window = plan.test.window_bytes.map(|it| format!(", window {}", number::window(it)));
+    format!("{way}, {streams}{}", window.unwrap_or_default())
+}
+
 fn setting(record: &Record) -> String {
     let Plan::Tcp(plan) = &record.plan else { return String::new() };
     let control = record.flows.first().and_then(|flow| flow.sender.as_ref());
@@ -237,8 +319,7 @@ fn setting(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, TcpTest,
-        Tool,
+        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpTest, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -285,8 +366,7 @@ mod tests {
         // 1 − 847.3 / 941.48 = 0.10003.
         assert!(text.contains("10.0 % below it"), "{text}");
         let line = line(&tcp(Some(16_384), TcpDirections::Down, 100e6));
-        assert!(line.starts_with("TCP, 1 stream with a window of 16K"), "{line}");
-        assert!(line.ends_with("100 Mbit/s"), "{line}");
+        assert_eq!(line, "TCP, down, 1 stream, window 16K: 100.0 Mbit/s");
         assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
         assert!(text.contains("16K"), "{text}");
         assert!(text.contains("Up: best 847.3 Mbit/s") && text.contains("Down: best 100 Mbit/s"));
@@ -358,7 +438,7 @@ mod tests {
     fn rates_stand_by_the_size_of_the_window_in_whatever_order_they_came() {
         let of = |window| tcp(Some(window), TcpDirections::Up, window as f64);
         let text = text_of(&[of(65_536), of(2 << 20), of(16_384)], &[]);
-        let heads = text.lines().find(|line| line.contains("Mbit/s")).expect("a table");
+        let heads = text.lines().find(|line| line.contains("Mbit/s  ")).expect("a table");
         let at = |part: &str| heads.find(part).expect("each window");
         assert!(at("16K") < at("64K") && at("64K") < at("2M"), "{heads}");
     }

@@ -4,6 +4,7 @@
 use linerate_core::record::{Direction, IntervalRow, PingProgress, PingReply, SubInterval};
 
 use crate::number::{amount, buffer, measured_rate, ms_of_clock};
+use crate::words;
 
 /// Rows under headings.
 #[derive(Clone, Debug)]
@@ -75,7 +76,7 @@ fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>
     match remark {
         "" => text.to_owned(),
         remark if text.chars().count() + 2 + remark.len() <= width => format!("{text}  {remark}"),
-        remark => format!("{text}\n{:10}{remark}", ""),
+        remark => format!("{text}\n{}", words::wrapped(remark, 10, width).trim_end()),
     }
 }
 
@@ -189,7 +190,7 @@ fn remarks(row: &IntervalRow) -> String {
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let mut parts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
-    parts.extend(row.omitted.then(|| "(omitted)".to_owned()));
+    parts.extend(row.omitted.then(|| "omit".to_owned()));
     parts.join(", ")
 }
 

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{bench, wan};
-use linerate_report::{device, study};
+use linerate_report::{Detail, Screen, device, study};
 
 /// A page without its style sheet, drawings by their titles alone.
 fn bare(html: &str) -> String {
@@ -50,6 +50,11 @@ fn pages_are_those_that_were_reviewed() {
 fn what_a_run_ends_with_is_that_which_was_reviewed() {
     holds("screen-80.txt", &study::document(&wan::spoilt()).brief().text(Some(80)));
     holds("screen-120.txt", &study::document(&wan::spoilt()).brief().text(Some(120)));
+    // Verdicts are green, those that rest on spoilt runs yellow, missing ones red.
+    let mut results = wan::spoilt();
+    results.records.retain(|record| record.cell.as_ref().is_none_or(|cell| cell.test != "model"));
+    let screen = Screen { width: Some(80), colour: true, detail: Detail::Full };
+    holds("screen-80-colour.txt", &study::document(&results).brief().on(&screen));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use linerate_engine::flow::tcp::{
 use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
+use linerate_engine::served::LogText;
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
@@ -185,12 +186,15 @@ impl Server {
             };
             drop(place);
             match line {
-                Ok(Some(line)) => log(&LogEntry { peer, line: &line, ending: Ending::Tested }),
+                Ok(Some(LogText { line, ways })) => {
+                    log(&LogEntry { peer, line: &line, ways: &ways, ending: Ending::Tested });
+                }
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
                     let said = at.map_or_else(String::new, |(via, _)| format!("{via}: "));
                     let line = format!("{said}{failure}");
-                    log(&LogEntry { peer, line: &line, ending: Ending::Failed(&failure) });
+                    let ending = Ending::Failed(&failure);
+                    log(&LogEntry { peer, line: &line, ways: &[], ending });
                 }
             }
         };
@@ -208,7 +212,7 @@ impl Server {
         (stream, peer): (TcpStream, SocketAddr),
         place: &Place<'_>,
         stop: &Stop,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<LogText>, Failure> {
         let hello = read_hello(&stream, self.limits.hello)?;
         tracing::trace!(%peer, "{hello:?}");
         match hello.kind {

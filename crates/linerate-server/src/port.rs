@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::{code_of, words_of};
+use linerate_engine::served::Way;
 use linerate_sys::tcp::{self, TcpOptions};
 
 /// How often an idle listener looks at its stop flag.
@@ -18,6 +19,8 @@ pub struct LogEntry<'a> {
     pub peer: SocketAddr,
     /// What happened, in one line.
     pub line: &'a str,
+    /// The figures of a test, where they are told.
+    pub ways: &'a [Way],
     /// How it ended.
     pub ending: Ending<'a>,
 }

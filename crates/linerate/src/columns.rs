@@ -13,10 +13,7 @@ pub(crate) fn spoken(ns: u64) -> String {
     }
 }
 
-/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
-pub(crate) fn short_id(id: &str) -> &str {
-    id.get(..13).unwrap_or(id)
-}
+pub(crate) use linerate_report::headline::short_id;
 
 /// How many characters of these identifiers name each of them, from where [`short_id`] ends on.
 pub(crate) fn short_id_len<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {

@@ -48,7 +48,13 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
             output::note(help::text(command, &words).trim_end());
         }
         _ => {
-            let line = || mistake(&error.render().to_string(), &asked(&command, &words));
+            let line = || {
+                let line = mistake(&error.render().to_string(), &asked(&command, &words));
+                let unknown =
+                    error.kind() == ErrorKind::InvalidSubcommand && !line.contains("similar");
+                let hosts = "to measure to a host: linerate test HOST, linerate tcp HOST";
+                if unknown { format!("{line}; {hosts}") } else { line }
+            };
             output::error_line(&hint.unwrap_or_else(line));
         }
     }
@@ -66,7 +72,9 @@ fn mistake(text: &str, asked: &str) -> String {
     let mut said = what.join(" ");
     let mut command = asked.to_owned();
     for line in lines {
-        if let Some(tip) = line.strip_prefix("tip: ") {
+        // That a flag may be a value after -- is no help to whom it is a flag.
+        let tip = line.strip_prefix("tip: ").filter(|tip| !tip.starts_with("to pass '"));
+        if let Some(tip) = tip {
             said.push_str(&format!("; {tip}"));
         } else if let Some(usage) = line.strip_prefix("Usage: ") {
             let words = usage.split(' ').take_while(|word| !word.starts_with(['[', '<', '-']));

@@ -137,7 +137,12 @@ pub(crate) fn read<T>(
         match rewritten(&words, &flag, habit) {
             Ok(next) => words = next,
             Err(hint) => {
-                let line = format!("{command} has no {flag}; {hint}; see '{command} --help'");
+                let short = command.strip_prefix("linerate ").unwrap_or(&command);
+                let said = match habit {
+                    Hint(_) => format!("{short} has no {flag}: {hint}"),
+                    _ => format!("{short} {flag}: {hint}"),
+                };
+                let line = format!("{said}; see '{command} --help'");
                 return Err((error, Some(line)));
             }
         }
@@ -180,7 +185,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
     let value = match (takes_value, attached.is_empty()) {
         (false, _) => None,
         (true, false) => Some(OsString::from(attached)),
-        (true, true) => Some(rest.next().ok_or_else(|| format!("{flag} needs a value"))?),
+        (true, true) => Some(rest.next().ok_or("it needs a value")?),
     };
     let ours = match (habit, value) {
         (Argument, Some(value)) => vec![value],
@@ -287,7 +292,7 @@ mod tests {
             ("tcp h -d", "--bidir"),
             ("tcp h -S 185", "--dscp 46"),
             ("tcp h -S 300", "0 to 63"),
-            ("tcp h -S", "-S needs a value"),
+            ("tcp h -S", "tcp -S: it needs a value"),
             ("tcp -s", "linerate serve"),
             ("udp h -C cubic", "linerate tcp HOST"),
             ("ping h -D", "through ts"),

@@ -86,7 +86,7 @@ struct Lines {
 
 impl Lines {
     fn new(flags: &Output, streams: u16, rows: fn(Option<usize>) -> Rows) -> Self {
-        let sums_only = streams > STREAMS_MAX && !flags.verbose;
+        let sums_only = streams > STREAMS_MAX && !flags.amount.verbose;
         Self { live: flags.live(), sums_only, rows: rows(output::width()) }
     }
 

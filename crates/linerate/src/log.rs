@@ -1,5 +1,6 @@
 //! The log of a server: a line on standard error for each event from the level asked for on, with
-//! the time in UTC and the client where there is one. Lines below `info` begin with their level.
+//! the time in UTC and the client where there is one. Lines below `info` begin with their level. As
+//! JSON, an object a line, with the figures of a test.
 //!
 //! Left out: spans, colours and files; whoever starts a server keeps what it writes.
 
@@ -19,14 +20,24 @@ use crate::output;
 /// that got no result, `info` a test, `debug` a decision, `trace` a message.
 pub(crate) const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// A line for people
+    Text,
+    /// A JSON object
+    Json,
+}
+
 /// Writes events from `level` on from now on.
-pub(crate) fn begin(level: LevelFilter) {
+pub(crate) fn begin(level: LevelFilter, form: Form) {
     // The first one stays: a process has one log.
-    let _ = tracing::subscriber::set_global_default(Log { level });
+    let _ = tracing::subscriber::set_global_default(Log { level, form });
 }
 
 struct Log {
     level: LevelFilter,
+    form: Form,
 }
 
 impl Subscriber for Log {
@@ -41,7 +52,11 @@ impl Subscriber for Log {
     fn event(&self, event: &Event<'_>) {
         let mut words = Words::default();
         event.record(&mut words);
-        output::note(&words.line(clock::wall(), *event.metadata().level()));
+        let (now, level) = (clock::wall(), *event.metadata().level());
+        output::note(&match self.form {
+            Form::Text => words.line(now, level),
+            Form::Json => words.json(now, level),
+        });
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -57,10 +72,12 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// The fields of an event: the client as `peer`, and its message.
+/// The fields of an event: the client as `peer`, the figures of its test as JSON in `ways`, and its
+/// message.
 #[derive(Default)]
 struct Words {
     peer: String,
+    ways: String,
     message: String,
 }
 
@@ -69,6 +86,7 @@ impl Visit for Words {
         // Text cannot fail to be written to.
         let _ = match field.name() {
             "peer" => write!(self.peer, " {value:?}"),
+            "ways" => write!(self.ways, "{value:?}"),
             _ => write!(self.message, " {value:?}"),
         };
     }
@@ -84,6 +102,21 @@ impl Words {
         };
         one_line(&format!("{now}{level}{}{}", self.peer, self.message))
     }
+
+    /// `{"time":"2026-11-22T22:01:01.123Z","level":"info","peer":"192.0.2.1:40000","message":"tcp
+    /// up: ...","ways":[{"direction":"up","streams":1,"bytes":...,"seconds":...,"rate_bps":...}]}`.
+    fn json(&self, now: WallTime, level: Level) -> String {
+        let peer = Some(self.peer.trim()).filter(|peer| !peer.is_empty());
+        let ways: serde_json::Value = serde_json::from_str(&self.ways).unwrap_or_default();
+        let object = serde_json::json!({
+            "time": now.to_string(),
+            "level": level.as_str().to_lowercase(),
+            "peer": peer,
+            "message": self.message.trim(),
+            "ways": ways,
+        });
+        object.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -95,9 +128,18 @@ mod tests {
         // RFC 3339 §5.8: 1985-04-12T23:20:50.52Z is 482196050.52 s after 1970.
         let now = WallTime::from_unix_nanos(482_196_050_520_000_000);
         let message = " refused: a\nb\u{1b}[2J".to_owned();
-        let words = Words { peer: " 192.0.2.1:40000".to_owned(), message };
+        let ways = r#"[{"rate_bps":8}]"#.to_owned();
+        let words = Words { peer: " 192.0.2.1:40000".to_owned(), ways, message };
         let expected = "1985-04-12T23:20:50.520Z 192.0.2.1:40000 refused: a\\nb\\u{1b}[2J";
         assert_eq!(words.line(now, Level::INFO), expected);
         assert_eq!(words.line(now, Level::DEBUG), expected.replacen(' ', " debug: ", 1));
+        let json: serde_json::Value =
+            serde_json::from_str(&words.json(now, Level::WARN)).expect("an object");
+        assert_eq!(json["time"], "1985-04-12T23:20:50.520Z");
+        assert_eq!((&json["level"], &json["peer"]), (&"warn".into(), &"192.0.2.1:40000".into()));
+        assert_eq!(json["message"], "refused: a\nb\u{1b}[2J");
+        assert_eq!(json["ways"][0]["rate_bps"], 8);
+        let quiet = Words { message: " wait".to_owned(), ..Words::default() };
+        assert!(!quiet.json(now, Level::WARN).contains('\n'));
     }
 }

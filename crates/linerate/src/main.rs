@@ -20,11 +20,14 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// The version, in releases with the commit.
+pub(crate) const VERSION: &str = env!("LINERATE_VERSION");
+
 /// Measures a network path or device and says what limits it.
 #[derive(Debug, Parser)]
 #[command(
     name = "linerate",
-    version,
+    version = VERSION,
     about,
     subcommand_required = true,
     arg_required_else_help = true

@@ -2,7 +2,8 @@
 //! A reader that went away (a closed pipe) ends the output quietly; results that could not be
 //! written for another reason, no space above all, are a failure of the run.
 
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
@@ -13,13 +14,38 @@ static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
 /// One line of results.
 pub(crate) fn line(text: &str) {
-    note_trouble(writeln!(io::stdout().lock(), "{text}"));
+    note_trouble(writeln!(io::stdout().lock(), "{}", shown(text)));
 }
 
 /// Results that bring their own line ends.
 pub(crate) fn text(text: &str) {
     let mut out = io::stdout().lock();
-    note_trouble(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    note_trouble(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()));
+}
+
+/// The text as the terminal has letters for it: one whose locale is not of UTF-8 gets ASCII.
+fn shown(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || !io::stdout().is_terminal() || is_utf8(|name| std::env::var(name).ok()) {
+        return Cow::Borrowed(text);
+    }
+    let letter = |c| match c {
+        '\u{b7}' | '\u{2013}' | '\u{2014}' | '\u{2212}' => '-',
+        '\u{b5}' => 'u',
+        '\u{2192}' => '>',
+        other => other,
+    };
+    Cow::Owned(text.chars().map(letter).collect())
+}
+
+/// Whether the locale's letters are UTF-8, by the first variable that is set (locale(7)); without
+/// one there is nothing to go by, and today's terminals are.
+fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    let locale = set.into_iter().find(|value| !value.is_empty());
+    locale.is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
 }
 
 /// A line that a terminal's width breaks between words, and what follows is set in.
@@ -83,5 +109,23 @@ fn note_trouble(result: io::Result<()>) {
     if let Err(error) = result {
         // The first error tells; later ones follow from it.
         let _ = TROUBLE.set(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_variable_that_is_set_names_the_letters() {
+        let of = |all: &'static str, lang: &'static str| {
+            is_utf8(move |name| match name {
+                "LC_ALL" => Some(all.to_owned()),
+                "LANG" => Some(lang.to_owned()),
+                _ => None,
+            })
+        };
+        assert!(of("", "de_DE.UTF-8") && of("C.utf8", "C") && of("", ""));
+        assert!(!of("C", "de_DE.UTF-8") && !of("", "POSIX"));
     }
 }

@@ -38,7 +38,11 @@ const PERSONALITIES: [&str; 4] = ["iperf3", "iperf", "nuttcp", "ttcp"];
 fn version_is_one_line_on_standard_output() {
     let output = linerate(&["--version"]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(stdout(&output), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        stdout(&output),
+        format!("linerate {}\n", env!("CARGO_PKG_VERSION")),
+        "no commit in a debug build"
+    );
 }
 
 #[test]
@@ -135,6 +139,19 @@ fn completions_know_every_command() {
 }
 
 #[test]
+fn completions_offer_hosts_studies_laboratories_records_and_programs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&linerate(&["generate", "completions", shell]));
+        // clap_complete's script for fish offers values of flags alone.
+        let arguments: &[&str] = if shell == "fish" { &[] } else { &["pren", "oc3", "@-2"] };
+        for value in arguments.iter().chain(&["gigasunet", "nuttcp", "vmsplice"]) {
+            assert!(script.contains(value), "{shell} lacks {value}");
+        }
+        assert!(shell != "zsh" || script.contains("_hosts"), "zsh knows hosts");
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
     use std::process::Stdio;
     let mut child = command(&["generate", "schema"])
@@ -155,7 +172,8 @@ fn results_that_could_not_be_written_fail_the_run_in_one_line() {
         eprintln!("skipped: no /dev/full on this machine");
         return;
     };
-    let output = command(&["doctor", "--json"]).stdout(full).output().expect("the program starts");
+    let output =
+        command(&["generate", "schema"]).stdout(full).output().expect("the program starts");
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("write standard output: no space left"), "{said}");

@@ -156,7 +156,8 @@ fn a_filter_and_limits_choose_the_packets() {
 #[test]
 fn the_text_says_what_was_outside_and_what_would_do() {
     let path = file("text.pcap", &at_ms(&[0, 0, 0, 1000, 1500, 3000]));
-    let text = ends_with(1, &["conform", &path, "--token-bucket", "rate=8k,burst=3000"]);
+    let fixed = ["conform", &path, "--token-bucket", "rate=8k,burst=3000"];
+    let text = ends_with(1, &[&fixed[..], &["--verbose"]].concat());
     for part in [
         "6 packets, 9.000 kB in 3.000 s",
         "token bucket: 8 kbit/s, burst 3000 bytes",
@@ -167,6 +168,11 @@ fn the_text_says_what_was_outside_and_what_would_do() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+    let verdict = "2 of 6 packets outside the contract, 33.3 % of the bytes \u{b7} ";
+    let answer = ends_with(1, &[&fixed[..], &["--quiet"]].concat());
+    assert!(answer.starts_with(verdict) && answer.ends_with(" \u{b7} bad\n"), "{answer}");
+    let brief = ends_with(1, &fixed);
+    assert!(brief.starts_with(&answer) && brief.lines().count() <= 7, "{brief}");
 }
 
 #[test]
@@ -359,7 +365,7 @@ fn an_interrupted_capture_prints_what_it_has() {
     assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(0));
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    assert!(text.contains("Every packet keeps the contract, until it was interrupted."), "{text}");
+    assert!(text.contains("every packet keeps the contract \u{b7} "), "{text}");
 }
 
 #[test]

@@ -105,10 +105,12 @@ fn a_plan_is_read_flags_take_the_place_of_its_keys_and_seeds_are_repeated() {
     assert_eq!(once["runs"], json(&flags)["runs"], "the same seeds, the same results");
     let other = json(&[&flags[..], &["--seed", "9", "--loss", "0"]].concat());
     assert_ne!(once["runs"], other["runs"]);
-    let text = ends_with(0, &[&["path", "simulate"], &flags[..]].concat());
+    let text = ends_with(0, &[&["path", "simulate", "--verbose"], &flags[..]].concat());
     for word in ["min ", "max ", "mean ", "std ", "events/s"] {
         assert!(text.contains(word), "{text}");
     }
+    let text = ends_with(0, &[&["path", "simulate"], &flags[..]].concat());
+    assert!(text.contains("in the mean of 3 runs") && text.lines().count() <= 7, "{text}");
 }
 
 #[test]
@@ -143,7 +145,9 @@ fn jitter_makes_the_round_trip_longer() {
 fn a_transfer_that_does_not_end_in_its_time_exits_1() {
     let flags = ["--rate", "1M", "--delay", "1ms", "--bytes", "10MB", "--time", "1s"];
     let text = ends_with(1, &[&["path", "simulate"], &flags[..]].concat());
-    assert!(text.contains("goodput"), "{text}");
+    assert!(text.contains("doubtful: it did not end in its time"), "{text}");
+    let answer = ends_with(1, &[&["path", "simulate", "--quiet"], &flags[..]].concat());
+    assert!(answer.lines().count() == 1 && text.starts_with(&answer), "{answer}");
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn ctrl_c_prints_what_is_there_and_exits_130() {
     let status = end_of(&mut child).expect("it ends at once");
     assert_eq!(status.code(), Some(130));
     let output = child.wait_with_output().expect("it has ended");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("goodput"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("by the model"));
 }
 
 #[test]

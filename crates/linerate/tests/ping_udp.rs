@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Server, check_wrong_use, command, end_of, ends_with, interrupt, linerate, stderr};
+use support::{
+    Server, check_wrong_use, command, end_of, ends_with, interrupt, linerate, stderr, stdout,
+};
 
 /// Pings a server on loopback by UDP; what goes to standard output.
 fn udp(server: &Server, code: i32, flags: &[&str]) -> String {
@@ -33,7 +35,7 @@ fn a_paced_ping_prints_a_line_for_each_answer_and_the_summary() {
         let start = format!("56 bytes from 127.0.0.1: seq={sequence} ttl=64 time=");
         assert!(line.starts_with(&start), "{text}");
     }
-    assert!(text.contains("3 sent, 3 answered, 0.000 % lost"), "{text}");
+    assert!(text.contains("3 sent, 3 answered, 0 % lost"), "{text}");
     assert!(text.contains("round-trip min/avg/max/stddev = "), "{text}");
     assert!(text.contains("no figure is printed finer"), "{text}");
 }
@@ -115,7 +117,7 @@ fn nobody_there_is_1_when_silent_and_3_when_refused() {
     };
     let output = ping(&port);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let text = support::stdout(&output);
+    let text = stdout(&output);
     assert!(text.contains("no answer from 127.0.0.1, 1 of 1 lost \u{b7} bad"), "{text}");
     drop(silent);
     let output = ping(&port);
@@ -138,11 +140,18 @@ fn doctor_examines_the_clock_and_names_remedies() {
     for part in ["claimed resolution", "true step", "echo on 127.0.0.1", "printed no finer than"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
-    let text = ends_with(0, &["doctor"]);
+    // A host that other tests keep busy is unfit, which is 1.
+    let (text, json) = [&["doctor"][..], &["doctor", "--json"]]
+        .map(|words| {
+            let output = linerate(words);
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+            stdout(&output)
+        })
+        .into();
     assert!(text.starts_with("state  check ") && text.contains("printed no finer than"), "{text}");
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(['O', 'W'])).collect();
-    assert_eq!(rows.len(), 7, "the clock and six settings: {text}");
-    let json: Value = serde_json::from_str(&ends_with(0, &["doctor", "--json"])).expect("JSON");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(['O', 'W', 'B'])).collect();
+    assert!(rows.len() >= 17, "{text}");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
     assert!(json["clock"]["tick_ns"].as_f64().is_some_and(|tick| tick >= 1.0), "{json}");
-    assert!(json["checks"].as_array().is_some_and(|checks| checks.len() == 6), "{json}");
+    assert!(json["checks"].as_array().is_some_and(|checks| checks.len() >= 17), "{json}");
 }

@@ -316,9 +316,11 @@ fn two_results_are_compared_by_what_names_them() {
     let id = |at: usize| entries[at]["id"].as_str().expect("an identifier");
     let text = printed(&directory, &["diff", id(2), id(0)]);
     let row = text.lines().find(|line| line.contains("goodput")).expect("a row");
-    for part in ["3 Gbit/s", "5 Gbit/s", "+66.7 %", "better"] {
+    for part in ["3.000 Gbit/s", "5.000 Gbit/s", "+66.7 %", "better"] {
         assert!(row.contains(part), "no {part} in {row}");
     }
+    let more = printed(&directory, &["diff", id(2), id(0), "--verbose"]);
+    assert!(more.contains(row) && !more.contains("-v shows"), "{more}");
     let json = printed(&directory, &["diff", id(2), id(0), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("an object");
     assert_eq!(json["first"], id(2));

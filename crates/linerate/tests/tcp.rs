@@ -387,3 +387,14 @@ fn serve_logs_tests_and_with_log_level_debug_its_decisions() {
     let errors = logged_by(&["--log-level", "error"]);
     assert_eq!(lines(&errors, " tcp up: "), 0, "{errors}");
 }
+
+#[test]
+fn serve_logs_json_for_programs() {
+    let log = logged_by(&["--log", "json"]);
+    let last = log.lines().last().expect("a line of the test");
+    let object: Value = serde_json::from_str(last).expect("a JSON object");
+    assert_eq!(object["level"], "info");
+    assert!(object["peer"].as_str().is_some_and(|peer| peer.starts_with("127.0.0.1:")), "{last}");
+    let way = &object["ways"][0];
+    assert_eq!((&way["direction"], &way["bytes"]), (&"up".into(), &1024.into()), "{last}");
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::served::LogText;
 use linerate_core::record::{EndReport, Failure};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
@@ -25,6 +26,6 @@ pub(crate) trait Served {
 
     fn state(&self) -> FlowState;
 
-    /// Ends the streams: their account, and the line for the log.
-    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure>;
+    /// Ends the streams: their account, and what the log says.
+    fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure>;
 }

@@ -3,7 +3,7 @@
 use linerate_core::study::{PublishedRouter, Streams};
 
 use super::bradner::share_1990;
-use super::suite::{Group, Size, Suite};
+use super::suite::{Case, Group, Size, Suite};
 use super::words;
 use crate::document::Tile;
 
@@ -15,14 +15,18 @@ const DEVICES_MAX: usize = 4;
 enum Of {
     Throughput,
     /// What came out of a flood, where no throughput was found: most of it may have been lost.
-    Flood,
+    Flood {
+        /// Whether one was looked for.
+        searched: bool,
+    },
 }
 
 impl Of {
     const fn words(self) -> &'static str {
         match self {
             Self::Throughput => "",
-            Self::Flood => " under flood (its rate without loss was not found)",
+            Self::Flood { searched: true } => " under flood (its rate without loss was not found)",
+            Self::Flood { searched: false } => " under flood",
         }
     }
 }
@@ -31,16 +35,16 @@ impl Of {
 /// it: typical, else without loss, else under flood.
 fn shortest(group: &Group<'_>) -> Option<(Size, String, Of)> {
     let rate = |size: &Size| {
-        let middle =
-            |of: fn(&super::suite::Case<'_>) -> Option<f64>| group.middle(size, group.bare(), of);
+        let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, group.bare(), of);
         let found =
             middle(|case| case.goal_fps("typical")).or_else(|| middle(|case| case.max_fps()));
-        let flood = || middle(|case| case.flood_fps()).map(|fps| (fps, Of::Flood));
+        let searched = group.at(size, group.bare()).any(Case::is_searched);
+        let flood = || Some((middle(|case| case.flood_fps())?, Of::Flood { searched }));
         found.map(|fps| (fps, Of::Throughput)).or_else(flood)
     };
     let shown = |size: &Size, (fps, of): (f64, Of)| match of {
         Of::Throughput => group.marked(size, group.bare(), words::frames(fps)),
-        Of::Flood => words::frames(fps),
+        Of::Flood { .. } => words::frames(fps),
     };
     group.sizes().into_iter().find_map(|size| {
         let (fps, of) = rate(&size)?;

@@ -4,7 +4,7 @@
 //! `router` are one. Where a figure was measured several times, its median stands for it.
 
 use linerate_core::record::{
-    BenchLatency, BenchPlan, BenchProtocol, BenchResult, GoalFound, Plan, Record, Status,
+    BenchLatency, BenchPlan, BenchProtocol, BenchResult, BenchTest, GoalFound, Plan, Record, Status,
 };
 use linerate_core::stats::median;
 
@@ -97,6 +97,11 @@ impl<'a> Case<'a> {
     /// Filters in the device; 0 where the plan does not tell.
     pub(crate) fn filters(&self) -> u32 {
         self.plan.filters.unwrap_or(0)
+    }
+
+    /// Whether a rate without loss was looked for.
+    pub(crate) fn is_searched(&self) -> bool {
+        self.plan.tests.contains(&BenchTest::Throughput)
     }
 
     /// Highest rate without loss, of one sending port.

@@ -10,6 +10,7 @@ use linerate_core::record::{METRICS, MetricId};
 
 use super::{Answer, Block, Document, Fact, Figure, Section, Tile};
 use crate::escape::xml;
+use crate::headline::Quality;
 use crate::{number, svg, words};
 
 /// Style of every page; colours are variables, so that dark and print swap them in one place.
@@ -26,7 +27,8 @@ pub(super) fn render(document: &Document) -> String {
     }
     let of_rank = |rank| document.sections.iter().filter(move |it| self::rank(it) == rank);
     of_rank(Rank::Answers).for_each(|each| section(&mut body, each));
-    body.push_str(&headline(&document.tiles, unsaid(document)));
+    let quality = document.headline.as_ref().map(|headline| headline.quality);
+    body.push_str(&headline(&document.tiles, unsaid(document), quality));
     if let Some((_, why)) = &document.failure {
         let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml(why));
     }
@@ -107,11 +109,12 @@ fn leads(out: &mut String, head: &[Block]) {
 }
 
 /// Large figures with what they are and what stands beside them, then a sentence.
-fn headline(tiles: &[Tile], sentence: &str) -> String {
+fn headline(tiles: &[Tile], sentence: &str, quality: Option<Quality>) -> String {
     if tiles.is_empty() && sentence.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<div class=\"box\"><div class=\"tiles\">\n");
+    let class = quality.map_or("", class);
+    let mut out = format!("<div class=\"box {class}\"><div class=\"tiles\">\n");
     for tile in tiles {
         let _ = writeln!(
             out,
@@ -172,14 +175,18 @@ fn push(out: &mut String, block: &Block) {
     }
 }
 
+/// The class that colours what has a quality.
+const fn class(quality: Quality) -> &'static str {
+    match quality {
+        Quality::Good => "good",
+        Quality::Doubtful => "doubtful",
+        Quality::Bad => "bad",
+    }
+}
+
 /// The question, the figure that decides, the verdict with the answer, what speaks against it.
 fn answer(answer: &Answer) -> String {
-    let class = match answer.verdict {
-        "Yes" => "yes",
-        "No" => "no",
-        "Not answered" => "open",
-        _ => "told",
-    };
+    let class = class(answer.quality());
     let mut out = format!("<div class=\"answer {class}\"><dt>{}</dt>\n", unparted(&answer.ask));
     if let Some(Tile { figure, label, beside }) = &answer.figure {
         let beside = if beside.is_empty() { "" } else { &format!("; {beside}") };

@@ -12,7 +12,7 @@ mod text;
 
 use linerate_core::record::MetricId;
 
-use crate::headline::Headline;
+use crate::headline::{Headline, Quality};
 use crate::svg::Svg;
 
 pub use markdown::markdown_cell;
@@ -261,6 +261,15 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// How far it is to be trusted: not at all where there is none.
+    pub(crate) fn quality(&self) -> Quality {
+        match (self.verdict, self.doubt.as_str()) {
+            ("Not answered", _) => Quality::Bad,
+            (_, "") => Quality::Good,
+            _ => Quality::Doubtful,
+        }
+    }
+
     /// The answer with its verdict, and with what speaks against it: `Yes: 941 Mbit/s.`
     pub(crate) fn whole(&self) -> String {
         let told = match (self.verdict, self.text.as_str()) {

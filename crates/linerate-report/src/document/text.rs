@@ -32,7 +32,9 @@ pub(super) fn render(document: &Document, screen: &Screen) -> String {
         page.line(0, &document.title);
     }
     document.head.iter().for_each(|block| page.block(block, 4));
-    document.limits.iter().for_each(|it| page.line(2, &format!("limited by this host: {it}")));
+    // Whether it limited the result is the headline's to say.
+    let host = if document.headline.is_some() { "this host" } else { "limited by this host" };
+    document.limits.iter().for_each(|it| page.line(2, &format!("{host}: {it}")));
     let mut after_apart = false;
     for section in document.sections.iter().filter(|section| section.is_told()) {
         page.section(section, section.apart || after_apart);
@@ -85,6 +87,15 @@ impl Page {
         }
     }
 
+    /// Bold, in the colour of a quality, where there are colours.
+    fn paint(&mut self, place: std::ops::Range<usize>, quality: Quality) {
+        if self.colour && !place.is_empty() {
+            let style = Style::new().bold().fg_color(Some(colour(quality).into()));
+            let text = format!("{style}{}{style:#}", &self.out[place.clone()]);
+            self.out.replace_range(place, &text);
+        }
+    }
+
     fn section(&mut self, section: &Section, set_off: bool) {
         if set_off && !self.out.is_empty() {
             self.out.push('\n');
@@ -124,7 +135,9 @@ impl Page {
             Block::Text(text) => self.prose(0, 0, text),
             Block::Answers(answers) => answers.iter().for_each(|answer| {
                 self.prose(indent, indent, &answer.ask);
+                let verdict = self.out.len() + indent + 2;
                 self.prose(indent + 2, indent + 2, &answer.whole());
+                self.paint(verdict..verdict + answer.verdict.len(), answer.quality());
             }),
             Block::Table(_) | Block::Figure(_) => {}
         }

@@ -94,11 +94,20 @@ impl Limit {
     pub fn new(by: LimitedBy, evidence: impl Into<String>) -> Self {
         Self { by, evidence: evidence.into() }
     }
+
+    /// How much a reader has to know it: a host as the limit first of all.
+    pub(super) const fn weight(&self) -> u8 {
+        match self.by {
+            LimitedBy::ThisHost | LimitedBy::OtherEnd => 2,
+            LimitedBy::NotKnown | LimitedBy::Nothing => 0,
+            _ => 1,
+        }
+    }
 }
 
 /// A link counts as full from this share of its ceiling on: TCP's own recovery and the ends of the
 /// measured span take the rest.
-const FULL_FROM: f64 = 0.95;
+pub(crate) const FULL_FROM: f64 = 0.95;
 /// A pace or a window explains a rate from this share of what it allows on.
 const EXPLAINS_FROM: f64 = 0.9;
 /// The kernel counts what a sender waits for; from this share of its busy time on it is the limit.
@@ -118,13 +127,7 @@ pub(super) fn of(record: &Record) -> Limit {
         Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) => {
             let each = directions(&record.plan).iter().map(|&way| of_direction(record, way));
             // Of both directions that which a reader must know first.
-            let weight = |limit: &Limit| match limit.by {
-                by if by.is_host() => 2,
-                LimitedBy::NotKnown | LimitedBy::Nothing => 0,
-                _ => 1,
-            };
-            let each: Vec<Limit> = each.collect();
-            let worst = each.into_iter().rev().max_by_key(weight);
+            let worst = each.rev().max_by_key(Limit::weight);
             worst.unwrap_or_else(|| Limit::new(LimitedBy::Nothing, ""))
         }
     }
@@ -214,7 +217,7 @@ fn explained(record: &Record, ceiling: &Ceiling, way: Direction) -> Option<Limit
     let rung = ceiling.rungs.iter().find(|rung| rung.kind == kind)?;
     let input = |name: &str| rung.inputs.iter().find(|input| input.name == name);
     Some(match (kind, input("window_bytes").or_else(|| input("send_buffer_bytes"))) {
-        ("application", _) => Limit::new(LimitedBy::Pace, format!("{rate} was asked for")),
+        ("application", _) => Limit::new(LimitedBy::Pace, format!("{rate} asked for")),
         (kind, size) => {
             let size = size.map_or_else(String::new, |size| {
                 format!(" of {}", number::memory(size.value as u64))
@@ -279,7 +282,7 @@ fn busy_host(record: &Record, way: Direction) -> Option<Limit> {
     let waited: fn(&FlowEnd) -> Option<u64> = |end| end.run_queue_wait_ns;
     let (of, verb, what) = match caveat.code {
         CaveatCode::CpuBound => (used, "used", "of a core"),
-        _ => (waited, "waited", "of the time for a core"),
+        _ => (waited, "waited", "for a core"),
     };
     // Another program's end has the engine's words alone.
     let Some((side, share)) = worst(of) else {
@@ -289,7 +292,7 @@ fn busy_host(record: &Record, way: Direction) -> Option<Limit> {
         Side::Sender => "sender",
         Side::Receiver => "receiver",
     };
-    let evidence = format!("the {end} {verb} {:.0} % {what}", share * 100.0);
+    let evidence = format!("{end} {verb} {:.0} % {what}", share * 100.0);
     Some(Limit::new(whose(record, way, side), evidence))
 }
 

@@ -8,8 +8,9 @@ mod limit;
 mod quality;
 mod result;
 
-use linerate_core::record::Record;
+use linerate_core::record::{Direction, MetricId, Plan, Record, Stat};
 
+pub(crate) use limit::FULL_FROM;
 pub use limit::{Limit, LimitedBy};
 pub use quality::Quality;
 
@@ -34,6 +35,19 @@ pub struct Headline {
     pub id: String,
 }
 
+/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
+pub fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
+/// The part with the highest goodput of a direction.
+fn best(parts: &[Record], way: Direction) -> Option<&Record> {
+    let rates = parts.iter().filter(|part| matches!(part.plan, Plan::Tcp(_)));
+    let rates = rates
+        .filter_map(|part| Some((part, part.value(MetricId::Goodput, Stat::Value, Some(way))?)));
+    rates.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
+}
+
 impl Headline {
     /// The answer of a record.
     pub fn of(record: &Record) -> Self {
@@ -48,7 +62,33 @@ impl Headline {
             limit,
             quality,
             doubt,
-            id: id.get(..13).unwrap_or(&id).to_owned(),
+            id: short_id(&id).to_owned(),
+        }
+    }
+
+    /// The answer of a test of several parts: the best rate each way, else the round trip, with
+    /// what limited these, and how far they are to be trusted.
+    pub fn of_parts(parts: &[Record]) -> Self {
+        let ways = [Direction::Up, Direction::Down].into_iter();
+        let found: Vec<_> = ways.filter_map(|way| Some((best(parts, way)?, way))).collect();
+        let best: Vec<Self> = found.iter().map(|(part, _)| Self::of(part)).collect();
+        let ping = parts.iter().find(|part| matches!(part.plan, Plan::Ping(_)));
+        let result = result::of_best(&found).or_else(|| ping.and_then(result::round_trip));
+        // Of the two ways that which a reader must know first, or trust least.
+        let limit = best.iter().map(|part| &part.limit).rev().max_by_key(|limit| limit.weight());
+        let ping = ping.map(Self::of);
+        let worst = best.iter().rev().max_by_key(|part| part.quality).or(ping.as_ref());
+        let shares = best.iter().filter_map(|part| part.share);
+        let mut ceilings: Vec<&str> = best.iter().map(|part| part.ceiling.as_str()).collect();
+        ceilings.dedup();
+        Self {
+            result: result.unwrap_or_else(|| "nothing was measured".to_owned()),
+            share: shares.reduce(f64::min),
+            ceiling: ceilings.join(" and "),
+            limit: limit.map_or_else(|| Limit::new(LimitedBy::Nothing, ""), Clone::clone),
+            quality: worst.map_or(Quality::Bad, |part| part.quality),
+            doubt: worst.map_or_else(String::new, |part| part.doubt.clone()),
+            id: String::new(),
         }
     }
 

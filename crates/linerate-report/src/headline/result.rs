@@ -38,11 +38,11 @@ pub(super) fn directions(plan: &Plan) -> &'static [Direction] {
 fn flows(record: &Record, host: &str, ways: TcpDirections) -> String {
     let each = words::each_direction(ways).iter().filter_map(|&way| {
         let bps = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
-        Some(format!("{} {} {host}", number::measured_rate(bps), toward(way)))
+        Some((bps, way))
     });
-    let each: Vec<String> = each.collect();
+    let each: Vec<(f64, Direction)> = each.collect();
     if !each.is_empty() {
-        return each.join(", ");
+        return rates(host, each);
     }
     let one_sided = record.caveats.iter().any(|it| it.code == CaveatCode::OneSided);
     let sent = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
@@ -52,6 +52,16 @@ fn flows(record: &Record, host: &str, ways: TcpDirections) -> String {
         }
         None => format!("nothing was measured with {host}"),
     }
+}
+
+/// Rates with their directions; the other end is named once.
+pub(super) fn rates(host: &str, rates: impl IntoIterator<Item = (f64, Direction)>) -> String {
+    let mut host = host;
+    let each = rates.into_iter().map(|(bps, way)| {
+        let end = std::mem::replace(&mut host, "it");
+        format!("{} {} {end}", number::measured_rate(bps), toward(way))
+    });
+    each.collect::<Vec<String>>().join(", ")
 }
 
 /// `to` or `from` the other end.
@@ -129,6 +139,25 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
             format!("RTT {first} ms to {host}{of} and {last} ms{of_last}{lost}")
         }
     }
+}
+
+/// The best rates of a test of several parts.
+pub(super) fn of_best(best: &[(&Record, Direction)]) -> Option<String> {
+    let host = best.iter().find_map(|(part, _)| match &part.plan {
+        Plan::Tcp(plan) => Some(plan.server.host.as_str()),
+        _ => None,
+    })?;
+    let each = best.iter().filter_map(|(part, way)| {
+        Some((part.value(MetricId::Goodput, Stat::Value, Some(*way))?, *way))
+    });
+    Some(rates(host, each))
+}
+
+/// The typical round trip of a ping's first size.
+pub(super) fn round_trip(record: &Record) -> Option<String> {
+    let Plan::Ping(plan) = &record.plan else { return None };
+    let ns = record.value_at(MetricId::Rtt, Stat::P50, *plan.sizes_bytes.first()?)?;
+    Some(format!("RTT {} ms", number::ms_of_clock(ns, 6)))
 }
 
 /// The share of the ceiling, the smaller one of both directions, and the same in words.

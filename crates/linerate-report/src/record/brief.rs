@@ -69,7 +69,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
             .map(|count| format!("{} sent again", words::counted(count as u64, "segment")));
         let streams = words::counted(plan.test.streams.into(), "stream");
         let loaded = value(record, MetricId::TcpRtt, way)
-            .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 6)));
+            .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 3)));
         let (streams, loaded) = match ways {
             [_] => (Some(streams), None),
             _ => (None, loaded),
@@ -93,7 +93,7 @@ fn amount(record: &Record, way: Direction) -> Option<String> {
 
 /// Round trips with the path at rest and under this load, and what was in flight.
 fn round_trip(record: &Record, way: Direction) -> String {
-    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
     let least = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
     let parts = [
         least.map(|ns| format!("{} at least", ms(ns))),
@@ -124,11 +124,11 @@ fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
 }
 
 fn delays(record: &Record, way: Direction) -> String {
-    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
     let pdv = |stat| record.value(MetricId::Pdv, stat, Some(way));
-    let above = pdv(Stat::P99).zip(pdv(Stat::Max)).map(|(p99, most)| {
-        format!("above the smallest delay {} at 99 %, {} at most", ms(p99), ms(most))
-    });
+    let above = pdv(Stat::P99)
+        .zip(pdv(Stat::Max))
+        .map(|(p99, most)| format!("above the least delay: 99 % {}, most {}", ms(p99), ms(most)));
     joined([value(record, MetricId::JitterRfc3550, way).map(ms), above], "; ")
 }
 
@@ -161,7 +161,7 @@ fn search(record: &Record) -> Vec<Fact> {
 }
 
 fn ms(ns: u64) -> String {
-    number::ms_of_clock(ns as f64, 6)
+    number::ms_of_clock(ns as f64, 3)
 }
 
 /// Of one size the lines that ping prints, of several a table with a column for each.

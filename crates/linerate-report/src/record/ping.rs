@@ -216,9 +216,17 @@ impl View<'_> {
     }
 
     fn percentiles(&self, size: u32) -> Option<String> {
-        let stats = [Stat::P50, Stat::P90, Stat::P95, Stat::P99, Stat::P999];
+        let told: Vec<_> = PERCENTILES.iter().filter(|it| self.is_told(it.1, size)).collect();
+        let stats: Vec<Stat> = told.iter().map(|it| it.1).collect();
+        let names: Vec<&str> = told.iter().map(|it| it.0).collect();
         let values = self.slashed(MetricId::Rtt, &stats, size)?;
-        Some(format!("percentiles 50/90/95/99/99.9 = {values} ms"))
+        Some(format!("percentiles {} = {values} ms", names.join("/")))
+    }
+
+    /// Whether there were answers enough for a percentile: of fewer it is the largest one.
+    fn is_told(&self, stat: Stat, size: u32) -> bool {
+        let needed = PERCENTILES.iter().find(|it| it.1 == stat).map_or(0.0, |it| it.2);
+        self.value(MetricId::Received, Stat::Value, size).is_none_or(|count| count >= needed)
     }
 
     /// The kernel's own round trip and, by the means, what the rest of this host adds.
@@ -243,7 +251,8 @@ impl View<'_> {
         let head = sizes.iter().map(u32::to_string);
         let mut table = Table::new(std::iter::once("payload, bytes".to_owned()).chain(head));
         for (name, metric, stat) in TIMES {
-            let cell = |size| self.value(metric, stat, size).map(|ns| self.ms(ns));
+            let told = |size| self.value(metric, stat, size).filter(|_| self.is_told(stat, size));
+            let cell = |size| told(size).map(|ns| self.ms(ns));
             row(&mut table, name, sizes, cell);
         }
         if self.rates {
@@ -272,6 +281,15 @@ impl View<'_> {
     }
 }
 
+/// Percentiles with the answers that each needs: one beyond it at least.
+const PERCENTILES: [(&str, Stat, f64); 5] = [
+    ("50", Stat::P50, 2.0),
+    ("90", Stat::P90, 10.0),
+    ("95", Stat::P95, 20.0),
+    ("99", Stat::P99, 100.0),
+    ("99.9", Stat::P999, 1000.0),
+];
+
 /// The times in the table by size.
 const TIMES: [(&str, MetricId, Stat); 9] = [
     ("min, ms", MetricId::Rtt, Stat::Min),
@@ -298,9 +316,9 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// A share as a percentage without its sign, to the thousandth that a bound on few losses needs.
+/// A share as a percentage without its sign; counts of probes have no more than two digits of it.
 fn percent(ratio: f64) -> String {
-    format!("{:.3}", ratio * 100.0)
+    number::significant(ratio * 100.0, 2)
 }
 
 /// The distribution function of the round-trip times of each size.

@@ -5,14 +5,82 @@ use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
 use crate::document::{Block, Document, Fact, Table};
-use crate::number;
+use crate::headline::{FULL_FROM, Headline, Limit, LimitedBy, Quality};
+use crate::{number, words};
 
 /// Flows of one run that are listed one by one.
 const FLOWS_LISTED: usize = 16;
 
 /// What was simulated, each flow of the first run, and the runs.
 pub fn document(report: &SimulationReport) -> Document {
-    parts(report).into_iter().fold(Document::default(), Document::with)
+    let headline = headline(report);
+    let document = Document {
+        sentence: headline.line(),
+        headline: Some(headline),
+        brief: brief(report),
+        ..Document::default()
+    };
+    parts(report).into_iter().fold(document, Document::with)
+}
+
+/// The mean over the runs, its share, and what the model says limited it.
+fn headline(report: &SimulationReport) -> Headline {
+    let mean = |of: fn(&RunSummary) -> Option<f64>| report.over_runs(of).mean();
+    let share = mean(|run| run.share_of_ceiling);
+    let runs = match report.runs.len() {
+        1 => String::new(),
+        count => format!(" in the mean of {count} runs"),
+    };
+    let rate = mean(|run| Some(run.goodput_bps));
+    let lossy = report.runs.iter().map(|run| run.retransmitted).sum::<u64>();
+    let limit = match share {
+        Some(share) if share >= FULL_FROM => Limit::new(LimitedBy::Link, "it is full"),
+        _ if lossy > 0 => {
+            let again = words::counted(lossy, "segment");
+            Limit::new(LimitedBy::Path, format!("{again} sent again"))
+        }
+        _ => Limit::new(LimitedBy::NotKnown, ""),
+    };
+    let incomplete = report.runs.iter().any(|run| !run.complete);
+    Headline {
+        result: match rate {
+            Some(bps) => format!("{} by the model{runs}", number::measured_rate(bps)),
+            None => "nothing was simulated".to_owned(),
+        },
+        share,
+        ceiling: match (share, report.ceiling_bps) {
+            (Some(share), Some(bps)) => {
+                let (share, bps) = (number::percent(share), number::measured_rate(bps));
+                format!("{share} of the ceiling {bps}")
+            }
+            _ => String::new(),
+        },
+        limit,
+        quality: match (rate, incomplete) {
+            (None, _) => Quality::Bad,
+            (_, true) => Quality::Doubtful,
+            _ => Quality::Good,
+        },
+        doubt: if incomplete { "it did not end in its time".to_owned() } else { String::new() },
+        id: String::new(),
+    }
+}
+
+/// What was asked, and of one run what came of it.
+fn brief(report: &SimulationReport) -> Vec<Block> {
+    let asked = [("path", path(report))];
+    let found = match report.runs.as_slice() {
+        [run] => total(run).into_iter().filter(|(label, _)| *label != "goodput").collect(),
+        runs => {
+            let rates = report.over_runs(|run| Some(run.goodput_bps));
+            let range = rates.min().zip(rates.max()).map(|(least, most)| {
+                let (least, most) = (number::measured_rate(least), number::measured_rate(most));
+                format!("{}, from {least} to {most}", words::counted(runs.len() as u64, "run"))
+            });
+            range.map(|range| ("runs", range)).into_iter().collect::<Vec<_>>()
+        }
+    };
+    facts(asked.into_iter().chain(found))
 }
 
 /// The same in its parts.

@@ -64,9 +64,8 @@ pub fn document(results: &Results) -> Document {
     let compared = Comparison::new(&grid);
     let answered = Answered::new(results, &grid);
     let suite = grid.bench();
-    let about = Section::apart("", [Block::Remarks(facts(results, &grid))]);
-    let tables = grid.paths().map(|row| sections::of_topology(row, &grid.past));
-    let mut sections: Vec<Section> = [about].into_iter().chain(tables).collect();
+    let mut sections: Vec<Section> =
+        grid.paths().map(|row| sections::of_topology(row, &grid.past)).collect();
     sections.extend(device::sections(&suite, grid.routers));
     let mut figures = plots::plots(&grid, &compared).into_iter().map(Block::Figure);
     let main = Section::apart("", figures.next()).leading();
@@ -76,6 +75,7 @@ pub fn document(results: &Results) -> Document {
     sections.extend(sections::unfinished(&grid).map(Section::leading));
     sections.extend(caveats::section(&grid));
     sections.extend(answered.published(&grid));
+    sections.push(Section::of("The run", [], facts(results, &grid)));
     sections.extend(answered.section(&grid).map(Section::leading));
     let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
     let plan = serde_json::to_string_pretty(&results.plan);
@@ -124,7 +124,7 @@ fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
 
 /// What was asked of each topology: one line for all tests.
 fn tests(plan: &StudyPlan) -> Option<String> {
-    let each: Vec<String> = plan
+    let mut each: Vec<String> = plan
         .tests
         .iter()
         .map(|test| match &test.kind {
@@ -145,8 +145,7 @@ fn tests(plan: &StudyPlan) -> Option<String> {
             }
             TestKind::Bench(bench) => {
                 let names = bench.measures.iter().map(|measure| measure.0.name());
-                let names = names.collect::<Vec<_>>().join(", ");
-                format!("raw frames by {}: {names}", test.parameter().name)
+                format!("raw frames by length: {}", names.collect::<Vec<_>>().join(", "))
             }
             TestKind::Udp(udp) => {
                 let runs = words::counted(test.repetitions.into(), "run");
@@ -161,6 +160,8 @@ fn tests(plan: &StudyPlan) -> Option<String> {
             }
         })
         .collect();
+    // Tests that differ in their frames or devices alone are asked for in the same words.
+    each.dedup();
     (!each.is_empty()).then(|| format!("asked: {}", each.join("; ")))
 }
 

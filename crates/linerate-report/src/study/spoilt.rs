@@ -92,7 +92,7 @@ fn reason(code: CaveatCode) -> String {
         CaveatCode::CoarseClock => "the clock is coarse",
         CaveatCode::PaceNotKept => "the pace was not kept",
         CaveatCode::EmulatorLate => "the path emulator was late",
-        CaveatCode::TesterLimited => "near the limit of the tester itself",
+        CaveatCode::TesterLimited => "the tester itself could send no more",
         other => return key(other),
     };
     words.to_owned()

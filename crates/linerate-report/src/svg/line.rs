@@ -21,7 +21,7 @@ const SINGLE_RESULTS: usize = 12;
 const UNSEEN: f64 = 0.15;
 
 /// The widest name that stands at the end of its line: 25 characters, user units.
-const BESIDE_MOST: f64 = 196.0;
+const BESIDE_MOST: f64 = 200.0;
 
 /// A line that ends so near to the right edge is joined with its name, user units.
 const NEAR_END: f64 = 60.0;

@@ -180,9 +180,13 @@ fn px(value: f64) -> String {
 /// faces (DejaVu Sans with capitals and figures).
 const ADVANCE: f64 = 0.6;
 
+/// By how much the widest letters are wider than that, as a share of it.
+const WIDER: f64 = 0.4;
+
 /// Estimated width of a text in user units.
 pub(crate) fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * TEXT_SIZE * ADVANCE
+    let wide = text.chars().filter(|c| matches!(c, 'M' | 'W' | 'm' | 'w' | '%')).count();
+    (text.chars().count() as f64 + WIDER * wide as f64) * TEXT_SIZE * ADVANCE
 }
 
 /// The text broken at spaces into lines of a width, where it has some.

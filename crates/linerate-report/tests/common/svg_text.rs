@@ -73,7 +73,10 @@ fn text(line: &str) -> Text {
         Some("end") => x - width,
         _ => x,
     };
-    Text { said, left, right: left + width, top: y - ASCENT * size, bottom: y + DESCENT * size }
+    // Digits stand on the line.
+    let digits = said.chars().all(|c| c.is_ascii_digit());
+    let bottom = if digits { y } else { y + DESCENT * size };
+    Text { said, left, right: left + width, top: y - ASCENT * size, bottom }
 }
 
 fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {

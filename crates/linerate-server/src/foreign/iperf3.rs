@@ -12,6 +12,7 @@ use linerate_core::record::{Event, Failure, Plan, Record, Tool};
 use linerate_engine::foreign::iperf3::{
     Arrival, Door, Guard, House, LogLine, Observer, Registry, read_cookie, serve,
 };
+use linerate_engine::served::LogText;
 use linerate_proto::iperf3::{STREAMS_MAX, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
 use linerate_sys::clock::monotonic;
@@ -67,10 +68,13 @@ impl Clients {
         connection: (TcpStream, SocketAddr, u64),
         admission: &Knowing<'_>,
         stop: &Stop,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<LogText>, Failure> {
         let shared = (admission, stop, INTERVAL);
         let served = self.answer_to(connection, shared, &mut Printed::default())?;
-        Ok(served.map(|(LogLine::Tested(line) | LogLine::Refused(line))| line))
+        Ok(served.map(|said| match said {
+            LogLine::Tested(told) => told,
+            LogLine::Refused(line) => line.into(),
+        }))
     }
 
     fn answer_to(
@@ -212,12 +216,12 @@ impl Iperf3Server {
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
                     drop(place);
                     let (line, ending) = match &result {
-                        Ok(Some(LogLine::Tested(line))) => (line.clone(), Ending::Tested),
+                        Ok(Some(LogLine::Tested(told))) => (told.line.clone(), Ending::Tested),
                         Ok(Some(LogLine::Refused(line))) => (line.clone(), Ending::Refused),
                         Ok(None) => return,
                         Err(failure) => (failure.to_string(), Ending::Failed(failure)),
                     };
-                    log(&LogEntry { peer, line: &line, ending });
+                    log(&LogEntry { peer, line: &line, ways: &[], ending });
                 };
                 let name = "linerate-client".to_owned();
                 // Without a thread for it the connection is closed.

@@ -13,6 +13,7 @@ use linerate_engine::flow::tcp::Admission;
 use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
+use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
@@ -61,7 +62,7 @@ impl ProtocolPort {
                 UdpSeen::Done(moved) => (moved.to_string(), Ending::Tested),
                 UdpSeen::Failed(failure) => (failure.to_string(), Ending::Failed(failure)),
             };
-            log(&LogEntry { peer, line: &line, ending });
+            log(&LogEntry { peer, line: &line, ways: &[], ending });
         };
         // nuttcp's clients may name this port for their data.
         let aside = |peer: SocketAddr, datagram: &[u8]| {
@@ -146,7 +147,7 @@ pub(crate) fn answer(
     shared: &Shared,
     (gate, place): (&Gate, &Place<'_>),
     stop: &Stop,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<LogText>, Failure> {
     let Arrival { via, port, stream, peer, serial } = arrival;
     let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
     let by_address = !matches!(via, Via::Nuttcp | Via::Iperf3);

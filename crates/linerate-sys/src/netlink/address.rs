@@ -32,6 +32,29 @@ impl RouteSocket {
     }
 }
 
+impl RouteSocket {
+    /// The addresses of all links, each with the index of its link.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr)>> {
+        let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let replies = self.dump(message, &Attempt { call: "list", object: &"addresses" })?;
+        let of_message = |reply: &RouteNetlinkMessage| {
+            let RouteNetlinkMessage::NewAddress(it) = reply else { return None };
+            // That of a point-to-point link is the other end's; this end's is Local.
+            let find = |local: bool| {
+                it.attributes.iter().find_map(|attribute| match attribute {
+                    AddressAttribute::Local(addr) if local => Some(*addr),
+                    AddressAttribute::Address(addr) if !local => Some(*addr),
+                    _ => None,
+                })
+            };
+            Some((it.header.index, find(true).or_else(|| find(false))?))
+        };
+        Ok(replies.iter().filter_map(of_message).collect())
+    }
+}
+
 /// The family of an address, for headers.
 pub(super) fn family(addr: IpAddr) -> AddressFamily {
     if addr.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }

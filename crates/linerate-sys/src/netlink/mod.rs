@@ -5,6 +5,7 @@
 //! Ethernet-like links.
 
 mod address;
+mod filter;
 mod link;
 mod napi;
 mod neighbour;
@@ -15,6 +16,7 @@ mod socket;
 
 use std::net::IpAddr;
 
+pub use filter::{InputChain, InputRule, Verdict, input_chains};
 pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
 pub use napi::{Napi, napis};
 pub use neighbour::Neighbour;

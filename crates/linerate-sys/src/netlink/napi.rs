@@ -9,10 +9,10 @@
 
 use std::io;
 
-use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_GENERIC};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP};
+use netlink_sys::protocols::NETLINK_GENERIC;
 
-use super::socket::{HEADER_BYTES, messages};
+use super::socket::{PlainSocket, attribute, attributes_of};
 use crate::{Error, Result};
 
 /// linux/genetlink.h.
@@ -20,7 +20,6 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-const GENERIC_HEADER_BYTES: usize = 4;
 
 /// linux/netdev.h.
 const NETDEV_CMD_NAPI_GET: u8 = 11;
@@ -28,12 +27,6 @@ const NAPI_IFINDEX: u16 = 1;
 const NAPI_ID: u16 = 2;
 const NAPI_PID: u16 = 4;
 const NAPI_THREADED: u16 = 8;
-
-/// linux/netlink.h.
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-/// The two highest bits of a type are flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
-const TYPE_BITS: u16 = 0x3fff;
 
 /// A NAPI context: what takes the frames of one receive queue from the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,17 +70,14 @@ fn napi_of(attributes: &[u8]) -> Option<Napi> {
 
 /// A conversation with the family `netdev`.
 struct GenericSocket {
-    socket: Socket,
+    socket: PlainSocket,
     family: u16,
-    sequence: u32,
 }
 
 impl GenericSocket {
     fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_GENERIC)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        let mut this = Self { socket, family: GENL_ID_CTRL, sequence: 0 };
+        let socket = PlainSocket::open(NETLINK_GENERIC)?;
+        let mut this = Self { socket, family: GENL_ID_CTRL };
         let wish = attribute(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
         let replies = this.ask(CTRL_CMD_GETFAMILY, NLM_F_ACK, &wish)?;
         let mut all = replies.iter().flat_map(|it| attributes_of(it));
@@ -99,51 +89,9 @@ impl GenericSocket {
 
     /// Sends a request; gives the attributes of each reply.
     fn ask(&mut self, command: u8, flags: u16, attributes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        self.sequence += 1;
-        let len = HEADER_BYTES + GENERIC_HEADER_BYTES + attributes.len();
-        let mut message = (len as u32).to_ne_bytes().to_vec();
-        message.extend([self.family, NLM_F_REQUEST | flags].map(u16::to_ne_bytes).concat());
-        message.extend([self.sequence, 0].map(u32::to_ne_bytes).concat());
-        message.extend([command, 1, 0, 0]);
-        message.extend(attributes);
-        self.socket.send(&message, 0)?;
-        let mut replies = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            for reply in messages(&datagram) {
-                let body = &reply[HEADER_BYTES..];
-                match u16::from_ne_bytes([reply[4], reply[5]]) {
-                    NLMSG_DONE => return Ok(replies),
-                    NLMSG_ERROR => {
-                        let code = body.first_chunk().map_or(0, |it| i32::from_ne_bytes(*it));
-                        let failed = io::Error::from_raw_os_error(code.wrapping_neg());
-                        return if code == 0 { Ok(replies) } else { Err(failed) };
-                    }
-                    _ => replies.push(body.get(GENERIC_HEADER_BYTES..).unwrap_or(&[]).to_vec()),
-                }
-            }
-        }
+        let replies = self.socket.ask(self.family, flags, [command, 1, 0, 0], attributes)?;
+        Ok(replies.into_iter().map(|(_, attributes)| attributes).collect())
     }
-}
-
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let len = (4 + value.len()) as u16;
-    let mut bytes = [len, kind].map(u16::to_ne_bytes).concat();
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
-/// Types and values; a length that does not fit ends the list.
-fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let [a, b, c, d] = *rest.first_chunk()?;
-        let len = usize::from(u16::from_ne_bytes([a, b]));
-        let value = rest.get(4..len)?;
-        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some((u16::from_ne_bytes([c, d]) & TYPE_BITS, value))
-    })
 }
 
 #[cfg(test)]

@@ -10,7 +10,12 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use crate::{Error, Result};
 
 /// Bytes before a netlink message's payload: length, type, flags, sequence, port (netlink(7)).
-pub(super) const HEADER_BYTES: usize = 16;
+const HEADER_BYTES: usize = 16;
+/// linux/netlink.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// The two highest bits of a type are flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+const TYPE_BITS: u16 = 0x3fff;
 
 /// A routing netlink socket. It stays in the network namespace where it was opened.
 pub struct RouteSocket {
@@ -123,7 +128,7 @@ impl RouteSocket {
 }
 
 /// Cuts a datagram into its messages; a length that does not fit ends the datagram.
-pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         let length: [u8; 4] = rest.get(..4)?.try_into().ok()?;
@@ -135,6 +140,81 @@ pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
         // Messages start at multiples of four bytes (NLMSG_ALIGN).
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
+    })
+}
+
+/// A conversation in messages that no decoder here knows: a header of four bytes and attributes,
+/// as generic netlink (linux/genetlink.h) and netfilter (linux/netfilter/nfnetlink.h) have them.
+pub(super) struct PlainSocket {
+    socket: Socket,
+    sequence: u32,
+}
+
+/// The four bytes after the netlink header.
+pub(super) type PlainHeader = [u8; 4];
+
+impl PlainSocket {
+    pub(super) fn open(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Sends a request of a type; gives the header and the attributes of each reply.
+    pub(super) fn ask(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        header: PlainHeader,
+        attributes: &[u8],
+    ) -> io::Result<Vec<(PlainHeader, Vec<u8>)>> {
+        self.sequence += 1;
+        let len = HEADER_BYTES + header.len() + attributes.len();
+        let mut message = (len as u32).to_ne_bytes().to_vec();
+        message.extend([kind, NLM_F_REQUEST | flags].map(u16::to_ne_bytes).concat());
+        message.extend([self.sequence, 0].map(u32::to_ne_bytes).concat());
+        message.extend(header);
+        message.extend(attributes);
+        self.socket.send(&message, 0)?;
+        let mut replies = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            for reply in messages(&datagram) {
+                let body = &reply[HEADER_BYTES..];
+                match u16::from_ne_bytes([reply[4], reply[5]]) {
+                    NLMSG_DONE => return Ok(replies),
+                    NLMSG_ERROR => {
+                        let code = body.first_chunk().map_or(0, |it| i32::from_ne_bytes(*it));
+                        let failed = io::Error::from_raw_os_error(code.wrapping_neg());
+                        return if code == 0 { Ok(replies) } else { Err(failed) };
+                    }
+                    _ => replies
+                        .extend(body.split_first_chunk().map(|(h, rest)| (*h, rest.to_vec()))),
+                }
+            }
+        }
+    }
+}
+
+/// An attribute: its length with these four bytes, its type, its value padded to four.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = (4 + value.len()) as u16;
+    let mut bytes = [len, kind].map(u16::to_ne_bytes).concat();
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Types and values; a length that does not fit ends the list.
+pub(super) fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let [a, b, c, d] = *rest.first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let value = rest.get(4..len)?;
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([c, d]) & TYPE_BITS, value))
     })
 }
 

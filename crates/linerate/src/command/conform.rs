@@ -11,6 +11,7 @@ use linerate_core::units::parse_span;
 use linerate_engine::conform::{self, Input, Limits};
 use linerate_sys::stop::Stop;
 
+use super::measure::Amount;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -59,6 +60,8 @@ pub(crate) struct Args {
     /// Print one JSON document
     #[arg(short = 'J', long)]
     json: bool,
+    #[command(flatten)]
+    amount: Amount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -85,7 +88,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     if args.json {
         output::line(&serde_json::to_string_pretty(&found)?);
     } else {
-        output::document(&linerate_report::conform::document(&found));
+        let document = linerate_report::conform::document(&found);
+        output::result(&document, args.amount.detail());
     }
     if let Some(failure) = &found.failure {
         output::error_line(failure);

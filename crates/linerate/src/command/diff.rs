@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use linerate_core::record::{Failure, Fault};
+use linerate_report::Detail;
 use linerate_report::diff::{differences, document};
 
 use crate::exit::Outcome;
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// Print a JSON object: both IDs and a row for each metric
     #[arg(long)]
     json: bool,
+    /// Also show caveats, and figures that one of the two alone has
+    #[arg(short = 'v', long, conflicts_with = "json")]
+    verbose: bool,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -42,7 +46,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         let whole = serde_json::json!({ "first": ids.0, "second": ids.1, "metrics": rows });
         output::line(&serde_json::to_string_pretty(&whole)?);
     } else {
-        output::document(&document(&first, &second));
+        let detail = if args.verbose { Detail::Full } else { Detail::Brief };
+        output::result(&document(&first, &second), detail);
     }
     Ok(0)
 }

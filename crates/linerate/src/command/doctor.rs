@@ -1,11 +1,19 @@
-//! `linerate doctor`: what this host can tell, and what stands in the way of a measurement.
+//! `linerate doctor`: what this host can tell, and what stands in the way of a measurement, each
+//! with the line that mends it. Nothing is changed.
+
+mod check;
+mod checks;
+mod facts;
+mod network;
 
 use linerate_core::time::decimals_of_ms;
 use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
 use linerate_report::{Block, Document, Fact};
 use linerate_sys::stop::Stop;
 
-use super::{doctor_checks, measure};
+use self::check::{Check, State};
+use self::facts::Facts;
+use super::measure;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -26,41 +34,55 @@ enum Part {
     Clock,
 }
 
-/// Runs the command.
+/// Exit code of a host that spoils measurements.
+const UNFIT: u8 = 1;
+
+/// Runs the command: 0 when nothing is worse than doubtful, 1 when something spoils measurements.
 pub(crate) fn run(args: Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let extent = if args.part.is_some() { Extent::Whole } else { Extent::Short };
     let clock = clock_check::examine(extent, &measure::tool(), &stop);
-    let checks = if args.part.is_none() { doctor_checks::all() } else { Vec::new() };
+    let checks = if args.part.is_none() { checks(&clock) } else { Vec::new() };
+    let bad = checks.iter().any(|check| check.state == State::Bad);
+    let code = if bad { UNFIT } else { 0 };
     if args.json {
-        let document = serde_json::json!({ "clock": clock, "checks": checks });
+        let document = serde_json::json!({
+            "version": crate::VERSION, "clock": clock, "checks": checks,
+        });
         output::line(&format!("{document:#}"));
-        return Ok(0);
+        return Ok(code);
     }
     let found = match args.part {
-        Some(Part::Clock) => Block::Facts(clock_facts(&clock)),
-        None => {
-            let all = std::iter::once(clock_verdict(&clock)).chain(checks).collect::<Vec<_>>();
-            Block::Table(doctor_checks::table(&all))
-        }
+        Some(Part::Clock) => vec![Block::Facts(clock_facts(&clock))],
+        None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
     let sentence = Block::Text(sentence(&clock));
-    output::document(&Document::default().with([found, sentence]));
-    Ok(0)
+    output::document(&Document::default().with(found.into_iter().chain([sentence])));
+    Ok(code)
+}
+
+/// All checks: program, clock, and the facts of this host.
+fn checks(clock: &ClockReport) -> Vec<Check> {
+    let version = Check::ok("linerate", crate::VERSION);
+    let all =
+        [version, clock_verdict(clock), civil_time(clock), checks::stolen(clock.stolen_ratio)];
+    all.into_iter().chain(checks::all(&Facts::gather())).collect()
 }
 
 /// The clock in one line: fit for microseconds or not.
-fn clock_verdict(clock: &ClockReport) -> doctor_checks::Check {
+fn clock_verdict(clock: &ClockReport) -> Check {
     let source = clock.clocksource.as_deref().unwrap_or("unknown source");
-    let found = format!(
-        "{source}, step {} ns, a reading {:.0} ns, stolen {:.1} %",
-        clock.tick_ns.map_or_else(|| "?".to_owned(), |step| format!("{step:.0}")),
-        clock.reading_ns,
-        clock.stolen_ratio * 100.0
-    );
+    let step = clock.tick_ns.map_or_else(|| "?".to_owned(), |step| format!("{step:.0}"));
+    let found = format!("{source}, step {step} ns, a reading {:.0} ns", clock.reading_ns);
     let good = clock.vdso && clock.tick_ns.is_some_and(|step| step < 1000.0);
-    let remedy = "boot with clocksource=tsc if the CPU has an invariant TSC";
-    doctor_checks::Check::of("clock", found, good, remedy)
+    let remedy = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Check::ok("clock", found).or_warn(good, remedy)
+}
+
+/// Civil time, which one-way delays between hosts rest on.
+fn civil_time(clock: &ClockReport) -> Check {
+    Check::ok("civil time", civil(clock))
+        .or_warn(clock.synchronised != Some(false), "timedatectl set-ntp true")
 }
 
 /// What the digits of this host are worth.
@@ -216,7 +238,8 @@ mod tests {
     #[test]
     fn a_clock_read_by_system_call_is_a_warning() {
         let slow = ClockReport { vdso: false, ..report(Some(10.0)) };
-        assert!(!clock_verdict(&slow).good);
-        assert!(clock_verdict(&report(Some(10.0))).good);
+        assert_eq!(clock_verdict(&slow).state, State::Warn);
+        assert_eq!(clock_verdict(&report(Some(10.0))).state, State::Ok);
+        assert_eq!(civil_time(&slow).state, State::Warn);
     }
 }

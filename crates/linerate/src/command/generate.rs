@@ -6,8 +6,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
-use linerate_core::record::{Failure, Fault};
+use clap::builder::PossibleValuesParser;
+use clap::{CommandFactory, ValueHint};
+use linerate_core::record::{Failure, Fault, ReceiveWith, SendWith, Via};
+use linerate_engine::study::SHIPPED;
 
 use crate::exit::Outcome;
 use crate::{help, output};
@@ -115,9 +117,52 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
 
 fn completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut described(), "linerate", &mut script);
+    clap_complete::generate(shell, &mut told_values(described(), ""), "linerate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
+
+/// The command with the values that a shell may offer where the program itself takes more: names
+/// beside files, records that are counted from the newest. Hosts are those that the shell knows.
+fn told_values(command: clap::Command, path: &str) -> clap::Command {
+    let own = path.to_owned();
+    let command = command.mut_args(|arg| {
+        let id = arg.get_id().as_str().to_owned();
+        if matches!((own.as_str(), id.as_str()), ("tcp" | "udp" | "ping" | "test", "host")) {
+            return arg.value_parser(clap::value_parser!(String)).value_hint(ValueHint::Hostname);
+        }
+        match values(&own, &id) {
+            Some(values) => arg.value_parser(PossibleValuesParser::new(values)),
+            None => arg,
+        }
+    });
+    let children: Vec<String> =
+        command.get_subcommands().map(|child| child.get_name().to_owned()).collect();
+    children.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}").trim_start().to_owned();
+        command.mut_subcommand(name, |child| told_values(child, &path))
+    })
+}
+
+/// The values of an argument by the name of its command and its own.
+fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
+    let vias = [Via::Iperf3, Via::Iperf2, Via::Nuttcp, Via::Ttcp].map(Via::name);
+    Some(match (command, argument) {
+        ("tcp" | "udp", "via") => vias.to_vec(),
+        ("tcp", "send_with") => SendWith::ALL.iter().map(|it| it.name()).collect(),
+        ("tcp", "receive_with") => ReceiveWith::ALL.iter().map(|it| it.name()).collect(),
+        ("tcp" | "test", "congestion") => vec!["bbr", "cubic", "reno"],
+        ("study run" | "study show", "study" | "name")
+        | ("bench" | "history", "plan" | "study") => {
+            SHIPPED.iter().map(|study| study.name).collect()
+        }
+        ("lab run" | "lab check", "plan") => super::lab::SHIPPED.map(|(name, _)| name).to_vec(),
+        ("report" | "diff", "id" | "first" | "second") => NEWEST.to_vec(),
+        _ => return None,
+    })
+}
+
+/// The newest results, as `report` and `diff` name them.
+const NEWEST: [&str; 6] = ["last", "@-1", "@-2", "@-3", "@-4", "@-5"];
 
 /// The schema as it stands in spec/, which a test holds to the types: the code that makes schemas
 /// stays out of the program.

@@ -22,7 +22,7 @@ use crate::output;
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 
 /// The plans that come with the program.
-const SHIPPED: [(&str, &str); 9] = [
+pub(super) const SHIPPED: [(&str, &str); 9] = [
     ("cable", include_str!("../../../../studies/labs/cable.toml")),
     ("switch", include_str!("../../../../studies/labs/switch.toml")),
     ("router", include_str!("../../../../studies/labs/router.toml")),

@@ -22,12 +22,8 @@ pub(crate) struct Output {
     /// Write the record to FILE as JSON
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print only the result, in one line
-    #[arg(short = 'q', long, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Print everything that is known of the result, and every stream as it runs
-    #[arg(short = 'v', long)]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) amount: Amount,
     /// Name the result
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -42,12 +38,29 @@ pub(crate) struct Output {
     pub(crate) store: Option<PathBuf>,
 }
 
-impl Output {
-    /// Whether live lines are for people.
-    pub(crate) const fn live(&self) -> bool {
-        !(self.json || self.jsonl || self.quiet)
-    }
+/// How much of a result is for people.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Amount {
+    /// Print only the result, in one line
+    #[arg(short = 'q', long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print everything that is known of the result, and every stream as it runs
+    #[arg(short = 'v', long)]
+    pub(crate) verbose: bool,
+}
 
+impl Amount {
+    /// The same for a document.
+    pub(crate) const fn detail(self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Answer,
+            (_, true) => Detail::Full,
+            _ => Detail::Brief,
+        }
+    }
+}
+
+impl Output {
     /// Tries the file of `-o` before anything is measured.
     /// # Errors
     /// When it cannot be written.
@@ -55,13 +68,9 @@ impl Output {
         self.output.as_deref().map_or(Ok(()), paths::check_writable)
     }
 
-    /// How much of the result is for people.
-    pub(crate) const fn detail(&self) -> Detail {
-        match (self.quiet, self.verbose) {
-            (true, _) => Detail::Answer,
-            (_, true) => Detail::Full,
-            _ => Detail::Brief,
-        }
+    /// Whether live lines are for people.
+    pub(crate) const fn live(&self) -> bool {
+        !(self.json || self.jsonl || self.amount.quiet)
     }
 
     /// Puts the user's name and labels on a record.
@@ -131,7 +140,7 @@ fn print(flags: &Output, record: &Record) {
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else if record.status != Status::Error {
-        output::result(&linerate_report::record::document(record), flags.detail());
+        output::result(&linerate_report::record::document(record), flags.amount.detail());
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());

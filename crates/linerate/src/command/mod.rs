@@ -4,7 +4,6 @@ pub(crate) mod ceiling;
 pub(crate) mod conform;
 pub(crate) mod diff;
 pub(crate) mod doctor;
-mod doctor_checks;
 pub(crate) mod export;
 pub(crate) mod flags;
 pub(crate) mod generate;

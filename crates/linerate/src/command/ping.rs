@@ -169,7 +169,7 @@ impl Lines {
             target: String::new(),
             decimals: decimals_of_ms(step_ns),
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(
-                ProgressStyle::with_template("{msg}")
+                ProgressStyle::with_template("{wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             ),
         }

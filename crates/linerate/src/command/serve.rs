@@ -9,6 +9,7 @@ use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
+use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 use tracing::level_filters::LevelFilter;
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Exit after one test
     #[arg(short = '1', long)]
     one_off: bool,
+    /// Form of the log: text, or json (one object a line, figures with their units)
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    log: log::Form,
     /// Minimum level of log lines: error, warn (clients without a result), info (tests), debug
     /// (connections, decisions) or trace (first messages)
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log_level())]
@@ -65,7 +69,7 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    log::begin(args.log_level);
+    log::begin(args.log_level, args.log);
     let stop = Stop::on_signals()?;
     linerate_sys::open_files::raise_limit();
     let guard = args.guard.guard()?;
@@ -91,10 +95,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if !others.is_empty() {
         output::note(&format!("linerate: answers {} too", others.join(", ")));
     }
-    output::note(&format!(
-        "linerate: from another host: linerate tcp HOST -p {port}, linerate ping --udp HOST",
-        port = local.port()
-    ));
+    invitation(local).iter().for_each(|line| output::note(line));
     output::note(&format!(
         "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
         if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
@@ -109,16 +110,59 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     let one_off = args.one_off.then(|| stop.clone());
     let on_client = move |entry: &LogEntry<'_>| {
-        let LogEntry { peer, line, .. } = entry;
+        let LogEntry { peer, line, ways, .. } = entry;
+        let ways = serde_json::to_string(ways).unwrap_or_default();
         if let Ending::Failed(_) = entry.ending {
-            tracing::warn!(%peer, "{line}");
+            tracing::warn!(%peer, %ways, "{line}");
             return;
         }
-        tracing::info!(%peer, "{line}");
+        tracing::info!(%peer, %ways, "{line}");
         one_off.iter().for_each(Stop::ask);
     };
     server.run(&stop, &on_client);
     Ok(0)
+}
+
+/// Addresses that are listed; a host of containers has hundreds.
+const ADDRESSES_MAX: usize = 6;
+
+/// What to type on another host, a line for each address that it can reach this one at.
+fn invitation(local: SocketAddr) -> Vec<String> {
+    let here = || {
+        let found = RouteSocket::open().and_then(|mut socket| socket.addresses());
+        found.unwrap_or_default().into_iter().map(|(_, addr)| addr)
+    };
+    let addresses: Vec<IpAddr> = match local.ip() {
+        any if any.is_unspecified() => here().filter(|addr| is_reachable(*addr, any)).collect(),
+        one => vec![one],
+    };
+    let port = local.port();
+    let line = |addr: &IpAddr| {
+        let target = match (addr, port) {
+            (addr, DEFAULT_PORT) => addr.to_string(),
+            (addr, port) => SocketAddr::new(*addr, port).to_string(),
+        };
+        format!("linerate: from another host: linerate tcp {target}")
+    };
+    let mut lines: Vec<String> = addresses.iter().take(ADDRESSES_MAX).map(line).collect();
+    if lines.is_empty() {
+        lines.push("linerate: this host has no address that others can reach".to_owned());
+    }
+    if let Some(more) = addresses.len().checked_sub(ADDRESSES_MAX).filter(|more| *more > 0) {
+        lines.push(format!("linerate: and at {more} more addresses (ip address)"));
+    }
+    lines
+}
+
+/// Whether other hosts may reach an address of this one: not loopback, and not link-local, which
+/// needs the client's interface. An IPv6 listener on all addresses takes IPv4, too.
+const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
+    match addr {
+        IpAddr::V4(addr) => !addr.is_loopback() && !addr.is_link_local(),
+        IpAddr::V6(addr) => {
+            listener.is_ipv6() && !addr.is_loopback() && !addr.is_unicast_link_local()
+        }
+    }
 }
 
 /// `iperf2,nuttcp:6000`, or `none`.
@@ -136,4 +180,26 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
         Ok((via, port.map_err(|_| format!("{item}: a port is 0 to 65535"))?))
     };
     text.split(',').map(one).collect::<Result<_, String>>().map(Foreign::These)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_told_an_address_that_it_can_reach_with_the_port_where_it_is_unusual() {
+        let line = |local: &str| invitation(local.parse().expect("an address")).join("\n");
+        let start = "linerate: from another host: linerate tcp ";
+        assert_eq!(line("192.0.2.1:5210"), format!("{start}192.0.2.1"));
+        assert_eq!(line("192.0.2.1:6000"), format!("{start}192.0.2.1:6000"));
+        assert_eq!(line("[2001:db8::1]:6000"), format!("{start}[2001:db8::1]:6000"));
+        let reachable = |addr: &str, listener: &str| {
+            is_reachable(addr.parse().expect("one"), listener.parse().expect("another"))
+        };
+        assert!(reachable("192.0.2.1", "::") && reachable("fd00::2", "::"));
+        assert!(!reachable("fd00::2", "0.0.0.0"), "it listens on IPv4 alone");
+        for addr in ["127.0.0.1", "::1", "fe80::1", "169.254.1.1"] {
+            assert!(!reachable(addr, "::"), "{addr}");
+        }
+    }
 }

@@ -104,7 +104,8 @@ fn print(flags: &Output, examined: &Examined) -> anyhow::Result<()> {
             output::line(&measure::record_line(record));
         }
     } else if records.iter().any(|record| record.status != Status::Error) {
-        output::document(&linerate_report::examination::document(records, &examined.left_out));
+        let document = linerate_report::examination::document(records, &examined.left_out);
+        output::result(&document, flags.amount.detail());
     }
     if let Some(path) = &flags.output {
         measure::write_json(path, &records)?;

@@ -29,7 +29,7 @@ use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::{GRACE, Served};
 use crate::flow::udp::{self, UdpServer};
 use crate::flow::{self, Answer, Flows, Session, Socket};
-use crate::served;
+use crate::served::{self, LogText};
 
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
@@ -112,7 +112,7 @@ pub fn serve_test(
     registry: &DataRegistry,
     admission: &dyn Admission,
     stop: &Stop,
-) -> Result<String, Failure> {
+) -> Result<LogText, Failure> {
     let mut net = Socket::new(stream)?;
     let address = |address: io::Result<SocketAddr>| {
         address.map_err(|error| Failure::new(Fault::Unreachable, "address of", "a client", error))
@@ -130,7 +130,7 @@ pub fn serve_test(
         place: None,
         rounds: 0,
         streams: None,
-        line: "closed without a request".to_owned(),
+        line: "closed without a request".to_owned().into(),
     };
     let mut session = Session::new(Server::new(monotonic()), desk);
     let result = flow::run(&mut session, &mut net, stop);
@@ -152,7 +152,7 @@ struct Desk<'a> {
     place: Option<Demand>,
     rounds: u32,
     streams: Option<Box<dyn Served>>,
-    line: String,
+    line: LogText,
 }
 
 impl Flows for Desk<'_> {
@@ -241,7 +241,7 @@ impl Desk<'_> {
             Err(refuse) => Some(refuse),
         };
         if let Some(refuse) = refused {
-            self.line = format!("refused: {}", refuse.reason);
+            self.line = format!("refused: {}", refuse.reason).into();
             return Ok(Some(Answer::Decided(Err(refuse))));
         }
         let terms = match *asked {
@@ -441,10 +441,10 @@ impl Served for TcpServer {
         FlowState { moved: test.moved(), done: test.is_done(), ..FlowState::default() }
     }
 
-    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure> {
+    fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure> {
         let background = self.background.take().map(Endpoint::end_background);
         let mut reports = self.test.take().map(Endpoint::finish).unwrap_or_default();
-        let line = format!("tcp {}", served::line(&reports));
+        let line = LogText::of(format!("tcp {}", served::line(&reports)), &reports);
         reports.extend(background.into_iter().flatten());
         Ok((reports, line))
     }

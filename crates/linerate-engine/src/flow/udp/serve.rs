@@ -20,7 +20,7 @@ use crate::flow::account::server_side;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
 use crate::flow::tcp::plain;
-use crate::served;
+use crate::served::{self, LogText};
 
 /// A test that was let in.
 pub(crate) struct UdpServer {
@@ -152,27 +152,13 @@ impl Served for UdpServer {
         FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
     }
 
-    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure> {
+    fn finish(&mut self) -> Result<(Vec<EndReport>, LogText), Failure> {
         self.check()?;
         let none = Endpoint::new(self.request.clone(), None);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
-        let line = log_line(&reports);
+        let line = LogText::of(format!("udp {}", served::line(&reports)), &reports);
         Ok((reports, line))
     }
-}
-
-/// What each end knows of its own datagrams: a receiver what came, a sender what it sent.
-fn log_line(reports: &[EndReport]) -> String {
-    let received = reports.iter().filter_map(|report| report.end.received_datagrams.as_ref());
-    let received = received.map(|it| (it.all.received, it.all.lost));
-    let received = received.reduce(|sum, it| (sum.0 + it.0, sum.1 + it.1));
-    let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref());
-    let sent = sent.map(|it| it.count).reduce(u64::saturating_add);
-    let sent = sent.map(|sent| format!("{sent} datagrams sent"));
-    let received =
-        received.map(|(received, lost)| format!("{received} datagrams received, {lost} lost"));
-    let counts: Vec<String> = sent.into_iter().chain(received).collect();
-    format!("udp {}; {}", served::line(reports), counts.join("; "))
 }
 
 #[cfg(test)]
@@ -193,12 +179,13 @@ mod tests {
         let [up, down] = [(Direction::Up, up), (Direction::Down, down)]
             .map(|(direction, end)| EndReport::of(direction, 0, end));
         let counts = |reports: &[EndReport]| {
-            let line = log_line(reports);
-            line.split_once("; ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
+            let line = served::line(reports);
+            line.split_once(" bytes, ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
         };
         assert_eq!(counts(std::slice::from_ref(&up)), "5 datagrams received, 2 lost");
         assert_eq!(counts(std::slice::from_ref(&down)), "7 datagrams sent");
-        let both = log_line(&[up, down]);
-        assert!(both.ends_with("; 7 datagrams sent; 5 datagrams received, 2 lost"), "{both}");
+        let both = served::line(&[up, down]);
+        assert!(both.contains("5 datagrams received, 2 lost; down: "), "{both}");
+        assert!(both.ends_with(", 7 datagrams sent"), "{both}");
     }
 }

@@ -31,6 +31,7 @@ use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request, said};
 use crate::foreign::test::VANISHED;
+use crate::served::LogText;
 
 /// A client that listens for the connection back answers within this time.
 const CONNECT_BACK: Duration = Duration::from_secs(4);
@@ -51,7 +52,7 @@ const PIECES_MAX: Duration = Duration::from_millis(100);
 /// Serves one connection to the port of ttcp and iperf 2; returns what the log should say.
 /// # Errors
 /// Why it did not end well.
-pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Failure> {
+pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<LogText, Failure> {
     let accepted = monotonic();
     tcp::notice_vanished_peer(&socket, VANISHED);
     let peer = socket.peer_addr().map_err(|error| lost("a client", "address of", &error))?;
@@ -354,16 +355,17 @@ impl TcpServer<'_, '_> {
     }
 
     /// What the log says of a test that ended well.
-    fn line(self) -> String {
+    fn line(self) -> LogText {
         let said = said(&self.reports);
-        match (self.line, self.ask) {
-            (Some(line), _) => line,
+        let line = match (self.line, self.ask) {
+            (Some(line), _) => return line.into(),
             (None, Ask::Header(header)) => {
                 let version = header.version.map_or_else(|| "2.0".to_owned(), |it| it.to_string());
                 format!("iperf {version}: {said}")
             }
             (None, _) => format!("ttcp or plain data: {said}"),
-        }
+        };
+        LogText::of(line, &self.reports)
     }
 }
 

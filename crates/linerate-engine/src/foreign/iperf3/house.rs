@@ -15,6 +15,7 @@ use super::registry::{Registration, Registry};
 use crate::flow::account::Account;
 use crate::flow::fold::fold;
 use crate::flow::tcp::Admission;
+use crate::served::LogText;
 
 /// What every session of a server shares.
 pub struct House<'a> {
@@ -34,7 +35,7 @@ pub struct House<'a> {
     pub interval: Duration,
 }
 
-/// Told of a session as it goes on.
+/// LogText of a session as it goes on.
 pub trait Observer {
     /// A connection, a stream, a row.
     fn event(&mut self, _event: &Event) {}
@@ -98,5 +99,5 @@ pub(super) trait Served {
     fn state(&mut self, now: MonoTime) -> FlowState;
 
     /// Ends what still runs; what there is to say for the log.
-    fn end(&mut self) -> String;
+    fn end(&mut self) -> LogText;
 }

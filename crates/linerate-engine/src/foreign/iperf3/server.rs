@@ -29,12 +29,13 @@ use crate::flow::tcp::session::HANDOVER;
 use crate::flow::tcp::{Admission, Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::test::VANISHED;
+use crate::served::LogText;
 
 /// The line of a connection for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LogLine {
     /// Of a test that came to its end.
-    Tested(String),
+    Tested(LogText),
     /// Of one for which there was no place.
     Refused(String),
 }

@@ -18,6 +18,7 @@ use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::tcp::control::plain;
 use crate::foreign::test::opened;
+use crate::served::LogText;
 
 /// A test that was let in.
 pub(super) struct TcpServer {
@@ -98,11 +99,12 @@ impl Served for TcpServer {
         FlowState { settled: self.has_all(now), ..self.streams.state() }
     }
 
-    fn end(&mut self) -> String {
+    fn end(&mut self) -> LogText {
         self.streams.endpoint.halt();
         let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
         let amounts = amounts(&self.account.remote);
-        format!("iperf3: {} {noun}{amounts}", self.streams.request.streams)
+        let line = format!("iperf3: {} {noun}{amounts}", self.streams.request.streams);
+        LogText::of(line, &self.account.remote)
     }
 }
 

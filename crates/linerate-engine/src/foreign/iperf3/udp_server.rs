@@ -19,6 +19,7 @@ use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::tcp::control::plain;
+use crate::served::LogText;
 
 /// A test that was let in.
 pub(super) struct UdpServer<'a> {
@@ -140,7 +141,7 @@ impl Served for UdpServer<'_> {
 
     /// `iperf3: 2 UDP streams, 100000 bytes up in 1.000 s, 800 kbit/s, 100 datagrams received, 3
     /// lost`.
-    fn end(&mut self) -> String {
+    fn end(&mut self) -> LogText {
         self.streams.endpoint.halt();
         let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
         let amounts = amounts(&self.account.remote);
@@ -157,7 +158,7 @@ impl Served for UdpServer<'_> {
         if let Some(count) = sent.map(|it| it.count).reduce(|one, other| one + other) {
             line.push_str(&format!(", {count} datagrams sent"));
         }
-        line
+        LogText::of(line, &self.account.remote)
     }
 }
 

@@ -10,6 +10,7 @@ use linerate_proto::nuttcp::{Report, Server};
 
 use super::data_ports::DataPorts;
 use crate::foreign::serve::Serving;
+use crate::served::LogText;
 
 /// The streams of a test have this long to connect, and a port this long to be given up.
 pub(super) const STREAMS: Duration = Duration::from_secs(5);
@@ -54,5 +55,5 @@ pub(super) trait Served<'a> {
     fn state(&mut self, now: MonoTime) -> FlowState;
 
     /// Ends the streams; what the client is told, and what there is to say for the log.
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>);
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>);
 }

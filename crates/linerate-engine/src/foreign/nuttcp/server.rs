@@ -25,6 +25,7 @@ use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::serve::Serving;
 use crate::foreign::test::VANISHED;
+use crate::served::LogText;
 
 /// A client that comes while others measure waits this long for its place.
 const QUEUE: Duration = Duration::from_secs(30);
@@ -38,7 +39,7 @@ pub fn serve(
     stream: TcpStream,
     ports: &DataPorts,
     serving: &mut Serving<'_>,
-) -> Result<String, Failure> {
+) -> Result<LogText, Failure> {
     tcp::notice_vanished_peer(&stream, VANISHED);
     let address = |address: io::Result<SocketAddr>| {
         address.map_err(|error| Failure::new(Fault::Unreachable, "address of", "a client", error))
@@ -53,11 +54,11 @@ pub fn serve(
         serving,
     };
     let place = SocketAddr::new(about.ends.1, peer.port());
-    let (version, line) = (String::new(), Ok(String::new()));
+    let (version, line) = (String::new(), Ok(LogText::default()));
     let desk = Desk { about, place, waits: None, test: None, permit: None, version, line };
     let mut session = Session::new(Server::new(monotonic()), desk);
     flow::run(&mut session, &mut net, &stop)?;
-    session.flows.line.map(|line| session.flows.version + &line)
+    session.flows.line.map(|line| line.after(&session.flows.version))
 }
 
 /// What is to be waited for.
@@ -80,7 +81,7 @@ struct Desk<'a, 's, 'w> {
     permit: Option<Permit>,
     version: String,
     /// What there is to say for the log of a test that came to its end.
-    line: Result<String, Failure>,
+    line: Result<LogText, Failure>,
 }
 
 impl Flows for Desk<'_, '_, '_> {

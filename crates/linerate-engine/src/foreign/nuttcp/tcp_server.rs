@@ -22,6 +22,7 @@ use crate::flow::tcp::Demand;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request, said};
 use crate::foreign::test::VANISHED;
+use crate::served::LogText;
 
 /// A client that has its answer listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -207,13 +208,14 @@ impl<'a> Served<'a> for TcpServer<'a> {
         }
     }
 
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
         let none = Endpoint::in_manner(self.request.clone(), MANNER);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         (about.serving.watch)(&Seen::Done(&reports));
         let lines = vec![self.parameters.about(), std::mem::take(&mut self.about)];
         let report = report(lines, &reports, !self.parameters.client_sends);
-        (report, failure_of(&reports).map_or_else(|| Ok(said(&reports)), Err))
+        let told = LogText::of(said(&reports), &reports);
+        (report, failure_of(&reports).map_or(Ok(told), Err))
     }
 }
 

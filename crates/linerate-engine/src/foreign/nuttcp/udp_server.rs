@@ -34,6 +34,7 @@ use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::serve::failure_of;
+use crate::served::LogText;
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);
@@ -199,7 +200,7 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         }
     }
 
-    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
         self.switches.halt.store(true, Ordering::Relaxed);
         let ended = match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
@@ -224,7 +225,7 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         };
         let failed =
             |reason| Failure::new(Fault::Unreachable, "move data with", &about.peer, reason);
-        (report, ended.map(|_| count.line()).map_err(failed))
+        (report, ended.map(|_| count.line().into()).map_err(failed))
     }
 }
 
@@ -475,7 +476,7 @@ impl Served<'_> for UdpTransmitting {
         FlowState { complete, done, ..FlowState::default() }
     }
 
-    fn end(&mut self, _: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+    fn end(&mut self, _: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
         let none = Endpoint::with_layout(self.request.clone(), NATIVE, None);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         let end = reports.first().map(|report| report.end.clone()).unwrap_or_default();
@@ -489,7 +490,8 @@ impl Served<'_> for UdpTransmitting {
         };
         let count = end.sent_datagrams.as_ref().map_or(0, |sent| sent.count);
         let line = line_of(("sent", count), end.bytes, end.span_ns, None);
-        (report, failure_of(&reports).map_or(Ok(line), Err))
+        let told = LogText::of(line, &reports);
+        (report, failure_of(&reports).map_or(Ok(told), Err))
     }
 }
 

@@ -261,9 +261,11 @@ struct Live {
 
 impl Live {
     fn new(args: &Args, now: MonoTime) -> Self {
+        // A command has the terminal for itself: a line that redraws would cover its lines.
+        let hidden = args.quiet || !args.command.is_empty();
         let target =
-            if args.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template("{msg}");
+            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let style = ProgressStyle::with_template("{wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, target).with_style(style);
         Self { bar, shown: now, before: Counters::default() }
@@ -279,16 +281,16 @@ impl Live {
             let bytes = now.delivered_bytes - before.delivered_bytes;
             let rate = bytes as f64 * 8.0 / span.as_secs_f64();
             format!(
-                "{} {}, queue {} kB, lost {}, late {} of at most {:.2} ms",
-                ["forward", "backward"][way],
+                "{} {}, queue {} kB, lost {}",
+                ["forward", "back"][way],
                 BitRate::from_bits_per_sec(rate as u64),
                 now.queued.bytes.div_ceil(1000),
                 now.lost_packets(),
-                now.late_packets,
-                now.lateness_max_ns as f64 / 1e6,
             )
         };
-        self.bar.set_message(format!("{} | {}", line(0), line(1)));
+        let late: u64 = counters.iter().map(|way| way.late_packets).sum();
+        let late = if late > 0 { format!(" | late {late}") } else { String::new() };
+        self.bar.set_message(format!("{} | {}{late}", line(0), line(1)));
         (self.shown, self.before) = (now, counters);
     }
 }

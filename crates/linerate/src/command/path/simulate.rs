@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
     } else {
-        output::document(&document(&report));
+        output::result(&document(&report), args.amount.detail());
     }
     Ok(exit_code(&report, &stop))
 }

@@ -11,6 +11,7 @@ use linerate_core::units::{Bytes, parse_span};
 
 use super::flags::PathFlags;
 use crate::command::flags::nanos;
+use crate::command::measure::Amount;
 
 /// Virtual time after which transfers that have not ended are given up.
 const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
@@ -80,6 +81,8 @@ pub(crate) struct Args {
     /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) amount: Amount,
     /// Write diagrams of the first run to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) svg: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
         }
     };
     listening();
-    crate::log::begin(LevelFilter::WARN);
+    crate::log::begin(LevelFilter::WARN, crate::log::Form::Text);
     let log = |entry: &LogEntry<'_>| {
         match entry.ending {
             Ending::Refused => return,

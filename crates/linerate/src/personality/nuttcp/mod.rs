@@ -178,7 +178,7 @@ fn serve(asked: &Asked) -> Result<(), Failure> {
             watch: &mut |_| {},
         };
         match nuttcp::serve(stream, &ports, &mut serving) {
-            Ok(line) => output::note(&format!("{peer}: {line}")),
+            Ok(told) => output::note(&format!("{peer}: {}", told.line)),
             Err(failure) => output::note(&format!("nuttcp: {failure}")),
         }
     })

@@ -1,0 +1,44 @@
+//! One checked thing: how fit it is, what was found, and the line that mends it.
+
+use serde::Serialize;
+
+/// How fit a thing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// Fit.
+    Ok,
+    /// Limits some measurements.
+    Warn,
+    /// Spoils them.
+    Bad,
+}
+
+/// One checked thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Check {
+    pub(super) name: String,
+    pub(super) state: State,
+    pub(super) found: String,
+    pub(super) good: bool,
+    /// The line that mends it; null when nothing is to be mended.
+    pub(super) remedy: Option<String>,
+}
+
+impl Check {
+    /// Fit.
+    pub(super) fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
+        let (name, found) = (name.into(), found.into());
+        Self { name, state: State::Ok, found, good: true, remedy: None }
+    }
+
+    /// The same, not fit.
+    pub(super) fn but(self, state: State, remedy: impl Into<String>) -> Self {
+        Self { state, good: state == State::Ok, remedy: Some(remedy.into()), ..self }
+    }
+
+    /// The same, doubtful unless it is good.
+    pub(super) fn or_warn(self, good: bool, remedy: impl Into<String>) -> Self {
+        if good { self } else { self.but(State::Warn, remedy) }
+    }
+}

@@ -1,0 +1,218 @@
+//! The host as facts, judged: each thing that decides what can be measured is fit, doubtful or
+//! wrong, with the line that mends it. Pure.
+
+use linerate_core::record::DEFAULT_PORT;
+use linerate_report::Align::{Left, Prose};
+use linerate_report::Table;
+
+use super::check::{Check, State};
+use super::facts::Facts;
+use super::network;
+
+/// A window of 4 MiB fills 1 Gbit/s at 33 ms; below it, long fast paths are out of reach.
+const SOCKET_BUFFER_BYTES: u64 = 4 * 1024 * 1024;
+/// Bits of capabilities(7), linux/capability.h.
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_NET_RAW: u32 = 13;
+/// A loop that only reads the clock, held up for longer than this, shares its CPU with others
+/// or with other guests: 1 Gbit/s moves 2.5 Mbit in that part of 50 ms.
+const STOLEN_WARN: f64 = 0.02;
+const STOLEN_BAD: f64 = 0.05;
+
+/// A row a check, and the lines that mend what is not fit, unbroken so that they can be pasted.
+pub(super) fn tables(checks: &[Check]) -> Vec<Table> {
+    let rows = checks.iter().map(|check| {
+        let state = match check.state {
+            State::Ok => "OK",
+            State::Warn => "WARN",
+            State::Bad => "BAD",
+        };
+        [state.to_owned(), check.name.clone(), check.found.clone()]
+    });
+    let found = Table::of([("state", Left), ("check", Left), ("found", Prose)]).rows(rows);
+    let mended: Vec<_> = checks
+        .iter()
+        .filter_map(|check| Some([check.name.clone(), check.remedy.clone()?]))
+        .collect();
+    let mends = Table::of([("to mend", Left), ("do this", Left)]);
+    let mends = (!mended.is_empty()).then(|| mends.rows(mended));
+    [found].into_iter().chain(mends).collect()
+}
+
+/// All checks of the facts, in the order of the manual.
+pub(super) fn all(facts: &Facts) -> Vec<Check> {
+    let mut checks = vec![Check::ok("kernel", &facts.kernel)];
+    checks.extend(governor(facts));
+    checks.extend(network::interfaces(facts));
+    checks.extend([
+        network::autotuning(facts, "receive window", "net/ipv4/tcp_rmem"),
+        network::autotuning(facts, "send buffer", "net/ipv4/tcp_wmem"),
+        buffer(facts, "receive buffers", "net/core/rmem_max"),
+        buffer(facts, "send buffers", "net/core/wmem_max"),
+        network::tcp_options(facts),
+        congestion_control(facts),
+        network::firewall(facts, DEFAULT_PORT),
+        network::ports(facts, DEFAULT_PORT),
+        ping_sockets(facts),
+        capabilities(facts),
+        networks(facts),
+        filter_program(facts),
+    ]);
+    checks
+}
+
+/// The part of the time that a loop which only reads the clock was held up.
+pub(super) fn stolen(ratio: f64) -> Check {
+    let found = format!("{:.1} % of a CPU was held up or stolen", ratio * 100.0);
+    let check = Check::ok("CPU time", found);
+    let remedy = "stop other work on this host (see top), or measure on hardware of its own";
+    match ratio {
+        ratio if ratio > STOLEN_BAD => check.but(State::Bad, remedy),
+        ratio => check.or_warn(ratio <= STOLEN_WARN, remedy),
+    }
+}
+
+fn governor(facts: &Facts) -> Option<Check> {
+    let name = facts.governor.as_ref()?;
+    let check = Check::ok("CPU frequency", format!("governor {name}"));
+    Some(check.or_warn(name != "powersave", "cpupower frequency-set -g performance"))
+}
+
+fn ping_sockets(facts: &Facts) -> Check {
+    let datagram = facts
+        .ping_groups
+        .is_some_and(|(first, last)| facts.groups.iter().any(|it| (first..=last).contains(it)));
+    let raw = has(facts, CAP_NET_RAW);
+    let found = match (datagram, raw) {
+        (true, _) => "datagram, open to this user",
+        (false, true) => "raw, by CAP_NET_RAW",
+        (false, false) => "none open to this user",
+    };
+    let remedy = "sysctl -w net.ipv4.ping_group_range='0 2147483647'";
+    Check::ok("ICMP sockets", found).or_warn(datagram || raw, remedy)
+}
+
+const fn has(facts: &Facts, bit: u32) -> bool {
+    facts.capabilities >> bit & 1 == 1
+}
+
+fn capabilities(facts: &Facts) -> Check {
+    let wanted = [(CAP_NET_RAW, "CAP_NET_RAW"), (CAP_NET_ADMIN, "CAP_NET_ADMIN")];
+    let part = |there: bool| {
+        let names = wanted.iter().filter(|(bit, _)| has(facts, *bit) == there);
+        names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+    };
+    let check = |found| Check::ok("capabilities", found);
+    match part(false) {
+        missing if missing.is_empty() => check(part(true)),
+        missing => {
+            check(format!("without {missing}: no bench, no capture, no path between devices"))
+                .but(State::Warn, format!("setcap cap_net_raw,cap_net_admin+ep {}", facts.program))
+        }
+    }
+}
+
+fn buffer(facts: &Facts, name: &'static str, setting: &str) -> Check {
+    let Some(bytes) = facts.number(setting) else {
+        return Check::ok(name, "not visible in this namespace");
+    };
+    let remedy = format!("sysctl -w {}={}", setting.replace('/', "."), 8 * SOCKET_BUFFER_BYTES);
+    let check = Check::ok(name, format!("up to {bytes} bytes by request (-w)"));
+    check.or_warn(bytes >= SOCKET_BUFFER_BYTES, remedy)
+}
+
+fn congestion_control(facts: &Facts) -> Check {
+    let name = "congestion control";
+    let Some(now) = facts.settings.get("net/ipv4/tcp_congestion_control") else {
+        return Check::ok(name, "not visible").but(State::Warn, "mount -t proc proc /proc");
+    };
+    let others = facts.settings.get("net/ipv4/tcp_available_congestion_control").unwrap_or(now);
+    Check::ok(name, format!("{now} by default; there are {others}"))
+}
+
+fn filter_program(facts: &Facts) -> Check {
+    let found = facts.nft.clone().unwrap_or_else(|| "nft is not installed".to_owned());
+    let remedy = "apt install nftables (for laboratories with filters)";
+    Check::ok("filter program", found).or_warn(facts.nft.is_some(), remedy)
+}
+
+/// Laboratories need network namespaces: by privilege, or by a user namespace.
+fn networks(facts: &Facts) -> Check {
+    let name = "network namespaces";
+    if facts.makes_networks {
+        return Check::ok(name, "by this user's privilege");
+    }
+    let forbidden = [
+        ("user/max_user_namespaces", "0", "1000"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ]
+    .into_iter()
+    .find(|(setting, bad, _)| facts.settings.get(setting).is_some_and(|now| now == bad));
+    match forbidden {
+        None => Check::ok(name, "by user namespaces"),
+        Some((setting, bad, better)) => {
+            let dotted = setting.replace('/', ".");
+            Check::ok(name, format!("{dotted} is {bad}"))
+                .but(State::Warn, format!("sysctl -w {dotted}={better}, or run as root"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_report::{Block, Document};
+
+    use super::*;
+
+    fn state(checks: &[Check], name: &str) -> State {
+        checks.iter().find(|check| check.name == name).expect("it is checked").state
+    }
+
+    #[test]
+    fn a_remedy_is_printed_only_where_something_is_wrong() {
+        let good = Check::ok("a", "fine").or_warn(true, "fix it");
+        let bad = Check::ok("b", "not fine").or_warn(false, "fix it");
+        let worst = Check::ok("c", "broken").but(State::Bad, "replace it");
+        let blocks = tables(&[good, bad, worst]).into_iter().map(Block::Table);
+        let text = Document::default().with(blocks).text(Some(80));
+        for line in ["OK     a      fine", "WARN   b      not fine", "BAD    c      broken"] {
+            assert!(text.contains(line), "{text}");
+        }
+        let (_, mends) = text.split_once("do this\n").expect("a table of remedies");
+        assert_eq!(mends, "b        fix it\nc        replace it\n");
+    }
+
+    #[test]
+    fn time_held_up_beyond_a_few_percent_is_a_fault() {
+        assert_eq!(stolen(0.004).state, State::Ok);
+        assert_eq!(stolen(0.03).state, State::Warn);
+        assert_eq!(stolen(0.53).state, State::Bad);
+        assert!(stolen(0.53).remedy.is_some());
+    }
+
+    #[test]
+    fn a_plain_user_is_told_what_is_closed_to_him() {
+        let mut facts = Facts { ping_groups: Some((1, 0)), groups: vec![0, 1], ..Facts::default() };
+        facts.settings.insert("kernel/apparmor_restrict_unprivileged_userns", "1".to_owned());
+        let checks = all(&facts);
+        for name in ["ICMP sockets", "capabilities", "network namespaces", "filter program"] {
+            assert_eq!(state(&checks, name), State::Warn, "{name}");
+        }
+        facts.capabilities = 1 << CAP_NET_RAW | 1 << CAP_NET_ADMIN;
+        facts.makes_networks = true;
+        facts.nft = Some("/usr/sbin/nft".to_owned());
+        let checks = all(&facts);
+        for name in ["ICMP sockets", "capabilities", "network namespaces", "filter program"] {
+            assert_eq!(state(&checks, name), State::Ok, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_check_finds_something_on_this_host() {
+        for check in all(&Facts::gather()) {
+            assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
+            assert_eq!(check.remedy.is_some(), check.state != State::Ok, "{check:?}");
+        }
+    }
+}

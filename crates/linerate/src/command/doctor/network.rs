@@ -1,0 +1,372 @@
+//! Interfaces, the limits of TCP's windows, filter rules and ports, judged from facts. Pure.
+
+use linerate_core::record::Via;
+use linerate_core::units::BitRate;
+use linerate_sys::ethtool::Offload;
+use linerate_sys::netlink::{InputChain, InputRule, Verdict};
+
+use super::check::{Check, State};
+use super::facts::{Facts, Interface, letters};
+
+/// The path that automatic windows should fill: this rate, or that of the fastest interface, with
+/// this round trip.
+const RATE_BPS: u64 = 1_000_000_000;
+const RTT_MS: u64 = 100;
+/// The kernel counts a buffer's bookkeeping, too: half of it is payload (tcp_adv_win_scale of 1,
+/// Documentation/networking/ip-sysctl.rst; what it is found to be since Linux 6.6).
+const PAYLOAD_SHARE: u64 = 2;
+/// TCP and UDP as IP numbers them.
+const PROTOCOLS: [(u8, &str); 2] = [(6, "TCP"), (17, "UDP")];
+
+/// A line for each interface that is set up.
+pub(super) fn interfaces(facts: &Facts) -> Vec<Check> {
+    facts.interfaces.iter().filter_map(interface).collect()
+}
+
+fn interface(of: &Interface) -> Option<Check> {
+    let facts = of.facts.as_ref()?;
+    let name = &facts.link.name;
+    let kind = facts.driver.clone().or_else(|| facts.link.kind.clone());
+    let speed = facts.speed_bps.map_or_else(
+        || "speed unknown (give it by --link)".to_owned(),
+        |bps| BitRate::from_bits_per_sec(bps).to_string(),
+    );
+    let duplex = match facts.full_duplex {
+        Some(true) => " full duplex",
+        Some(false) => " half duplex",
+        None => "",
+    };
+    let on: Vec<&str> = facts.offloads.iter().filter_map(|it| letters(*it)).collect();
+    let parts = [
+        kind.unwrap_or_else(|| "unknown driver".to_owned()),
+        format!("{speed}{duplex}"),
+        format!("MTU {}", facts.link.mtu_bytes),
+        format!("queue {}", of.disciplines.first().map_or("unknown", String::as_str)),
+        if on.is_empty() { "no tso, gso, gro".to_owned() } else { on.join(" ") },
+    ];
+    let check = Check::ok(format!("interface {name}"), parts.join(", "));
+    let hardware = facts.link.kind.is_none();
+    let off: Vec<String> = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive]
+        .into_iter()
+        .filter(|it| !facts.offloads.contains(it))
+        .filter_map(|it| letters(it).map(|it| format!("{it} on")))
+        .collect();
+    Some(if facts.link.carrier == Some(false) {
+        check.but(State::Warn, "no carrier: plug in the cable, or set the other end up")
+    } else if facts.full_duplex == Some(false) {
+        check.but(State::Bad, format!("ethtool -s {name} autoneg on (at both ends)"))
+    } else if let Some(bps) = of.shaper_bps {
+        let rate = BitRate::from_bits_per_sec(bps);
+        let remedy = format!("shaped to {rate}; if not on purpose: tc qdisc del dev {name} root");
+        check.but(State::Warn, remedy)
+    } else if hardware && facts.speed_bps.is_some_and(|bps| bps < RATE_BPS) {
+        check.but(State::Warn, "slow for its age: look at the cable and at the other end's port")
+    } else if hardware && facts.link.mtu_bytes < 1500 {
+        check.but(State::Warn, format!("if the path carries it: ip link set dev {name} mtu 1500"))
+    } else if hardware && !off.is_empty() {
+        check.but(State::Warn, format!("ethtool -K {name} {}", off.join(" ")))
+    } else {
+        check
+    })
+}
+
+/// Whether an automatic buffer grows to what the usual long path holds.
+pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static str) -> Check {
+    let name = format!("automatic {name}");
+    let Some(limit) = facts.limit(setting) else {
+        return Check::ok(name, "not visible in this namespace");
+    };
+    if setting.ends_with("rmem") && facts.number("net/ipv4/tcp_moderate_rcvbuf") == Some(0) {
+        return Check::ok(name, "switched off")
+            .but(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
+    }
+    let speeds = facts.interfaces.iter().filter_map(|it| it.facts.as_ref()?.speed_bps);
+    let rate_bps = speeds.max().unwrap_or(RATE_BPS).max(RATE_BPS);
+    let wanted = rate_bps / 8 / 1000 * RTT_MS * PAYLOAD_SHARE;
+    let reach_bps = limit / PAYLOAD_SHARE * 8 * 1000 / RTT_MS;
+    let found = format!(
+        "up to {limit} bytes, about {} at {RTT_MS} ms a stream",
+        BitRate::from_bits_per_sec(reach_bps)
+    );
+    let now = facts.settings.get(setting).map(|it| it.split_whitespace().take(2));
+    let kept = now.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let remedy = format!("sysctl -w {}='{kept} {wanted}'", setting.replace('/', "."));
+    Check::ok(name, found).or_warn(limit >= wanted, remedy)
+}
+
+/// The options without which TCP is slow on long paths.
+pub(super) fn tcp_options(facts: &Facts) -> Check {
+    let options =
+        [("window_scaling", State::Bad), ("sack", State::Warn), ("timestamps", State::Warn)];
+    let off = options.into_iter().filter(|(name, _)| {
+        let setting = format!("net/ipv4/tcp_{name}");
+        facts.number(&setting) == Some(0)
+    });
+    let off: Vec<(&str, State)> = off.collect();
+    let names = |of: &[(&str, State)]| of.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
+    let Some(worst) = off.iter().map(|(_, state)| *state).max() else {
+        return Check::ok("TCP options", format!("{} on", names(&options)));
+    };
+    let set: Vec<String> = off.iter().map(|(name, _)| format!("net.ipv4.tcp_{name}=1")).collect();
+    Check::ok("TCP options", format!("{} off", names(&off)))
+        .but(worst, format!("sysctl -w {}", set.join(" ")))
+}
+
+/// What the filter rules do with new packets to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Open,
+    /// A set or another chain decides.
+    Unclear,
+    Closed,
+}
+
+/// Whether clients reach the server's port through this host's own filter rules.
+pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
+    let name = "firewall";
+    let open = |chain: &InputChain| {
+        let at = format!("{} {} {}", chain.family, chain.table, chain.name);
+        let rule = |protocol| format!("nft insert rule {at} {protocol} dport {port} accept");
+        (format!("chain {at}"), format!("{}; {}", rule("tcp"), rule("udp")))
+    };
+    let Some(Ok(chains)) = &facts.filter else {
+        return Check::ok(name, "rules not visible to this user")
+            .but(State::Warn, format!("sudo {} doctor", facts.program));
+    };
+    let fates = chains.iter().flat_map(|chain| {
+        let families = PROTOCOLS.map(|(number, protocol)| (fate(chain, number, port), protocol));
+        families.map(|(fate, protocol)| (fate, protocol, chain))
+    });
+    let worst = fates.max_by_key(|(fate, ..)| *fate);
+    match worst {
+        Some((Fate::Closed, protocol, chain)) => {
+            let (at, rules) = open(chain);
+            let found = format!("{at} drops {protocol} to port {port}");
+            Check::ok(name, found).but(State::Bad, rules)
+        }
+        Some((Fate::Unclear, protocol, chain)) => {
+            let (at, rules) = open(chain);
+            let found = format!("{at} may drop {protocol} to port {port}");
+            Check::ok(name, found).but(State::Warn, rules)
+        }
+        _ if facts.legacy_filter => {
+            Check::ok(name, format!("legacy iptables is loaded; port {port} may be closed"))
+                .but(State::Warn, format!("iptables -I INPUT -p tcp --dport {port} -j ACCEPT"))
+        }
+        Some(_) => Check::ok(name, format!("lets port {port} in")),
+        None => Check::ok(name, "no rules for incoming packets"),
+    }
+}
+
+/// The first rule that decides, else the chain's policy.
+fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
+    let mut unclear = false;
+    for rule in &chain.rules {
+        match (matched(rule, protocol, port), rule.verdict) {
+            (Some(true), Verdict::Accept) => return Fate::Open,
+            (Some(true), Verdict::Drop) if unclear => return Fate::Unclear,
+            (Some(true), Verdict::Drop) => return Fate::Closed,
+            (Some(true) | None, Verdict::Elsewhere) => unclear = true,
+            (None, Verdict::Accept) => unclear = true,
+            // A set of ports, or a map with verdicts.
+            (None, Verdict::None) if rule.expressions.iter().any(|it| it == "lookup") => {
+                unclear = true;
+            }
+            _ => {}
+        }
+    }
+    match (chain.drops, unclear) {
+        (false, _) => Fate::Open,
+        (true, true) => Fate::Unclear,
+        (true, false) => Fate::Closed,
+    }
+}
+
+/// Whether a rule fits every new packet to a port; `None` where a set or a range decides.
+fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
+    const PLAIN: [&str; 8] =
+        ["meta", "payload", "cmp", "immediate", "reject", "counter", "log", "limit"];
+    if rule.expressions.iter().any(|it| it == "lookup" || it == "range") {
+        return None;
+    }
+    // States, marks and the like fit some packets, which are not those of a new client.
+    let plain = rule.expressions.iter().all(|it| PLAIN.contains(&it.as_str()));
+    let fits = |value: &Vec<u8>| match value.as_slice() {
+        [number] => *number == protocol,
+        [high, low] => u16::from_be_bytes([*high, *low]) == port,
+        // An interface or an address.
+        _ => false,
+    };
+    Some(plain && rule.equals.iter().all(fits))
+}
+
+/// Whether the server's ports are free, or taken by a server.
+pub(super) fn ports(facts: &Facts, port: u16) -> Check {
+    let taken = |protocol, port| facts.open_ports.contains(&(protocol, port));
+    let name = "ports";
+    let others = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
+    let busy: Vec<String> = others
+        .into_iter()
+        .filter(|via| taken("tcp", via.default_port()))
+        .map(|via| format!("{} ({via})", via.default_port()))
+        .collect();
+    let others = match busy.as_slice() {
+        [] => String::new(),
+        busy => format!("; in use: {}", busy.join(", ")),
+    };
+    match (taken("tcp", port), taken("udp", port)) {
+        (true, true) => Check::ok(name, format!("a server listens on {port}, TCP and UDP{others}")),
+        (false, false) => Check::ok(name, format!("{port} is free, TCP and UDP{others}")),
+        (true, false) => Check::ok(name, format!("{port} is taken over TCP, not over UDP{others}"))
+            .but(State::Warn, format!("ss -lntp sport = {port} (who has it?)")),
+        (false, true) => {
+            Check::ok(name, format!("{port} is taken over UDP, so there is no UDP echo{others}"))
+                .but(State::Warn, format!("ss -lnup sport = {port} (who has it?)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_sys::interface_facts::InterfaceFacts;
+    use linerate_sys::netlink::LinkFacts;
+
+    use super::*;
+
+    fn eth0(change: impl Fn(&mut InterfaceFacts, &mut Interface)) -> Check {
+        let link = LinkFacts {
+            name: "eth0".to_owned(),
+            mtu_bytes: 1500,
+            up: true,
+            carrier: Some(true),
+            ..LinkFacts::default()
+        };
+        let mut facts = InterfaceFacts {
+            link,
+            driver: Some("igb".to_owned()),
+            speed_bps: Some(RATE_BPS),
+            full_duplex: Some(true),
+            pause: None,
+            offloads: vec![Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive],
+            napis: Vec::new(),
+        };
+        let mut of = Interface { disciplines: vec!["fq_codel".to_owned()], ..Interface::default() };
+        change(&mut facts, &mut of);
+        interface(&Interface { facts: Some(facts), ..of }).expect("an interface")
+    }
+
+    #[test]
+    fn an_interface_is_judged_by_the_worst_of_it() {
+        let fine = eth0(|_, _| {});
+        assert_eq!(fine.state, State::Ok);
+        assert_eq!(fine.found, "igb, 1 Gbit/s full duplex, MTU 1500, queue fq_codel, tso gso gro");
+        let half = eth0(|facts, _| facts.full_duplex = Some(false));
+        assert_eq!(half.state, State::Bad);
+        assert_eq!(half.remedy.as_deref(), Some("ethtool -s eth0 autoneg on (at both ends)"));
+        let slow = eth0(|facts, _| facts.speed_bps = Some(100_000_000));
+        assert_eq!(slow.state, State::Warn);
+        let offloads = eth0(|facts, _| facts.offloads = vec![Offload::Segmentation]);
+        assert_eq!(offloads.remedy.as_deref(), Some("ethtool -K eth0 tso on gro on"));
+        let small = eth0(|facts, _| facts.link.mtu_bytes = 1400);
+        assert!(small.remedy.expect("a remedy").ends_with("ip link set dev eth0 mtu 1500"));
+        let shaped = eth0(|_, of| of.shaper_bps = Some(50_000_000));
+        assert!(shaped.remedy.expect("a remedy").contains("shaped to 50 Mbit/s"));
+        let virtual_one = eth0(|facts, _| {
+            facts.link.kind = Some("veth".to_owned());
+            (facts.speed_bps, facts.offloads) = (None, Vec::new());
+        });
+        assert_eq!(virtual_one.state, State::Ok, "nothing is expected of a virtual link");
+    }
+
+    fn settings(rows: &[(&'static str, &str)]) -> Facts {
+        let settings = rows.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Facts { settings, ..Facts::default() }
+    }
+
+    #[test]
+    fn a_window_is_held_to_the_product_of_rate_and_delay() {
+        let of = |value: &str| {
+            let facts = settings(&[("net/ipv4/tcp_rmem", value)]);
+            autotuning(&facts, "receive window", "net/ipv4/tcp_rmem")
+        };
+        // 1 Gbit/s for 100 ms is 12.5 MB, and as much again for the kernel's bookkeeping.
+        let small = of("4096 131072 6291456");
+        assert_eq!(small.state, State::Warn);
+        let remedy = "sysctl -w net.ipv4.tcp_rmem='4096 131072 25000000'";
+        assert_eq!(small.remedy.as_deref(), Some(remedy));
+        // Half of 6 MiB in 100 ms: 251,658,240 bit/s.
+        assert!(
+            small.found.contains("251.7 Mbit/s") || small.found.contains("251.66"),
+            "{small:?}"
+        );
+        assert_eq!(of("4096 131072 33554432").state, State::Ok);
+        let off =
+            settings(&[("net/ipv4/tcp_rmem", "1 2 3"), ("net/ipv4/tcp_moderate_rcvbuf", "0")]);
+        assert_eq!(autotuning(&off, "receive window", "net/ipv4/tcp_rmem").state, State::Bad);
+    }
+
+    #[test]
+    fn options_that_are_off_are_named_with_the_line_that_sets_them() {
+        let facts = settings(&[("net/ipv4/tcp_sack", "0"), ("net/ipv4/tcp_window_scaling", "1")]);
+        let check = tcp_options(&facts);
+        assert_eq!((check.state, check.found.as_str()), (State::Warn, "sack off"));
+        assert_eq!(check.remedy.as_deref(), Some("sysctl -w net.ipv4.tcp_sack=1"));
+        let scaling = settings(&[("net/ipv4/tcp_window_scaling", "0")]);
+        assert_eq!(tcp_options(&scaling).state, State::Bad);
+        assert_eq!(tcp_options(&Facts::default()).state, State::Ok);
+    }
+
+    fn rule(expressions: &str, equals: &[&[u8]], verdict: Verdict) -> InputRule {
+        InputRule {
+            expressions: expressions.split(' ').map(str::to_owned).collect(),
+            equals: equals.iter().map(|it| it.to_vec()).collect(),
+            verdict,
+        }
+    }
+
+    fn judged(drops: bool, rules: Vec<InputRule>) -> State {
+        let chain = InputChain {
+            family: "inet",
+            table: "filter".to_owned(),
+            name: "input".to_owned(),
+            drops,
+            rules,
+        };
+        let facts = Facts { filter: Some(Ok(vec![chain])), ..Facts::default() };
+        firewall(&facts, 5210).state
+    }
+
+    #[test]
+    fn a_firewall_is_open_closed_or_unclear() {
+        const PORT: &[u8] = &[0x14, 0x5a];
+        let fields = "meta cmp payload cmp immediate";
+        let established = || rule("ct bitwise cmp immediate", &[], Verdict::Accept);
+        let loopback = || rule("meta cmp immediate", &[b"lo\0\0"], Verdict::Accept);
+        let accept = |protocol: u8| rule(fields, &[&[protocol], PORT], Verdict::Accept);
+        assert_eq!(judged(false, vec![]), State::Ok);
+        assert_eq!(judged(true, vec![established(), loopback()]), State::Bad);
+        assert_eq!(judged(true, vec![established(), accept(6), accept(17)]), State::Ok);
+        assert_eq!(judged(true, vec![accept(6)]), State::Bad, "UDP is closed");
+        assert_eq!(judged(false, vec![rule(fields, &[&[6], PORT], Verdict::Drop)]), State::Bad);
+        assert_eq!(judged(false, vec![rule("counter reject", &[], Verdict::Drop)]), State::Bad);
+        let ssh = rule(fields, &[&[6], &[0, 22]], Verdict::Drop);
+        assert_eq!(judged(false, vec![ssh]), State::Ok);
+        let set = rule("meta cmp payload lookup immediate", &[&[6]], Verdict::Accept);
+        assert_eq!(judged(true, vec![set]), State::Warn);
+        let jump = rule("immediate", &[], Verdict::Elsewhere);
+        assert_eq!(judged(true, vec![jump]), State::Warn);
+        assert_eq!(firewall(&Facts::default(), 5210).state, State::Warn, "not visible");
+    }
+
+    #[test]
+    fn a_port_that_another_program_has_is_told() {
+        let of = |open: &[(&'static str, u16)]| {
+            let facts = Facts { open_ports: open.to_vec(), ..Facts::default() };
+            ports(&facts, 5210)
+        };
+        assert_eq!(of(&[]).state, State::Ok);
+        assert_eq!(of(&[("tcp", 5210), ("udp", 5210)]).state, State::Ok);
+        assert_eq!(of(&[("udp", 5210)]).state, State::Warn);
+        assert!(of(&[("tcp", 5201)]).found.ends_with("in use: 5201 (iperf3)"));
+    }
+}
