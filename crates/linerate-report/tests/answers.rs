@@ -189,7 +189,8 @@ fn a_run_that_failed_answers_nothing() {
         "Not answered: no result of 1 Gbit/s, 21 ms: window 16 KiB."
     );
     // Six runs failed alike, each with a figure of its own.
-    let line = "6 runs of wan window and wan/loss window: for example, emulate path a eth0: ";
+    let line = "6 runs of '1 Gbit/s, 21 ms' (window) and 'the same, 1 packet in 10,000 lost' \
+                (window): for example, emulate path a eth0: ";
     let flat = text.split_whitespace().collect::<Vec<&str>>().join(" ");
     assert!(flat.contains(line), "{text}");
     assert_eq!(flat.matches("was late").count(), 1, "{text}");

@@ -140,7 +140,7 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
         Some(Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused"));
     last.summary[0].value = 1.0;
     let text = study::document(&results).text(None);
-    assert!(text.contains("1 run of e.5 tcp: connect 10.0.0.2:5210: connection refused"));
+    assert!(text.contains("1 run of 'PSU to OHSU' (tcp): connect 10.0.0.2:5210: connection"));
     assert!(text.contains("1 measurement of the plan has no result here"));
     let best = line_of(&text, "e.5 PSU to OHSU", "min\u{2013}max");
     assert!(!best[3].starts_with("0.0"), "{best:?}");

@@ -6,7 +6,7 @@ pub(crate) const CODES: [(u8, &str, &str); 9] = [
     (
         1,
         "The test is complete and its result is outside the limits: no reply to a ping, corrupted \
-         data (--verify), traffic that does not conform.",
+         data (--verify), traffic that does not conform, a host unfit to measure (doctor).",
         "Check the path.",
     ),
     (

@@ -290,7 +290,7 @@ fn a_run_that_the_machine_spoilt_is_measured_again_and_both_attempts_are_stored(
     }
     let output = child.output();
     let text = said(&output);
-    let begin = "path tcp 1 #1: emulate path a eth0 - b eth0: the emulator stalled for ";
+    let begin = "path: streams 1: emulate path a eth0 - b eth0: the emulator stalled for ";
     assert!(text.contains(begin), "{text}");
     assert!(text.contains("senders take 200 ms for a loss"), "{text}");
     assert!(text.contains("; measured again, 1 of 1"), "{text}");

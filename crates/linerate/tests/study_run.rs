@@ -160,7 +160,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let messages = child.stderr.take().expect("a pipe");
     let mut lines = BufReader::new(messages).lines().map_while(Result::ok);
     // Half of it is measured when the first topology is through.
-    assert!(lines.any(|line| line.starts_with("one: 20 of 40")), "the first half passed");
+    assert!(lines.any(|line| line.starts_with("localhost: 20 of 40")), "the first half passed");
     interrupt(&child);
     drop(lines);
     assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(130));

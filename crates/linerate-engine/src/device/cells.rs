@@ -10,7 +10,9 @@ use linerate_core::device::policer::{
     BucketEstimate, FindError, TrainTrial, cells as in_cells, compare, compare_burst, find_first,
     max_burst,
 };
-use linerate_core::record::{BenchPlan, BenchTest, CellContract, Compared, ContractFound, Holds};
+use linerate_core::record::{
+    BenchPlan, BenchTest, CellContract, Compared, ContractFound, Failure, Holds,
+};
 
 use super::burst::ROOM_FRAMES;
 use super::contract::{PRECISION, TOLERANCE_NS, bucket, send, take_bucket, trains};
@@ -119,8 +121,9 @@ impl CellTest<'_> {
         let mut error = FindError::NoLoss;
         for load_fps in loads {
             let trial = self.train(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
-            let outcome = send(self.setup, self.plan, &trial)?;
-            match self.first(&trial, &outcome)? {
+            let (plan, tolerance_ns) = (self.plan, self.tolerance_ns());
+            let read = |outcome: &Outcome| first(plan, (&trial, outcome), tolerance_ns);
+            match send(self.setup, plan, &trial, read)?.1 {
                 Ok((bucket, false)) => return Ok(Rule::Peak(bucket)),
                 Ok((bucket, true)) => {
                     let per_s = self.per_s(bucket.rate_bps);
@@ -146,28 +149,6 @@ impl CellTest<'_> {
         Ok(Rule::None)
     }
 
-    /// The rule that is met first, and whether it explains the whole train.
-    fn first(
-        &self,
-        trial: &TrainTrial,
-        outcome: &Outcome,
-    ) -> Result<Result<(BucketEstimate, bool), FindError>, Ended> {
-        let mut best: Result<(BucketEstimate, usize), FindError> = Err(FindError::NothingArrived);
-        let mut all = 0;
-        for train in trains(self.plan, trial, outcome)? {
-            all = train.len();
-            let found = find_first(&train, self.tolerance_ns());
-            let length = |it: &Result<(BucketEstimate, usize), FindError>| match it {
-                Ok((_, length)) => *length,
-                Err(_) => 0,
-            };
-            if best.is_err() || length(&found) > length(&best) {
-                best = found;
-            }
-        }
-        Ok(best.map(|(bucket, length)| (bucket, length == all)))
-    }
-
     fn per_s(&self, bps: f64) -> f64 {
         bps / 8.0 / f64::from(self.plan.frames.size_bytes.max(1))
     }
@@ -182,8 +163,9 @@ impl CellTest<'_> {
         for _ in 0..TRIES {
             let frames_s = ROOM_FRAMES as f64 / load_fps as f64;
             let trial = self.train(load_fps, duration_s.min(frames_s), self.rest_s());
-            let outcome = send(self.setup, self.plan, &trial)?;
-            match bucket(self.plan, &trial, &outcome)? {
+            let plan = self.plan;
+            let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), Some(peak));
+            match send(self.setup, plan, &trial, read)?.1 {
                 Ok(bucket) => return Ok(Some(bucket)),
                 Err(FindError::NoLoss) => {}
                 Err(other) => {
@@ -205,7 +187,7 @@ impl CellTest<'_> {
         let line = format!("the {rule} rule: {error}");
         match error {
             FindError::NoLoss => self.broken(line),
-            FindError::NothingArrived | FindError::NoBucket => {
+            FindError::NothingArrived | FindError::NoBucket | FindError::Paused => {
                 self.found.findings.push(line);
                 self.open = true;
             }
@@ -296,6 +278,28 @@ impl CellTest<'_> {
     }
 }
 
+/// The rule that is met first, and whether it explains the whole train.
+fn first(
+    plan: &BenchPlan,
+    (trial, outcome): (&TrainTrial, &Outcome),
+    tolerance_ns: u64,
+) -> Result<Result<(BucketEstimate, bool), FindError>, Failure> {
+    let mut best: Result<(BucketEstimate, usize), FindError> = Err(FindError::NothingArrived);
+    let mut all = 0;
+    for train in trains(plan, trial, outcome)? {
+        all = train.len();
+        let found = find_first(&train, tolerance_ns);
+        let length = |it: &Result<(BucketEstimate, usize), FindError>| match it {
+            Ok((_, length)) => *length,
+            Err(_) => 0,
+        };
+        if best.is_err() || length(&found) > length(&best) {
+            best = found;
+        }
+    }
+    Ok(best.map(|(bucket, length)| (bucket, length == all)))
+}
+
 /// A rate or time that is not negative, cut.
 #[expect(
     clippy::cast_possible_truncation,
@@ -311,16 +315,21 @@ mod tests {
     use linerate_core::theory::token_bucket::TokenBucket;
     use linerate_core::units::{BitRate, Bytes};
 
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Late, Simulated, plan};
     use super::*;
 
-    /// Buckets of 64-byte frames a second, so many bytes deep, one behind the other.
     fn found(rules: &[(u64, u64)]) -> ContractFound {
+        found_by(rules, None)
+    }
+
+    /// Buckets of 64-byte frames a second, so many bytes deep, one behind the other.
+    fn found_by(rules: &[(u64, u64)], late: Option<Late>) -> ContractFound {
         let bucket = |&(fps, bytes): &(u64, u64)| {
             TokenBucket::new(BitRate::from_bits_per_sec(fps * 512), Bytes::new(bytes)).unwrap()
         };
         let policers = rules.iter().map(bucket).collect();
         let mut setup = Simulated::new(Device { policers, ..Device::default() });
+        setup.late = late;
         // BT = 31 x (4 - 1) ms = 93 ms and 4 ms of CDVT: a bucket of 1 + 97 / 4 = 25.25 cells.
         let ordered = CellContract {
             pcr_per_sec: 1000.0,
@@ -362,6 +371,34 @@ mod tests {
         assert!(burst.contains("less than the 32 that were ordered"), "{burst}");
         // 32 cells at PCR lose some.
         assert!(found.steps[0].received < 32, "{:?}", found.steps);
+    }
+
+    #[test]
+    fn however_late_the_tester_is_the_truth_is_within_what_is_found_or_nothing_is_said() {
+        const OFTEN: (u64, u64) = (20_000_000, 1_000_000_000);
+        const NEVER: (u64, u64) = (u64::MAX / 4, u64::MAX / 4);
+        // PCR 1000/s, CDVT 4 ms, SCR 250/s, MBS 18.
+        let truths = [("pcr", 1000.0), ("cdvt", 0.004), ("scr", 250.0), ("mbs", 18.0)];
+        for (jitter_ns, every_ns, skew_ns) in
+            [(5_000, NEVER, 0), (5_000, OFTEN, 22_000_000), (50_000, OFTEN, 0)]
+        {
+            let (mut told, mut wrong) = ([0; 4], Vec::new());
+            for seed in 0..60 {
+                let pause_ns = (5_000_000, 22_000_000);
+                let late = Late { seed, jitter_ns, pause_ns, every_ns, skew_ns };
+                let found = found_by(&[(1000, 320), (250, 15 * 64)], Some(late));
+                for ((name, truth), told) in truths.iter().zip(&mut told) {
+                    let it = found.compared.iter().find(|it| it.parameter == *name);
+                    *told += u32::from(it.is_some());
+                    // One cell of the thirty that a first rule is found from.
+                    let off = it.filter(|it| it.low > truth * 1.03 || it.high < truth * 0.97);
+                    wrong.extend(off.map(|it| format!("{seed}: {it:?}")));
+                }
+            }
+            let at = format!("{jitter_ns} {every_ns:?}: {told:?} {wrong:#?}");
+            assert!(wrong.is_empty(), "{at}");
+            assert!(told.iter().all(|count| *count >= 50), "{at}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use linerate_core::device::activation::{
     Activation, Broken, Criteria, Service, ServiceCounts, ServiceOutcome, Stage, Times, Verdict,
 };
 use linerate_core::device::policer::{
-    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
+    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, beyond_first, compare,
+    find_bucket,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{
@@ -26,6 +27,9 @@ pub(super) const PRECISION: f64 = 0.01;
 /// Frames are off their times by so much at least, ns.
 pub(super) const TOLERANCE_NS: u64 = 2_000;
 
+/// A train that tells nothing is sent so often.
+const TRIES: u32 = 4;
+
 /// A delay that grows by this much within a train is a queue's, ns.
 const QUEUE_NS: u64 = 1_000_000;
 
@@ -38,8 +42,9 @@ pub(super) fn contract(
     let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
     while let Some(trial) = search.next().trial() {
-        let outcome = send(setup, plan, &trial)?;
-        search.take(bucket(plan, &trial, &outcome)?);
+        let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), None);
+        let (outcome, bucket) = send(setup, plan, &trial, read)?;
+        search.take(bucket);
         note_delay(&outcome, &mut found.findings);
     }
     match search.found() {
@@ -56,11 +61,14 @@ pub(super) fn contract(
     Ok(found)
 }
 
-pub(super) fn send(
+/// Sends a train, and again where the tester paused so early that it tells nothing; what is `read`
+/// of it.
+pub(super) fn send<T>(
     setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     trial: &TrainTrial,
-) -> Result<Outcome, Ended> {
+    read: impl Fn(&Outcome) -> Result<Result<T, FindError>, Failure>,
+) -> Result<(Outcome, Result<T, FindError>), Ended> {
     let frames = u128::from(trial.load_fps) * u128::from(trial.duration_ns) / 1_000_000_000;
     let frames = u64::try_from(frames).unwrap_or(u64::MAX).clamp(2, ROOM_FRAMES);
     let spec = TrialSpec {
@@ -68,24 +76,37 @@ pub(super) fn send(
         idle_ns: trial.idle_before_ns.max(plan.times.settle_ns),
         ..TrialSpec::train(BenchTest::Contract, Some(trial.load_fps), frames)
     };
-    setup.trial(&spec.because("a train after a rest"))
+    let spec = spec.because("a train after a rest");
+    let mut tries = TRIES;
+    loop {
+        let outcome = setup.trial(&spec)?;
+        let found = read(&outcome)?;
+        tries -= 1;
+        if tries == 0 || !matches!(found, Err(FindError::Paused)) {
+            return Ok((outcome, found));
+        }
+    }
 }
 
-/// The bucket that drops what was dropped of a train.
+/// The bucket that drops what was dropped of a train, and not by the one before it.
 pub(super) fn bucket(
     plan: &BenchPlan,
-    trial: &TrainTrial,
-    outcome: &Outcome,
+    (trial, outcome): (&TrainTrial, &Outcome),
+    before: Option<&BucketEstimate>,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
-    let trains = trains(plan, trial, outcome)?;
+    let trains = trains(plan, trial, outcome)?.into_iter().map(|train| match before {
+        Some(before) => beyond_first(&train, before),
+        None => (train, 0.0),
+    });
+    let trains: Vec<_> = trains.collect();
     let Some(result) = outcome.results.first() else { return Ok(Err(FindError::NothingArrived)) };
     let late_ns = result.sent.worst_late_ns.max(TOLERANCE_NS);
     let mut found = Err(FindError::NoBucket);
     // A busy machine sends late: frames that came tell when, and else nothing but the worst.
     for tolerance_ns in [TOLERANCE_NS, late_ns] {
-        for train in &trains {
+        for (train, deeper) in &trains {
             if found == Err(FindError::NoBucket) {
-                found = find_bucket(&[train], tolerance_ns);
+                found = find_bucket(&[train], tolerance_ns).map(|it| it.maybe_deeper(*deeper));
             }
         }
     }

@@ -205,7 +205,10 @@ impl Simulated {
             {
                 return None;
             }
-            if policers.iter_mut().any(|it| it.arrive(at, 64).is_some()) {
+            // What comes while the device stands still waits before its policers.
+            let stands = standing.iter().find(|(begin, end)| (*begin..*end).contains(&at));
+            let policed_at = stands.map_or(at, |(_, end)| *end);
+            if policers.iter_mut().any(|it| it.arrive(policed_at, 64).is_some()) {
                 return None;
             }
             while waiting.front().is_some_and(|left| *left <= at) {

@@ -13,7 +13,8 @@ use crate::words;
 pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
     let mut kinds: BTreeMap<(bool, CaveatCode), Vec<(&str, &Caveat)>> = BTreeMap::new();
     for record in &grid.well {
-        let topology = record.cell.as_ref().map_or("", |cell| cell.topology.as_str());
+        let row = record.cell.as_ref().and_then(|cell| grid.row(&cell.topology));
+        let topology = row.map_or("", |row| row.topology.title.as_str());
         let mut seen = Vec::new();
         for caveat in &record.caveats {
             if seen.contains(&caveat.code) {
@@ -33,8 +34,9 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
 fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {
     let mut topologies: Vec<String> = Vec::new();
     for (topology, _) in found {
-        if !topologies.iter().any(|known| known == topology) {
-            topologies.push((*topology).to_owned());
+        let quoted = format!("'{topology}'");
+        if !topologies.contains(&quoted) {
+            topologies.push(quoted);
         }
     }
     let places = if topologies.len() == grid.topologies.len() {

@@ -176,7 +176,8 @@ fn failures(grid: &Grid<'_>) -> Vec<String> {
         let stopped = || "stopped before the end".to_owned();
         let why = failure.map_or_else(stopped, ToString::to_string);
         let what = failure.map(|failure| (failure.attempt.clone(), failure.object.clone()));
-        let place = format!("{} {}", cell.topology, cell.test);
+        let title = grid.row(&cell.topology).map_or(&cell.topology, |row| &row.topology.title);
+        let place = format!("'{title}' ({})", cell.test);
         let kind = match kinds.iter().position(|kind| kind.what == what) {
             Some(index) => &mut kinds[index],
             None => {

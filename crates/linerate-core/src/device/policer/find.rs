@@ -4,7 +4,9 @@
 //! seconds in which it let A bytes pass, as long as it does not fill again. A frame of B bytes
 //! that passed says b + r x >= A + B, one that was dropped b + r x < A + B. For each r that leaves
 //! a span of b; it is concave in r, so its ends are found by halves. Trains are of a constant rate
-//! above the contract, so that the bucket does not fill again.
+//! above the contract, so that the bucket does not fill again. Where the sender paused it may have:
+//! what it would have granted then is lost, and the frames after it would tell of less depth or
+//! less rate, so a train ends before such a pause.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,10 @@ use crate::units::{BitRate, Bytes};
 
 /// Times that the tolerance is doubled before there is no bucket.
 const DOUBLINGS_MAX: u32 = 7;
+/// So many mean gaps between two frames are a pause of the sender.
+const PAUSE_GAPS: f64 = 2.0;
+/// A bucket may have filled again where so much of what it lacked at most came back.
+const REFILLED: f64 = 0.9;
 /// Halvings of a rate: more than a double can tell apart.
 const HALVINGS: u32 = 80;
 
@@ -89,6 +95,15 @@ pub struct BucketEstimate {
     pub frames: u64,
 }
 
+impl BucketEstimate {
+    /// The same where it may be so many bytes deeper.
+    #[must_use]
+    pub fn maybe_deeper(self, bytes: f64) -> Self {
+        let burst_high_bytes = self.burst_high_bytes + bytes;
+        Self { burst_high_bytes, burst_bytes: self.burst_bytes + bytes / 2.0, ..self }
+    }
+}
+
 /// Why no bucket was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FindError {
@@ -101,6 +116,9 @@ pub enum FindError {
     /// No bucket does that.
     #[error("no token bucket drops these frames: loss of another kind, or more than one bucket")]
     NoBucket,
+    /// What was lost came after a pause of the sender in which the bucket may have filled again.
+    #[error("the tester paused before the contract was reached: run it again on an idle host")]
+    Paused,
 }
 
 /// One frame's condition on r (bytes per s) and b: b + r `seconds` against `bytes`.
@@ -231,11 +249,50 @@ fn hull(mut points: Vec<Condition>, side: f64) -> Vec<Condition> {
 /// for long enough before. `tolerance_ns` is how far frames may be off the times given; it is
 /// doubled up to 64 times until a bucket fits.
 /// # Errors
-/// No loss, no arrival, or a loss that no bucket explains.
+/// No loss, no arrival, a loss that no bucket explains, or a pause before the first loss.
 pub fn find_bucket(
     trains: &[&[TrainFrame]],
     tolerance_ns: u64,
 ) -> Result<BucketEstimate, FindError> {
+    let mut found = fit(trains, tolerance_ns)?;
+    let mut trains = trains.to_vec();
+    loop {
+        let rate = found.rate_high_bps / 8.0;
+        let used: Vec<_> = trains.iter().map(|train| before_refill(train, rate)).collect();
+        if used.iter().map(|train| train.len()).eq(trains.iter().map(|train| train.len())) {
+            return Ok(found);
+        }
+        found = fit(&used, tolerance_ns).map_err(|error| match error {
+            FindError::NoLoss | FindError::NothingArrived => FindError::Paused,
+            other => other,
+        })?;
+        trains = used;
+    }
+}
+
+/// The part of a train before the first pause in which a bucket of `rate` (bytes per s) may have
+/// filled again.
+fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return frames };
+    let seconds = |frame: &TrainFrame| frame.sent_ns.saturating_sub(first.sent_ns) as f64 / 1e9;
+    let pause = PAUSE_GAPS * seconds(last) / frames.len().saturating_sub(1).max(1) as f64;
+    // What the bucket lacks, now and at most.
+    let (mut passed, mut before, mut most) = (0.0, 0.0, 0.0_f64);
+    for (number, frame) in frames.iter().enumerate() {
+        let at = seconds(frame);
+        let lacks = passed - rate * at;
+        if at - before > pause && lacks <= most * (1.0 - REFILLED) {
+            return &frames[..number];
+        }
+        passed += if frame.arrived { f64::from(frame.bytes) } else { 0.0 };
+        most = most.max(passed - rate * at);
+        before = at;
+    }
+    frames
+}
+
+/// The bucket that fits trains without such a pause.
+fn fit(trains: &[&[TrainFrame]], tolerance_ns: u64) -> Result<BucketEstimate, FindError> {
     let conditions = Conditions::of(trains);
     if conditions.passed.is_empty() {
         return Err(FindError::NothingArrived);
@@ -243,9 +300,14 @@ pub fn find_bucket(
     if conditions.dropped.is_empty() {
         return Err(FindError::NoLoss);
     }
-    let tolerances = (0..DOUBLINGS_MAX).map(|step| tolerance_ns.max(1) << step);
+    let least_ns = tolerance_ns.max(1);
+    let tolerances = (0..DOUBLINGS_MAX).map(|step| least_ns << step);
     let mut fits = tolerances.filter_map(|ns| Some((ns, conditions.rates(ns as f64 / 1e9)?)));
-    let (tolerance_ns, (low, high)) = fits.next().ok_or(FindError::NoBucket)?;
+    let (mut tolerance_ns, (mut low, mut high)) = fits.next().ok_or(FindError::NoBucket)?;
+    // The least at which a bucket fits leaves it no room: frames were off by up to twice as much.
+    if let Some(wider) = fits.next().filter(|_| tolerance_ns > least_ns) {
+        (tolerance_ns, (low, high)) = wider;
+    }
     let tolerance = tolerance_ns as f64 / 1e9;
     let rate = f64::midpoint(low, high);
     let (shallow, deep) = conditions.depths(rate, tolerance);
@@ -320,6 +382,24 @@ mod tests {
         assert!((found.rate_bps / rate - 1.0).abs() < 0.01, "{at}");
         assert!((found.burst_bytes - depth).abs() < 1000.0 + depth * 0.01, "{at}");
         found
+    }
+
+    #[test]
+    fn a_train_ends_before_a_pause_in_which_the_bucket_may_have_filled_again() {
+        // 1000-byte frames at 2000/s through a bucket of 1000 frames/s that holds 5, which is full
+        // 5 ms after it was empty.
+        for (number, pause_ns, used) in
+            [(4, 20_000_000, 4), (100, 20_000_000, 100), (100, 2_000_000, 400), (100, 0, 400)]
+        {
+            let rate = BitRate::from_bits_per_sec(8_000_000);
+            let mut bucket = TokenBucket::new(rate, Bytes::new(5000)).expect("a bucket");
+            let mut train = train(400, 2000, 1000, &[]);
+            for (at, frame) in train.iter_mut().enumerate() {
+                frame.sent_ns += if at >= number { pause_ns } else { 0 };
+                frame.arrived = bucket.arrive(frame.sent_ns, frame.bytes).is_none();
+            }
+            assert_eq!(before_refill(&train, 1e6).len(), used, "{number} {pause_ns}");
+        }
     }
 
     #[test]

@@ -18,7 +18,30 @@ pub fn find_first(
     frames: &[TrainFrame],
     tolerance_ns: u64,
 ) -> Result<(BucketEstimate, usize), FindError> {
-    let first = |length: usize| find_bucket(&[&frames[..length]], tolerance_ns);
+    let (found, length) = longest(frames, tolerance_ns, u64::MAX)?;
+    if length == frames.len() {
+        return Ok((found, length));
+    }
+    // The first frames that the second bucket drops look like some that are further off their
+    // times: far from its end the part tells how far they are.
+    let own = find_bucket(&[&frames[..length / 2]], tolerance_ns);
+    let most_ns = own.map_or(u64::MAX, |own| own.tolerance_ns.saturating_mul(2));
+    let (found, length) = longest(frames, tolerance_ns, most_ns)?;
+    let is_exact = found.tolerance_ns <= tolerance_ns;
+    let clear = find_bucket(&[&frames[..length / 4 * 3]], tolerance_ns).ok();
+    Ok((clear.filter(|_| !is_exact).unwrap_or(found), length))
+}
+
+/// The same of parts whose frames are off their times by `most_ns` at most.
+fn longest(
+    frames: &[TrainFrame],
+    tolerance_ns: u64,
+    most_ns: u64,
+) -> Result<(BucketEstimate, usize), FindError> {
+    let first = |length: usize| {
+        let found = find_bucket(&[&frames[..length]], tolerance_ns)?;
+        if found.tolerance_ns > most_ns { Err(FindError::NoBucket) } else { Ok(found) }
+    };
     if let Some(found) = fitted(first(frames.len()))? {
         return Ok((found, frames.len()));
     }
@@ -29,7 +52,7 @@ pub fn find_first(
         let middle = fits.midpoint(fails);
         match first(middle) {
             Err(FindError::NoBucket) => fails = middle,
-            Err(FindError::NoLoss | FindError::NothingArrived) => fits = middle,
+            Err(FindError::NoLoss | FindError::NothingArrived | FindError::Paused) => fits = middle,
             Ok(bucket) => {
                 fits = middle;
                 found = Ok(bucket);
@@ -37,6 +60,35 @@ pub fn find_first(
         }
     }
     found.map(|bucket| (bucket, fits))
+}
+
+/// What a train tells of a second bucket beside the first, and how much deeper that one may be,
+/// bytes.
+///
+/// A sender that makes up for a pause sends faster than the first bucket allows. What that one may
+/// have dropped says nothing of the second, and is left out; but where the second stands before
+/// it, such frames have taken of its depth.
+pub fn beyond_first(frames: &[TrainFrame], first: &BucketEstimate) -> (Vec<TrainFrame>, f64) {
+    let (rate, depth) = (first.rate_low_bps / 8.0, first.burst_low_bytes);
+    let slack = rate * first.tolerance_ns as f64 / 1e9;
+    let (mut level, mut last_ns) = (depth, frames.first().map_or(0, |frame| frame.sent_ns));
+    let (mut told, mut taken, mut is_empty) = (Vec::with_capacity(frames.len()), 0.0, false);
+    for frame in frames {
+        let bytes = f64::from(frame.bytes);
+        let gap_ns = frame.sent_ns.saturating_sub(last_ns);
+        last_ns = frame.sent_ns;
+        level = (level + rate * gap_ns as f64 / 1e9).min(depth);
+        if frame.arrived || level >= bytes + slack {
+            told.push(*frame);
+            is_empty |= !frame.arrived;
+        } else if !is_empty {
+            taken += bytes;
+        }
+        if frame.arrived {
+            level = (level - bytes).max(0.0);
+        }
+    }
+    (told, taken)
 }
 
 /// A bucket, none where more than one is at work, or why nothing can be said of any.
@@ -89,5 +141,31 @@ mod tests {
         assert_eq!(length, frames.len());
         assert!((found.rate_bps / 512_000.0 - 1.0).abs() < 0.001, "{found:?}");
         assert_eq!(find_first(&through(&[(8001, 5)], 100), 1000).err(), Some(FindError::NoLoss));
+    }
+
+    #[test]
+    fn what_the_first_bucket_may_have_dropped_says_nothing_of_the_second() {
+        // A peak rule of 1000/s that lets 5 pass at once; after 10 ms at 900/s twenty come at once.
+        let first = BucketEstimate {
+            rate_bps: 512_000.0,
+            rate_low_bps: 512_000.0,
+            rate_high_bps: 512_000.0,
+            burst_bytes: 320.0,
+            burst_low_bytes: 320.0,
+            burst_high_bytes: 320.0,
+            is_shallow: false,
+            tolerance_ns: 0,
+            disagreements: 0,
+            frames: 0,
+        };
+        let frame = |sent_ns, arrived| TrainFrame { sent_ns, bytes: 64, arrived };
+        let mut frames: Vec<_> = (0..10).map(|at| frame(at * 1_111_111, true)).collect();
+        frames.extend((0..20).map(|at| frame(30_000_000, at < 5)));
+        // Ten ms later one more is lost, which the peak rule lets pass.
+        frames.push(frame(40_000_000, false));
+        frames.push(frame(40_000_000, true));
+        let (told, taken) = beyond_first(&frames, &first);
+        assert_eq!((told.len(), taken), (17, 15.0 * 64.0));
+        assert_eq!(told[15], frame(40_000_000, false));
     }
 }
