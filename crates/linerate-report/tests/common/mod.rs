@@ -132,7 +132,7 @@ pub fn as_published() -> Results {
                 let Some(ms) = row.and_then(|row| row.rtt_avg_ms) else { continue };
                 ping_summary(size, ms * 1e6)
             }
-            Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) | Plan::Bench(_) => {
+            _ => {
                 let row = figures.tcp.iter().find(|t| {
                     t.test == rows.test
                         && Some(t.mtu_bytes) == rows.mtu_bytes
@@ -165,7 +165,7 @@ pub fn as_today() -> Results {
                 let slow = if limited { 0.14 * f64::from(size) } else { 0.002 * f64::from(size) };
                 ping_summary(size, 1e3 * (6.0 + 2.5 * index as f64 + slow))
             }
-            Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) | Plan::Bench(_) => {
+            _ => {
                 let window = cell.cell.parameter as f64 / 16_384.0;
                 let best = if limited { 141e6 } else { 19e9 / (1.0 + 0.45 * index as f64) };
                 let grown = best * (1.0 - 0.42 / window.powi(2));
