@@ -80,8 +80,8 @@ fn a_tcp_text_tells_asked_and_got_and_how_near_the_ceiling_is() {
     let text = record::document(&tcp_record()).text(None);
     let has = |part: &str| assert!(text.contains(part), "no {part:?} in:\n{text}");
     has("TCP with 10.0.0.2 port 5210: client to server, 2 streams, 10.0 s, writes of 512 KiB");
-    has("472 Mbit/s");
-    has("933 Mbit/s");
+    has("472.0 Mbit/s");
+    has("933.0 Mbit/s");
     has("32 KiB/64 KiB/46720 bytes");
     has("reno/cubic");
     // 32 segments of 1448 bytes are 46,336 bytes: 45.25 times 1024.
@@ -104,14 +104,14 @@ fn the_instruments_own_limit_comes_before_any_number() {
     ];
     let text = record::document(&record).text(None);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
-    assert!(at("  this host: a sender thread") < at("933 Mbit/s  "));
+    assert!(at("  this host: a sender thread") < at("933.0 Mbit/s  "));
     // A link that was full clears the host.
     assert!(text.starts_with("933.0 Mbit/s to 10.0.0.2 \u{b7} "), "{text}");
     let unbound = Record { ceiling: None, ..record.clone() };
     let first = "Limited by this host: 933.0 Mbit/s to 10.0.0.2 \u{b7} a sender thread used 99 % \
                  of a core \u{b7} doubtful \u{b7} ";
     assert!(record::document(&unbound).text(None).starts_with(first), "{text}");
-    assert!(at("note: both ends run on one kernel; mind it") > at("933 Mbit/s"));
+    assert!(at("note: both ends run on one kernel; mind it") > at("933.0 Mbit/s  "));
     let page = record::document(&record).html();
     assert!(page.find(busy) < page.find("933.0"), "the page keeps the same order");
 }
@@ -255,9 +255,9 @@ fn many_streams_are_shown_by_their_ends_and_their_sum() {
     }
     let text = record::document(&record).text(None);
     let line = |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin));
-    assert!(line("slowest (3)").is_some_and(|line| line.contains("160 Mbit/s")), "{text}");
-    assert!(line("fastest (").is_some_and(|line| line.contains("472 Mbit/s")), "{text}");
-    assert!(line("sum of 17").is_some_and(|line| line.contains("933 Mbit/s")), "{text}");
+    assert!(line("slowest (3)").is_some_and(|line| line.contains("160.0 Mbit/s")), "{text}");
+    assert!(line("fastest (").is_some_and(|line| line.contains("472.0 Mbit/s")), "{text}");
+    assert!(line("sum of 17").is_some_and(|line| line.contains("933.0 Mbit/s")), "{text}");
     assert!(line("16 ").is_none(), "{text}");
 }
 

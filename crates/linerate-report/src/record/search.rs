@@ -65,8 +65,8 @@ fn table(found: &CapacitySearch) -> Table {
                 let best = if found.best == Some(row.span.index) { " *" } else { "" };
                 format!("{}{best}", when(row))
             }),
-            ("IP packets", &|row| number::rate(row.ip_bps)),
-            ("offered", &|row| or_dash(row.offered_bps, number::rate)),
+            ("IP packets", &|row| number::measured_rate(row.ip_bps)),
+            ("offered", &|row| or_dash(row.offered_bps, number::measured_rate)),
             ("loss", &|row| or_dash(row.loss_ratio, number::percent)),
             ("reordered", &|row| row.span.reordered.to_string()),
             ("delay above least ms", &|row| range(row.span.delay_min_ns, row.span.delay_max_ns)),
@@ -259,7 +259,7 @@ mod tests {
         };
         assert_eq!(
             cells("0.00-1.00"),
-            "0.00-1.00 s 36 Mbit/s 50 Mbit/s 0 % 0 2.000-27.00 21.00-46.00"
+            "0.00-1.00 s 36.00 Mbit/s 50.00 Mbit/s 0 % 0 2.000-27.00 21.00-46.00"
                 .split(' ')
                 .collect::<Vec<&str>>()
         );

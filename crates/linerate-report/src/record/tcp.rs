@@ -135,8 +135,8 @@ fn table(record: &Record, direction: Direction) -> Table {
         ("bytes", &|it| or_dash(counted(it), number::amount), or_dash(bytes, number::amount)),
         (
             "goodput",
-            &|it| or_dash(goodput(record, it), number::rate),
-            or_dash(all(MetricId::Goodput), number::rate),
+            &|it| or_dash(goodput(record, it), number::measured_rate),
+            or_dash(all(MetricId::Goodput), number::measured_rate),
         ),
         (
             "retransmits",

@@ -139,8 +139,8 @@ fn table(record: &Record, direction: Direction) -> Table {
         ("jitter ms", &|it| or_dash(jitter(it), ms), or_dash(value(MetricId::JitterRfc3550), ms)),
         (
             "goodput",
-            &|it| or_dash(goodput(it), number::rate),
-            or_dash(value(MetricId::Goodput), number::rate),
+            &|it| or_dash(goodput(it), number::measured_rate),
+            or_dash(value(MetricId::Goodput), number::measured_rate),
         ),
     ];
     streams::table(&flows, &[], &columns).dropping(&[5, 6, 1])
@@ -325,7 +325,8 @@ mod tests {
         }
         let row = text.lines().find(|line| line.trim_start().starts_with("0 ")).expect("its row");
         let cells: Vec<&str> = row.split_whitespace().collect();
-        let expected = ["0", "1000", "990", "10", "1.00", "%", "2", "3", "0.012", "7.92", "Mbit/s"];
+        let expected =
+            ["0", "1000", "990", "10", "1.00", "%", "2", "3", "0.012", "7.920", "Mbit/s"];
         assert_eq!(cells, expected);
     }
 
