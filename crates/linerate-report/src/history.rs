@@ -140,14 +140,19 @@ impl Line {
         let loss = loss.map(|ratio| format!(", {} lost", number::percent(ratio)));
         let loss = loss.unwrap_or_default();
         let rates = (self.goodput_bps, self.goodput_reverse_bps);
+        let rate = number::measured_rate;
         if let Some(bps) = self.ip_capacity_max_bps {
-            return number::rate(bps);
+            return rate(bps);
         }
         match (rates, self.rtt_mean_ns, self.throughput_frames_per_sec, self.measurements) {
             ((Some(one), Some(other)), ..) => {
-                format!("{} / {}", number::rate(one), number::rate(other))
+                let (one, other) = (rate(one), rate(other));
+                let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+                let same = unit(&one).filter(|it| unit(&other).as_ref() == Some(it));
+                let first = same.and_then(|unit| one.strip_suffix(&format!(" {unit}")));
+                format!("{} / {other}", first.unwrap_or(&one))
             }
-            ((Some(one), None), ..) => format!("{}{loss}", number::rate(one)),
+            ((Some(one), None), ..) => format!("{}{loss}", rate(one)),
             (_, Some(rtt), ..) => format!("{} ms{loss}", number::ms(rtt)),
             (_, _, Some(frames), _) => format!("{} frames/s", number::short(frames)),
             (.., Some(count)) => words::counted(count, "measurement"),

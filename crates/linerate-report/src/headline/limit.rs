@@ -335,7 +335,7 @@ fn queue(record: &Record, way: Direction) -> Option<Limit> {
     let idle = record.value(MetricId::TcpRttMin, Stat::Min, Some(way))?;
     let is_queue = loaded >= QUEUE_TIMES * idle && loaded - idle >= QUEUE_NS;
     is_queue.then(|| {
-        let (idle, loaded) = (number::ms(idle), number::ms(loaded));
+        let (idle, loaded) = (number::ms_of_clock(idle, 3), number::ms_of_clock(loaded, 3));
         Limit::new(LimitedBy::Path, format!("its queue: RTT {loaded} ms, {idle} ms at the least"))
     })
 }
