@@ -304,3 +304,20 @@ const HEAD: [&str; 26] = [
     "parameter",
     "repetition",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_both_directions_share_their_unit_where_it_is_one() {
+        let of = |up, down| {
+            let rates = Line { goodput_bps: up, goodput_reverse_bps: down, ..Line::default() };
+            rates.result()
+        };
+        assert_eq!(of(Some(42.06e9), Some(48.9e9)), "42.06 / 48.90 Gbit/s");
+        assert_eq!(of(Some(941.5e6), Some(2e9)), "941.5 Mbit/s / 2.000 Gbit/s");
+        assert_eq!(of(Some(50e6), None), "50.00 Mbit/s");
+        assert_eq!(of(None, None), NONE);
+    }
+}

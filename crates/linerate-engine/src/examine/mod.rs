@@ -68,7 +68,8 @@ fn fold(record: &mut Record) {
         _ => Status::Partial,
     };
     let both = record.parts.iter().find(|part| part.ends.len() > 1);
-    record.ends = both.or(record.parts.first()).map(|part| part.ends.clone()).unwrap_or_default();
+    record.ends =
+        both.or_else(|| record.parts.first()).map(|part| part.ends.clone()).unwrap_or_default();
     let mut caveats: Vec<Caveat> = Vec::new();
     for caveat in record.parts.iter().flat_map(|part| &part.caveats) {
         if !caveats.iter().any(|known| known.code == caveat.code) {
