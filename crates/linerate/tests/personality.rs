@@ -294,8 +294,18 @@ fn a_server_says_which_programs_it_answers() {
     let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
     let said = lines.find(|line| line.contains("answers ")).expect("a line");
     assert!(said.contains(&format!("iperf2 on port {old}, nuttcp on port {text}")), "{said}");
-    let output =
-        linerate(&["tcp", "--via", "iperf2", "-p", &old, "-n", "1M", "--no-save", "127.0.0.1"]);
+    let output = linerate(&[
+        "tcp",
+        "--via",
+        "iperf2",
+        "-p",
+        &old,
+        "-n",
+        "1M",
+        "--no-save",
+        "-v",
+        "127.0.0.1",
+    ]);
     assert!(output.status.success(), "{}", stderr(&output));
     let printed = stdout(&output);
     assert!(printed.contains("via iperf2") && printed.contains("1.049 MB"), "{printed}");

@@ -183,7 +183,7 @@ fn a_simulated_record_is_reported_in_every_form() {
     for words in ["TCP simulated in virtual time over a eth0 - b eth0", "no packet was sent"] {
         assert!(text.contains(words), "'{words}' is not in:\n{text}");
     }
-    assert!(text.contains("receive window") && text.contains("of virtual time"), "{text}");
+    assert!(text.contains("receive window") && text.contains("by the model"), "{text}");
     let (html, csv, md) = (place.path("a.html"), place.path("a.csv"), place.path("a.md"));
     for form in [["--html", &html], ["--csv", &csv], ["--md", &md]] {
         ends_with(0, &["report", &id, "--store", &store, form[0], form[1]]);

@@ -29,7 +29,12 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Starts a server and waits until its first line says that it listens.
-    pub(crate) fn start(mut command: Command, port: String, listening: &str) -> Self {
+    pub(crate) fn start(command: Command, port: String, listening: &str) -> Self {
+        Self::started(command, port, listening).expect("the server says that it listens")
+    }
+
+    /// The same; none when it ends without a word, as where another took the port meanwhile.
+    fn started(mut command: Command, port: String, listening: &str) -> Option<Self> {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let pipe: Box<dyn Read + Send> = match listening {
@@ -38,14 +43,17 @@ impl Peer {
         };
         let mut lines = BufReader::new(pipe).lines();
         let ready = lines.by_ref().map_while(Result::ok).find(|line| line.contains("on "));
-        assert!(ready.is_some(), "the server says nothing");
+        if ready.is_none() {
+            let _ = child.wait();
+            return None;
+        }
         let (say, listens) = channel();
         let _ = say.send(());
         std::thread::spawn(move || {
             let again = lines.map_while(Result::ok).filter(|line| line.contains("listening on "));
             again.for_each(|_| say.send(()).unwrap_or_default());
         });
-        Self { child, port, listens: Some(listens) }
+        Some(Self { child, port, listens: Some(listens) })
     }
 
     /// Nothing has to be waited for between two tests.
@@ -61,10 +69,13 @@ impl Peer {
 
     /// `iperf3 -s` with further flags.
     pub(crate) fn iperf3_with(flags: &[String]) -> Self {
-        let port = free_port();
-        let mut command = Command::new("iperf3");
-        command.args(["-s", "-p", &port, "-B", "127.0.0.1", "--forceflush"]).args(flags);
-        Self::start(command, port, "stdout")
+        let begin = || {
+            let port = free_port();
+            let mut command = Command::new("iperf3");
+            command.args(["-s", "-p", &port, "-B", "127.0.0.1", "--forceflush"]).args(flags);
+            Self::started(command, port, "stdout")
+        };
+        (0..3).find_map(|_| begin()).expect("iperf3 says that it listens")
     }
 
     /// `linerate serve` with a port for iperf3.
