@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::peer::{Peer, json};
 use crate::support::{
-    command, end_of, free_port, interrupt, linerate, stderr, stdout, wait_until_listening,
+    command, end_of, free_port, free_ports, interrupt, linerate, stderr, stdout,
+    wait_until_listening,
 };
 
 /// Command lines that iperf3 3.21 refuses, and what it says (recorded with `iperf3 LINE`, November
@@ -398,7 +399,7 @@ fn a_stream_of_lines_may_end_with_the_whole_document() {
 fn streams_take_the_local_ports_that_were_asked_for() {
     let server = Peer::personality(&[]);
     for udp in [&[][..], &["-u"]] {
-        let first: u16 = free_port().parse().expect("a number");
+        let first: u16 = free_ports(2).parse().expect("a number");
         let port = first.to_string();
         let flags = ["-n", "20K", "-P", "2", "--cport", &port, "--bind-dev", "lo", "-J"];
         let document = json(&server.asked(&[udp, &flags].concat()));

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -80,15 +80,24 @@ pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
     })
 }
 
-/// A TCP port that nobody has now, below those that the kernel gives to clients
+/// A port that nobody has now for TCP or UDP, below those that the kernel gives to clients
 /// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
 pub(crate) fn free_port() -> String {
+    free_ports(1)
+}
+
+/// The first of so many ports under each other that are free for TCP and UDP; no other call gets
+/// one of them.
+pub(crate) fn free_ports(count: u16) -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let base = 12_000 + (std::process::id() % 190) as u16 * 100;
+    let free = |port: u16| {
+        TcpListener::bind(("0.0.0.0", port)).is_ok() && UdpSocket::bind(("0.0.0.0", port)).is_ok()
+    };
     loop {
-        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
-            return port.to_string();
+        let first = NEXT.fetch_add(count, Ordering::Relaxed) % 100;
+        if first + count <= 100 && (0..count).all(|at| free(base + first + at)) {
+            return (base + first).to_string();
         }
     }
 }
