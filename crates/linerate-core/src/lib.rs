@@ -9,6 +9,7 @@ pub mod assertion;
 pub mod conformance;
 pub mod device;
 pub mod lab;
+mod near;
 pub mod path;
 pub mod record;
 pub mod search;
@@ -18,3 +19,5 @@ pub mod study;
 pub mod theory;
 pub mod time;
 pub mod units;
+
+pub use near::near;

@@ -10,7 +10,6 @@ use linerate_core::theory::link::Link;
 use linerate_core::units::BitRate;
 use serde::Deserialize;
 
-use crate::near::near;
 use crate::paths;
 
 /// Path below the directory of configuration files.
@@ -165,7 +164,7 @@ fn known_link(text: &str) -> Result<String, String> {
         Ok(Some(_)) => Ok(text.to_owned()),
         Ok(None) => Err(format!("{text:?} has no rate")),
         Err(problem) => {
-            let names = near(text, Link::NAMED.iter().map(|known| known.name));
+            let names = linerate_core::near(text, Link::NAMED.iter().map(|known| known.name));
             Err(match names.as_slice() {
                 [] => problem.to_string(),
                 names => format!("{text:?} is not a link; near it: {}", names.join(", ")),
@@ -185,7 +184,7 @@ fn mistake(text: &str, error: &toml::de::Error) -> String {
     let mut words = rest.split('`').step_by(2);
     let key = words.next().unwrap_or_default();
     let known: Vec<&str> = rest.split('`').skip(2).step_by(2).collect();
-    match near(key, known.iter().copied()).first() {
+    match linerate_core::near(key, known.iter().copied()).first() {
         Some(meant) => format!("line {line}: unknown key {key}; {meant} is near it"),
         None => format!("line {line}: unknown key {key}; there are {}", known.join(", ")),
     }

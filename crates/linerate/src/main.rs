@@ -11,7 +11,6 @@ mod habits;
 mod help;
 mod live;
 mod log;
-mod near;
 mod output;
 mod paths;
 mod personality;

@@ -273,8 +273,11 @@ fn what(name: &str) -> Result<(What, &'static str), String> {
         METRICS.iter().map(|row| row.id).filter(|id| is_it(id.key())).collect();
     found.extend(OTHER_NAMES.iter().filter(|(other, _)| *other == name).map(|(_, id)| *id));
     let Some(metric) = found.first() else {
-        let near = METRICS.iter().map(|row| short(row.id.key())).filter(|key| near(key, name));
-        let near: Vec<&str> = near.take(4).collect();
+        let known = || METRICS.iter().map(|row| short(row.id.key())).chain(["ceiling"]);
+        let mut near = crate::near(name, known());
+        if near.is_empty() {
+            near = known().filter(|key| key.contains(name) || name.contains(key)).take(4).collect();
+        }
         let hint = match near.as_slice() {
             [] => "spec/metrics.md lists them".to_owned(),
             near => format!("near it: {}", near.join(", ")),
@@ -283,12 +286,6 @@ fn what(name: &str) -> Result<(What, &'static str), String> {
     };
     let unit = dimension(metric.row().unit);
     Ok((What::Metric(found), unit))
-}
-
-/// Whether one is part of the other, or both begin alike.
-fn near(key: &str, name: &str) -> bool {
-    let begin = |text: &str| text.chars().take(4).collect::<String>();
-    key.contains(name) || name.contains(key) || begin(key) == begin(name)
 }
 
 /// The dimension of a quantity.

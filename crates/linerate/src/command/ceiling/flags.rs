@@ -9,8 +9,6 @@ use linerate_core::theory::encapsulation::Encapsulation;
 use linerate_core::theory::link::Link;
 use linerate_core::units::{BitRate, Bytes, Distance, Fraction, PacketRate, parse_span};
 
-use crate::near::near;
-
 /// Flags that the tables of all links have no use for.
 const ASKS_ABOUT_ONE_PATH: [&str; 28] = [
     "link",
@@ -202,7 +200,7 @@ pub(super) enum Congestion {
 /// Reads a link; a wrong name is answered with those that are near.
 fn link(text: &str) -> Result<Link, String> {
     text.parse::<Link>().map_err(|error| {
-        let names = near(text, Link::NAMED.iter().map(|known| known.name));
+        let names = linerate_core::near(text, Link::NAMED.iter().map(|known| known.name));
         match names.as_slice() {
             [] => error.to_string(),
             names => format!("{text:?} is not a link; near it: {}", names.join(", ")),

@@ -1,7 +1,7 @@
 //! Names that are near a mistyped one.
 
 /// Names that at most two typing mistakes turn into `text`, nearest first, four at most.
-pub(crate) fn near<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn near<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let text = text.trim().to_ascii_lowercase();
     // Longer texts are no mistyped names, and the distance costs the product of the lengths.
     if text.len() > 20 {
