@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
-use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr};
+use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr, stdout};
 
 impl Server {
     /// Runs `linerate tcp` against it, keeping nothing.
@@ -188,13 +188,20 @@ fn a_result_is_kept_in_the_store_that_is_named_unless_told_otherwise() {
     let store = directory.path().join("db").to_string_lossy().into_owned();
     let server = Server::start(&[]);
     let flags = ["127.0.0.1", "--port", &server.port, "--bytes=1K"];
-    for further in [&["--name=kept", "--store", &store][..], &["--no-save", "--name=lost"]] {
-        let mut tcp = command(&[&["tcp"], &flags[..], further].concat());
-        let output = tcp.env("LINERATE_STORE", &store).output().expect("the program starts");
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    }
+    let answers =
+        [&["--name=kept", "--store", &store][..], &["--no-save", "--name=lost"]].map(|further| {
+            let mut tcp = command(&[&["tcp"], &flags[..], further, &["-q"]].concat());
+            let output = tcp.env("LINERATE_STORE", &store).output().expect("the program starts");
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            stdout(&output)
+        });
     let listed = ends_with(0, &["history", "--store", &store]);
     assert!(listed.contains("kept") && !listed.contains("lost"), "{listed}");
+    // Only what is kept has an identifier to find it by.
+    let id = listed.split_whitespace().last().expect("an identifier");
+    assert!(answers[0].trim_end().ends_with(id), "{} {id}", answers[0]);
+    let last = answers[1].trim_end().rsplit(" \u{b7} ").next().expect("words");
+    assert!(last.starts_with("good") || last.starts_with("doubtful"), "{last}");
 }
 
 #[test]

@@ -74,6 +74,14 @@ impl Document {
         text::render(self, screen)
     }
 
+    /// The same of a record that is not kept: without the identifier, by which nobody finds it.
+    pub fn not_kept(mut self) -> Self {
+        if let Some(headline) = &mut self.headline {
+            headline.id.clear();
+        }
+        self
+    }
+
     /// Markdown, without figures.
     pub fn markdown(&self) -> String {
         markdown::render(self)

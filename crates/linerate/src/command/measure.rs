@@ -88,16 +88,17 @@ impl Output {
         record.tags.extend(self.tags.iter().cloned());
     }
 
-    /// Keeps a record in the store. A result that cannot be kept is shown all the same: the line
-    /// says why, and the measurement stays what it was.
-    pub(crate) fn keep(&self, record: &Record) {
+    /// Keeps a record in the store; whether it is there now. A result that cannot be kept is shown
+    /// all the same: the line says why, and the measurement stays what it was.
+    pub(crate) fn keep(&self, record: &Record) -> bool {
         if self.no_save {
-            return;
+            return false;
         }
         let kept = paths::open_store(self.store.as_deref()).and_then(|mut store| store.put(record));
-        if let Err(failure) = kept {
+        if let Err(failure) = &kept {
             output::error_line(&format!("not kept: {failure}; --no-save leaves it out"));
         }
+        kept.is_ok()
     }
 }
 
@@ -134,8 +135,8 @@ pub(crate) fn run(
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
     let mut record = measure(&mut context);
     flags.label(&mut record);
-    flags.keep(&record);
-    print(flags, &record);
+    let kept = flags.keep(&record);
+    print(flags, &record, kept);
     if let Some(path) = &flags.output {
         write_json(path, &record)?;
     }
@@ -143,13 +144,15 @@ pub(crate) fn run(
 }
 
 /// A run that measured nothing has no figures to show: people get the line of its failure alone.
-fn print(flags: &Output, record: &Record) {
+fn print(flags: &Output, record: &Record, kept: bool) {
     if flags.json {
         output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else if record.status != Status::Error {
-        output::result(&linerate_report::record::document(record), flags.amount.detail());
+        let document = linerate_report::record::document(record);
+        let document = if kept { document } else { document.not_kept() };
+        output::result(&document, flags.amount.detail());
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());
