@@ -444,7 +444,7 @@ fn an_assertion_decides_the_exit_code_and_says_both_values() {
     let server = Server::start(&[]);
     let met = server.tcp(&["--bytes=1M", "--assert=goodput > 1 kbit/s and idle_rtt < 10 s"]);
     assert_eq!(met.status.code(), Some(0), "{}", stderr(&met));
-    let said = support::stdout(&met);
+    let said = stdout(&met);
     assert!(said.contains("assertion met up: goodput > 1 kbit/s"), "{said}");
     let flags = ["--bytes=1M", "--assert=goodput < 1 kbit/s", "--assert=goodput >= 0.9 * ceiling"];
     let not_met = server.tcp(&[&flags[..], &["--json"]].concat());
