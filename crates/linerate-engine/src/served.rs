@@ -12,7 +12,7 @@ pub struct LogText {
     /// For people.
     pub line: String,
     /// For programs.
-    pub ways: Vec<Way>,
+    pub ways: Vec<DirectionTotals>,
 }
 
 impl LogText {
@@ -37,7 +37,7 @@ impl From<String> for LogText {
 
 /// One direction of a test, as this end counted it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Way {
+pub struct DirectionTotals {
     /// Up is from the client.
     pub direction: Direction,
     /// Streams.
@@ -60,7 +60,7 @@ pub struct Way {
 }
 
 /// The ways of a test.
-fn ways(reports: &[EndReport]) -> Vec<Way> {
+fn ways(reports: &[EndReport]) -> Vec<DirectionTotals> {
     let of = |direction| {
         let of_way = |report: &&EndReport| report.direction == direction;
         let reports: Vec<&EndReport> = reports.iter().filter(of_way).collect();
@@ -69,7 +69,7 @@ fn ways(reports: &[EndReport]) -> Vec<Way> {
     [Direction::Up, Direction::Down].into_iter().filter_map(of).collect()
 }
 
-fn way(direction: Direction, reports: &[&EndReport]) -> Way {
+fn way(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
     let bytes: u64 = reports.iter().map(|report| report.end.bytes_measured).sum();
     let ends = reports.iter().map(|report| &report.end).filter(|end| end.span_ns > 0);
     let first = ends.clone().map(|end| end.span_start_ns).min();
@@ -80,7 +80,7 @@ fn way(direction: Direction, reports: &[&EndReport]) -> Way {
     let is_up = direction == Direction::Up;
     let received = reports.iter().filter_map(|it| it.end.received_datagrams.as_ref());
     let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count);
-    Way {
+    DirectionTotals {
         direction,
         streams: reports.len(),
         bytes,
@@ -98,7 +98,7 @@ pub(crate) fn line(reports: &[EndReport]) -> String {
     ways(reports).iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
-fn said(way: &Way) -> String {
+fn said(way: &DirectionTotals) -> String {
     let name = if way.direction == Direction::Up { "up" } else { "down" };
     let noun = if way.streams == 1 { "stream" } else { "streams" };
     let mut line = format!("{name}: {} {noun}, {} bytes", way.streams, way.bytes);

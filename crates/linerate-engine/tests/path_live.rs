@@ -343,8 +343,8 @@ fn a_copy_that_leaves_after_its_original_has_its_bytes_too() {
 
 /// A direction that carries 1300 bytes, and tells senders or does not.
 fn narrow(told: bool) -> Direction {
-    let told_mtu_bytes = told.then_some(1300);
-    Direction { told_mtu_bytes, ..direction(vec![Box::new(MtuLimit::new(1300))]) }
+    let announced_mtu_bytes = told.then_some(1300);
+    Direction { announced_mtu_bytes, ..direction(vec![Box::new(MtuLimit::new(1300))]) }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub const LOOK_AT_END: Duration = Duration::from_millis(2);
 /// One end of a test, client or server, in some protocol.
 pub trait Machine {
     /// What a server is asked for, before it decides.
-    type Ask;
+    type Request;
     /// On which terms it runs that.
     type Terms;
     /// How it says no.
@@ -69,7 +69,7 @@ pub enum Output<M: Machine + ?Sized> {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
     /// Say whether this test may run here.
-    Decide(Box<M::Ask>),
+    Decide(Box<M::Request>),
     /// Connect the data streams, or take them in.
     Open,
     /// The time of the test begins.

@@ -175,13 +175,13 @@ fn round_trips(records: &[Record]) -> Option<Table> {
 /// Both directions of one value of the varied parameter.
 struct Pair {
     parameter: u64,
-    up: Way,
-    down: Way,
+    up: Goodput,
+    down: Goodput,
 }
 
 /// Goodput in one direction, and the share of its ceiling.
 #[derive(Clone, Copy, Debug, Default)]
-struct Way {
+struct Goodput {
     bps: Option<f64>,
     share: Option<f64>,
     /// This host had a part in it.
@@ -196,7 +196,7 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
         let Some(parameter) = parameter(plan) else { continue };
         let index = pairs.iter().position(|pair| pair.parameter == parameter);
         let index = index.unwrap_or_else(|| {
-            pairs.push(Pair { parameter, up: Way::default(), down: Way::default() });
+            pairs.push(Pair { parameter, up: Goodput::default(), down: Goodput::default() });
             pairs.len() - 1
         });
         let pair = &mut pairs[index];
@@ -204,7 +204,7 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
             if way.bps.is_none() {
                 let share = record.ceiling_of(direction).and_then(|ceiling| ceiling.share);
                 let disturbed = is_disturbed(record);
-                *way = Way { bps: ceiling::measured(record, direction), share, disturbed };
+                *way = Goodput { bps: ceiling::measured(record, direction), share, disturbed };
             }
         }
     }
@@ -214,7 +214,9 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
 
 fn rates(unit: &str, heads: Vec<String>, pairs: &[Pair], shares: bool) -> Table {
     let mut table = Table::new(std::iter::once(unit.to_owned()).chain(heads));
-    for (name, pick) in [("up", (|pair| pair.up) as fn(&Pair) -> Way), ("down", |pair| pair.down)] {
+    for (name, pick) in
+        [("up", (|pair| pair.up) as fn(&Pair) -> Goodput), ("down", |pair| pair.down)]
+    {
         let mark = |pair| if pick(pair).disturbed && pick(pair).bps.is_some() { "*" } else { "" };
         let rate = |pair| number::or_dash(pick(pair).bps, number::mbit) + mark(pair);
         let bps = pairs.iter().map(rate);

@@ -25,7 +25,7 @@ use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
-use crate::table::{Knowing, Place, Table};
+use crate::table::{Knowing, Slot, Table};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -210,7 +210,7 @@ impl Server {
     fn answer(
         &self,
         (stream, peer): (TcpStream, SocketAddr),
-        place: &Place<'_>,
+        place: &Slot<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
         let hello = read_hello(&stream, self.limits.hello)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::{code_of, words_of};
-use linerate_engine::served::Way;
+use linerate_engine::served::DirectionTotals;
 use linerate_sys::tcp::{self, TcpOptions};
 
 /// How often an idle listener looks at its stop flag.
@@ -20,7 +20,7 @@ pub struct LogEntry<'a> {
     /// What happened, in one line.
     pub line: &'a str,
     /// The figures of a test, where they are told.
-    pub ways: &'a [Way],
+    pub ways: &'a [DirectionTotals],
     /// How it ended.
     pub ending: Ending<'a>,
 }

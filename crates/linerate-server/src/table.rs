@@ -36,7 +36,7 @@ struct Inner {
 
 /// A connection's place, given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Slot<'a> {
     table: &'a Table,
     serial: u64,
 }
@@ -69,7 +69,7 @@ impl Table {
 
     /// A place for a connection; where all are taken the oldest stranger goes. `None` where there
     /// is none to go, or too many are still going.
-    pub(crate) fn enter(&self, stream: &TcpStream) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self, stream: &TcpStream) -> Option<Slot<'_>> {
         let mut inner = self.lock();
         if inner.open >= self.limit {
             let (_, oldest) = inner.strangers.pop_first()?;
@@ -86,7 +86,7 @@ impl Table {
         if let Ok(handle) = stream.try_clone() {
             inner.strangers.insert(serial, handle);
         }
-        Some(Place { table: self, serial })
+        Some(Slot { table: self, serial })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -94,14 +94,14 @@ impl Table {
     }
 }
 
-impl Place<'_> {
+impl Slot<'_> {
     /// The connection has said what it is, and stays.
     pub(crate) fn known(&self) {
         drop(self.table.lock().strangers.remove(&self.serial));
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut inner = self.table.lock();
         inner.open -= 1;
@@ -114,7 +114,7 @@ pub(crate) struct Knowing<'a> {
     /// Who decides.
     pub(crate) admission: &'a dyn Admission,
     /// The connection that asks.
-    pub(crate) place: &'a Place<'a>,
+    pub(crate) place: &'a Slot<'a>,
 }
 
 impl Admission for Knowing<'_> {

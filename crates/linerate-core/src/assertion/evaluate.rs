@@ -56,22 +56,23 @@ impl Assertion {
     }
 
     fn judge_one(&self, record: &Record, direction: Option<Direction>) -> Judged {
-        let mut look = Look { record, direction, comparisons: Vec::new(), missing: Vec::new() };
-        let met = look.holds(&self.root);
-        let Look { comparisons, mut missing, .. } = look;
+        let mut evaluation =
+            Evaluation { record, direction, comparisons: Vec::new(), missing: Vec::new() };
+        let met = evaluation.holds(&self.root);
+        let Evaluation { comparisons, mut missing, .. } = evaluation;
         missing.dedup();
         Judged { met, direction, comparisons, missing }
     }
 }
 
-struct Look<'a> {
+struct Evaluation<'a> {
     record: &'a Record,
     direction: Option<Direction>,
     comparisons: Vec<(Side, &'static str, Side)>,
     missing: Vec<String>,
 }
 
-impl Look<'_> {
+impl Evaluation<'_> {
     /// Whether a truth holds; both sides of all its comparisons are noted.
     fn holds(&mut self, node: &Node) -> bool {
         match node {

@@ -20,7 +20,7 @@ pub struct Load {
     /// What all queues hold together, in bytes of IP packets.
     pub queue_bytes: u64,
     /// The MTU that senders of longer packets are told; absent where nobody is told.
-    pub told_mtu_bytes: Option<u32>,
+    pub announced_mtu_bytes: Option<u32>,
 }
 
 impl PathPlan {
@@ -70,7 +70,7 @@ impl PathPlan {
             rate: line,
             delay: facts.delay,
             queue_bytes: waiting.saturating_mul(queues).saturating_add(shaper_bytes),
-            told_mtu_bytes: plan.mtu_bytes.filter(|_| plan.mtu_silent != Some(true)),
+            announced_mtu_bytes: plan.mtu_bytes.filter(|_| plan.mtu_silent != Some(true)),
         })
     }
 

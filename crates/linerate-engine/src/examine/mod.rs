@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
 use crate::flow::tcp;
 use crate::rtt;
-use schedule::Look;
+use schedule::FirstRtts;
 
 /// What to examine, and how thoroughly.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,17 +131,17 @@ impl Examination {
     /// Ends at the first failure that the rest would share, or when stopped.
     fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
         let begin = monotonic();
-        let (transport, look) = self.look(context);
+        let (transport, first) = self.probe_first(context);
         // A peer that does not answer is not asked a thousand times.
-        let count = if look.is_some() { self.ping_count } else { LOOK_PROBES };
-        let mut run = Run { examination: self, begin, look: look.unwrap_or_default(), seen };
+        let count = if first.is_some() { self.ping_count } else { LOOK_PROBES };
+        let mut run = Run { examination: self, begin, first: first.unwrap_or_default(), seen };
         let mut examined = Examined::default();
         if let Some(record) = run.too_short(Duration::ZERO, context) {
             run.done(&mut examined, record);
             return examined;
         }
         run.tell_plan();
-        let ping = run.look.probes(self.ping(transport), count);
+        let ping = run.first.probes(self.ping(transport), count);
         let record = rtt::run(&ping, context);
         let usable = record.failure.as_ref().is_none_or(|failure| failure.fault != Fault::Usage);
         run.done(&mut examined, record);
@@ -153,7 +153,7 @@ impl Examination {
 
     /// The shortest round trips of a small and a large probe, by ICMP where this user may and the
     /// peer answers, by UDP echo otherwise.
-    fn look(&self, context: &Context<'_>) -> (PingTransport, Option<Look>) {
+    fn probe_first(&self, context: &Context<'_>) -> (PingTransport, Option<FirstRtts>) {
         for transport in [PingTransport::Icmp, PingTransport::Udp] {
             let plan = PingPlan {
                 sizes_bytes: LOOK_SIZES.to_vec(),
@@ -166,7 +166,10 @@ impl Examination {
             let record = rtt::run(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
             let shortest = |size| record.value_at(MetricId::Rtt, Stat::Min, size);
             if let (Some(small), Some(large)) = (shortest(LOOK_SIZES[0]), shortest(LOOK_SIZES[1])) {
-                return (transport, Some(Look { small_ns: small as u64, large_ns: large as u64 }));
+                return (
+                    transport,
+                    Some(FirstRtts { small_ns: small as u64, large_ns: large as u64 }),
+                );
             }
         }
         (PingTransport::Icmp, None)
@@ -186,7 +189,7 @@ impl Examination {
     }
 
     /// Tests with the kernel's window by streams, then with one stream by window.
-    fn tcp_plans(&self, look: Look) -> Vec<TcpPlan> {
+    fn tcp_plans(&self, first: FirstRtts) -> Vec<TcpPlan> {
         let streams = |&streams: &u16| TcpPlan {
             test: TcpTest { streams, ..TcpTest::default() },
             ..TcpPlan::default()
@@ -196,14 +199,14 @@ impl Examination {
             ..TcpPlan::default()
         };
         // One and four streams first: what the path carries, and whether one stream is enough.
-        let (first, last) = STREAMS.split_at(2);
-        let plans = first.iter().map(streams);
-        let plans = plans.chain(WINDOWS_BYTES.iter().map(window)).chain(last.iter().map(streams));
-        plans.map(|plan| self.tcp(plan, look)).collect()
+        let (few, many) = STREAMS.split_at(2);
+        let plans = few.iter().map(streams);
+        let plans = plans.chain(WINDOWS_BYTES.iter().map(window)).chain(many.iter().map(streams));
+        plans.map(|plan| self.tcp(plan, first)).collect()
     }
 
-    fn tcp(&self, base: TcpPlan, look: Look) -> TcpPlan {
-        let (omit_ns, measured_ns) = look.spans(base.test.window_bytes);
+    fn tcp(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
+        let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
         TcpPlan {
             server: self.server.clone(),
@@ -227,7 +230,7 @@ fn nanos(span: Duration) -> u64 {
 struct Run<'a> {
     examination: &'a Examination,
     begin: MonoTime,
-    look: Look,
+    first: FirstRtts,
     seen: &'a mut dyn FnMut(&Seen<'_>),
 }
 
@@ -235,7 +238,7 @@ impl Run<'_> {
     /// What both directions of a test take.
     fn cost(&self, plan: &TcpPlan) -> Duration {
         let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
-        self.look.cost(plan, measured_ns) * 2
+        self.first.cost(plan, measured_ns) * 2
     }
 
     /// Whether a test fits into what is left of the time.
@@ -248,7 +251,7 @@ impl Run<'_> {
     /// The failed record of an examination whose time has no room for a single TCP test once
     /// `spent` of it is over: it would say nothing of what the path carries, and still end well.
     fn too_short(&self, spent: Duration, context: &Context<'_>) -> Option<Record> {
-        let first = self.examination.tcp_plans(self.look).into_iter().next()?;
+        let first = self.examination.tcp_plans(self.first).into_iter().next()?;
         if self.fits(spent, &first) {
             return None;
         }
@@ -265,10 +268,10 @@ impl Run<'_> {
 
     fn tell_plan(&mut self) {
         // Probes of a size take a second and a round trip.
-        let pings = Duration::from_secs(1) + Duration::from_nanos(self.look.large_ns);
+        let pings = Duration::from_secs(1) + Duration::from_nanos(self.first.large_ns);
         let mut spent = monotonic().since(self.begin) + pings * SIZES_BYTES.len() as u32;
         let mut count = 1;
-        for plan in self.examination.tcp_plans(self.look) {
+        for plan in self.examination.tcp_plans(self.first) {
             if self.fits(spent, &plan) {
                 spent += self.cost(&plan);
                 count += 2;
@@ -289,11 +292,11 @@ impl Run<'_> {
 
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
         if let Some(record) = self.too_short(monotonic().since(self.begin), context) {
-            examined.left_out = self.examination.tcp_plans(self.look);
+            examined.left_out = self.examination.tcp_plans(self.first);
             self.done(examined, record);
             return;
         }
-        for plan in self.examination.tcp_plans(self.look) {
+        for plan in self.examination.tcp_plans(self.first) {
             if !self.fits(monotonic().since(self.begin), &plan) {
                 examined.left_out.push(plan);
                 continue;
@@ -334,7 +337,7 @@ mod tests {
     /// Measurements and seconds that a round trip of so many ms leads to.
     fn planned(ms: u64) -> (usize, f64) {
         let examination = examination(Some(Duration::from_secs(35)));
-        let look = Look { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
+        let first = FirstRtts { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
         let mut told = None;
         let mut seen = |seen: &Seen<'_>| {
             if let Seen::Planned(count, span) = seen {
@@ -342,7 +345,7 @@ mod tests {
             }
         };
         let begin = monotonic();
-        Run { examination: &examination, begin, look, seen: &mut seen }.tell_plan();
+        Run { examination: &examination, begin, first, seen: &mut seen }.tell_plan();
         told.expect("it was told")
     }
 
@@ -361,11 +364,11 @@ mod tests {
 
     #[test]
     fn a_time_without_room_for_one_test_is_wrong_use_and_says_how_much_would_do() {
-        let look = Look { small_ns: 1_000_000, large_ns: 1_000_000 };
+        let first = FirstRtts { small_ns: 1_000_000, large_ns: 1_000_000 };
         let refusal = |within: u64| {
             let examination = examination(Some(Duration::from_secs(within)));
             let run =
-                Run { examination: &examination, begin: monotonic(), look, seen: &mut |_| {} };
+                Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
             let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
             let mut watch = |_: &Event| {};
             let context = Context { tool, stop: Stop::default(), watch: &mut watch };
@@ -427,10 +430,10 @@ mod tests {
     #[test]
     fn without_a_limit_every_test_of_the_list_is_made() {
         let examination = examination(None);
-        let look = Look { small_ns: 600_000_000, large_ns: 600_000_000 };
-        let plans = examination.tcp_plans(look);
+        let first = FirstRtts { small_ns: 600_000_000, large_ns: 600_000_000 };
+        let plans = examination.tcp_plans(first);
         assert_eq!(plans.len(), WINDOWS_BYTES.len() + STREAMS.len());
-        let run = Run { examination: &examination, begin: monotonic(), look, seen: &mut |_| {} };
+        let run = Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
         assert!(plans.iter().all(|plan| run.fits(Duration::from_secs(86_400), plan)));
         // The kernel's own window with one stream is the first.
         assert_eq!((plans[0].test.streams, plans[0].test.window_bytes), (1, None));

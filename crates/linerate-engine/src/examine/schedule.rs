@@ -36,18 +36,18 @@ const RTT_NS_UNKNOWN: u64 = 100 * MS;
 
 /// A first look at a path: the shortest round trips of a small and a large probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FirstRtts {
     pub(super) small_ns: u64,
     pub(super) large_ns: u64,
 }
 
-impl Default for Look {
+impl Default for FirstRtts {
     fn default() -> Self {
         Self { small_ns: RTT_NS_UNKNOWN, large_ns: RTT_NS_UNKNOWN }
     }
 }
 
-impl Look {
+impl FirstRtts {
     /// Probes of each size for about a second, at most `count`: stop and wait where that gives more
     /// of them, else one in each interval, overlapping. An interval is twice the time that the
     /// bytes of the large probe take on the links there and back, so no probe queues behind
@@ -91,33 +91,33 @@ impl Look {
 mod tests {
     use super::*;
 
-    fn look(small_ms: u64, large_ms: u64) -> Look {
-        Look { small_ns: small_ms * MS, large_ns: large_ms * MS }
+    fn rtts(small_ms: u64, large_ms: u64) -> FirstRtts {
+        FirstRtts { small_ns: small_ms * MS, large_ns: large_ms * MS }
     }
 
     #[test]
     fn probes_stop_and_wait_on_a_near_path_and_overlap_on_a_far_one() {
-        let probes = |look: Look| {
-            let plan = look.probes(PingPlan::default(), 1000);
+        let probes = |first: FirstRtts| {
+            let plan = first.probes(PingPlan::default(), 1000);
             (plan.mode, plan.count, plan.interval_ns / MS)
         };
         // 1 s / 100 us are 10,000: the count is the limit.
-        let near = Look { small_ns: 50_000, large_ns: 100_000 };
+        let near = FirstRtts { small_ns: 50_000, large_ns: 100_000 };
         assert_eq!(probes(near).0, PingMode::Flood);
         assert_eq!(probes(near).1, Some(1000));
         // 1 s / 4 ms are 250, more than 200 at 5 ms.
-        assert_eq!(probes(look(4, 4)), (PingMode::Flood, Some(250), 5));
-        assert_eq!(probes(look(40, 40)), (PingMode::Paced, Some(200), 5));
-        assert_eq!(probes(look(300, 300)), (PingMode::Paced, Some(200), 5));
+        assert_eq!(probes(rtts(4, 4)), (PingMode::Flood, Some(250), 5));
+        assert_eq!(probes(rtts(40, 40)), (PingMode::Paced, Some(200), 5));
+        assert_eq!(probes(rtts(300, 300)), (PingMode::Paced, Some(200), 5));
         // 1404 more bytes that take 20 ms there and back: 40 ms apart nothing queues.
-        assert_eq!(probes(look(100, 120)), (PingMode::Paced, Some(25), 40));
+        assert_eq!(probes(rtts(100, 120)), (PingMode::Paced, Some(25), 40));
         // At 64 kbit/s they take 0.35 s: ten probes all the same, stopping.
-        assert_eq!(probes(look(30, 380)), (PingMode::Paced, Some(10), 100));
+        assert_eq!(probes(rtts(30, 380)), (PingMode::Paced, Some(10), 100));
     }
 
     #[test]
     fn every_size_has_an_end_whatever_is_lost() {
-        let plan = look(300, 300).probes(PingPlan::default(), 1000);
+        let plan = rtts(300, 300).probes(PingPlan::default(), 1000);
         // 1.5 s and a time-out of four round trips.
         assert_eq!(plan.deadline_ns, Some(2_700 * MS));
     }
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn a_test_counts_when_slow_start_is_over() {
         // 6 MiB are 434 initial windows: 9 doublings, and 2 round trips.
-        assert_eq!(look(40, 40).spans(None), (440 * MS, 1_000 * MS));
-        assert_eq!(look(300, 300).spans(None), (3_300 * MS, 1_500 * MS));
+        assert_eq!(rtts(40, 40).spans(None), (440 * MS, 1_000 * MS));
+        assert_eq!(rtts(300, 300).spans(None), (3_300 * MS, 1_500 * MS));
         // 64 KiB are 4.5 initial windows: 3 doublings, and 2.
-        assert_eq!(look(300, 300).spans(Some(65_536)), (1_500 * MS, 1_500 * MS));
-        assert_eq!(look(0, 0).spans(None), (100 * MS, 1_000 * MS));
+        assert_eq!(rtts(300, 300).spans(Some(65_536)), (1_500 * MS, 1_500 * MS));
+        assert_eq!(rtts(0, 0).spans(None), (100 * MS, 1_000 * MS));
     }
 }

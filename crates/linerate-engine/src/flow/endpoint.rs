@@ -199,7 +199,7 @@ impl<S> Stream<S> {
 
 /// Which stream a socket is.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StreamId {
     pub(crate) direction: Direction,
     pub(crate) flow: u16,
     pub(crate) side: Side,
@@ -223,8 +223,8 @@ impl<T: Transport> Endpoint<T> {
     }
 
     /// Takes over the socket of an open stream.
-    pub(crate) fn push(&mut self, socket: T::Socket, place: Place) {
-        let Place { direction, flow, side, client_addr } = place;
+    pub(crate) fn push(&mut self, socket: T::Socket, place: StreamId) {
+        let StreamId { direction, flow, side, client_addr } = place;
         let (progress, thread) = (Arc::default(), None);
         let stream = Stream { direction, flow, side, client_addr, progress, socket, thread };
         self.streams.push(stream);

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::plain;
-use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
+use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
 
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
 /// the kernel looks once a second.
@@ -42,7 +42,7 @@ impl Test {
     /// Finds the server and holds the plan against what any test allows.
     pub(crate) fn of(
         plan: &TcpPlan,
-        manner: Manner,
+        rules: StreamRules,
         account: &mut Account,
     ) -> Result<Self, Failure> {
         let request = plan.test.clone();
@@ -52,11 +52,11 @@ impl Test {
         }
         let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
         account.begin(server);
-        account.one_sided = manner.one_sided;
+        account.one_sided = rules.one_sided;
         Ok(Self {
             server,
             local: bind_address(plan.server.bind.as_deref())?,
-            endpoint: Endpoint::in_manner(request.clone(), manner),
+            endpoint: Endpoint::with_rules(request.clone(), rules),
             request,
             timeout: Duration::from_nanos(plan.server.connect_timeout_ns),
             via: plan.server.via.map_or("a server", Via::name),

@@ -6,7 +6,7 @@
 
 mod build;
 mod devices;
-mod door;
+mod entry_socket;
 mod filters;
 mod neighbours;
 mod paths;
@@ -27,7 +27,7 @@ use linerate_sys::netns::Netns;
 use crate::netns::{run_inside, start_failure};
 
 pub use devices::DeviceCounters;
-pub use door::{Door, Entry, Running, running};
+pub use entry_socket::{Entry, EntrySocket, Running, running};
 pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
 pub use sweep::sweep;

@@ -58,7 +58,7 @@ impl Lane {
             outlet: Outlet::default(),
             quantum,
             released: MonoTime::default(),
-            too_big: direction.told_mtu_bytes.map(TooBig::new),
+            too_big: direction.announced_mtu_bytes.map(TooBig::new),
             late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
             header: [0; MAX_HEADER_BYTES],
             spare: vec![0; READ_BYTES].into_boxed_slice(),

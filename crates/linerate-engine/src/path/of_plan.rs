@@ -19,7 +19,7 @@ pub fn directions(plan: &PathPlan, mtu_bytes: u32, name: &str) -> Result<[Direct
         rate: load.rate,
         delay_max: load.delay,
         queue_bytes: load.queue_bytes,
-        told_mtu_bytes: load.told_mtu_bytes,
+        announced_mtu_bytes: load.announced_mtu_bytes,
         quantum: None,
     };
     Ok([direction(forward, load), direction(backward, load_back)])

@@ -124,7 +124,7 @@ pub struct Direction {
     /// What all queues hold together, in bytes of IP packets.
     pub queue_bytes: u64,
     /// Senders of longer packets that may not be fragmented are told this MTU; none tells nobody.
-    pub told_mtu_bytes: Option<u32>,
+    pub announced_mtu_bytes: Option<u32>,
     /// Packets due within this of each other leave together; none chooses it by the rate.
     pub quantum: Option<Duration>,
 }

@@ -158,7 +158,7 @@ impl Client {
 }
 
 impl Machine for Client {
-    type Ask = Infallible;
+    type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
     type Report = Answer;

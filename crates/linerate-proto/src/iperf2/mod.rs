@@ -34,7 +34,7 @@ pub use header::{
 };
 pub use proof::{PROOF_BYTES, answered_cookie, cookie, cookie_answer, put_cookie};
 pub use report::{REPORT_BYTES, UdpReport};
-pub use server::{Ask, Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Server, Terms};
+pub use server::{Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Request, Server, Terms};
 pub use transit::Transit;
 pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
 pub use udp_client::{

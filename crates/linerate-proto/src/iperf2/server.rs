@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// What a connection's first bytes ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Request {
     /// ttcp, PCATTCP, or an iperf that has nothing to ask: data from the client.
     Plain,
     /// What the header says.
@@ -39,7 +39,7 @@ pub enum Ask {
     Bounce(Bounce),
 }
 
-impl Ask {
+impl Request {
     /// Who sends, and when; both ends in a latency test.
     pub const fn mode(&self) -> Mode {
         match self {
@@ -111,7 +111,7 @@ pub struct Server {
     out: VecDeque<Output<Self>>,
     /// Bytes of the client that are not used yet.
     bytes: Vec<u8>,
-    ask: Ask,
+    request: Request,
     terms: Option<Terms>,
     begin: MonoTime,
     beat: Option<Beat>,
@@ -128,7 +128,7 @@ impl Server {
             stage: Stage::FirstBytes { until: now + FIRST_BYTES },
             out: VecDeque::new(),
             bytes: Vec::new(),
-            ask: Ask::Plain,
+            request: Request::Plain,
             terms: None,
             begin: now,
             beat: None,
@@ -140,29 +140,29 @@ impl Server {
 
     /// Looks what the first bytes are; no more of them come once the client has `closed`.
     fn identify(&mut self, closed: bool) {
-        let ask = match opening(&self.bytes) {
-            Ok(Opening::Header(header)) => Ask::Header(header),
-            Ok(Opening::Bounce(first)) => Ask::Bounce(first),
+        let request = match opening(&self.bytes) {
+            Ok(Opening::Header(header)) => Request::Header(header),
+            Ok(Opening::Bounce(first)) => Request::Bounce(first),
             // Fewer bytes than a header, then the end: data all the same.
-            Ok(_) if closed => Ask::Plain,
+            Ok(_) if closed => Request::Plain,
             // A ttcp goes on or closes; a few letters and silence are no test, and take no place.
-            Ok(Opening::Plain) if self.bytes.len() >= HEADER_BYTES_MAX => Ask::Plain,
+            Ok(Opening::Plain) if self.bytes.len() >= HEADER_BYTES_MAX => Request::Plain,
             Ok(Opening::Plain | Opening::Needs(_)) => return,
             Err(error) => return self.fail(Reason::Peer(error)),
         };
-        self.ask = ask;
-        self.out.push_back(Output::Decide(Box::new(ask)));
+        self.request = request;
+        self.out.push_back(Output::Decide(Box::new(request)));
         self.stage = Stage::Deciding;
     }
 
     fn decided(&mut self, now: MonoTime, terms: Terms) {
         (self.begin, self.terms) = (now, Some(terms));
-        match self.ask {
-            Ask::Bounce(_) => {
+        match self.request {
+            Request::Bounce(_) => {
                 self.stage = Stage::Bouncing { idle_at: now + IDLE, held: None };
                 return self.bounce(now);
             }
-            Ask::Header(header)
+            Request::Header(header)
                 if header.wants_answer
                     && !matches!(header.mode, Mode::Reverse | Mode::FullDuplex) =>
             {
@@ -231,7 +231,7 @@ impl Server {
     /// Every stream is over.
     fn ended(&mut self, now: MonoTime) {
         self.out.extend([Output::Sample, Output::Ended]);
-        if self.ask.mode() == Mode::TradeOff && !std::mem::replace(&mut self.sends_back, true) {
+        if self.request.mode() == Mode::TradeOff && !std::mem::replace(&mut self.sends_back, true) {
             self.begin = now;
             self.out.push_back(Output::Open);
             self.stage = Stage::Opening { until: now + OPENING_MAX };
@@ -242,7 +242,7 @@ impl Server {
 
     /// Sends requests back, each once its time has come.
     fn bounce(&mut self, now: MonoTime) {
-        let (Ask::Bounce(first), Some(terms)) = (self.ask, self.terms) else { return };
+        let (Request::Bounce(first), Some(terms)) = (self.request, self.terms) else { return };
         let (length, reply) = (first.request_bytes as usize, first.reply_bytes as usize);
         while let Stage::Bouncing { held, .. } = self.stage {
             let Some((received, due)) = held else {
@@ -288,7 +288,7 @@ impl Server {
 }
 
 impl Machine for Server {
-    type Ask = Ask;
+    type Request = Request;
     type Terms = Terms;
     type Refusal = Infallible;
     type Report = Infallible;

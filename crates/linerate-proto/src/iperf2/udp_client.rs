@@ -357,7 +357,7 @@ pub fn end(head: &[u8], size_bytes: usize, sent: u64, sent_us: u64) -> Vec<u8> {
 }
 
 impl Machine for UdpClient {
-    type Ask = Infallible;
+    type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
     type Report = Vec<Option<UdpReport>>;

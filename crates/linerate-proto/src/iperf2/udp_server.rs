@@ -126,7 +126,7 @@ impl UdpServer {
 }
 
 impl Machine for UdpServer {
-    type Ask = Infallible;
+    type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
     type Report = Infallible;

@@ -303,7 +303,7 @@ impl Client {
 }
 
 impl Machine for Client {
-    type Ask = Params;
+    type Request = Params;
     type Terms = ();
     type Refusal = ();
     type Report = Results;

@@ -259,7 +259,7 @@ impl Server {
 }
 
 impl Machine for Server {
-    type Ask = Params;
+    type Request = Params;
     type Terms = Terms;
     type Refusal = Refusal;
     type Report = Results;

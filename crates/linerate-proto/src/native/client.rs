@@ -231,7 +231,7 @@ impl Client {
 }
 
 impl Machine for Client {
-    type Ask = Accept;
+    type Request = Accept;
     type Terms = ();
     type Refusal = ();
     type Report = Vec<EndReport>;

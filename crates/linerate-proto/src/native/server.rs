@@ -249,7 +249,7 @@ impl Server {
 }
 
 impl Machine for Server {
-    type Ask = Asked;
+    type Request = Asked;
     type Terms = Terms;
     type Refusal = Refuse;
     type Report = Vec<EndReport>;

@@ -307,7 +307,7 @@ impl Client {
 }
 
 impl Machine for Client {
-    type Ask = ();
+    type Request = ();
     type Terms = ();
     type Refusal = ();
     type Report = Summary;

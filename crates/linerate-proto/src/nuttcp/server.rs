@@ -263,7 +263,7 @@ fn refuse(reason: &str) -> String {
 }
 
 impl Machine for Server {
-    type Ask = Parameters;
+    type Request = Parameters;
     type Terms = Terms;
     type Refusal = Infallible;
     type Report = Report;

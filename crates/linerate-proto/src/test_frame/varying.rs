@@ -93,10 +93,10 @@ fn port_ranges(ports: Ends<u16>) -> [(u32, u32, u32); 2] {
     ]
 }
 
-type Place = (usize, u8, u32, u32, (bool, bool));
+type FieldRange = (usize, u8, u32, u32, (bool, bool));
 
 /// Place, width, base, last value and sums of an address's low 32 bits.
-fn address(frame: &TestFrame, places: &Places, is_source: bool) -> Option<Place> {
+fn address(frame: &TestFrame, places: &Places, is_source: bool) -> Option<FieldRange> {
     let any = frame.addresses == AddressRule::Any;
     match &frame.content {
         Content::Ipv4(IpFlow { ends, .. }) => {

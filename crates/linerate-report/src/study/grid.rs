@@ -10,7 +10,7 @@ use super::Results;
 use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_window, of_devices};
 use super::limit::{PlanLimit, slowest_link};
 use super::past::{self, Published};
-use super::way::Way;
+use super::path_links::PathLinks;
 use crate::device::suite::{Suite, plain_name};
 
 /// All figures of a study.
@@ -34,7 +34,7 @@ pub(crate) struct Row<'a> {
     /// The plan's topology.
     pub topology: &'a Topology,
     /// The emulated links from its client to its server.
-    pub way: Way,
+    pub way: PathLinks,
     /// Ping tests in the plan's order.
     pub ping: Vec<PingTest<'a>>,
     /// Throughput tests in the plan's order.
@@ -135,7 +135,7 @@ impl<'a> Row<'a> {
         }
         let published = topology.published.as_ref();
         let published = published.map(|rows| Published::new(rows, results)).unwrap_or_default();
-        Self { topology, way: Way::of(topology), ping, flows, published }
+        Self { topology, way: PathLinks::of(topology), ping, flows, published }
     }
 
     /// The throughput test of an identifier.

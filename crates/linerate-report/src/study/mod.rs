@@ -13,13 +13,13 @@ pub(crate) mod grid;
 pub(crate) mod headline;
 mod limit;
 mod past;
+mod path_links;
 pub(crate) mod plots;
 pub(crate) mod questions;
 pub(crate) mod sections;
 pub(crate) mod sentence;
 pub(crate) mod spoilt;
 mod table_csv;
-mod way;
 
 use linerate_core::record::{End, MetricId, Record};
 use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Plan, Record, Tool};
 use linerate_engine::foreign::iperf3::{
-    Arrival, Door, Guard, House, LogLine, Observer, Registry, read_cookie, serve,
+    Arrival, Guard, LogLine, Observer, Registry, Shared, UdpPort, read_cookie, serve,
 };
 use linerate_engine::served::LogText;
 use linerate_proto::iperf3::{STREAMS_MAX, ServerOutput};
@@ -41,15 +41,15 @@ pub fn limits() -> Limits {
 pub(crate) struct Clients {
     registry: Registry,
     serial: AtomicU64,
-    door: Option<Door>,
+    udp_port: Option<UdpPort>,
     guard: Option<Guard>,
 }
 
 impl Clients {
     /// Those that come to a listener; their UDP streams come to the same port, where that is free.
     pub(crate) fn of(listener: &TcpListener) -> Self {
-        let door = listener.local_addr().ok().and_then(|local| Door::open(local).ok());
-        Self { door, ..Self::default() }
+        let udp_port = listener.local_addr().ok().and_then(|local| UdpPort::open(local).ok());
+        Self { udp_port, ..Self::default() }
     }
 
     /// The same, asked who they are.
@@ -89,10 +89,10 @@ impl Clients {
         let Err(arrival) = self.registry.deliver(&cookie, arrival) else { return Ok(None) };
         let tool =
             Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let (registry, door) = (&self.registry, self.door.as_ref());
+        let (registry, udp_port) = (&self.registry, self.udp_port.as_ref());
         let guard = self.guard.as_ref();
-        let house = House { registry, door, admission, guard, stop, tool, interval };
-        serve(arrival, cookie, &house, observer).map(Some)
+        let shared = Shared { registry, udp_port, admission, guard, stop, tool, interval };
+        serve(arrival, cookie, &shared, observer).map(Some)
     }
 }
 

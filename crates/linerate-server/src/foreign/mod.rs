@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
 use crate::port::{Ending, Log, LogEntry, cannot_listen, listen};
-use crate::table::{Knowing, Place};
+use crate::table::{Knowing, Slot};
 
 /// What this server answers of other programs' protocols.
 const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
@@ -145,7 +145,7 @@ impl Shared {
 pub(crate) fn answer(
     arrival: Arrival,
     shared: &Shared,
-    (gate, place): (&Gate, &Place<'_>),
+    (gate, place): (&Gate, &Slot<'_>),
     stop: &Stop,
 ) -> Result<Option<LogText>, Failure> {
     let Arrival { via, port, stream, peer, serial } = arrival;

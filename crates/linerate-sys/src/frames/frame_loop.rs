@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use linerate_core::device::{FrameLoad, Pace, SendWatch, Sent, WatchRule, Watched, WhenLate};
 use linerate_core::time::MonoTime;
 
-use crate::frame_writer::{FrameSet, Numbered, Place};
+use crate::frame_writer::{FrameBuffer, FrameSet, Numbered};
 use crate::sched::{Pinned, ShortSlack};
 use crate::stop::Stop;
 use crate::{Error, Result, clock};
@@ -37,7 +37,7 @@ pub(crate) trait Outlet {
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize>;
 
     /// Writes frame `index` of the next call, which `write` gives the length of.
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut Place<'_>) -> usize);
+    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize);
 
     /// Hands over the first `count` frames.
     fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed>;

@@ -14,7 +14,7 @@ use linerate_core::device::{FrameLoad, FrameTemplate, Sent};
 use socket2::{Domain, Socket, Type};
 
 use crate::frame_loop::{Handed, Outlet, Run};
-use crate::frame_writer::{FrameSet, NOTHING, Place};
+use crate::frame_writer::{FrameBuffer, FrameSet, NOTHING};
 use crate::netlink::{LinkFacts, RouteSocket};
 use crate::socket_option::set_int;
 use crate::stop::Stop;
@@ -258,11 +258,11 @@ impl Outlet for PacketOutlet<'_> {
     }
 
     #[inline]
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut Place<'_>) -> usize) {
+    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
         let start = index * self.batch.stride;
         let bytes = &mut self.batch.bytes[start..start + self.batch.stride];
         let held = &mut self.batch.held[index];
-        self.batch.lens[index] = write(&mut Place { bytes, held });
+        self.batch.lens[index] = write(&mut FrameBuffer { bytes, held });
     }
 
     fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed> {

@@ -220,7 +220,12 @@ impl FrameSet {
     /// Writes a frame of one template to a place which holds a frame of the template `held`, and
     /// gives the length.
     #[inline]
-    pub(crate) fn fill(&self, template: u8, number: Numbered, place: &mut Place<'_>) -> usize {
+    pub(crate) fn fill(
+        &self,
+        template: u8,
+        number: Numbered,
+        place: &mut FrameBuffer<'_>,
+    ) -> usize {
         let writer = &self.writers[usize::from(template)];
         let frame = &mut place.bytes[..writer.len()];
         if *place.held != template {
@@ -240,7 +245,7 @@ pub(crate) struct Numbered {
 }
 
 /// Memory for a frame.
-pub(crate) struct Place<'a> {
+pub(crate) struct FrameBuffer<'a> {
     /// As long as the longest frame, or longer.
     pub(crate) bytes: &'a mut [u8],
     /// The template of the frame in it, or [`NOTHING`].
@@ -345,7 +350,7 @@ mod tests {
         let (mut bytes, mut held) = (vec![0; set.longest()], NOTHING);
         for (sequence, index) in [0u8, 1, 1, 0, 0].into_iter().enumerate() {
             let number = Numbered { sequence: sequence as u64, stamp: 9 };
-            let mut place = Place { bytes: &mut bytes, held: &mut held };
+            let mut place = FrameBuffer { bytes: &mut bytes, held: &mut held };
             let len = set.fill(index, number, &mut place);
             assert_eq!(len, templates[usize::from(index)].bytes.len());
             assert_eq!(transport_sum(&bytes[..len]), 0xffff);

@@ -22,7 +22,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::frame_loop::{Handed, Outlet, Run, SendProgress, Window};
 use crate::frame_sender::{SenderOptions, check_lengths, explain, usable_link};
-use crate::frame_writer::{FrameSet, NOTHING, Place};
+use crate::frame_writer::{FrameBuffer, FrameSet, NOTHING};
 use crate::netlink::LinkFacts;
 use crate::socket_option::{get_int, set_int, set_octets};
 use crate::stop::Stop;
@@ -437,7 +437,7 @@ impl Outlet for XdpOutlet<'_> {
     }
 
     #[inline]
-    fn put(&mut self, index: usize, write: impl FnOnce(&mut Place<'_>) -> usize) {
+    fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize) {
         let socket = &mut *self.socket;
         let place = socket.free.pop().expect("the loop reserved a place for each frame");
         let start = place as usize * socket.place_bytes;
@@ -448,7 +448,7 @@ impl Outlet for XdpOutlet<'_> {
             std::slice::from_raw_parts_mut(start, socket.place_bytes)
         };
         let held = &mut socket.held[place as usize];
-        let len = write(&mut Place { bytes, held });
+        let len = write(&mut FrameBuffer { bytes, held });
         socket.batch[index] = (place, len as u32);
     }
 

@@ -59,7 +59,7 @@ impl SendBatch {
     /// # Errors
     /// The kernel's reason when it took none.
     pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
-        self.hand_over(socket, first, &[], count)
+        self.submit(socket, first, &[], count)
     }
 
     /// The same, where each buffer has a time to leave at; buffers beyond the `times` wait for the
@@ -73,10 +73,10 @@ impl SendBatch {
         times: &[MonoTime],
         count: usize,
     ) -> io::Result<usize> {
-        self.hand_over(socket, first, times, count.min(times.len() * self.joined))
+        self.submit(socket, first, times, count.min(times.len() * self.joined))
     }
 
-    fn hand_over(
+    fn submit(
         &self,
         socket: &DatagramSocket,
         first: usize,

@@ -117,13 +117,13 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
 
 fn completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut told_values(described(), ""), "linerate", &mut script);
+    clap_complete::generate(shell, &mut with_values(described(), ""), "linerate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
 /// The command with the values that a shell may offer where the program itself takes more: names
 /// beside files, records that are counted from the newest. Hosts are those that the shell knows.
-fn told_values(command: clap::Command, path: &str) -> clap::Command {
+fn with_values(command: clap::Command, path: &str) -> clap::Command {
     let own = path.to_owned();
     let command = command.mut_args(|arg| {
         let id = arg.get_id().as_str().to_owned();
@@ -139,7 +139,7 @@ fn told_values(command: clap::Command, path: &str) -> clap::Command {
         command.get_subcommands().map(|child| child.get_name().to_owned()).collect();
     children.into_iter().fold(command, |command, name| {
         let path = format!("{path} {name}").trim_start().to_owned();
-        command.mut_subcommand(name, |child| told_values(child, &path))
+        command.mut_subcommand(name, |child| with_values(child, &path))
     })
 }
 

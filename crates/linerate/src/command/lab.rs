@@ -10,7 +10,9 @@ use anyhow::Context as _;
 use linerate_core::lab::{LabPlan, Layout, map};
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
-use linerate_engine::lab::{self, Door, Entry, Lab, Running, enter_user_namespace_if_needed};
+use linerate_engine::lab::{
+    self, Entry, EntrySocket, Lab, Running, enter_user_namespace_if_needed,
+};
 use linerate_sys::stop::Stop;
 use linerate_sys::{child, clock};
 
@@ -120,16 +122,16 @@ fn hold(args: &RunArgs) -> Outcome {
         output::note(&format!("note: {note}"));
     }
     let warden = Warden::start(&built)?;
-    let door = Door::open(&built)?;
+    let entry_socket = EntrySocket::open(&built)?;
     let outcome = match &args.on {
         Some(host) => run_on(&built, host, &args.command),
-        None => stay(&built, &door),
+        None => stay(&built, &entry_socket),
     };
     warden.dismiss();
     outcome
 }
 
-fn stay(built: &Lab, _open: &Door) -> Outcome {
+fn stay(built: &Lab, _open: &EntrySocket) -> Outcome {
     let stop = Stop::on_signals()?;
     output::line(&format!("laboratory {} (pid {})\n", built.name(), std::process::id()));
     print_map(built.layout());

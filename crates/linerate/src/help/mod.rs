@@ -183,11 +183,11 @@ fn in_full(arg: Arg) -> Arg {
         .filter(|value| !value.is_hide_set())
         .filter_map(|value| Some(format!("{} = {}", value.get_name(), value.get_help()?)))
         .collect();
-    let told_all = !told.is_empty();
-    if told_all {
+    let listed_all = !told.is_empty();
+    if listed_all {
         let _ = write!(text, ": {}", told.join("; "));
     }
-    arg.help(text).hide_possible_values(told_all)
+    arg.help(text).hide_possible_values(listed_all)
 }
 
 /// The commands of the program, by what they are for.

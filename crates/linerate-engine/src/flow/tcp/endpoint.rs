@@ -23,7 +23,7 @@ use super::send_method::Payload;
 use super::span::Extent;
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
-use crate::flow::endpoint::{self, Place, Stream, Switches, Transport};
+use crate::flow::endpoint::{self, Stream, StreamId, Switches, Transport};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub(crate) type Endpoint = endpoint::Endpoint<Tcp>;
 /// What the streams of one end have in common.
 pub(crate) struct Tcp {
     request: TcpTest,
-    manner: Manner,
+    rules: StreamRules,
     payload: Option<Arc<Payload>>,
     /// Processors of the data threads, in turn by stream number.
     cpus: Vec<u32>,
@@ -52,7 +52,7 @@ pub(crate) struct Tcp {
 
 /// How the streams of an end differ between this program's own protocol and others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct StreamRules {
     /// What senders send, by the length of one write.
     pub(crate) content: fn(usize) -> Vec<u8>,
     /// The other end tells nothing of what it received.
@@ -60,13 +60,13 @@ pub(crate) struct Manner {
     /// Bytes that end a test are shared out to the streams beforehand.
     pub(crate) shares: bool,
     /// Senders of several streams deal whole buffers out to them in turn.
-    pub(crate) dealt: bool,
+    pub(crate) round_robin: bool,
 }
 
-impl Manner {
+impl StreamRules {
     /// Between two of this program.
     pub(crate) const OWN: Self =
-        Self { content: own_content, one_sided: false, shares: false, dealt: false };
+        Self { content: own_content, one_sided: false, shares: false, round_robin: false };
 }
 
 /// The socket of one stream.
@@ -105,14 +105,14 @@ pub(crate) fn socket_options(request: &TcpTest) -> TcpOptions {
 
 impl Endpoint {
     pub(crate) fn new(request: TcpTest) -> Self {
-        Self::in_manner(request, Manner::OWN)
+        Self::with_rules(request, StreamRules::OWN)
     }
 
     /// The end of a test in the manner of another protocol.
-    pub(crate) fn in_manner(request: TcpTest, manner: Manner) -> Self {
+    pub(crate) fn with_rules(request: TcpTest, rules: StreamRules) -> Self {
         Self::over(Tcp {
             request,
-            manner,
+            rules,
             payload: None,
             cpus: Vec::new(),
             closes: true,
@@ -183,7 +183,7 @@ impl Endpoint {
         let socket = Arc::new(socket);
         let sends = side == Side::Sender;
         let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
-        let counts = sends && self.transport.manner.one_sided;
+        let counts = sends && self.transport.rules.one_sided;
         let connection = Connection {
             socket: Arc::clone(&socket),
             head: Vec::new(),
@@ -193,7 +193,7 @@ impl Endpoint {
             acknowledged: Delivery::of(&socket),
             windows: Cell::default(),
         };
-        self.push(connection, Place { direction, flow, side, client_addr });
+        self.push(connection, StreamId { direction, flow, side, client_addr });
         socket
     }
 
@@ -201,8 +201,8 @@ impl Endpoint {
     /// the first interval would otherwise show less than the path carries.
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.on_side(Side::Sender).next().is_some() {
-            let Tcp { request, manner, .. } = &self.transport;
-            self.transport.payload = Some(Arc::new(Payload::of(request, manner.content)?));
+            let Tcp { request, rules, .. } = &self.transport;
+            self.transport.payload = Some(Arc::new(Payload::of(request, rules.content)?));
         }
         Ok(())
     }
@@ -323,7 +323,7 @@ impl Tcp {
             burst: self.burst,
             closes: self.closes,
             whole_buffers: self.as_iperf3,
-            budget: match self.request.byte_budget().filter(|_| self.manner.shares) {
+            budget: match self.request.byte_budget().filter(|_| self.rules.shares) {
                 Some(bytes) => {
                     let own = share(bytes, stream.flow, self.request.streams);
                     Budget::of(Some(own.saturating_sub(head.len() as u64)))
@@ -331,7 +331,7 @@ impl Tcp {
                 None => common.budget.clone(),
             },
             head,
-            turns: turns(self.manner, &self.request, stream.flow, &common.rounds),
+            turns: turns(self.rules, &self.request, stream.flow, &common.rounds),
             delivery: stream.socket.delivery,
             switches: Arc::clone(&common.switches),
             progress: Arc::clone(&stream.progress),
@@ -360,7 +360,7 @@ impl Tcp {
 
     /// Which span receivers measure.
     const fn extent(&self) -> Extent {
-        match (self.as_iperf3, self.manner.one_sided) {
+        match (self.as_iperf3, self.rules.one_sided) {
             (true, _) => Extent::Fixed,
             (false, true) => Extent::Whole,
             (false, false) => Extent::Own,
@@ -373,9 +373,9 @@ fn moved(stream: &Stream<Connection>) -> u64 {
 }
 
 /// The turns of a stream where whole buffers go round; with one stream nobody takes turns.
-fn turns(manner: Manner, request: &TcpTest, flow: u16, rounds: &Arc<Rounds>) -> Option<Turns> {
+fn turns(rules: StreamRules, request: &TcpTest, flow: u16, rounds: &Arc<Rounds>) -> Option<Turns> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
-    (manner.dealt && request.streams > 1).then(|| Turns {
+    (rules.round_robin && request.streams > 1).then(|| Turns {
         rounds: Arc::clone(rounds),
         count: buffers.map(|buffers| share(buffers, flow, request.streams)),
     })

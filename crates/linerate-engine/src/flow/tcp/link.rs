@@ -181,7 +181,7 @@ impl TcpClient<'_, '_> {
         let server = SocketAddr::new(self.server.ip(), accept.data_port);
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
-                let way = Way { server, local, timeout };
+                let way = Connector { server, local, timeout };
                 let hello = DataHello { token, stream, direction };
                 let client_addr = way.connect(&mut self.endpoint, request, hello)?;
                 self.account.connected(direction, stream, &client_addr, server);
@@ -189,7 +189,7 @@ impl TcpClient<'_, '_> {
         }
         if let (Some(endpoint), Some(request)) = (&mut self.background, request.background()) {
             // Its buffers are not the test's, so it does not go to a listener that has those.
-            let way = Way { server: self.server, local, timeout };
+            let way = Connector { server: self.server, local, timeout };
             for &direction in request.each_direction() {
                 let hello = DataHello { token, stream: 0, direction };
                 let client_addr = way.connect(endpoint, &request, hello)?;
@@ -222,13 +222,13 @@ impl TcpClient<'_, '_> {
 }
 
 /// How data streams reach the server.
-struct Way {
+struct Connector {
     server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
 }
 
-impl Way {
+impl Connector {
     /// Connects one data stream and gives it to `endpoint`; the client's address.
     fn connect(
         &self,

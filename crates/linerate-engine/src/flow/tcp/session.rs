@@ -118,7 +118,7 @@ pub fn serve_test(
         address.map_err(|error| Failure::new(Fault::Unreachable, "address of", "a client", error))
     };
     let control = net.another()?;
-    let desk = Desk {
+    let client = ClientSession {
         registry,
         admission,
         peer: address(control.peer_addr())?,
@@ -132,13 +132,13 @@ pub fn serve_test(
         streams: None,
         line: "closed without a request".to_owned().into(),
     };
-    let mut session = Session::new(Server::new(monotonic()), desk);
+    let mut session = Session::new(Server::new(monotonic()), client);
     let result = flow::run(&mut session, &mut net, stop);
     result.map(|()| session.flows.line)
 }
 
 /// One client and its tests.
-struct Desk<'a> {
+struct ClientSession<'a> {
     registry: &'a DataRegistry,
     admission: &'a dyn Admission,
     peer: SocketAddr,
@@ -155,7 +155,7 @@ struct Desk<'a> {
     line: LogText,
 }
 
-impl Flows for Desk<'_> {
+impl Flows for ClientSession<'_> {
     type Machine = Server;
 
     fn carry_out(
@@ -218,7 +218,7 @@ impl Flows for Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl ClientSession<'_> {
     /// Says yes or no, waiting [`HANDOVER`] for the place of a test that is just ending.
     fn decide(
         &mut self,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Amount, Answer, Ask, CLOSE_TIMEOUT, Client, ClientHeader, ClientTest, FIRST_BYTES, GRACE,
-    LEAVE_MAX, Mode, OPENING_MAX, Server, Terms, WIRE_VERSION,
+    Amount, Answer, CLOSE_TIMEOUT, Client, ClientHeader, ClientTest, FIRST_BYTES, GRACE, LEAVE_MAX,
+    Mode, OPENING_MAX, Request, Server, Terms, WIRE_VERSION,
 };
 
 use super::world::{Decided, Model, RATE, Sends, VANISHED};
@@ -32,11 +32,11 @@ fn sends(mode: Mode, amount: Amount) -> Sends {
     [(mode != Mode::Reverse).then_some(bytes), (mode != Mode::Forward).then_some(bytes)]
 }
 
-fn decide(ask: &Ask) -> Decided<Server> {
+fn decide(ask: &Request) -> Decided<Server> {
     let terms = Terms { span_max: SPAN_MAX, interval: INTERVAL, wall_offset_ns: 0 };
     let sends = match ask {
-        Ask::Header(header) => sends(header.mode, header.amount),
-        Ask::Plain | Ask::Bounce(_) => [Some(u64::MAX), None],
+        Request::Header(header) => sends(header.mode, header.amount),
+        Request::Plain | Request::Bounce(_) => [Some(u64::MAX), None],
     };
     (Ok(terms), sends)
 }

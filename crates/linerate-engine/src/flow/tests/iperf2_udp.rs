@@ -19,7 +19,7 @@ use linerate_proto::iperf2::{
     UdpReport, UdpSender, UdpTally, answered_cookie, end,
 };
 
-use self::server::House;
+use self::server::SimServer;
 use super::count;
 use crate::flow::net::Net;
 use crate::flow::session::{Answer, Flows, Session};
@@ -354,7 +354,7 @@ fn check(seed: u64) -> Result<(), String> {
     let mut net = Control { world: Rc::clone(&world), clock: Rc::clone(&clock), peeks };
     let mut session = Session::new(client, data);
     let served = std::iter::repeat_with(|| None).take(streams).collect();
-    let mut house = House { world: Rc::clone(&world), clock: Rc::clone(&clock), served };
+    let mut house = SimServer { world: Rc::clone(&world), clock: Rc::clone(&clock), served };
     let broken = |law: &str| format!("seed {seed}: {law}: {mode:?} {streams} {trouble:?}");
     // To be answered, a test with its grace or silence, and the reports.
     let slack = FIRST_DATA + UDP_GRACE + REPORT_TIMEOUT + Duration::from_secs(1);

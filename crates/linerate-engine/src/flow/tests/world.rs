@@ -285,7 +285,7 @@ pub(super) struct Model<M: Machine> {
     /// What the client's data begins with: control bytes, where there is no other connection.
     pub(super) head: Vec<u8>,
     /// Decides on a test.
-    pub(super) decide: fn(&M::Ask) -> Decided<M>,
+    pub(super) decide: fn(&M::Request) -> Decided<M>,
     /// The account of what each end has sent and the other received.
     pub(super) report: fn([u64; 2]) -> M::Report,
     /// That of the other end, where it told one.

@@ -11,7 +11,7 @@ use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEA
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::any_local;
 
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Endpoint, StreamId};
 use super::keep_alive;
 use super::opening::{Asking, Caller, unanswered};
 use super::search_account::SearchAccount;
@@ -51,13 +51,13 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
 }
 
 /// Who is told while a test runs, and where what was seen is kept.
-pub(crate) type Told<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
+pub(crate) type Reporting<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
 
 /// The record of a test that `measure` makes with the server at an address.
 pub(crate) fn run_by(
     plan: &UdpPlan,
     context: &mut Context<'_>,
-    measure: impl FnOnce(&UdpPlan, SocketAddr, Told<'_, '_>) -> Result<(), Failure>,
+    measure: impl FnOnce(&UdpPlan, SocketAddr, Reporting<'_, '_>) -> Result<(), Failure>,
 ) -> Record {
     let mut plan = plan.clone();
     let account = Account {
@@ -280,7 +280,7 @@ impl UdpClient<'_, '_> {
                 stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
             self.account.route_mtu_bytes = stream.socket.mtu_bytes();
             self.account.connected(direction, flow, &client_addr, stream.server);
-            let place = Place { direction, flow, side: client_side(direction), client_addr };
+            let place = StreamId { direction, flow, side: client_side(direction), client_addr };
             self.endpoint.add(stream.socket, place, token);
         }
         if let Some(accept) = self.accept.take() {
@@ -310,7 +310,7 @@ impl UdpClient<'_, '_> {
                 let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
                 self.account.remote_interval(samples, self.context.watch);
             }
-            Message::UdpSent { streams } => self.endpoint.told_sent(&streams),
+            Message::UdpSent { streams } => self.endpoint.reported_sent(&streams),
             Message::UdpSearch(news) => {
                 self.account.search_news(Some(news), self.context.watch);
             }

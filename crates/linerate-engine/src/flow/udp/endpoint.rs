@@ -22,7 +22,7 @@ use super::socket::header_bytes;
 pub(crate) use super::socket::{open_socket, open_socket_at};
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
-pub(crate) use crate::flow::endpoint::Place;
+pub(crate) use crate::flow::endpoint::StreamId;
 use crate::flow::endpoint::{self, Outcome, Stream, Transport};
 
 /// The UDP streams of one end of a test.
@@ -87,7 +87,7 @@ impl Endpoint {
     }
 
     /// Takes over the socket of a stream that is open at both ends.
-    pub(crate) fn add(&mut self, socket: DatagramSocket, place: Place, token: Token) {
+    pub(crate) fn add(&mut self, socket: DatagramSocket, place: StreamId, token: Token) {
         let local = socket.local_address().map(|address| address.ip());
         let search = SearchEnd::new(&self.transport.request, local.map_or(0, header_bytes));
         let tag = stream_tag(token, place.direction, place.flow);
@@ -179,7 +179,7 @@ impl Endpoint {
     }
 
     /// Takes note of what the other end's senders have sent.
-    pub(crate) fn told_sent(&self, sent: &[DatagramsSent]) {
+    pub(crate) fn reported_sent(&self, sent: &[DatagramsSent]) {
         let now = monotonic();
         for told in sent {
             let same = |stream: &&Stream<Socket>| {

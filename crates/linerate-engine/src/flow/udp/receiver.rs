@@ -87,9 +87,9 @@ impl Receiver {
         let mut receiving = Receiving::starting_at(monotonic(), &self);
         let failure = self.receive_all(&mut receiving).err();
         let sent = self.progress.sent();
-        let told_ns = sent.map_or(0, |sent| sent.span_ns);
+        let reported_ns = sent.map_or(0, |sent| sent.span_ns);
         if let Some(reporter) = &mut receiving.reporter {
-            reporter.end(told_ns, &receiving.tracker);
+            reporter.end(reported_ns, &receiving.tracker);
         }
         let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
         let received = self.account(&receiving);
@@ -101,7 +101,7 @@ impl Receiver {
                 begin: receiving.measured.map_or_else(MonoTime::default, |(first, _)| first),
                 // A stream that nothing delays takes as long to arrive as to be sent, the time of
                 // the last datagram among it; one that a queue holds up takes longer.
-                span_ns: if receiving.measured.is_some() { told_ns.max(arrival_ns) } else { 0 },
+                span_ns: if receiving.measured.is_some() { reported_ns.max(arrival_ns) } else { 0 },
                 bytes: received.measured.received.saturating_mul(size),
                 bytes_total: received.all.received.saturating_mul(size),
             },

@@ -316,7 +316,7 @@ impl Sender {
         let mut sent = 0;
         while sent < count {
             let most = sending.at_once(count - sent);
-            let result = sending.hand_over(&self.socket, sent, sent + most);
+            let result = sending.send_batch(&self.socket, sent, sent + most);
             sending.calls += 1;
             match result {
                 Ok(taken) => {
@@ -547,7 +547,7 @@ impl Sending {
     }
 
     /// Hands datagrams up to `count` to the kernel, with the times of buffers where it paces.
-    fn hand_over(
+    fn send_batch(
         &self,
         socket: &DatagramSocket,
         sent: usize,

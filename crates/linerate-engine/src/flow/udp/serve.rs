@@ -12,7 +12,7 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, UdpSample};
 use linerate_sys::clock::random_bytes;
 
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Endpoint, StreamId};
 use super::keep_alive;
 use super::opening::{Awaiting, Callee};
 use super::socket::open_socket;
@@ -103,7 +103,7 @@ impl Served for UdpServer {
             return Ok(false);
         }
         for stream in self.awaited.drain(..) {
-            let place = Place {
+            let place = StreamId {
                 direction: stream.callee.direction,
                 flow: stream.callee.flow,
                 side: server_side(stream.callee.direction),
@@ -123,7 +123,7 @@ impl Served for UdpServer {
                 let started = self.endpoint.start_senders(now);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::News(Message::UdpSent { streams }) => self.endpoint.told_sent(&streams),
+            Output::News(Message::UdpSent { streams }) => self.endpoint.reported_sent(&streams),
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Halt => self.endpoint.halt(),
             _ => {}

@@ -22,13 +22,13 @@ use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::tcp::client::run_by;
 use crate::flow::tcp::control::lost;
-use crate::flow::tcp::endpoint::{Manner, share};
+use crate::flow::tcp::endpoint::{StreamRules, share};
 use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
-pub(crate) const MANNER: Manner =
-    Manner { content: pattern, one_sided: true, shares: true, dealt: false };
+pub(crate) const RULES: StreamRules =
+    StreamRules { content: pattern, one_sided: true, shares: true, round_robin: false };
 
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;
@@ -85,7 +85,7 @@ fn measure_in(
     plan: &TcpPlan,
     (context, account): (&mut Context<'_>, &mut Account),
 ) -> Result<(), Failure> {
-    let mut test = Test::of(plan, MANNER, account)?;
+    let mut test = Test::of(plan, RULES, account)?;
     for flow in 0..plan.test.streams {
         let header = ClientHeader { listen_port, ..header(mode, flow, plan)? };
         connect(&mut test, flow, header, account)?;

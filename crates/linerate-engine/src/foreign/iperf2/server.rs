@@ -17,13 +17,13 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    Amount, Ask, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Server, Terms,
+    Amount, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Request, Server, Terms,
 };
 use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::MANNER;
+use super::client::RULES;
 use crate::failure::{system, words_of};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::tcp::endpoint::Endpoint;
@@ -68,7 +68,7 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<LogText, Fa
         accepted,
         takes,
         serving,
-        ask: Ask::Plain,
+        request: Request::Plain,
         permit: None,
         opening: None,
         endpoint: None,
@@ -150,7 +150,7 @@ struct TcpServer<'a, 's> {
     accepted: MonoTime,
     takes: Rc<Cell<bool>>,
     serving: &'a mut Serving<'s>,
-    ask: Ask,
+    request: Request,
     permit: Option<Permit>,
     /// A connection to the client is refused until then at most.
     opening: Option<MonoTime>,
@@ -171,7 +171,7 @@ impl Flows for TcpServer<'_, '_> {
     ) -> Result<Option<Answer<Server>>, Failure> {
         match (output, &mut self.endpoint) {
             (Output::Decide(ask), _) => {
-                self.ask = *ask;
+                self.request = *ask;
                 return self.decide().map(|terms| Some(Answer::Decided(Ok(terms))));
             }
             (Output::Open, _) => {
@@ -242,17 +242,17 @@ pub(crate) fn of_server(client: &str, reason: Reason<HeaderError>) -> Failure {
 impl TcpServer<'_, '_> {
     /// Whether this test may run here.
     fn decide(&mut self) -> Result<Terms, Failure> {
-        let request = match self.ask {
-            Ask::Bounce(first) => {
+        let request = match self.request {
+            Request::Bounce(first) => {
                 self.check_bounce(first)?;
                 request(TcpDirections::Both, UNTIL_CLOSED)
             }
-            Ask::Header(header) => match header.mode {
+            Request::Header(header) => match header.mode {
                 Mode::Forward | Mode::TradeOff => request(TcpDirections::Up, UNTIL_CLOSED),
                 Mode::Reverse => sending(header, TcpDirections::Down)?,
                 Mode::Dual | Mode::FullDuplex => sending(header, TcpDirections::Both)?,
             },
-            Ask::Plain => request(TcpDirections::Up, UNTIL_CLOSED),
+            Request::Plain => request(TcpDirections::Up, UNTIL_CLOSED),
         };
         let permit = self.serving.admission.admit(&Demand::of(&request), self.peer);
         let permit = permit.map_err(|refuse| self.refused(format!("closed, {}", refuse.reason)))?;
@@ -281,11 +281,11 @@ impl TcpServer<'_, '_> {
     /// Opens the streams of the test, or those that follow after the client's; not yet where the
     /// client may still begin to `listen`.
     fn open(&mut self, listens: bool) -> Result<bool, Failure> {
-        let header = match self.ask {
-            Ask::Header(header) => Some(header),
+        let header = match self.request {
+            Request::Header(header) => Some(header),
             _ => None,
         };
-        let mode = self.ask.mode();
+        let mode = self.request.mode();
         let mut back = match (mode, header, &self.socket) {
             (Mode::Dual, Some(header), _) | (Mode::TradeOff, Some(header), None) => {
                 let Some(back) = self.connect_back(header.listen_port, listens)? else {
@@ -304,7 +304,7 @@ impl TcpServer<'_, '_> {
             Some(header) => sending(header, ways)?,
             None => request(ways, UNTIL_CLOSED),
         };
-        let mut endpoint = Endpoint::in_manner(request, MANNER).open_since(self.accepted);
+        let mut endpoint = Endpoint::with_rules(request, RULES).open_since(self.accepted);
         if let Some(socket) = self.socket.take() {
             let own = |error: io::Error| lost(&plain(self.peer), "serve", &error);
             match (mode, header) {
@@ -357,9 +357,9 @@ impl TcpServer<'_, '_> {
     /// What the log says of a test that ended well.
     fn line(self) -> LogText {
         let said = said(&self.reports);
-        let line = match (self.line, self.ask) {
+        let line = match (self.line, self.request) {
             (Some(line), _) => return line.into(),
-            (None, Ask::Header(header)) => {
+            (None, Request::Header(header)) => {
                 let version = header.version.map_or_else(|| "2.0".to_owned(), |it| it.to_string());
                 format!("iperf {version}: {said}")
             }

@@ -15,7 +15,7 @@ use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use super::address_validation::{Bounds, RESERVE};
 use super::udp_end;
 use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending, wall_us};
-use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 
 /// The end is told so often to a client that does not answer it.
 const ENDS: u64 = 3;
@@ -102,7 +102,7 @@ impl Back {
         let fail = |error: linerate_sys::Error| crate::failure::system(&error);
         let own = socket.try_clone().map_err(fail)?;
         let direction = Direction::Down;
-        let place = Place { direction, flow: 0, side: Side::Sender, client_addr: String::new() };
+        let place = StreamId { direction, flow: 0, side: Side::Sender, client_addr: String::new() };
         endpoint.add(own, place, Token([0; 16]));
         endpoint.start_senders(begin).map_err(fail)?;
         Ok(Self { endpoint, socket, head, size_bytes, begin, reports, planned, granted })

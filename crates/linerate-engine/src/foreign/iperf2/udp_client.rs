@@ -34,8 +34,8 @@ use crate::flow::tcp::bind_address;
 use crate::flow::tcp::control::lost;
 use crate::flow::tcp::endpoint::share;
 use crate::flow::tcp::plain;
-use crate::flow::udp::client::{Told, checked_request, run_by};
-use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::client::{Reporting, checked_request, run_by};
+use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::{self, Answer, Flows, Net, Sample, Session};
 use crate::foreign::test::remote_end;
 
@@ -78,7 +78,7 @@ pub fn run_udp(
 fn measure(
     (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     extras: UdpExtras,
-    (context, account): Told<'_, '_>,
+    (context, account): Reporting<'_, '_>,
 ) -> Result<Vec<UdpReport>, Failure> {
     let mode = extras.back.map_or_else(|| mode_of(request.directions), Return::mode);
     check(request, mode, extras)?;
@@ -201,7 +201,7 @@ impl Flows for Streams<'_, '_> {
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Settle => {
                 let downs: Vec<_> = self.downs(now).iter().map(until_now).collect();
-                self.endpoint.told_sent(&downs);
+                self.endpoint.reported_sent(&downs);
             }
             Output::Peer(reports) => self.reports = Some(*reports),
             _ => {}
@@ -292,7 +292,7 @@ impl Streams<'_, '_> {
                     session: None,
                 }));
                 let side = client_side(direction);
-                let place = Place { direction, flow, side, client_addr: client_addr.clone() };
+                let place = StreamId { direction, flow, side, client_addr: client_addr.clone() };
                 endpoint.add(socket, place, Token([0; 16]));
             }
             sockets.push(socket);
@@ -440,8 +440,8 @@ fn received_there(own: &EndReport, told: &UdpReport, size_bytes: u32) -> EndRepo
         ..ReceivedDatagrams::default()
     });
     // The server's: what a queue held came later than it was sent.
-    let told_ns = Some(told.span_us.saturating_mul(1000)).filter(|ns| *ns > 0);
-    let span_ns = told_ns.unwrap_or(own.end.span_ns);
+    let reported_ns = Some(told.span_us.saturating_mul(1000)).filter(|ns| *ns > 0);
+    let span_ns = reported_ns.unwrap_or(own.end.span_ns);
     let end = FlowEnd {
         bytes,
         bytes_measured: bytes,

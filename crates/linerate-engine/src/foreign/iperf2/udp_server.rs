@@ -72,7 +72,7 @@ impl UdpPort {
     /// Serves until `serving.stop` is asked.
     pub fn run(&self, serving: &UdpServing<'_>) {
         std::thread::scope(|scope| {
-            let mut door = Door {
+            let mut listener_state = UdpListener {
                 listener: self,
                 serving,
                 scope,
@@ -84,14 +84,14 @@ impl UdpPort {
             while !serving.stop.asked() {
                 // A failed wait is a look without datagrams.
                 let _ = readable(&self.socket, LOOK);
-                door.take(&mut buffer);
-                door.sweep(monotonic());
+                listener_state.take(&mut buffer);
+                listener_state.sweep(monotonic());
             }
         });
     }
 }
 
-struct Door<'scope, 'env> {
+struct UdpListener<'scope, 'env> {
     listener: &'env UdpPort,
     serving: &'env UdpServing<'env>,
     scope: &'scope Scope<'scope, 'env>,
@@ -100,7 +100,7 @@ struct Door<'scope, 'env> {
     waiting: VecDeque<(SocketAddr, Vec<u8>)>,
 }
 
-impl Door<'_, '_> {
+impl UdpListener<'_, '_> {
     /// Takes what came to the port.
     fn take(&mut self, buffer: &mut [u8]) {
         for _ in 0..TAKEN_MAX {

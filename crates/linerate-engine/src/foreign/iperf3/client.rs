@@ -116,7 +116,7 @@ fn measure_with(
     account.begin(server);
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let cookie = Cookie::from_random(random_bytes());
-    let way = Way { server, local, cookie, timeout, local_port, device };
+    let way = Connector { server, local, cookie, timeout, local_port, device };
     let control = way.control()?;
     account.server_host_id = same_host(&control);
     let test = ClientTest {
@@ -152,7 +152,7 @@ fn measure_with(
 /// A test whose control connection is there.
 struct TcpClient<'a, 'w> {
     streams: TcpStreams,
-    way: Way,
+    way: Connector,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
     /// Follows what is on the way once senders have stopped.
@@ -319,7 +319,7 @@ pub(super) fn same_host(control: &TcpStream) -> Option<String> {
 }
 
 /// How connections reach the server.
-pub(super) struct Way {
+pub(super) struct Connector {
     pub(super) server: SocketAddr,
     pub(super) local: Option<IpAddr>,
     pub(super) cookie: Cookie,
@@ -329,7 +329,7 @@ pub(super) struct Way {
     pub(super) device: Option<String>,
 }
 
-impl Way {
+impl Connector {
     pub(super) fn control(&self) -> Result<TcpStream, Failure> {
         let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
         tcp::connect(self.server, self.local, &options, self.timeout)

@@ -12,7 +12,7 @@ use linerate_proto::iperf3::{
 };
 
 use super::plan::{finish_of, out_of_bounds, params, request_of};
-use super::report::{Place, is_of};
+use super::report::{StreamKey, is_of};
 use crate::flow::Sample;
 use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
@@ -139,7 +139,7 @@ pub(super) fn udp_plan_of(
 
 /// What an end knows of its test beside the samples of its streams.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct TestEnd<'a> {
     /// The side of this end in a direction.
     pub(super) side_of: fn(Direction) -> Side,
     /// The samples at the end of the omitted span.
@@ -155,10 +155,10 @@ pub(super) struct Told<'a> {
 
 /// What this end's streams did so far, as iperf3 wants it.
 pub(super) fn udp_results(
-    places: &[Place],
+    places: &[StreamKey],
     samples: &[Sample],
     size_bytes: u32,
-    told: &Told<'_>,
+    told: &TestEnd<'_>,
 ) -> Results {
     let mut results = Results::default();
     let mut spent_ns = 0;
@@ -203,7 +203,7 @@ pub(super) fn udp_results(
 
 /// What came after the end of the test counts, so the time of all streams lasts until the last of
 /// it came.
-pub(super) fn until_last(results: &mut Results, places: &[Place], reports: &[EndReport]) {
+pub(super) fn until_last(results: &mut Results, places: &[StreamKey], reports: &[EndReport]) {
     let of_receivers = reports.iter().filter(|report| report.end.received_datagrams.is_some());
     let last_s = of_receivers.map(|report| report.end.span_ns as f64 / 1e9).fold(0.0, f64::max);
     for place in places {
@@ -219,8 +219,8 @@ pub(super) fn until_last(results: &mut Results, places: &[Place], reports: &[End
 
 /// What the other end's senders sent, for the receivers of this end. A sender of 3.12 leaves the
 /// omitted span out of its bytes, but not out of its datagrams, and says that none were omitted.
-pub(super) fn told_sent(
-    places: &[Place],
+pub(super) fn reported_sent(
+    places: &[StreamKey],
     results: &Results,
     size_bytes: u32,
 ) -> Vec<DatagramsSent> {
@@ -240,7 +240,7 @@ pub(super) fn told_sent(
 
 /// What the other end tells of its streams, beside what this end's reports tell.
 pub(super) fn udp_remote_reports(
-    places: &[Place],
+    places: &[StreamKey],
     results: &Results,
     own: &[EndReport],
     side_of: fn(Direction) -> Side,
@@ -275,11 +275,11 @@ fn remote_end(
     let size_bytes = request.size_bytes;
     // Versions before 3.2 tell no time.
     let own_ns = || own.map_or(0, |own| own.end.span_ns);
-    let told_ns = stream.span_s().map_or_else(own_ns, |span_s| (span_s * 1e9) as u64);
+    let reported_ns = stream.span_s().map_or_else(own_ns, |span_s| (span_s * 1e9) as u64);
     let end = FlowEnd {
         bytes: stream.bytes,
         bytes_measured: stream.bytes,
-        span_ns: told_ns,
+        span_ns: reported_ns,
         congestion_control: Asked::default(),
         ..FlowEnd::default()
     };
@@ -302,7 +302,7 @@ fn remote_end(
     let lossy = sent.is_some_and(|sent| lost.saturating_mul(QUEUED_ABOVE) > sent);
     let queued = lossy || own.is_some_and(|own| is_held_back(&own.end, request));
     let sent_ns = own.map(|own| own.end.span_ns).filter(|_| !queued);
-    let span_ns = sent_ns.map_or(told_ns, |sent_ns| sent_ns.min(told_ns));
+    let span_ns = sent_ns.map_or(reported_ns, |sent_ns| sent_ns.min(reported_ns));
     let jitter_ns = (datagrams > 1).then(|| (stream.jitter_s * 1e9).round() as u64);
     let delay = jitter_ns.map(|jitter_ns| DelayVariation {
         n: datagrams,
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_sender_tells_what_its_thread_counted_and_not_what_a_late_look_saw() {
-        let place = Place { direction: Direction::Down, flow: 0, id: 1 };
+        let place = StreamKey { direction: Direction::Down, flow: 0, id: 1 };
         let sample = |datagrams| {
             let counts = DatagramCounts { datagrams, next: datagrams, ..Default::default() };
             Sample::of(Direction::Down, 0, 1).with_datagrams(counts, 1000)
@@ -396,7 +396,7 @@ mod tests {
             span_ns: SECOND_NS,
         };
         // The look at the end of the omitted span came 10 datagrams late.
-        let told = Told {
+        let told = TestEnd {
             side_of: |_| Side::Sender,
             omitted: &[sample(100)],
             sent: &[sent],
@@ -422,7 +422,7 @@ mod tests {
                 },
             )
         };
-        let place = |direction, id| Place { direction, flow: 0, id };
+        let place = |direction, id| StreamKey { direction, flow: 0, id };
         let places = [place(Direction::Up, 1), place(Direction::Down, 3)];
         let one = |id| StreamResult { id, end_s: Some(1.0), ..StreamResult::default() };
         let mut own = Results { streams: vec![one(1), one(3)], ..Results::default() };

@@ -5,10 +5,8 @@
 
 mod client;
 mod datagrams;
-mod door;
 mod ending;
 pub(crate) mod fail;
-mod house;
 mod key_file;
 #[cfg(feature = "rsa")]
 mod keys;
@@ -20,19 +18,21 @@ mod plan;
 mod registry;
 mod report;
 mod server;
+mod shared;
 mod tcp_server;
 mod tcp_streams;
 mod udp_client;
+mod udp_port;
 mod udp_server;
 mod udp_streams;
 
 pub(crate) use client::measure;
 pub use client::{Extras, run};
-pub use door::Door;
-pub use house::{House, Observer};
 pub use key_file::Padding;
 pub use login::{Guard, Login, SKEW_DEFAULT_S};
 pub use registry::{Arrival, Registry, read_cookie};
 pub use server::{LogLine, serve};
+pub use shared::{Observer, Shared};
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::run_udp;
+pub use udp_port::UdpPort;

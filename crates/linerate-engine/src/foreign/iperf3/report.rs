@@ -9,17 +9,17 @@ use crate::flow::account::rate_bps;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct StreamKey {
     pub(super) direction: Direction,
     pub(super) flow: u16,
     pub(super) id: u32,
 }
 
 /// The places of a test, in the order in which the client connects them.
-pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<Place> {
+pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<StreamKey> {
     let all = directions.iter().flat_map(|&direction| (0..streams).map(move |s| (direction, s)));
     all.zip(0..)
-        .map(|((direction, flow), at)| Place { direction, flow, id: stream_id(at) })
+        .map(|((direction, flow), at)| StreamKey { direction, flow, id: stream_id(at) })
         .collect()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn in_one_span(reports: &mut [EndReport], direction: Direction, omit_
 
 /// What the streams of this end did, as iperf3 wants it; `side_of` is this end's in a direction.
 pub(super) fn results(
-    places: &[Place],
+    places: &[StreamKey],
     reports: &[EndReport],
     side_of: fn(Direction) -> Side,
 ) -> Results {
@@ -82,7 +82,7 @@ pub(super) fn results(
     results
 }
 
-fn stream(place: &Place, end: &FlowEnd, side: Side) -> StreamResult {
+fn stream(place: &StreamKey, end: &FlowEnd, side: Side) -> StreamResult {
     let retransmits = end.tcp_info.and_then(|info| info.total_retrans).map(u64::from);
     StreamResult {
         id: place.id,
@@ -109,7 +109,11 @@ pub(super) struct Other {
 }
 
 /// What the other end tells of its streams.
-pub(super) fn remote_reports(places: &[Place], results: &Results, other: &Other) -> Vec<EndReport> {
+pub(super) fn remote_reports(
+    places: &[StreamKey],
+    results: &Results,
+    other: &Other,
+) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
         EndReport::of(
@@ -122,18 +126,21 @@ pub(super) fn remote_reports(places: &[Place], results: &Results, other: &Other)
 }
 
 fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Other) -> FlowEnd {
-    let told_ns = stream.span_s().map(|span_s| (span_s * 1e9) as u64);
+    let reported_ns = stream.span_s().map(|span_s| (span_s * 1e9) as u64);
     let since_omit = |ns: u64| ns.saturating_sub(other.omit_ns);
     let known_ns = other.delivered_ns.filter(|_| side == Side::Receiver).map(since_omit);
-    let span_ns = match (told_ns, known_ns) {
-        (Some(told_ns), Some(known_ns)) => told_ns.min(known_ns),
-        (told_ns, known_ns) => told_ns.or(known_ns).unwrap_or_else(|| since_omit(other.ended_ns)),
+    let span_ns = match (reported_ns, known_ns) {
+        (Some(reported_ns), Some(known_ns)) => reported_ns.min(known_ns),
+        (reported_ns, known_ns) => {
+            reported_ns.or(known_ns).unwrap_or_else(|| since_omit(other.ended_ns))
+        }
     };
-    let told_ns = told_ns.unwrap_or(0);
+    let reported_ns = reported_ns.unwrap_or(0);
     // iperf3 tells the processor time of the process; with one stream that is the stream's.
     let alone = results.streams.len() == 1;
-    let spent =
-        |percent: f64| (alone && told_ns > 0).then(|| (percent / 100.0 * told_ns as f64) as u64);
+    let spent = |percent: f64| {
+        (alone && reported_ns > 0).then(|| (percent / 100.0 * reported_ns as f64) as u64)
+    };
     let retransmits = stream.retransmits.and_then(|count| u32::try_from(count).ok());
     FlowEnd {
         bytes: stream.bytes,
@@ -163,7 +170,7 @@ pub(super) fn amounts(reports: &[EndReport]) -> String {
     line
 }
 
-pub(super) fn is_of(place: &Place, direction: Direction, flow: u16) -> bool {
+pub(super) fn is_of(place: &StreamKey, direction: Direction, flow: u16) -> bool {
     place.direction == direction && place.flow == flow
 }
 

@@ -19,9 +19,9 @@ use linerate_sys::tcp;
 
 use super::datagrams::udp_request_of;
 use super::fail::of_server;
-use super::house::{About, House, Observer, Served};
 use super::plan::request_of;
 use super::registry::Arrival;
+use super::shared::{About, Observer, Served, Shared};
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
 use crate::flow::tcp::control::{lost, plain};
@@ -46,16 +46,16 @@ pub enum LogLine {
 pub fn serve(
     arrival: Arrival,
     cookie: Cookie,
-    house: &House<'_>,
+    shared: &Shared<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LogLine, Failure> {
     tcp::notice_vanished_peer(&arrival.stream, VANISHED);
     let own = arrival.stream.local_addr().map(|at| at.ip()).ok();
     let mut net = Socket::new(arrival.stream)?;
     let begin = monotonic();
-    let desk = Desk {
+    let client = ClientSession {
         about: About {
-            house,
+            shared,
             observer,
             cookie,
             peer: arrival.peer,
@@ -68,15 +68,15 @@ pub fn serve(
         permit: None,
         refused: None,
     };
-    let mut session = Session::new(Server::new(begin), desk);
-    let result = flow::run(&mut session, &mut net, house.stop);
+    let mut session = Session::new(Server::new(begin), client);
+    let result = flow::run(&mut session, &mut net, shared.stop);
     session.flows.conclude(begin, result)
 }
 
 /// What is to be waited for.
 enum Waits {
     /// A place among the running tests.
-    Place { params: Box<Params>, demand: Demand, until: MonoTime },
+    Admission { params: Box<Params>, demand: Demand, until: MonoTime },
     /// The turn of this client's streams.
     Turn { until: MonoTime, terms: Terms },
     /// The streams.
@@ -84,7 +84,7 @@ enum Waits {
 }
 
 /// One client and its test.
-struct Desk<'a> {
+struct ClientSession<'a> {
     about: About<'a>,
     waits: Option<Waits>,
     test: Option<Box<dyn Served + 'a>>,
@@ -94,7 +94,7 @@ struct Desk<'a> {
     refused: Option<Result<LogLine, Failure>>,
 }
 
-impl Flows for Desk<'_> {
+impl Flows for ClientSession<'_> {
     type Machine = Server;
 
     fn carry_out(
@@ -107,9 +107,9 @@ impl Flows for Desk<'_> {
                 if let Err((code, reason)) = self.check(&params) {
                     return Ok(Some(self.refuse(Refusal::For(code), Err(self.failed(&reason)))));
                 }
-                let demand = demand(&params, self.about.house.interval);
-                let patience = self.about.house.admission.patience().max(HANDOVER);
-                self.waits = Some(Waits::Place { params, demand, until: now + patience });
+                let demand = demand(&params, self.about.shared.interval);
+                let patience = self.about.shared.admission.patience().max(HANDOVER);
+                self.waits = Some(Waits::Admission { params, demand, until: now + patience });
                 self.answer(now)
             }
             Output::Open => {
@@ -126,7 +126,9 @@ impl Flows for Desk<'_> {
 
     fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
         match self.waits.take() {
-            Some(Waits::Place { params, demand, until }) => self.admit(now, params, demand, until),
+            Some(Waits::Admission { params, demand, until }) => {
+                self.admit(now, params, demand, until)
+            }
             Some(Waits::Turn { until, terms }) => self.await_turn(now, until, terms),
             Some(Waits::Streams) => {
                 let Some(test) = &mut self.test else { return Ok(None) };
@@ -154,10 +156,10 @@ impl Flows for Desk<'_> {
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> ClientSession<'a> {
     /// What this end does not do, and what nobody does.
     fn check(&self, params: &Params) -> Result<(), (ErrorCode, String)> {
-        if let Some(guard) = self.about.house.guard {
+        if let Some(guard) = self.about.shared.guard {
             let admitted = guard.admit(params.auth_token.as_deref());
             admitted.map_err(|reason| (ErrorCode::AUTHENTICATION, reason))?;
         }
@@ -177,7 +179,7 @@ impl<'a> Desk<'a> {
         demand: Demand,
         until: MonoTime,
     ) -> Result<Option<Answer<Server>>, Failure> {
-        let (admission, peer) = (self.about.house.admission, self.about.peer);
+        let (admission, peer) = (self.about.shared.admission, self.about.peer);
         let answer = match admission.patience() {
             Duration::ZERO => admission.admit(&demand, peer),
             _ => admission.admit_in_turn(&demand, peer),
@@ -185,7 +187,7 @@ impl<'a> Desk<'a> {
         let permit = match answer {
             Ok(permit) => permit,
             Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
-                self.waits = Some(Waits::Place { params, demand, until });
+                self.waits = Some(Waits::Admission { params, demand, until });
                 return Ok(None);
             }
             Err(refuse) => {
@@ -194,7 +196,7 @@ impl<'a> Desk<'a> {
                 return Ok(Some(self.refuse(refusal, Ok(LogLine::Refused(line)))));
             }
         };
-        let Some(registration) = self.about.house.registry.register(self.about.cookie) else {
+        let Some(registration) = self.about.shared.registry.register(self.about.cookie) else {
             let failure = self.failed("its cookie is that of a running test");
             return Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))));
         };
@@ -205,7 +207,7 @@ impl<'a> Desk<'a> {
             time_s => Duration::from_secs(time_s + params.omit_s).min(admission.duration_max()),
         };
         self.begin(*params);
-        let terms = Terms { span_max, interval: self.about.house.interval };
+        let terms = Terms { span_max, interval: self.about.shared.interval };
         self.await_turn(now, now + linerate_proto::iperf3::STEP_TIMEOUT, terms)
     }
 
@@ -224,7 +226,7 @@ impl<'a> Desk<'a> {
             }
         };
         about.observer.event(&Event::Plan(plan.clone()));
-        about.record = Some(Record::begin(record_id(), about.house.tool.clone(), plan, wall()));
+        about.record = Some(Record::begin(record_id(), about.shared.tool.clone(), plan, wall()));
         self.test = Some(test);
     }
 

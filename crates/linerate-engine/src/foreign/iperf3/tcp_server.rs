@@ -9,10 +9,10 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::house::{About, Served};
 use super::plan::{plan_of, request_of};
 use super::registry::Arrival;
 use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
+use super::shared::{About, Served};
 use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
@@ -34,7 +34,7 @@ pub(super) struct TcpServer {
 impl TcpServer {
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'_>) -> (TcpPlan, Self) {
-        let request = request_of(&params, about.house.interval);
+        let request = request_of(&params, about.shared.interval);
         let plan = plan_of(&params, &request, about.peer);
         let account = Account {
             row_ns_min: request.interval_ns / 4,

@@ -7,14 +7,14 @@ use linerate_proto::iperf3::Params;
 use linerate_sys::tcp::TcpOptions;
 
 use super::plan::burst_of;
-use super::report::{Place, places};
+use super::report::{StreamKey, places};
 use crate::flow::Sample;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 
 /// The streams of one end.
 pub(super) struct TcpStreams {
     pub(super) request: TcpTest,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<StreamKey>,
     pub(super) endpoint: Endpoint,
     /// Bytes that a sender's stream begins with and that do not count.
     head_bytes: u64,

@@ -18,8 +18,8 @@ use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
 
-use super::client::{Extras, Way, same_host};
-use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
+use super::client::{Connector, Extras, same_host};
+use super::datagrams::{TestEnd, WIDE, reported_sent, udp_params, udp_remote_reports, udp_results};
 use super::fail::of_client;
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
@@ -80,7 +80,7 @@ fn measure_udp_with(
     account.begin_datagrams(server, request);
     let cookie = Cookie::from_random(random_bytes());
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
-    let way = Way { server, local, cookie, timeout, local_port, device };
+    let way = Connector { server, local, cookie, timeout, local_port, device };
     let control = way.control()?;
     account.server_host_id = same_host(&control);
     let by_amount = request.datagram_budget().is_some();
@@ -120,7 +120,7 @@ fn patience(request: &UdpTest, burst: u64) -> Duration {
 /// A test whose control connection is there.
 struct UdpClient<'a, 'w> {
     streams: UdpStreams,
-    way: Way,
+    way: Connector,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
     /// When senders were told to stop.
@@ -162,8 +162,8 @@ impl Flows for UdpClient<'_, '_> {
             Output::Count => return Ok(Some(Answer::Counted(Box::new(self.count(now))))),
             Output::Peer(results) => {
                 let size_bytes = self.streams.request.size_bytes;
-                let sent = told_sent(&self.streams.places, &results, size_bytes);
-                self.streams.endpoint.told_sent(&sent);
+                let sent = reported_sent(&self.streams.places, &results, size_bytes);
+                self.streams.endpoint.reported_sent(&sent);
                 self.results = Some(*results);
             }
             Output::Finished => self.finish(now),
@@ -248,7 +248,7 @@ impl UdpClient<'_, '_> {
         let sent = self.streams.endpoint.sent().unwrap_or_default();
         let stopped = self.stopped.unwrap_or(self.account.begin);
         let request = &self.streams.request;
-        let told = Told {
+        let told = TestEnd {
             side_of: client_side,
             omitted: &self.streams.omitted,
             sent: &sent,

@@ -9,12 +9,12 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
 
 use super::datagrams::{
-    Told, layout_of, told_sent, udp_plan_of, udp_remote_reports, udp_request_of, udp_results,
-    until_last,
+    TestEnd, layout_of, reported_sent, udp_plan_of, udp_remote_reports, udp_request_of,
+    udp_results, until_last,
 };
-use super::door::{Door, Turn};
-use super::house::{About, Served};
 use super::report::amounts;
+use super::shared::{About, Served};
+use super::udp_port::{Turn, UdpPort};
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
@@ -25,7 +25,7 @@ use crate::served::LogText;
 pub(super) struct UdpServer<'a> {
     params: Params,
     streams: UdpStreams,
-    door: Option<&'a Door>,
+    udp_port: Option<&'a UdpPort>,
     /// Its turn at the port that all clients share, until its streams are open.
     turn: Option<Turn<'a>>,
     /// Streams that are open.
@@ -39,7 +39,7 @@ pub(super) struct UdpServer<'a> {
 impl<'a> UdpServer<'a> {
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'a>) -> (UdpPlan, Self) {
-        let request = udp_request_of(&params, about.house.interval);
+        let request = udp_request_of(&params, about.shared.interval);
         let plan = udp_plan_of(&params, &request, about.peer);
         let account = Account {
             size_bytes: request.size_bytes,
@@ -51,7 +51,7 @@ impl<'a> UdpServer<'a> {
         let test = Self {
             streams: UdpStreams::new(request, &params, layout_of(&params), None),
             params,
-            door: about.house.door,
+            udp_port: about.shared.udp_port,
             turn: None,
             open: 0,
             account,
@@ -64,21 +64,21 @@ impl<'a> UdpServer<'a> {
 
 impl Served for UdpServer<'_> {
     fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure> {
-        let Some(door) = self.door else {
+        let Some(udp_port) = self.udp_port else {
             let reason = "the UDP port is another program's";
             let peer = plain(about.peer);
             return Err(Failure::new(Fault::PeerMisbehaved, "serve", peer, reason));
         };
         // No stream of it comes by TCP.
         about.expect_no_streams();
-        self.turn = door.turn_of(about.peer.ip());
+        self.turn = udp_port.turn_of(about.peer.ip());
         Ok(self.turn.is_some())
     }
 
     /// Opens the streams in the order in which they announce themselves.
     fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
-        let (Some(turn), Some(door)) = (&self.turn, self.door) else { return Ok(false) };
-        let own = about.own.unwrap_or_else(|| door.local().ip());
+        let (Some(turn), Some(udp_port)) = (&self.turn, self.udp_port) else { return Ok(false) };
+        let own = about.own.unwrap_or_else(|| udp_port.local().ip());
         for place in self.streams.places.clone().iter().skip(self.open) {
             let next = turn.next(&self.streams.request, own);
             let next = next.map_err(|error| crate::failure::system(&error))?;
@@ -87,7 +87,7 @@ impl Served for UdpServer<'_> {
             let local_addr = socket.local_address().map_or_else(String::new, plain);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             let client_addr = plain(peer);
-            self.account.connected(direction, flow, &client_addr, door.local());
+            self.account.connected(direction, flow, &client_addr, udp_port.local());
             about.observer.event(&Event::Stream(StreamOpened {
                 direction,
                 flow,
@@ -125,8 +125,8 @@ impl Served for UdpServer<'_> {
             Output::Ended => self.ended = now,
             Output::Peer(results) => {
                 let size_bytes = self.streams.request.size_bytes;
-                let sent = told_sent(&self.streams.places, &results, size_bytes);
-                self.streams.endpoint.told_sent(&sent);
+                let sent = reported_sent(&self.streams.places, &results, size_bytes);
+                self.streams.endpoint.reported_sent(&sent);
                 self.of_client = Some(*results);
             }
             Output::Count => return Ok(Some(self.count(now, about))),
@@ -174,7 +174,7 @@ impl UdpServer<'_> {
         let samples = self.streams.endpoint.sample(now);
         let sent = self.streams.endpoint.sent().unwrap_or_default();
         let request = &self.streams.request;
-        let told = Told {
+        let told = TestEnd {
             side_of: server_side,
             omitted: &self.streams.omitted,
             sent: &sent,

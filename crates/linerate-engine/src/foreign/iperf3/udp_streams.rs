@@ -8,15 +8,15 @@ use linerate_proto::native::Token;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::plan::burst_of;
-use super::report::{Place, places};
+use super::report::{StreamKey, places};
 use crate::flow::Sample;
-use crate::flow::udp::endpoint::{Endpoint, Place as StreamPlace};
+use crate::flow::udp::endpoint::{Endpoint, StreamId};
 use crate::flow::udp::layout::Layout;
 
 /// The streams of one end.
 pub(super) struct UdpStreams {
     pub(super) request: UdpTest,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<StreamKey>,
     pub(super) endpoint: Endpoint,
     layout: Layout,
     /// The samples at the end of the omitted span.
@@ -39,10 +39,10 @@ impl UdpStreams {
     pub(super) fn add(
         &mut self,
         socket: DatagramSocket,
-        place: &Place,
+        place: &StreamKey,
         (side, client_addr): (Side, String),
     ) {
-        let place = StreamPlace { direction: place.direction, flow: place.flow, side, client_addr };
+        let place = StreamId { direction: place.direction, flow: place.flow, side, client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));
     }
 

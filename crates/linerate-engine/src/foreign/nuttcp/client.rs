@@ -19,7 +19,7 @@ use linerate_proto::nuttcp::{
 };
 use linerate_sys::clock::{monotonic, sleep};
 
-use super::MANNER;
+use super::RULES;
 use super::fail::of_client;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
@@ -103,7 +103,7 @@ fn measure_with(
     if extras.intervals && direction == Direction::Up {
         parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
-    let test = Test::of(plan, MANNER, account)?;
+    let test = Test::of(plan, RULES, account)?;
     let control = test.connect(test.server, Side::Receiver)?;
     (context.watch)(&Event::Connected(format!("control to {}", test.server)));
     let asked = ClientTest {

@@ -41,11 +41,11 @@ pub(super) struct Turn<'a> {
     peer: IpAddr,
     first: u16,
     /// One for each stream: its listener, or what another listener hands over.
-    places: Vec<Place>,
+    places: Vec<Source>,
     _taken: Vec<Arc<()>>,
 }
 
-enum Place {
+enum Source {
     Listener(TcpListener),
     HandedOver(Receiver<TcpStream>),
 }
@@ -135,11 +135,11 @@ impl DataPorts {
             let place = if self.own.contains(&port) {
                 let (sender, arrivals) = channel();
                 lock(&self.waiting).insert((port, peer), sender);
-                Place::HandedOver(arrivals)
+                Source::HandedOver(arrivals)
             } else {
                 let options = TcpOptions { congestion_control: None, ..options.clone() };
                 let listener = tcp::listen(SocketAddr::new(local, port), &options);
-                Place::Listener(listener.map_err(|error| crate::failure::system(&error))?)
+                Source::Listener(listener.map_err(|error| crate::failure::system(&error))?)
             };
             turn.places.push(place);
         }
@@ -261,8 +261,8 @@ impl Turn<'_> {
     pub(super) fn arrival(&self) -> Option<(u16, TcpStream)> {
         self.places.iter().zip(0_u16..).find_map(|(place, flow)| {
             let stream = match place {
-                Place::HandedOver(arrivals) => arrivals.try_recv().ok()?,
-                Place::Listener(listener) => self.accept(listener)?,
+                Source::HandedOver(arrivals) => arrivals.try_recv().ok()?,
+                Source::Listener(listener) => self.accept(listener)?,
             };
             Some((flow, stream))
         })

@@ -19,12 +19,13 @@ pub use udp_client::run_udp;
 use linerate_core::time::MonoTime;
 use linerate_proto::ttcp::{Marks, pattern};
 
-use crate::flow::tcp::endpoint::Manner;
+use crate::flow::tcp::endpoint::StreamRules;
 use crate::flow::udp::endpoint::Endpoint;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
 /// streams, so a sender counts its own; they read one buffer from each stream in turn.
-const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: true };
+const RULES: StreamRules =
+    StreamRules { content: pattern, one_sided: true, shares: false, round_robin: true };
 
 /// Sends a mark that is due. An error is that of a mark before: it is told once, and this one
 /// leaves.

@@ -55,8 +55,9 @@ pub fn serve(
     };
     let place = SocketAddr::new(about.ends.1, peer.port());
     let (version, line) = (String::new(), Ok(LogText::default()));
-    let desk = Desk { about, place, waits: None, test: None, permit: None, version, line };
-    let mut session = Session::new(Server::new(monotonic()), desk);
+    let client =
+        ClientSession { about, place, waits: None, test: None, permit: None, version, line };
+    let mut session = Session::new(Server::new(monotonic()), client);
     flow::run(&mut session, &mut net, &stop)?;
     session.flows.line.map(|line| line.after(&session.flows.version))
 }
@@ -64,14 +65,14 @@ pub fn serve(
 /// What is to be waited for.
 enum Waits {
     /// A place among the running tests.
-    Place(Demand, MonoTime),
+    Admission(Demand, MonoTime),
     /// The ports that the client named.
     Ports(MonoTime),
     Streams,
 }
 
 /// One client and its test.
-struct Desk<'a, 's, 'w> {
+struct ClientSession<'a, 's, 'w> {
     about: About<'a, 's, 'w>,
     /// The client as the admission knows it.
     place: SocketAddr,
@@ -84,7 +85,7 @@ struct Desk<'a, 's, 'w> {
     line: Result<LogText, Failure>,
 }
 
-impl Flows for Desk<'_, '_, '_> {
+impl Flows for ClientSession<'_, '_, '_> {
     type Machine = Server;
 
     fn carry_out(
@@ -96,7 +97,7 @@ impl Flows for Desk<'_, '_, '_> {
             self.version = format!("nuttcp {}: ", parameters.version);
             let (demand, test) = self.test_of(&parameters)?;
             self.test = Some((*parameters, test));
-            self.waits = Some(Waits::Place(demand, now + QUEUE));
+            self.waits = Some(Waits::Admission(demand, now + QUEUE));
             return self.answer(now);
         }
         let Some((_, test)) = &mut self.test else { return Ok(None) };
@@ -121,7 +122,7 @@ impl Flows for Desk<'_, '_, '_> {
     fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
         let Some((parameters, test)) = &mut self.test else { return Ok(None) };
         let (waits, answer) = match self.waits.take() {
-            Some(Waits::Place(demand, until)) => {
+            Some(Waits::Admission(demand, until)) => {
                 let admission = self.about.serving.admission;
                 match admission.admit_in_turn(&demand, self.place) {
                     Ok(permit) => {
@@ -130,7 +131,7 @@ impl Flows for Desk<'_, '_, '_> {
                         return self.answer(now);
                     }
                     Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
-                        (Some(Waits::Place(demand, until)), None)
+                        (Some(Waits::Admission(demand, until)), None)
                     }
                     Err(refuse) => return Err(self.about.refuse(refuse.reason)),
                 }
@@ -174,7 +175,7 @@ impl Flows for Desk<'_, '_, '_> {
     }
 }
 
-impl<'a> Desk<'a, '_, '_> {
+impl<'a> ClientSession<'a, '_, '_> {
     /// The streams of a test, unless it asks for what is not served.
     fn test_of(
         &self,

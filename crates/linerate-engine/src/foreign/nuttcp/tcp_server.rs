@@ -14,7 +14,7 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{Interval, Parameters, Report, Server, UNTIL_TIMEOUT};
 use linerate_sys::tcp;
 
-use super::MANNER;
+use super::RULES;
 use super::data_ports::Turn;
 use super::served::{About, STREAMS, Served};
 use crate::failure::words_of;
@@ -69,7 +69,7 @@ impl<'a> TcpServer<'a> {
         request.check().map_err(|error| about.refuse(error.to_string()))?;
         let test = Self {
             parameters: parameters.clone(),
-            endpoint: Endpoint::in_manner(request.clone(), MANNER),
+            endpoint: Endpoint::with_rules(request.clone(), RULES),
             turn: None,
             streams: Vec::new(),
             listens: None,
@@ -209,7 +209,7 @@ impl<'a> Served<'a> for TcpServer<'a> {
     }
 
     fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<LogText, Failure>) {
-        let none = Endpoint::in_manner(self.request.clone(), MANNER);
+        let none = Endpoint::with_rules(self.request.clone(), RULES);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         (about.serving.watch)(&Seen::Done(&reports));
         let lines = vec![self.parameters.about(), std::mem::take(&mut self.about)];

@@ -35,7 +35,7 @@ use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::udp::client::{checked_request, run_by};
-use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::udp::layout::Layout;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
 
@@ -89,7 +89,7 @@ fn measure_with(
         check_times(request)?;
     }
     let mut flows =
-        UdpClient::begin(Way { plan, server, request, manner: NUTTCP }, context, account)?;
+        UdpClient::begin(Target { plan, server, request, format: NUTTCP }, context, account)?;
     let up = flows.sends();
     let mut parameters = parameters(plan, request);
     parameters.instant = extras.instant || extras.jitter > 0;
@@ -175,16 +175,16 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
 }
 
 /// The way of a test: its plan, where it leads, and how its datagrams are marked.
-pub(crate) struct Way<'a> {
+pub(crate) struct Target<'a> {
     pub(crate) plan: &'a UdpPlan,
     pub(crate) server: SocketAddr,
     pub(crate) request: &'a UdpTest,
-    pub(crate) manner: Manner,
+    pub(crate) format: DatagramFormat,
 }
 
 /// How datagrams of a program look.
 #[derive(Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct DatagramFormat {
     pub(crate) name: &'static str,
     pub(crate) layout: Layout,
     pub(crate) begin: TimedMarks,
@@ -196,7 +196,7 @@ pub(crate) struct Manner {
 }
 
 /// nuttcp's datagrams. A server that said OK opens its port only then.
-const NUTTCP: Manner = Manner {
+const NUTTCP: DatagramFormat = DatagramFormat {
     name: "nuttcp",
     layout: NATIVE,
     begin: BEGIN_MARKS,
@@ -207,7 +207,7 @@ const NUTTCP: Manner = Manner {
 
 /// The client's end of a test of one stream.
 pub(crate) struct UdpClient<'a, 'w> {
-    way: Way<'a>,
+    way: Target<'a>,
     /// Where the other end takes datagrams.
     peer: SocketAddr,
     endpoint: Endpoint,
@@ -255,14 +255,14 @@ impl Flows for UdpClient<'_, '_> {
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Ended => {
                 self.ended = now;
-                self.marks = self.sends().then(|| Marks::new(now, self.way.manner.end));
+                self.marks = self.sends().then(|| Marks::new(now, self.way.format.end));
             }
             Output::Peer(summary) => {
                 self.summary = *summary;
                 // A server that has told needs no more of them.
                 self.marks = self.marks.filter(|_| self.summary.megabytes.is_none());
                 let sent = self.sent_by_server(now);
-                self.endpoint.told_sent(&[sent]);
+                self.endpoint.reported_sent(&[sent]);
                 self.sent = Some(sent);
             }
             Output::Finished => self.finish(now),
@@ -306,11 +306,11 @@ impl Flows for UdpClient<'_, '_> {
 impl<'a, 'w> UdpClient<'a, 'w> {
     /// Opens a socket for the stream.
     pub(crate) fn begin(
-        way: Way<'a>,
+        way: Target<'a>,
         context: &'a mut Context<'w>,
         account: &'a mut Account,
     ) -> Result<Self, Failure> {
-        let Way { plan, server, request, manner } = &way;
+        let Target { plan, server, request, format } = &way;
         let (plan, server, request) = (*plan, *server, *request);
         account.begin_datagrams(server, request);
         let local = bind_address(plan.server.bind.as_deref())?;
@@ -318,7 +318,7 @@ impl<'a, 'w> UdpClient<'a, 'w> {
         let socket = open_socket(request, local).map_err(|error| crate::failure::system(&error))?;
         Ok(Self {
             peer: server,
-            endpoint: Endpoint::with_layout(request.clone(), manner.layout, plan.cpu),
+            endpoint: Endpoint::with_layout(request.clone(), format.layout, plan.cpu),
             socket: Some(socket),
             opens: None,
             marks: None,
@@ -363,7 +363,7 @@ impl UdpClient<'_, '_> {
     fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
         self.opens = Some(now + BEGIN_TIMEOUT);
         if self.sends() {
-            let Manner { opens, begin, .. } = self.way.manner;
+            let DatagramFormat { opens, begin, .. } = self.way.format;
             self.marks = Some(Marks::new(now + opens, begin));
             self.opened(self.peer)?;
         }
@@ -410,9 +410,9 @@ impl UdpClient<'_, '_> {
         let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
         self.account.route_mtu_bytes = socket.mtu_bytes();
         self.account.connected(direction, 0, &client_addr, peer);
-        let place = Place { direction, flow: 0, side: client_side(direction), client_addr };
+        let place = StreamId { direction, flow: 0, side: client_side(direction), client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));
-        let Way { request, manner: Manner { name, .. }, server, .. } = &self.way;
+        let Target { request, format: DatagramFormat { name, .. }, server, .. } = &self.way;
         let size = request.size_bytes;
         let line = format!("1 UDP stream to {server}, {name}, datagrams of {size} bytes");
         (self.context.watch)(&Event::Connected(line));
@@ -422,7 +422,7 @@ impl UdpClient<'_, '_> {
     /// Tells what an interval had; what a receiving server says of it comes by itself.
     fn sample(&mut self, now: MonoTime) {
         self.account.local_interval(self.samples(now), self.context.watch);
-        if self.way.manner.shows_sent || !self.sends() {
+        if self.way.format.shows_sent || !self.sends() {
             self.account.remote_interval(Vec::new(), self.context.watch);
         }
     }

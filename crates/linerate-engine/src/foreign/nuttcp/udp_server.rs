@@ -32,7 +32,7 @@ use super::served::{About, Served};
 use crate::failure::words_of;
 use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
-use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::foreign::serve::failure_of;
 use crate::served::LogText;
 
@@ -432,7 +432,7 @@ impl UdpTransmitting {
             .map_err(|error| crate::failure::system(&error))?;
         let mut endpoint = Endpoint::with_layout(request.clone(), NATIVE, None);
         let (direction, side, client_addr) = (Direction::Down, Side::Sender, peer.to_string());
-        endpoint.add(socket, Place { direction, flow: 0, side, client_addr }, Token([0; 16]));
+        endpoint.add(socket, StreamId { direction, flow: 0, side, client_addr }, Token([0; 16]));
         Ok((demand, Self { parameters: parameters.clone(), request, endpoint, marks: None }))
     }
 

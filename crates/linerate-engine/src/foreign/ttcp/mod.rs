@@ -20,11 +20,12 @@ use super::nuttcp::client::TcpClient;
 use crate::context::Context;
 use crate::flow::Net;
 use crate::flow::account::Account;
-use crate::flow::tcp::endpoint::Manner;
+use crate::flow::tcp::endpoint::StreamRules;
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
-const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: false };
+const RULES: StreamRules =
+    StreamRules { content: pattern, one_sided: true, shares: false, round_robin: false };
 
 /// Measures with a receiving ttcp.
 pub(crate) fn measure(
@@ -42,7 +43,7 @@ pub(crate) fn measure(
     if plan.test.streams != 1 {
         return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
-    let test = Test::of(plan, MANNER, account)?;
+    let test = Test::of(plan, RULES, account)?;
     account.ends.push(remote_end(None));
     let asked = ClientTest {
         parameters: Parameters::default(),

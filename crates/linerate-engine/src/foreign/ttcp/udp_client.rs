@@ -14,10 +14,10 @@ use super::Alone;
 use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::udp::layout::{Layout, Leaving, Read};
-use crate::foreign::nuttcp::udp_client::{Manner, UdpClient, Way};
+use crate::foreign::nuttcp::udp_client::{DatagramFormat, Target, UdpClient};
 use crate::foreign::test::remote_end;
 
-const TTCP: Manner = Manner {
+const TTCP: DatagramFormat = DatagramFormat {
     name: "ttcp",
     layout: LAYOUT,
     begin: BEGIN_MARKS,
@@ -46,7 +46,7 @@ pub(crate) fn measure_udp(
     account: &mut Account,
 ) -> Result<(), Failure> {
     check(request)?;
-    let flows = UdpClient::begin(Way { plan, server, request, manner: TTCP }, context, account)?;
+    let flows = UdpClient::begin(Target { plan, server, request, format: TTCP }, context, account)?;
     flows.account.ends.push(remote_end(None));
     let parameters = Parameters { udp: true, ..Parameters::default() };
     let test = flows.test(parameters);

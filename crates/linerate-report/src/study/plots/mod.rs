@@ -29,11 +29,11 @@ pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Figure> {
     out.extend(sequence::plots(grid));
     out.extend(spread::plots(grid));
     out.extend(device::figures(&grid.bench()));
-    told_apart(out)
+    distinct_titles(out)
 }
 
 /// Two plots never have one file: identifiers may differ in capitals alone.
-fn told_apart(mut plots: Vec<Figure>) -> Vec<Figure> {
+fn distinct_titles(mut plots: Vec<Figure>) -> Vec<Figure> {
     let mut taken: Vec<String> = Vec::new();
     for (name, _) in plots.iter_mut().flat_map(|plot| &mut plot.panels) {
         let bare = name.trim_end_matches(".svg").to_owned();

@@ -48,7 +48,8 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
     let mut line = figures.replace("real_sec=", "real_seconds=");
     for (side, name, key) in [(Side::Sender, "%TX", "tx_cpu"), (Side::Receiver, "%RX", "rx_cpu")] {
         let own = (side == Side::Receiver) == asked.receives;
-        let share = if own { share(record, direction, side) } else { told.and_then(told_share) };
+        let share =
+            if own { share(record, direction, side) } else { told.and_then(reported_share) };
         if let Some(share) = share {
             let percent = (share * 100.0).round();
             line += &if parse { format!(" {key}={percent}") } else { format!(" {percent} {name}") };
@@ -115,7 +116,7 @@ fn retransmits(
 }
 
 /// Processor time of the server's end.
-fn told_share(told: &Summary) -> Option<f64> {
+fn reported_share(told: &Summary) -> Option<f64> {
     Some(told.cpu_seconds? / told.seconds.filter(|seconds| *seconds > 0.0)?)
 }
 

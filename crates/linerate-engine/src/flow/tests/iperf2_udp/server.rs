@@ -107,13 +107,13 @@ impl Flows for ServerData {
 }
 
 /// The server: its clients by their streams.
-pub(super) struct House {
+pub(super) struct SimServer {
     pub(super) world: Shared,
     pub(super) clock: Rc<SimClock>,
     pub(super) served: Vec<Option<Served>>,
 }
 
-impl House {
+impl SimServer {
     /// Takes what is there, and runs every client.
     pub(super) fn serve(&mut self) -> Result<(), &'static str> {
         let now = self.clock.now();

@@ -21,20 +21,20 @@ const TURN_MAX: usize = 1024;
 
 /// The port that all clients share.
 #[derive(Debug)]
-pub struct Door {
+pub struct UdpPort {
     socket: DatagramSocket,
     local: SocketAddr,
     /// Clients that are opening streams, and the addresses that announced themselves.
     waiting: Mutex<HashMap<IpAddr, VecDeque<SocketAddr>>>,
 }
 
-/// A client's turn at the door, over when dropped.
+/// A client's turn at the port, over when dropped.
 pub(super) struct Turn<'a> {
-    door: &'a Door,
+    udp_port: &'a UdpPort,
     client: IpAddr,
 }
 
-impl Door {
+impl UdpPort {
     /// Opens the UDP port of the address.
     /// # Errors
     /// When it is taken or not this host's.
@@ -59,7 +59,7 @@ impl Door {
         // What came from there before was not for this test.
         self.sort(&mut waiting, &self.socket);
         waiting.insert(client, VecDeque::new());
-        Some(Turn { door: self, client })
+        Some(Turn { udp_port: self, client })
     }
 
     /// Sorts what came to the clients that wait.
@@ -93,16 +93,16 @@ impl Turn<'_> {
         request: &UdpTest,
         own: IpAddr,
     ) -> linerate_sys::Result<Option<(DatagramSocket, SocketAddr)>> {
-        let mut waiting = self.door.lock();
-        self.door.sort(&mut waiting, &self.door.socket);
+        let mut waiting = self.udp_port.lock();
+        self.udp_port.sort(&mut waiting, &self.udp_port.socket);
         let next = waiting.get_mut(&self.client).and_then(VecDeque::pop_front);
         let Some(announced) = next else { return Ok(None) };
         let peer = SocketAddr::new(announced.ip().to_canonical(), announced.port());
-        let local = SocketAddr::new(own.to_canonical(), self.door.local.port());
+        let local = SocketAddr::new(own.to_canonical(), self.udp_port.local.port());
         // Until it is connected the new socket gets what was for others, too.
         let socket = open_socket_at(request, local)?;
         socket.connect(peer)?;
-        self.door.sort(&mut waiting, &socket);
+        self.udp_port.sort(&mut waiting, &socket);
         // A client that misses it asks again, or gives up.
         let _ = socket.send(&CONNECT_REPLY);
         Ok(Some((socket, peer)))
@@ -111,6 +111,6 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.door.lock().remove(&self.client);
+        self.udp_port.lock().remove(&self.client);
     }
 }

@@ -10,7 +10,7 @@ use crate::number;
 
 /// The emulated links on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct PathLinks {
     /// Each in a line, in order.
     pub outlines: Vec<String>,
     /// The propagation of all of them there and back; none where nothing is emulated, and where
@@ -18,7 +18,7 @@ pub(crate) struct Way {
     pub rtt_ns: Option<f64>,
 }
 
-impl Way {
+impl PathLinks {
     /// The links that packets cross from the client to the server.
     pub(crate) fn of(topology: &Topology) -> Self {
         let Ok(layout) = Layout::of(&topology.lab) else { return Self::default() };

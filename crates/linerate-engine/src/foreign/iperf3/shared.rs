@@ -9,20 +9,20 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Cookie, Params, Results, Server, ServerOutput};
 use linerate_sys::stop::Stop;
 
-use super::door::Door;
 use super::login::Guard;
 use super::registry::{Registration, Registry};
+use super::udp_port::UdpPort;
 use crate::flow::account::Account;
 use crate::flow::fold::fold;
 use crate::flow::tcp::Admission;
 use crate::served::LogText;
 
 /// What every session of a server shares.
-pub struct House<'a> {
+pub struct Shared<'a> {
     /// Where data connections come from.
     pub registry: &'a Registry,
     /// Where UDP streams announce themselves; none where another program has that port.
-    pub door: Option<&'a Door>,
+    pub udp_port: Option<&'a UdpPort>,
     /// Who may run.
     pub admission: &'a dyn Admission,
     /// Asks clients who they are; none lets everybody in.
@@ -54,7 +54,7 @@ pub trait Observer {
 
 /// What the streams of a test have to know of it.
 pub(super) struct About<'a> {
-    pub(super) house: &'a House<'a>,
+    pub(super) shared: &'a Shared<'a>,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) cookie: Cookie,
     pub(super) peer: SocketAddr,

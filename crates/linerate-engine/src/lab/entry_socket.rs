@@ -32,17 +32,18 @@ const GUESTS_MAX: usize = 256;
 
 /// The way into a laboratory, open until the process ends.
 #[derive(Debug)]
-pub struct Door {
+pub struct EntrySocket {
     socket_name: String,
 }
 
-impl Door {
-    /// Opens the door; a thread answers until the process ends.
+impl EntrySocket {
+    /// Opens the entry_socket; a thread answers until the process ends.
     /// # Errors
     /// When the socket cannot be bound or no thread can be started.
     pub fn open(lab: &Lab) -> Result<Self, Failure> {
         let socket_name = format!("{PREFIX}{}/{}", std::process::id(), printable(lab.name()));
-        let failed = |reason: &dyn fmt::Display| system("open the door of", lab.name(), reason);
+        let failed =
+            |reason: &dyn fmt::Display| system("open the entry_socket of", lab.name(), reason);
         let listener = fd_passing::listen(&socket_name).map_err(|error| failed(&error))?;
         let inside = Inside {
             hosts: (lab.layout.nodes.iter().zip(&lab.nodes))
@@ -50,7 +51,7 @@ impl Door {
                 .collect(),
             userns: Userns::current().map_err(|error| failed(&error))?,
         };
-        let thread = thread::Builder::new().name("door".to_owned());
+        let thread = thread::Builder::new().name("entry_socket".to_owned());
         thread.spawn(move || inside.answer(&listener)).map_err(|error| failed(&error))?;
         Ok(Self { socket_name })
     }
@@ -61,7 +62,7 @@ impl Door {
     }
 }
 
-/// What the door leads to.
+/// What the entry_socket leads to.
 struct Inside {
     hosts: Vec<(String, Arc<Netns>)>,
     userns: Userns,
