@@ -21,6 +21,7 @@ pub mod history;
 pub mod iperf3;
 pub mod live;
 mod number;
+mod one_way;
 pub mod path_ceiling;
 pub mod published;
 pub mod record;

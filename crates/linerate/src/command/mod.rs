@@ -15,6 +15,8 @@ pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod stamp;
+mod stamp_key;
 pub(crate) mod study;
 mod target;
 pub(crate) mod tcp;

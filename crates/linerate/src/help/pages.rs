@@ -24,7 +24,7 @@ pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping"]),
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "stamp"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
@@ -37,11 +37,14 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
 pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
     (
         "Connection",
-        &["port", "via", "ipv4", "ipv6", "bind", "connect-timeout", "wait", "udp", "mptcp"],
+        &["port", "via", "ipv4", "ipv6", "bind", "connect-timeout", "wait", "udp", "mptcp", "key"],
     ),
     (
         "Duration and amount",
-        &["time", "bytes", "blocks", "omit", "interval", "count", "flood", "timeout", "deadline"],
+        &[
+            "time", "bytes", "blocks", "omit", "interval", "count", "flood", "timeout", "deadline",
+            "rate", "poisson",
+        ],
     ),
     (
         "Traffic",
@@ -56,6 +59,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "size",
             "window",
             "dscp",
+            "reply-dscp",
             "ttl",
             "dont-fragment",
             "pmtudisc",
@@ -89,6 +93,9 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
         "Other programs",
         &[
             "foreign",
+            "stamp-port",
+            "stamp-key",
+            "stamp-stateless",
             "udp-reverse-to",
             "rsa-private-key-path",
             "authorized-users-path",
@@ -199,7 +206,21 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate ping HOST -s 1472 -M do -c 3", "does a packet of 1500 bytes pass whole?"),
             ("linerate ping B --udp -c 100 -i 10ms", "by UDP, to linerate serve"),
         ],
-        see: &["test", "serve", "ping(8)", "icmp(7)"],
+        see: &["stamp", "test", "serve", "ping(8)", "icmp(7)"],
+    },
+    Page {
+        command: "stamp",
+        shown: &[
+            "port", "count", "interval", "rate", "poisson", "size", "key", "deadline", "bind",
+            "dscp", "json", "quiet",
+        ],
+        examples: &[
+            ("linerate stamp ROUTER -c 100 -i 100ms", "delay and loss of each direction"),
+            ("linerate stamp B --rate 50 --poisson", "50 a second at random times"),
+            ("linerate stamp B --key FILE", "signed packets, as serve --stamp-key"),
+            ("linerate stamp B:8620 -s 72,1472 -c 50", "another port, two sizes"),
+        ],
+        see: &["ping", "serve", "udp(7)"],
     },
     Page {
         command: "serve",
@@ -219,9 +240,10 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate serve -p 6000 --foreign none", "another port, linerate alone"),
             ("linerate serve -B 192.0.2.1 --max-duration 60s", "one address, a minute a test"),
             ("linerate serve -1", "one test, then end"),
+            ("linerate serve --stamp-port 8620", "reflect STAMP without a privilege"),
             ("linerate serve --log json", "an object a line for each test"),
         ],
-        see: &["tcp", "udp", "test", "doctor", "iperf3(1)"],
+        see: &["tcp", "udp", "test", "stamp", "doctor", "iperf3(1)"],
     },
     Page {
         command: "test",
