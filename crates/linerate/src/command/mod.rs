@@ -2,6 +2,7 @@
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
+mod complete;
 pub(crate) mod conform;
 pub(crate) mod diff;
 pub(crate) mod doctor;
