@@ -65,11 +65,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
         .collect();
     missing.dedup();
     let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
-    for (way, name) in [(Direction::Up, "up"), (Direction::Down, "down")] {
-        let loaded = whole.value(MetricId::DelayLoaded, Stat::P50, Some(way));
-        let line = loaded.and_then(|_| delay::line(whole, Some(way)));
-        facts.extend(line.map(|text| Fact::new("delay", LABEL, format!("{name}: {text}"))));
-    }
+    facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };

@@ -43,6 +43,20 @@ pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
     Some(text)
 }
 
+/// `20.1 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms (p99 31.0)`, of what is known.
+pub(crate) fn both_ways(record: &Record) -> Option<String> {
+    let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
+    let loaded = ways.filter_map(|(way, name)| {
+        let of = |stat| record.value(MetricId::DelayLoaded, stat, Some(way));
+        let p99 = of(Stat::P99).map_or_else(String::new, |ns| format!(" (p99 {})", ms(ns)));
+        Some(format!("{name} {} ms{p99}", ms(of(Stat::P50)?)))
+    });
+    let loaded: Vec<String> = loaded.collect();
+    let idle = record.value(MetricId::DelayIdle, Stat::P50, None);
+    let idle = idle.map_or_else(String::new, |ns| format!("{} ms idle; ", ms(ns)));
+    (!loaded.is_empty()).then(|| format!("{idle}loaded {}", loaded.join(", ")))
+}
+
 /// Milliseconds in as many digits as a reader of queues needs.
 fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
@@ -135,6 +149,10 @@ mod tests {
         let expected =
             "0.031 ms idle, 122.4 ms loaded (p99 130.2), +122.4 ms: 490 RPM, 1.00 % lost";
         assert_eq!(text(&record).as_deref(), Some(expected));
+        let down = Summary::of(MetricId::DelayLoaded, Stat::P50, 25e6);
+        record.summary.push(down.in_direction(Direction::Down));
+        let expected = "0.031 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms";
+        assert_eq!(both_ways(&record).as_deref(), Some(expected));
     }
 
     #[test]
