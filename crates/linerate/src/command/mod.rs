@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod path;
 pub(crate) mod ping;
+mod probes;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;
