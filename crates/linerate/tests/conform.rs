@@ -301,8 +301,8 @@ impl Planted {
 }
 
 /// What a live bucket lets pass keeps a contract of its rate and burst and breaks one of half its
-/// rate, whatever stops the laboratory meanwhile: a pause makes the bucket lose tokens. That rate and
-/// burst come out of a full stream, within 1 and 5 %, is held without a clock
+/// rate, whatever stops the laboratory meanwhile: a pause makes the bucket lose tokens. That rate
+/// and burst come out of a full stream, within 1 and 5 %, is held without a clock
 /// (`conformance::stretch`).
 fn check_bucket(tbf: &Tbf, traffic: impl Fn(&Planted, Duration)) {
     let Some(planted) = Planted::build(tbf) else { return };

@@ -103,8 +103,8 @@ const UDP_MATRIX: [&[&str]; 4] = [
     &["-b", "800000", "-l", "1000", "-n", "50000"],
 ];
 
-/// What may be on the way, unread, where iperf3 ends a test: half of it, as on a host that is half a
-/// second late. To the datagram it is held in simulated time.
+/// What may be on the way, unread, where iperf3 ends a test: half of it, as on a host that is half
+/// a second late. To the datagram it is held in simulated time.
 const UDP_UNREAD: u64 = 25_000;
 
 #[test]

@@ -14,7 +14,6 @@ mod users;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 

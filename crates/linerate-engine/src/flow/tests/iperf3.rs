@@ -133,8 +133,8 @@ fn udp_tests_end_as_they_should_whatever_happens() {
     check_all(&Iperf3(Protocol::Udp));
 }
 
-/// Where nothing goes wrong both ends count every byte that was sent, in each direction, by time, by
-/// bytes and by blocks, and the client is told the server's counts.
+/// Where nothing goes wrong both ends count every byte that was sent, in each direction, by time,
+/// by bytes and by blocks, and the client is told the server's counts.
 fn check_counts(protocol: Protocol) {
     check_seeds(|seed| {
         let mut random = Random::new(seed, 0);
