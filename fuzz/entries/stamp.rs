@@ -1,5 +1,5 @@
-//! Any bytes as a request to a reflector of STAMP and as a reply to its sender: no panic, a reply no
-//! longer than its request (but for the base packet), numbers and times that survive.
+//! Any bytes as a request to a reflector of STAMP and as a reply to its sender: no panic, a reply
+//! no longer than its request (but for the base packet), numbers and times that survive.
 
 use std::net::SocketAddr;
 

@@ -86,6 +86,22 @@ fn a_report_prints_the_lines_of_both_directions_again() {
 }
 
 #[test]
+fn flags_are_in_the_plan() {
+    let (_server, port) = reflector(&[]);
+    let fixed = ["-c2", "--interval", "1ms", "--json", "--deadline", "5s", "--samples"];
+    let more = ["--no-kernel-stamps", "--wait-mode", "spin", "--dscp", "46", "--bind", "127.0.0.1"];
+    let record: Value =
+        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &more].concat())).expect("a record");
+    let plan = &record["plan"];
+    assert_eq!((&plan["kind"], &plan["transport"]), (&"ping".into(), &"stamp".into()));
+    assert_eq!((&plan["deadline_ns"], &plan["dscp"]), (&5_000_000_000u64.into(), &46.into()));
+    assert_eq!((&plan["wait"], &plan["kernel_stamps"]), (&"spin".into(), &false.into()));
+    assert_eq!(record["clocks"][0]["kernel_stamps"], false);
+    assert!(record["series"][0]["values"].as_array().is_some_and(|values| values.len() == 2));
+    check_wrong_use(&["stamp", "--ipv4", "--ipv6", "127.0.0.1"], &["--ipv6"]);
+}
+
+#[test]
 fn nobody_there_and_wrong_flags_are_told_in_one_line() {
     let output = linerate(&["stamp", "127.0.0.1", "-p", &free_port(), "-c1", "--no-save", "-q"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));

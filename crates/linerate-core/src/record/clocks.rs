@@ -36,9 +36,10 @@ pub struct ClockAgreement {
     pub claim_refuted: bool,
     /// Probes and answers are timed by this host's kernel, not by the program.
     pub kernel_stamps: bool,
-    /// The time at which each answer really left was told by the next one.
+    /// The next answer brought the time at which each answer really left.
     pub follow_up: bool,
-    /// The reflector counts its answers itself, so that losses of both directions can be told apart.
+    /// The reflector counts its answers itself, so that losses of both directions can be kept
+    /// apart.
     pub stateful: bool,
     /// Probes with all four times.
     pub samples: u64,

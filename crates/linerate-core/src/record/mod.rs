@@ -23,6 +23,7 @@ mod path;
 mod path_plan;
 mod plain;
 mod plan;
+mod probes;
 mod sample;
 mod search;
 mod simulate_plan;
@@ -66,9 +67,10 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    KnownPath, PingMode, PingPlan, PingTransport, Plan, ServerPlan, StampPlan, TcpPlan, TestPlan,
-    UdpPlan, WaitMode,
+    KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, StampPlan, TcpPlan,
+    TestPlan, UdpPlan, WaitMode,
 };
+pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -132,6 +134,9 @@ pub struct Record {
     /// What a benchmark of a device found; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Box<BenchResult>>,
+    /// The probes that went beside the load; none where none were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Box<Probes>>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -187,6 +192,7 @@ impl Record {
             background: None,
             search: None,
             bench: None,
+            probes: None,
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),

@@ -149,9 +149,19 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
         let offset = at_first_ns + drift * b.at_ns;
         (b.high - offset).max(offset - b.low)
     });
-    let error_ns = Some(error.fold(0.0, f64::max).ceil() as u64);
+    let error_ns = Some(whole(error.fold(0.0, f64::max)));
     let state = ClockState::OffsetEstimated;
     Some(Offset { state, error_ns, at_first_ns, drift, ..known })
+}
+
+/// Rounded up.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an error is not negative, and one of centuries may saturate"
+)]
+fn whole(ns: f64) -> u64 {
+    ns.ceil() as u64
 }
 
 /// The offset at the first probe that lies in the middle of what all windows allow, given its

@@ -14,6 +14,7 @@ mod line_fit;
 mod log_histogram;
 mod moments;
 mod quantile;
+mod responsiveness;
 mod thinned;
 mod wilson;
 
@@ -26,5 +27,6 @@ pub use line_fit::LineFit;
 pub use log_histogram::LogHistogram;
 pub use moments::Moments;
 pub use quantile::{Sorted, median};
+pub use responsiveness::{round_trips_per_minute, trimmed_mean};
 pub use thinned::Thinned;
 pub use wilson::{Interval, Z_95, wilson_interval};

@@ -1,4 +1,5 @@
-//! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own clocks.
+//! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
+//! clocks.
 //!
 //! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
 //! keeps what comes, `session` makes a record of it.
@@ -18,6 +19,11 @@ mod target;
 pub mod tick;
 mod wire;
 
+pub(crate) use drive::{Ended, Pace, Rules, Sink, drive};
+pub(crate) use socket_wire::{SocketWire, Waiting};
+pub(crate) use target::open as open_socket;
+pub(crate) use wire::Arrival;
+
 use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
 use linerate_proto::stamp::Key;
 use linerate_sys::clock;
@@ -30,8 +36,8 @@ pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
     run_signed(plan, None, context)
 }
 
-/// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always one, with `failure` set when something
-/// went wrong and the samples so far kept.
+/// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always
+/// one, with `failure` set when something went wrong and the samples so far kept.
 pub fn run_signed(plan: &PingPlan, key: Option<Key>, context: &mut Context<'_>) -> Record {
     let started = clock::monotonic();
     let whole_plan = Plan::Ping(plan.clone());

@@ -120,7 +120,7 @@ impl Running<'_> {
             self.asked_clock = now;
         }
         let (notes, Some(source)) = (question.notes(), question.source()) else { return };
-        let local = notes.local.unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        let local = notes.local.unwrap_or_else(|| IpAddr::from([0, 0, 0, 0]));
         let arrived = Arrived {
             source,
             local: SocketAddr::new(local, self.port),

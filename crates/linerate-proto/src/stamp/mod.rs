@@ -3,8 +3,8 @@
 //!
 //! # Source
 //! RFC 8762 (packets), RFC 8972 (session identifier, TLVs 1 to 8), RFC 4656 §4.1.2 (error
-//! estimate), RFC 5905 §6 and IEEE 1588 (timestamps). `spec/stamp.md` has our choices. TLVs of later
-//! documents are unknown here and returned as such.
+//! estimate), RFC 5905 §6 and IEEE 1588 (timestamps). `spec/stamp.md` has our choices. TLVs of
+//! later documents are unknown here and returned as such.
 
 mod packet;
 mod probe;

@@ -2,6 +2,7 @@
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
+mod complete;
 pub(crate) mod conform;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -13,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod path;
 pub(crate) mod ping;
+mod probes;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod stamp;

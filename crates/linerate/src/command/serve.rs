@@ -43,12 +43,12 @@ pub(crate) struct Args {
     /// nuttcp; none disables all [default: all, each on its usual port if that is free]
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
-    /// UDP port on which senders of STAMP (RFC 8762) are answered, or none [default: 862 where it may
-    /// be opened]
+    /// UDP port on which senders of STAMP (RFC 8762) are answered, or none [default: 862 where it
+    /// may be opened]
     #[arg(long, value_name = "PORT|none", value_parser = parse_stamp_port)]
     stamp_port: Option<StampPort>,
-    /// Answer only STAMP packets that are signed with the key in this file, hexadecimal digits of 16
-    /// bytes or more
+    /// Answer only STAMP packets that are signed with the key in this file, hexadecimal digits of
+    /// 16 bytes or more
     #[arg(long, value_name = "FILE")]
     stamp_key: Option<PathBuf>,
     /// Repeat the number of each STAMP packet instead of counting the answers of each session

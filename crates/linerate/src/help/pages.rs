@@ -33,102 +33,6 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];
 
-/// Headings for the flags that commands share.
-pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
-    (
-        "Connection",
-        &["port", "via", "ipv4", "ipv6", "bind", "connect-timeout", "wait", "udp", "mptcp", "key"],
-    ),
-    (
-        "Duration and amount",
-        &[
-            "time", "bytes", "blocks", "omit", "interval", "count", "flood", "timeout", "deadline",
-            "rate", "poisson",
-        ],
-    ),
-    (
-        "Traffic",
-        &[
-            "parallel",
-            "reverse",
-            "bidir",
-            "bitrate",
-            "search",
-            "search-with",
-            "length",
-            "size",
-            "window",
-            "dscp",
-            "reply-dscp",
-            "ttl",
-            "dont-fragment",
-            "pmtudisc",
-            "set-mss",
-            "no-delay",
-            "congestion",
-            "background",
-            "verify",
-            "warmup",
-        ],
-    ),
-    (
-        "System calls and CPUs",
-        &[
-            "zerocopy",
-            "fast",
-            "send-with",
-            "receive-with",
-            "affinity",
-            "cpu",
-            "read-size",
-            "no-join",
-            "take-singly",
-            "wait-mode",
-            "kernel-stamps",
-            "no-kernel-stamps",
-        ],
-    ),
-    ("Limits", &["max-tests", "max-streams", "max-duration", "queue-time", "one-off", "within"]),
-    (
-        "Other programs",
-        &[
-            "foreign",
-            "stamp-port",
-            "stamp-key",
-            "stamp-stateless",
-            "udp-reverse-to",
-            "rsa-private-key-path",
-            "authorized-users-path",
-            "time-skew-threshold",
-            "use-pkcs1-padding",
-        ],
-    ),
-    ("Contracts", &["gcra", "token-bucket", "srtcm", "trtcm", "cells", "line", "layer", "only"]),
-    (
-        "Output",
-        &[
-            "verbose",
-            "json",
-            "jsonl",
-            "csv",
-            "md",
-            "html",
-            "svg",
-            "all",
-            "toml",
-            "output",
-            "quiet",
-            "samples",
-            "log",
-            "log-level",
-            "color",
-            "help",
-        ],
-    ),
-    ("Ceiling and assertions", &["link", "capacity", "assert"]),
-    ("Store", &["name", "tag", "no-save", "store", "run", "study", "kind", "limit", "report"]),
-];
-
 /// The table.
 pub(crate) const PAGES: &[Page] = &[
     Page {
@@ -164,6 +68,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate tcp B -P 4 -C cubic -w 4M", "4 streams, congestion control, window"),
             ("linerate tcp B -n 1GB --json", "send 10^9 bytes, print the record"),
             ("linerate tcp B --via iperf3", "to a server of iperf3"),
+            ("linerate tcp B --probes 100 --probe-dscp 46", "delay under load, of class EF"),
             ("linerate tcp B --link 1g", "with the ceiling of 1 Gbit/s Ethernet"),
             ("linerate tcp [2001:db8::1]:5210 --dscp 46", "an address with a port; marked EF"),
         ],
