@@ -13,6 +13,7 @@ mod line_fit;
 mod log_histogram;
 mod moments;
 mod quantile;
+mod sign_test;
 mod thinned;
 mod wilson;
 
@@ -24,5 +25,6 @@ pub use line_fit::LineFit;
 pub use log_histogram::LogHistogram;
 pub use moments::Moments;
 pub use quantile::{Sorted, median};
+pub use sign_test::median_interval;
 pub use thinned::Thinned;
 pub use wilson::{Interval, Z_95, wilson_interval};
