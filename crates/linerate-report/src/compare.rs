@@ -28,7 +28,7 @@ fn table(comparison: &Comparison) -> Table {
         "verdict".to_owned(),
     ]);
     let row = |it: &Compared, name: String, value: Option<f64>, verdict: &str| {
-        let difference = it.difference.filter(|_| verdict != "");
+        let difference = it.difference.filter(|_| !verdict.is_empty());
         [
             name,
             or_dash(value, |value| unit.value(value)),

@@ -7,6 +7,7 @@ use linerate_core::record::{
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
+use crate::record::delay;
 use crate::{ceiling, number, words};
 
 /// Everything that the parts of a survey say.
@@ -64,6 +65,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
         .collect();
     missing.dedup();
     let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
+    facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };

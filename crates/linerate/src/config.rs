@@ -140,6 +140,11 @@ impl Config {
         }
     }
 
+    /// The names of the hosts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.keys().map(String::as_str)
+    }
+
     /// Labels of results with a host of the file, or with any.
     pub(crate) fn tags(&self, name: Option<&str>) -> BTreeMap<String, String> {
         let mut tags = self.defaults.tags.clone();

@@ -139,15 +139,25 @@ fn completions_know_every_command() {
 }
 
 #[test]
-fn completions_offer_hosts_studies_laboratories_records_and_programs() {
-    for shell in ["bash", "zsh", "fish"] {
+fn completions_ask_for_what_the_user_has_and_know_the_rest() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stdout(&linerate(&["generate", "completions", shell]));
-        // clap_complete's script for fish offers values of flags alone.
-        let arguments: &[&str] = if shell == "fish" { &[] } else { &["pren", "oc3", "@-2"] };
-        for value in arguments.iter().chain(&["gigasunet", "nuttcp", "vmsplice"]) {
+        assert!(!script.contains("ASK-"), "{shell}");
+        assert!(script.contains("nuttcp") || shell.len() > 4, "{shell}");
+    }
+    for (shell, asked) in [
+        ("bash", "$(_linerate_candidates hosts)"),
+        ("zsh", "{_linerate_candidates results}"),
+        (
+            "fish",
+            "-l run -d 'Each measurement of this run (a unique prefix of its ID is enough)' \
+                  -r -f -a \"(command linerate generate candidates runs 2>/dev/null)\"",
+        ),
+    ] {
+        let script = stdout(&linerate(&["generate", "completions", shell]));
+        for value in [asked, "vmsplice", "_linerate"] {
             assert!(script.contains(value), "{shell} lacks {value}");
         }
-        assert!(shell != "zsh" || script.contains("_hosts"), "zsh knows hosts");
     }
 }
 

@@ -15,7 +15,9 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--store", &store];
     let text = ends_with(0, &[&fixed[..], &flags].concat());
     assert!(text.lines().count() <= 7, "{text}");
-    for part in ["Limited by this host", "no ceiling (loopback)", "Mbit/s", "-P1", "RTT", "notes"] {
+    for part in
+        ["Limited by this host", "no ceiling (loopback)", "Mbit/s", "-P1", "RTT", "loaded", "notes"]
+    {
         assert!(text.contains(part), "no {part} in {text}");
     }
     let rows = ends_with(0, &["history", "--json", "--store", &store]);
@@ -42,13 +44,22 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     let path = file.path().to_string_lossy().into_owned();
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--time=50ms", "--count=5"];
     let further = ["--no-save", "--quiet", "--name=n", "--output", &path];
-    let told = ["--link=1g", "--capacity=900M", "--assert=ceiling < 1 Gbit/s"];
+    let told = [
+        "--link=1g",
+        "--capacity=900M",
+        "--assert=ceiling < 1 Gbit/s",
+        "--probes=100",
+        "--probe-dscp=8",
+    ];
     let json = ends_with(0, &[&fixed[..], &further, &told, &["--json"]].concat());
     let json: Value = serde_json::from_str(&json).expect("one document");
     // 900 x 1448 / 1500 where packets are of 1500 bytes; loopback's are longer, and 1 Gbit/s more.
     let ceiling = json["ceiling"]["value"].as_f64().expect("it was told");
     assert!((868e6..900e6).contains(&ceiling), "{ceiling}");
     assert!(json["ceiling"]["inputs"].to_string().contains("as told by --link"), "{json}");
+    let probes = &json["parts"][1]["plan"]["probes"];
+    let expected = serde_json::json!({"interval_ns": 10_000_000, "idle_count": 0, "dscp": 8});
+    assert_eq!(probes, &expected);
     let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
     for line in lines.lines() {
         let _: Value = serde_json::from_str(line).expect("one object a line");

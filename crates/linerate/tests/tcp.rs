@@ -157,6 +157,28 @@ fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_res
 }
 
 #[test]
+fn probes_go_beside_the_load_with_a_class_of_their_own_unless_they_are_off() {
+    let server = Server::start(&[]);
+    let record = server.record(&["-t", "1", "-b", "50M", "--probes=100", "--probe-dscp=46"]);
+    let plan = &record["plan"]["probes"];
+    assert_eq!((&plan["interval_ns"], &plan["dscp"]), (&10_000_000.into(), &46.into()));
+    let probes = &record["probes"];
+    assert_eq!((&probes["transport"], &probes["dscp"]), (&"udp".into(), &46.into()));
+    assert_eq!((&probes["silent"], &probes["phases"][1]["phase"]), (&Value::Null, &"up".into()));
+    let sent: Vec<i64> =
+        serde_json::from_value(probes["sent_ns"].clone()).expect("a list of times");
+    assert_eq!(probes["rtt_ns"].as_array().map(Vec::len), Some(sent.len()));
+    let idle = sent.iter().filter(|at| **at < 0).count();
+    assert!(idle >= 20 && sent.len() > idle, "{idle} of {}", sent.len());
+    assert!(value(&record, "delay_loaded_ns", "up") > 0.0);
+    assert!(value(&record, "responsiveness_rpm", "up") > 0.0);
+
+    let record = server.record(&["-t", "200ms", "--probes=off"]);
+    assert_eq!((&record["plan"]["probes"], &record["probes"]), (&Value::Null, &Value::Null));
+    assert!(value(&record, "delay_loaded_ns", "up").is_nan());
+}
+
+#[test]
 fn an_amount_in_buffers_is_their_number_times_their_length() {
     let record = Server::start(&[]).record(&["--blocks", "10", "--length", "1000"]);
     assert_eq!(value(&record, "payload_bytes", "up"), 10_000.0);

@@ -125,6 +125,26 @@ metrics! {
          without load and the one-way delay of the datagrams above its smallest, median and 99th \
          percentile: the way back is taken to be idle.",
         "RFC 6349 §4.2 (buffer delay), RFC 5481 §4.2";
+    DelayIdle = "delay_idle_ns", "delay at rest", "ns", None, Lower,
+        "Round-trip time of the probes that were sent before the load of a throughput test, as \
+         rtt_ns.",
+        "RFC 2681 §2";
+    DelayLoaded = "delay_loaded_ns", "delay under load", "ns", None, Lower,
+        "Round-trip time of the probes that were sent while a throughput test loaded the path, as \
+         rtt_ns, in packets of their own; those of the omitted span do not count.",
+        "RFC 2681 §2, draft-ietf-ippm-responsiveness-08 (foreign probes)";
+    DelayAdded = "delay_added_ns", "delay added by the load", "ns", None, Lower,
+        "Median delay under load less the median at rest: the queues that the load fills.",
+        "RFC 6349 §4.2 (buffer delay), by probes";
+    DelayLoss = "delay_probes_lost_ratio", "probes lost under load", "1", None, Lower,
+        "Probes sent under load that were not answered within 3 s, or within twice the longest \
+         delay before the end of the test, over those sent.",
+        "RFC 7680 §2, RFC 6673 (round trip)";
+    Responsiveness = "responsiveness_rpm", "responsiveness", "round trips/min", None, Higher,
+        "60 000 ms over the mean of the lowest 95 % of the delays under load. Of the draft's \
+         probes these are the foreign ones, one packet each way on an existing path; handshakes \
+         of new connections are not in it.",
+        "draft-ietf-ippm-responsiveness-08 (trimmed mean), foreign probes only";
     DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",

@@ -22,6 +22,7 @@ mod path;
 mod path_plan;
 mod plain;
 mod plan;
+mod probes;
 mod sample;
 mod search;
 mod simulate_plan;
@@ -64,9 +65,10 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ServerPlan,
-    TcpPlan, TestPlan, UdpPlan, WaitMode,
+    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan,
+    ServerPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
 };
+pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -130,6 +132,9 @@ pub struct Record {
     /// What a benchmark of a device found; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Box<BenchResult>>,
+    /// The probes that went beside the load; none where none were sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Box<Probes>>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -182,6 +187,7 @@ impl Record {
             background: None,
             search: None,
             bench: None,
+            probes: None,
             series: Vec::new(),
             paths: Vec::new(),
             distributions: Vec::new(),

@@ -117,6 +117,9 @@ pub struct ServerPlan {
     /// What the user knows of the path beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownPath>,
+    /// Probes to send beside the load; null for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbePlan>,
 }
 
 /// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
@@ -132,6 +135,17 @@ pub struct KnownPath {
     pub source: String,
 }
 
+/// Probes to send beside a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbePlan {
+    /// Time between two probes while the load runs, whether or not the last was answered.
+    pub interval_ns: u64,
+    /// Probes before the load, by which the path at rest is known; 0 where that is measured apart.
+    pub idle_count: u32,
+    /// Their differentiated services code point; null is that of the load.
+    pub dscp: Option<u8>,
+}
+
 impl ServerPlan {
     /// A server that speaks a protocol at a port of a host, with defaults for the rest.
     pub fn new(via: Option<Via>, host: impl Into<String>, port: u16) -> Self {
@@ -144,6 +158,7 @@ impl ServerPlan {
             connect_timeout_ns: 5_000_000_000,
             profile: None,
             known: None,
+            probes: None,
         }
     }
 }

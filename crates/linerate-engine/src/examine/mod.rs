@@ -7,8 +7,9 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
-    ServerPlan, Stat, Status, Summary, TcpDirections, TcpPlan, TcpTest, TestPlan,
+    Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan,
+    ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections, TcpPlan, TcpTest,
+    TestPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -75,10 +76,21 @@ fn fold(record: &mut Record) {
     let smallest = |row: &&Summary| row.payload_bytes == Some(SIZES_BYTES[0]);
     let rows = ping.into_iter().flat_map(|part| part.summary.iter().filter(smallest));
     let mut summary: Vec<Summary> = rows.cloned().collect();
+    let typical = summary.iter().find(|row| (row.metric, row.stat) == (MetricId::Rtt, Stat::P50));
+    let idle = typical.map(|row| Summary {
+        metric: MetricId::DelayIdle,
+        payload_bytes: None,
+        ..row.clone()
+    });
+    summary.extend(idle.clone());
     for direction in [Direction::Up, Direction::Down] {
         let Some(best) = record.best_part(direction) else { continue };
         let rows = best.summary.iter().filter(|row| row.flow.is_none());
         summary.extend(rows.filter(|row| row.direction == Some(direction)).cloned());
+        let loaded = best.value(MetricId::DelayLoaded, Stat::P50, Some(direction));
+        let added = idle.as_ref().zip(loaded).map(|(idle, loaded)| loaded - idle.value);
+        let added = added.map(|ns| Summary::of(MetricId::DelayAdded, Stat::Value, ns));
+        summary.extend(added.map(|row| row.in_direction(direction)));
         let ceiling = best.ceiling_of(direction).cloned();
         match direction {
             Direction::Up => record.ceiling = ceiling,
@@ -202,8 +214,10 @@ impl Examination {
     fn tcp(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
         let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
+        // What the path is at rest was measured by then.
+        let probes = self.server.probes.map(|probes| ProbePlan { idle_count: 0, ..probes });
         TcpPlan {
-            server: self.server.clone(),
+            server: ServerPlan { probes, ..self.server.clone() },
             test: TcpTest {
                 finish: Finish::TimeNs(measured_ns),
                 omit_ns,
@@ -313,7 +327,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CaveatCode, Ceiling, Event, Tool};
+    use linerate_core::record::{Caveat, CaveatCode, Ceiling, Event, Tool};
     use linerate_sys::stop::Stop;
 
     use super::*;
@@ -385,7 +399,12 @@ mod tests {
         let mut record = Record::begin(record_id(), tool, plan, wall());
         let direction = directions.each()[0];
         let row = Summary::of(MetricId::Goodput, Stat::Value, mbit * 1e6);
-        record.summary = vec![row.clone().in_direction(direction), row.of_flow(1)];
+        let loaded = Summary::of(MetricId::DelayLoaded, Stat::P50, mbit * 1e6);
+        record.summary = vec![
+            row.clone().in_direction(direction),
+            row.of_flow(1),
+            loaded.in_direction(direction),
+        ];
         let value = Some(ceiling_mbit * 1e6);
         record.ceiling = Some(Ceiling { value, ..Ceiling::of_goodput(direction) });
         let caveat = Caveat::new(CaveatCode::RunQueueWait, format!("at {mbit}"), "wait");
@@ -419,6 +438,23 @@ mod tests {
         record.parts.iter_mut().for_each(|part| part.failure = Some(refused.clone()));
         fold(&mut record);
         assert_eq!((record.status, record.exit_code()), (Status::Error, 3));
+    }
+
+    #[test]
+    fn the_delay_under_load_is_that_of_the_best_parts_above_the_ping() {
+        let (up, down) = (TcpDirections::Up, TcpDirections::Down);
+        let mut ping = part(up, 0.0, 0.0);
+        ping.plan = Plan::Ping(PingPlan::default());
+        let rtt = Summary::of(MetricId::Rtt, Stat::P50, 20e6).at_payload(SIZES_BYTES[0]);
+        ping.summary = vec![rtt];
+        let mut record = part(up, 0.0, 0.0);
+        record.parts = vec![ping, part(up, 120.0, 0.0), part(up, 60.0, 0.0), part(down, 50.0, 0.0)];
+        fold(&mut record);
+        let value = |metric, stat, way| record.value(metric, stat, way);
+        assert_eq!(value(MetricId::DelayIdle, Stat::P50, None), Some(20e6));
+        assert_eq!(value(MetricId::DelayLoaded, Stat::P50, Some(Direction::Up)), Some(120e6));
+        let added = |way| value(MetricId::DelayAdded, Stat::Value, Some(way));
+        assert_eq!((added(Direction::Up), added(Direction::Down)), (Some(100e6), Some(30e6)));
     }
 
     #[test]

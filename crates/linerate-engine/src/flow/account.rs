@@ -9,6 +9,7 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 
 use super::Sample;
+use super::probes::Prober;
 use crate::flow::udp::search_account::SearchAccount;
 use crate::path::witness::Witness;
 
@@ -63,6 +64,8 @@ pub(crate) struct Account {
     pub(crate) search: Option<SearchAccount>,
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<Witness>,
+    /// Sends probes beside the load.
+    pub(crate) prober: Option<Prober>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);

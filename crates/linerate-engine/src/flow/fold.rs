@@ -35,6 +35,7 @@ pub(crate) fn fold(record: &mut Record, account: &Account) {
     record.trials.clone_from(&account.trials);
     record.series = account.connections.iter().flat_map(|place| series(place, account)).collect();
     super::round_trips::add(record, account);
+    super::probes::add(record, account.omit_ns);
     match &record.plan {
         Plan::Udp(plan) => ceiling::of_datagrams(record, &plan.clone(), account),
         _ => see(record, Sight::Plans),

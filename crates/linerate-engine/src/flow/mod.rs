@@ -12,6 +12,7 @@ pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
+pub(crate) mod probes;
 pub(crate) mod record;
 pub mod registry;
 mod round_trips;

@@ -36,6 +36,8 @@ pub(crate) fn record_of(
         };
         record.failure = Some(failure);
     }
+    let prober = account.prober.take();
+    record.probes = prober.map(|prober| Box::new(prober.end(account.begin)));
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
     fold(&mut record, &account);
     if context.stop.asked() && record.failure.is_none() {

@@ -18,6 +18,7 @@ use linerate_core::record::{Failure, TcpPlan, UdpPlan, UdpTest, Via};
 
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::probes;
 
 /// Measures with a server of another program; what was seen is in `account`.
 pub(crate) fn measure(
@@ -26,6 +27,7 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
+    account.prober = probes::begin(&plan.server, plan.test.dscp, &context.stop);
     match via {
         Via::Iperf2 => iperf2::client::measure(plan, context, account),
         Via::Iperf3 => iperf3::measure(plan, context, account),
@@ -49,6 +51,7 @@ pub(crate) fn measure_udp(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
+    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
         Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),

@@ -16,6 +16,11 @@ mod target;
 pub mod tick;
 mod wire;
 
+pub(crate) use drive::{Ended, Pace, Rules, Sink, drive};
+pub(crate) use socket_wire::{SocketWire, Waiting};
+pub(crate) use target::open as open_socket;
+pub(crate) use wire::Arrival;
+
 use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
 use linerate_sys::clock;
 

@@ -6,7 +6,7 @@ use linerate_core::record::{
 };
 use linerate_core::time::decimals_of_ms;
 
-use super::{datagrams, streams};
+use super::{datagrams, delay, streams};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
 use crate::{ceiling, compare, examination, words};
@@ -75,8 +75,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
         let parts = [amount(record, way), streams, again, loaded];
         facts.push(fact(ways, way, "received", joined(parts, ", ")));
     }
-    facts
-        .extend((ways.len() == 1).then(|| fact(ways, ways[0], "RTT", round_trip(record, ways[0]))));
+    facts.push(delays_of_path(record, ways));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
@@ -87,6 +86,15 @@ fn amount(record: &Record, way: Direction) -> Option<String> {
     let span = value(record, MetricId::Span, way);
     let span = span.map_or_else(String::new, |ns| format!(" in {}", number::seconds(ns)));
     Some(format!("{}{span}", number::amount(bytes as u64)))
+}
+
+/// What probes saw beside the load; without an answer to them what TCP saw of its own segments.
+fn delays_of_path(record: &Record, ways: &[Direction]) -> Fact {
+    match (delay::line(record, None), ways) {
+        (Some(text), _) => Fact::new("delay", LABEL, text),
+        (None, [way]) => fact(ways, *way, "RTT", round_trip(record, *way)),
+        (None, _) => Fact::new("", LABEL, ""),
+    }
 }
 
 /// Round trips with the path at rest and under this load, and what was in flight.
@@ -126,9 +134,7 @@ fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
         facts.push(fact(ways, way, "lost", lost.trim_start_matches("lost: ").to_owned()));
         facts.push(fact(ways, way, "jitter", delays(record, way)));
     }
-    if let [way] = *ways {
-        facts.push(fact(ways, way, "RTT", round_trip(record, way)));
-    }
+    facts.push(delays_of_path(record, ways));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }

@@ -5,6 +5,7 @@
 
 mod brief;
 mod datagrams;
+pub(crate) mod delay;
 mod device;
 mod goodput;
 mod ping;
@@ -49,6 +50,11 @@ pub fn document(record: &Record) -> Document {
     let name = record.name.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
     let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
     let headline = Headline::of(record);
+    let (mut sections, mut metrics) = (kind.sections, kind.metrics);
+    if let Some(section) = delay::section(record) {
+        sections.push(section);
+        metrics.extend(delay::METRICS);
+    }
     Document {
         sentence: headline.line(),
         headline: Some(headline),
@@ -59,6 +65,8 @@ pub fn document(record: &Record) -> Document {
         failure: record.failure.as_ref().map(|failure| (how, failure.to_string())),
         plan: Some(plan),
         foot: format!("{tool}, record {}{name}", record.id),
+        sections,
+        metrics,
         ..kind
     }
 }

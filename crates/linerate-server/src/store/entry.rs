@@ -34,6 +34,8 @@ pub struct Entry {
     pub parameter: Option<u64>,
     /// Counted from 1.
     pub repetition: Option<u32>,
+    /// The other end as its command named it.
+    pub host: Option<String>,
 }
 
 impl Entry {

@@ -14,7 +14,7 @@ use super::{Entry, Filter, Found, Store};
 /// the name and the labels of its records.
 const LINES: &str = "
     SELECT id, kind, started_at, status, name, tags, study, run, topology, test, parameter,
-           repetition, hosts
+           repetition, hosts, json_extract(hosts, '$[0]')
     FROM record WHERE run IS NULL
     UNION ALL
     SELECT id, iif(EXISTS (SELECT 1 FROM json_each(plan, '$.tests')
@@ -22,14 +22,33 @@ const LINES: &str = "
            started_at, state,
            (SELECT name FROM record WHERE run = study_run.id AND superseded_by IS NULL LIMIT 1),
            (SELECT tags FROM record WHERE run = study_run.id AND superseded_by IS NULL LIMIT 1),
-           study, id, NULL, NULL, NULL, NULL, NULL
+           study, id, NULL, NULL, NULL, NULL, NULL, NULL
     FROM study_run";
 
 /// Every record, those of studies among them.
 const RECORDS: &str = "
     SELECT id, kind, started_at, status, name, tags, study, run, topology, test, parameter,
-           repetition, hosts
+           repetition, hosts, json_extract(hosts, '$[0]')
     FROM record";
+
+/// Results that are looked at for what is known.
+const LOOKED_AT: usize = 1000;
+
+/// Words that a list of what is known has.
+const KNOWN_MAX: usize = 50;
+
+/// What a store can list for somebody who begins to type it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Other ends of single results.
+    Hosts,
+    /// Names given by the user.
+    Names,
+    /// Identifiers of study runs.
+    Runs,
+    /// Studies that have runs.
+    Studies,
+}
 
 impl Store {
     /// The lines of a history, the newest first.
@@ -71,6 +90,27 @@ impl Store {
             &limit,
         ];
         rows(&self.connection, &sql, &values, entry)
+            .map_err(|error| self.fault("read store", &error))
+    }
+
+    /// Hosts of the newest single results as their commands named them, names that the user gave to
+    /// results, runs, and studies, each once, the newest first.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn known(&self, what: Known) -> Result<Vec<String>, Failure> {
+        let from = match what {
+            Known::Hosts => {
+                "SELECT json_extract(hosts, '$[0]') AS word, id FROM record WHERE run IS NULL"
+            }
+            Known::Names => "SELECT name AS word, id FROM record WHERE name IS NOT NULL",
+            Known::Runs => "SELECT id AS word, id FROM study_run",
+            Known::Studies => "SELECT study AS word, id FROM study_run",
+        };
+        let sql = format!(
+            "SELECT word FROM ({from} ORDER BY id DESC LIMIT {LOOKED_AT}) WHERE word IS NOT NULL
+             GROUP BY word ORDER BY max(id) DESC LIMIT {KNOWN_MAX}"
+        );
+        rows(&self.connection, &sql, params![], |row| row.get(0))
             .map_err(|error| self.fault("read store", &error))
     }
 
@@ -182,5 +222,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         test: row.get(9)?,
         parameter: parameter.and_then(|value| u64::try_from(value).ok()),
         repetition: row.get(11)?,
+        host: row.get(13)?,
     })
 }

@@ -14,6 +14,7 @@ mod runs;
 mod schema;
 
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
+pub use find::Known;
 pub use location::default_path;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ use rusqlite::{Connection, OpenFlags};
 
 /// How long a writer waits for another process that writes.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// How long one waits who only looks.
+const LOOK_WAIT: Duration = Duration::from_millis(100);
 
 /// An open store.
 #[derive(Debug)]
@@ -62,6 +66,20 @@ impl Store {
                 .advise("name an existing store, or omit --store for the default one"));
         }
         Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// Opens the store in the file `path` to look something up at once: as it is, without bringing
+    /// it to this version's tables, and without waiting for another process that writes.
+    /// # Errors
+    /// One line for a file that is not there or cannot be read now.
+    pub fn look(path: &Path) -> Result<Self, Failure> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || {
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(LOOK_WAIT)?;
+            Ok(Self { connection, path: path.to_owned() })
+        };
+        open().map_err(|error| fault::storage("open store", path, &error))
     }
 
     fn open_with(path: &Path, flags: OpenFlags) -> Result<Self, Failure> {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Family, Finish, Record, ServerPlan, TcpDirections, Via,
 };
-use linerate_core::units::{Bytes, parse_span};
+use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::context::Context;
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::assert::AssertFlags;
 use super::measure::{self, Output};
+use super::probes::ProbeFlags;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
@@ -91,6 +92,8 @@ pub(super) struct FlowFlags {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
     #[command(flatten)]
+    probes: ProbeFlags,
+    #[command(flatten)]
     known: KnownFlags,
     #[command(flatten)]
     assert: AssertFlags,
@@ -99,22 +102,26 @@ pub(super) struct FlowFlags {
 }
 
 impl FlowFlags {
+    /// The server of a test whose streams have a pace each, where they do.
     /// # Errors
     /// When two ports are given that differ, or the configuration file has a mistake.
-    pub(super) fn server(&self) -> Result<ServerPlan, Failure> {
+    pub(super) fn server(&self, pace: Option<BitRate>) -> Result<ServerPlan, Failure> {
         let profile = Config::load()?.profile(&self.host.host, &self.known);
         let usual = self.via.map_or(DEFAULT_PORT, Via::default_port);
         // The file's port is that of linerate serve.
         let usual = profile.port.filter(|_| self.via.is_none()).unwrap_or(usual);
         let port = self.host.port(self.port, usual)?;
-        Ok(ServerPlan {
+        let server = ServerPlan {
             family: self.family.family(),
             bind: self.bind.clone(),
             connect_timeout_ns: nanos(self.connect_timeout),
             profile: profile.name,
             known: profile.known,
             ..ServerPlan::new(self.via, profile.host, port)
-        })
+        };
+        let load = pace.map(|rate| rate.bits_per_sec() as f64 * f64::from(self.parallel));
+        let probes = self.probes.plan(&server, load, self.finish());
+        Ok(ServerPlan { probes, ..server })
     }
 
     pub(super) const fn directions(&self) -> TcpDirections {

@@ -6,11 +6,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::builder::PossibleValuesParser;
-use clap::{CommandFactory, ValueHint};
-use linerate_core::record::{Failure, Fault, ReceiveWith, SendWith, Via};
-use linerate_engine::study::SHIPPED;
+use clap::CommandFactory;
+use linerate_core::record::{Failure, Fault};
 
+use super::complete;
 use crate::exit::Outcome;
 use crate::{help, output};
 
@@ -42,6 +41,12 @@ enum What {
     },
     /// Print every long flag, one a line, after its command
     Flags,
+    /// Print what the scripts of completions offer: hosts, results, names, runs or studies
+    #[command(hide = true)]
+    Candidates {
+        /// What to print
+        what: complete::Candidates,
+    },
 }
 
 /// A document with a schema.
@@ -67,9 +72,10 @@ enum Document {
 pub(crate) fn run(args: Args) -> Outcome {
     match args.what {
         What::Man { directory } => write_man_pages(&directory)?,
-        What::Completions { shell } => output::text(&completions(shell)),
+        What::Completions { shell } => output::text(&complete::script(shell, described())),
         What::Schema { document } => output::text(schema(document)),
         What::Flags => output::text(&flag_list()),
+        What::Candidates { what } => output::text(&complete::candidates(what)),
     }
     Ok(0)
 }
@@ -114,55 +120,6 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
     }
     all
 }
-
-fn completions(shell: clap_complete::Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut with_values(described(), ""), "linerate", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
-
-/// The command with the values that a shell may offer where the program itself takes more: names
-/// beside files, records that are counted from the newest. Hosts are those that the shell knows.
-fn with_values(command: clap::Command, path: &str) -> clap::Command {
-    let own = path.to_owned();
-    let command = command.mut_args(|arg| {
-        let id = arg.get_id().as_str().to_owned();
-        if matches!((own.as_str(), id.as_str()), ("tcp" | "udp" | "ping" | "test", "host")) {
-            return arg.value_parser(clap::value_parser!(String)).value_hint(ValueHint::Hostname);
-        }
-        match values(&own, &id) {
-            Some(values) => arg.value_parser(PossibleValuesParser::new(values)),
-            None => arg,
-        }
-    });
-    let children: Vec<String> =
-        command.get_subcommands().map(|child| child.get_name().to_owned()).collect();
-    children.into_iter().fold(command, |command, name| {
-        let path = format!("{path} {name}").trim_start().to_owned();
-        command.mut_subcommand(name, |child| with_values(child, &path))
-    })
-}
-
-/// The values of an argument by the name of its command and its own.
-fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
-    let vias = [Via::Iperf3, Via::Iperf2, Via::Nuttcp, Via::Ttcp].map(Via::name);
-    Some(match (command, argument) {
-        ("tcp" | "udp", "via") => vias.to_vec(),
-        ("tcp", "send_with") => SendWith::ALL.iter().map(|it| it.name()).collect(),
-        ("tcp", "receive_with") => ReceiveWith::ALL.iter().map(|it| it.name()).collect(),
-        ("tcp" | "test", "congestion") => vec!["bbr", "cubic", "reno"],
-        ("study run" | "study show", "study" | "name")
-        | ("bench" | "history", "plan" | "study") => {
-            SHIPPED.iter().map(|study| study.name).collect()
-        }
-        ("lab run" | "lab check", "plan") => super::lab::SHIPPED.map(|(name, _)| name).to_vec(),
-        ("report" | "diff", "id" | "first" | "second") => NEWEST.to_vec(),
-        _ => return None,
-    })
-}
-
-/// The newest results, as `report` and `diff` name them.
-const NEWEST: [&str; 6] = ["last", "@-1", "@-2", "@-3", "@-4", "@-5"];
 
 /// The schema as it stands in spec/, which a test holds to the types: the code that makes schemas
 /// stays out of the program.

@@ -79,7 +79,7 @@ fn call_bytes(flag: &str, size: Bytes) -> Result<u32, Failure> {
 fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let flow = &args.flow;
     Ok(TcpPlan {
-        server: flow.server()?,
+        server: flow.server(args.bitrate)?,
         test: TcpTest {
             directions: flow.directions(),
             streams: flow.parallel,

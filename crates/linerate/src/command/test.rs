@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Failure, ServerPlan, Status, TestPlan};
+use linerate_core::record::{DEFAULT_PORT, Failure, Finish, ServerPlan, Status, TestPlan};
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
 
 use super::assert::AssertFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
+use super::probes::ProbeFlags;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     congestion: Option<String>,
     #[command(flatten)]
     family: FamilyFlags,
+    #[command(flatten)]
+    probes: ProbeFlags,
     #[command(flatten)]
     known: KnownFlags,
     #[command(flatten)]
@@ -77,13 +80,15 @@ fn plan(args: &Args) -> Result<TestPlan, Failure> {
     let profile = Config::load()?.profile(&args.host.host, &args.known);
     let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
     let within = args.within.or_else(|| args.time.is_none().then_some(WITHIN));
+    let server = ServerPlan {
+        family: args.family.family(),
+        profile: profile.name,
+        known: profile.known,
+        ..ServerPlan::new(None, profile.host, port)
+    };
+    let probes = args.probes.plan(&server, None, Finish::TimeNs(nanos(WITHIN)));
     Ok(TestPlan {
-        server: ServerPlan {
-            family: args.family.family(),
-            profile: profile.name,
-            known: profile.known,
-            ..ServerPlan::new(None, profile.host, port)
-        },
+        server: ServerPlan { probes, ..server },
         tcp_time_ns: args.time.map(nanos),
         within_ns: within.map(nanos),
         congestion_control: args.congestion.clone(),

@@ -1,6 +1,6 @@
 //! `linerate udp`: throughput, loss and delay variation of UDP to a server.
 
-use linerate_core::record::{Failure, Fault, SearchPlan, UdpPlan, UdpTest};
+use linerate_core::record::{Failure, Fault, SearchPlan, ServerPlan, UdpPlan, UdpTest};
 use linerate_core::units::{BitRate, Bytes};
 use linerate_engine::flow::udp;
 
@@ -19,7 +19,8 @@ pub(crate) struct Args {
     #[arg(short = 'b', long, value_name = "RATE")]
     bitrate: Option<BitRate>,
     /// Search for the IP-layer capacity (RFC 9097), adjusting the rate to loss and delay
-    #[arg(long, conflicts_with_all = ["bytes", "blocks", "parallel", "bidir", "omit"])]
+    #[arg(long, conflicts_with_all = ["bytes", "blocks", "parallel", "bidir", "omit",
+          "probes", "probe_dscp"])]
     search: bool,
     /// Override search parameters: feedback=50ms low=30ms high=90ms errors=10 confirm=3 step=10
     /// delay=rtt|one-way; repeatable
@@ -58,8 +59,11 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
             Failure::new(Fault::Usage, "use", "-l", reason).advise("at most 65507")
         })
     });
+    let server = flow.server(pace(args))?;
+    // A search judges the path by round trips of its own.
+    let probes = server.probes.filter(|_| !args.search);
     Ok(UdpPlan {
-        server: flow.server()?,
+        server: ServerPlan { probes, ..server },
         test: UdpTest {
             directions: flow.directions(),
             streams: flow.parallel,

@@ -8,6 +8,7 @@ use super::link::Link;
 use super::trials;
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::probes;
 use crate::flow::record::record_of;
 use crate::foreign;
 
@@ -34,6 +35,7 @@ fn measure(
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
     let mut link = Link::open(plan, account)?;
+    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
     if plan.fast {
         (link, request.means) = trials::choose(link, &request, context, account)?;
     }

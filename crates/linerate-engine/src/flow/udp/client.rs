@@ -19,6 +19,7 @@ use super::socket::{header_bytes, open_socket};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::probes;
 use crate::flow::record::record_of;
 use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, token_of};
 use crate::flow::tcp::{bind_address, plain};
@@ -113,6 +114,7 @@ fn measure(
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let control = connect_control(server, local, timeout)?;
     account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
+    account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
     let mut net = Socket::new(control)?;
     let test = ClientTest {
         span: request.planned_span(),

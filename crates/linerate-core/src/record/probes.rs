@@ -1,0 +1,69 @@
+//! Probes that go beside a throughput test: how late a packet is while the line is full.
+//!
+//! They are packets of their own, so that what they see is what another application's packets see;
+//! the round trips that TCP saw of its own segments are in the flows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::PingTransport;
+
+/// Which way the load went while probes were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbePhase {
+    /// There was none.
+    Idle,
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+    /// Both ways at once.
+    Both,
+}
+
+/// One phase of a test. Its probes are those sent within it; those sent outside all phases, as
+/// while the load begins or ends, count nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeSpan {
+    /// Which way the load went.
+    pub phase: ProbePhase,
+    /// Its begin since the start of the load; negative before that.
+    pub from_ns: i64,
+    /// Its end, exclusive.
+    pub to_ns: i64,
+}
+
+/// The probes beside a test, in order of sending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Probes {
+    /// How they travelled.
+    pub transport: PingTransport,
+    /// Their target: an address, with its port for UDP.
+    pub target: String,
+    /// Payload of each, the ICMP or UDP header not counted.
+    pub payload_bytes: u32,
+    /// Differentiated services code point that was set.
+    pub dscp: Option<u8>,
+    /// Why none was answered, in one line; null when one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent: Option<String>,
+    /// The phases.
+    pub phases: Vec<ProbeSpan>,
+    /// When each was sent, since the start of the load; negative before that.
+    pub sent_ns: Vec<i64>,
+    /// The round trip of each, by this host's clock from just before sending to just after
+    /// receiving; null for a lost one.
+    pub rtt_ns: Vec<Option<u64>>,
+}
+
+impl Probes {
+    /// The places of the probes that were sent in phases which `of` picks.
+    pub fn sent_in(&self, of: impl Fn(ProbePhase) -> bool) -> impl Iterator<Item = usize> {
+        let spans = self.phases.iter().filter(move |span| of(span.phase));
+        let spans: Vec<ProbeSpan> = spans.copied().collect();
+        let within =
+            move |at: i64| spans.iter().any(|span| (span.from_ns..span.to_ns).contains(&at));
+        self.sent_ns.iter().enumerate().filter(move |(_, at)| within(**at)).map(|(place, _)| place)
+    }
+}

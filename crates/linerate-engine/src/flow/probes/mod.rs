@@ -1,0 +1,207 @@
+//! Probes beside a throughput test: some before the load, then one after another through it, from a
+//! thread of their own, so that no wait of a data stream holds them up.
+//!
+//! UDP echo where linerate serve answers, else ICMP echo. Whatever becomes of the probes, the test
+//! goes on: probes that nobody answers are told in one line of its record.
+
+mod kept;
+mod sums;
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, Failure, Fault, PingMode, PingPlan, PingTransport, ProbePhase, ProbePlan, ProbeSpan,
+    Probes, ServerPlan, TcpDirections,
+};
+use linerate_core::time::MonoTime;
+use linerate_proto::echo::Limits;
+use linerate_sys::stop::Stop;
+use linerate_sys::{clock, sched};
+
+use self::kept::Kept;
+pub(super) use self::sums::add;
+use crate::address::resolve;
+use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
+
+/// Probes before the load are this far apart: twenty of them take a fifth of a second.
+const IDLE_INTERVAL_NS: u64 = 10_000_000;
+/// However long the round trip, a test waits for its load no longer than this.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// An answer that takes longer is none. Queues of a second and more exist (RFC 8290 §1 names
+/// several); a threshold below them would call their delay a loss.
+const TIMEOUT_NS: u64 = 3_000_000_000;
+/// Probes that can be on their way in that time at 1000/s, and more.
+const REMEMBERED: usize = 1 << 12;
+/// Octets of a probe: what a UDP echo needs, with the sender's clock for whoever reads a capture.
+const PAYLOAD_BYTES: u32 = 24;
+/// Probes of one test that are kept: at 50/s those of more than half an hour.
+const KEPT_MAX: usize = 100_000;
+
+/// Probes under way.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    record: Probes,
+    idle: Kept,
+    loaded: Option<JoinHandle<(Kept, Option<Failure>)>>,
+    stop: Stop,
+}
+
+/// Sends the probes before the load, and begins with those beside it, where any are planned.
+pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Prober> {
+    let plan = server.probes?;
+    let transports: &[PingTransport] = match server.via {
+        None => &[PingTransport::Udp, PingTransport::Icmp],
+        Some(_) => &[PingTransport::Icmp],
+    };
+    let mut first = None;
+    for &transport in transports {
+        let prober = Prober::begin(server, &plan, (transport, load_dscp), stop);
+        if prober.record.silent.is_none() {
+            return Some(prober);
+        }
+        // Of two ways that both fail the first one's reason says more.
+        first.get_or_insert(prober);
+    }
+    first
+}
+
+impl Prober {
+    /// Probes the path at rest; where that works, a thread goes on.
+    fn begin(
+        server: &ServerPlan,
+        plan: &ProbePlan,
+        (transport, load_dscp): (PingTransport, Option<u8>),
+        stop: &Stop,
+    ) -> Self {
+        let ping = PingPlan {
+            host: server.host.clone(),
+            transport,
+            port: server.port,
+            family: server.family,
+            bind: server.bind.clone(),
+            sizes_bytes: vec![PAYLOAD_BYTES],
+            mode: PingMode::Flood,
+            dscp: plan.dscp.or(load_dscp),
+            ..PingPlan::default()
+        };
+        let record = Probes {
+            transport,
+            target: server.host.clone(),
+            payload_bytes: PAYLOAD_BYTES,
+            dscp: ping.dscp,
+            silent: None,
+            phases: Vec::new(),
+            sent_ns: Vec::new(),
+            rtt_ns: Vec::new(),
+        };
+        let mut prober =
+            Self { record, idle: Kept::new(KEPT_MAX), loaded: None, stop: Stop::new() };
+        let started = resolve(&server.host, server.port, server.family)
+            .and_then(|peer| prober.start(&ping, peer, plan, stop));
+        if let Err(failure) = started {
+            let Failure { attempt, object, reason, .. } = failure;
+            prober.record.silent = Some(format!("no probes: {attempt} {object}: {reason}"));
+        }
+        prober
+    }
+
+    fn start(
+        &mut self,
+        ping: &PingPlan,
+        peer: SocketAddr,
+        plan: &ProbePlan,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        self.record.target = match ping.transport {
+            PingTransport::Udp => peer.to_string(),
+            PingTransport::Icmp => peer.ip().to_string(),
+        };
+        let (kind, socket) = open_socket(ping, peer)?;
+        let mut wire = SocketWire::new(socket, kind, peer, Waiting::Sleep);
+        let name = || u64::from_ne_bytes(clock::random_bytes());
+        wire.load(PAYLOAD_BYTES, name())?;
+        let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: REMEMBERED };
+        if plan.idle_count > 0 {
+            let rules = Rules {
+                pace: Pace::Every(IDLE_INTERVAL_NS),
+                count: Some(plan.idle_count.into()),
+                deadline: Some(clock::monotonic() + IDLE_MAX),
+                limits,
+            };
+            let run = drive(&mut wire, &rules, stop, &mut self.idle);
+            if let Ended::Failed(failure) = run.ended {
+                return Err(failure);
+            }
+            if !self.idle.has_answers() {
+                self.record.silent = Some(self.nobody_answers(self.idle.count(), Some(&wire)));
+                return Ok(());
+            }
+            wire.load(PAYLOAD_BYTES, name())?;
+        }
+        let rules =
+            Rules { pace: Pace::Every(plan.interval_ns), count: None, deadline: None, limits };
+        let stop = self.stop.clone();
+        let run = move || {
+            let _slack = sched::ShortSlack::begin();
+            let mut kept = Kept::new(KEPT_MAX);
+            let run = drive(&mut wire, &rules, &stop, &mut kept);
+            kept.settle(clock::monotonic());
+            let failure = match run.ended {
+                Ended::Failed(failure) => Some(failure),
+                _ => None,
+            };
+            (kept, failure)
+        };
+        let thread = std::thread::Builder::new().name("linerate-probe".to_owned()).spawn(run);
+        self.loaded =
+            Some(thread.map_err(|error| {
+                Failure::new(Fault::System, "start thread for", "probes", error)
+            })?);
+        Ok(())
+    }
+
+    /// Why none was answered, in words that fit a line.
+    fn nobody_answers(&self, count: usize, wire: Option<&SocketWire>) -> String {
+        if let Some(reason) = wire.and_then(|wire| wire.troubles().last.clone()) {
+            return format!("no probe to {} was answered: {reason}", self.record.target);
+        }
+        let echo = match self.record.transport {
+            PingTransport::Udp => "UDP",
+            PingTransport::Icmp => "ICMP",
+        };
+        format!("none of {count} probes by {echo} echo to {} was answered", self.record.target)
+    }
+
+    /// Ends the probes beside a load that began at a time.
+    pub(crate) fn end(mut self, begin: MonoTime) -> Probes {
+        self.stop.ask();
+        let loaded = self.loaded.take().and_then(|thread| thread.join().ok());
+        let (loaded, failure) = loaded.unwrap_or_else(|| (Kept::new(0), None));
+        let mut record = self.record.clone();
+        record.phases.extend(self.idle.span(begin).map(|(from_ns, to_ns)| ProbeSpan {
+            phase: ProbePhase::Idle,
+            from_ns,
+            to_ns,
+        }));
+        let answered = self.idle.has_answers() || loaded.has_answers();
+        self.idle.fill(begin, &mut record);
+        loaded.fill(begin, &mut record);
+        if !answered && record.silent.is_none() {
+            let count = record.sent_ns.len();
+            let reason = failure.map(|failure| failure.reason);
+            record.silent = Some(reason.unwrap_or_else(|| self.nobody_answers(count, None)));
+        }
+        record
+    }
+}
+
+/// The phase of a load that goes in these directions.
+pub(super) fn phase_of(directions: TcpDirections) -> ProbePhase {
+    match directions.each() {
+        [Direction::Up] => ProbePhase::Up,
+        [Direction::Down] => ProbePhase::Down,
+        _ => ProbePhase::Both,
+    }
+}

@@ -1,0 +1,149 @@
+//! From the probes of a test to the rows of its summary.
+
+use linerate_core::record::{
+    MetricId, Plan, ProbePhase, ProbeSpan, Probes, Record, Stat, Summary, TcpDirections,
+};
+use linerate_core::stats::{Sorted, round_trips_per_minute};
+
+use super::phase_of;
+
+/// Notes the span of the load, without its first `omit_ns`, in the probes of a record, and adds
+/// their rows to its summary.
+pub(in crate::flow) fn add(record: &mut Record, omit_ns: u64) {
+    let directions = match &record.plan {
+        Plan::Tcp(plan) => plan.test.directions,
+        Plan::Udp(plan) => plan.test.directions,
+        _ => return,
+    };
+    let Some(to_ns) = load_end_ns(record) else { return };
+    let from_ns = i64::try_from(omit_ns).unwrap_or(i64::MAX);
+    let Some(probes) = &mut record.probes else { return };
+    probes.phases.push(ProbeSpan { phase: phase_of(directions), from_ns, to_ns });
+    record.summary.extend(rows(probes, directions));
+}
+
+/// When the last stream ended, since the start of the load. What comes later is the exchange of
+/// results, over an idle path.
+fn load_end_ns(record: &Record) -> Option<i64> {
+    let ends = record.flows.iter().flat_map(|flow| [&flow.receiver, &flow.sender]).flatten();
+    let last = ends.map(|end| end.span_start_ns + end.span_ns).max()?;
+    i64::try_from(last).ok().filter(|last| *last > 0)
+}
+
+/// The rows of the probes of a load in these directions.
+fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
+    let of = |idle: bool| {
+        let places = probes.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
+        places.map(|place| probes.rtt_ns[place]).collect::<Vec<Option<u64>>>()
+    };
+    let (idle, loaded) = (of(true), of(false));
+    let [at_rest, under_load] =
+        [&idle, &loaded].map(|all| Sorted::new(all.iter().flatten().copied().collect()));
+    let mut rows = Vec::new();
+    let mut push = |metric, stat, value: Option<f64>, n: usize| {
+        rows.extend(value.map(|value| Summary::of(metric, stat, value).with_n(n as u64)));
+    };
+    let n = at_rest.samples().len();
+    for (stat, share) in [(Stat::Min, 0.0), (Stat::P50, 0.5), (Stat::P99, 0.99)] {
+        push(MetricId::DelayIdle, stat, at_rest.quantile(share).map(|ns| ns as f64), n);
+    }
+    let n = under_load.samples().len();
+    let stats = [(Stat::P50, 0.5), (Stat::P95, 0.95), (Stat::P99, 0.99), (Stat::Max, 1.0)];
+    for (stat, share) in stats {
+        push(MetricId::DelayLoaded, stat, under_load.quantile(share).map(|ns| ns as f64), n);
+    }
+    let medians = under_load.quantile(0.5).zip(at_rest.quantile(0.5));
+    let added = medians.map(|(loaded, idle)| loaded as f64 - idle as f64);
+    push(MetricId::DelayAdded, Stat::Value, added, n);
+    let lost = loaded.iter().filter(|rtt| rtt.is_none()).count();
+    // Of a target that never answers nothing is known of losses.
+    let known = probes.silent.is_none() && !loaded.is_empty();
+    let ratio = known.then(|| lost as f64 / loaded.len() as f64);
+    push(MetricId::DelayLoss, Stat::Value, ratio, loaded.len());
+    let rpm = round_trips_per_minute(under_load.samples());
+    push(MetricId::Responsiveness, Stat::Value, rpm, n);
+    let one = match directions.each() {
+        [one] => Some(*one),
+        _ => None,
+    };
+    let of_load = |row: Summary| match one {
+        Some(way) if row.metric != MetricId::DelayIdle => row.in_direction(way),
+        _ => row,
+    };
+    rows.into_iter().map(of_load).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Direction, PingTransport};
+
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// Ten probes before the load at 20 ms, a hundred beside it of which 1 … 95 take 120 ms, four
+    /// 220 ms and one is lost; one while it begins, and one behind its end.
+    fn probes() -> Probes {
+        let phase = |phase, from, to| ProbeSpan { phase, from_ns: from * MS, to_ns: to * MS };
+        let idle = (0..10).map(|it| ((it * 10 - 200) * MS, Some(20_000_000)));
+        let load = (0..100).map(|it| {
+            let rtt = match it {
+                0..95 => Some(120_000_000),
+                95..99 => Some(220_000_000),
+                _ => None,
+            };
+            ((it * 20 + 500) * MS, rtt)
+        });
+        let outside = [(100 * MS, Some(50_000_000)), (2_500 * MS, Some(20_000_000))];
+        let (sent_ns, rtt_ns) = idle.chain(load).chain(outside).unzip();
+        Probes {
+            transport: PingTransport::Udp,
+            target: String::new(),
+            payload_bytes: 24,
+            dscp: None,
+            silent: None,
+            phases: vec![phase(ProbePhase::Idle, -200, -100), phase(ProbePhase::Up, 500, 2500)],
+            sent_ns,
+            rtt_ns,
+        }
+    }
+
+    fn value(rows: &[Summary], metric: MetricId, stat: Stat) -> Option<f64> {
+        rows.iter().find(|row| (row.metric, row.stat) == (metric, stat)).map(|row| row.value)
+    }
+
+    #[test]
+    fn delays_losses_and_responsiveness_are_those_of_their_phases() {
+        let rows = rows(&probes(), TcpDirections::Up);
+        let of = |metric, stat| value(&rows, metric, stat);
+        assert_eq!(of(MetricId::DelayIdle, Stat::P50), Some(20e6));
+        assert_eq!(of(MetricId::DelayLoaded, Stat::P50), Some(120e6));
+        // Of 99 answered the 99th (98.01 rounded up) is the largest; the 95th (94.05) is of 120.
+        assert_eq!(of(MetricId::DelayLoaded, Stat::P99), Some(220e6));
+        assert_eq!(of(MetricId::DelayLoaded, Stat::P95), Some(120e6));
+        assert_eq!(of(MetricId::DelayAdded, Stat::Value), Some(100e6));
+        assert_eq!(of(MetricId::DelayLoss, Stat::Value), Some(0.01));
+        // The lowest 95 of 99 take 120 ms: 500 in a minute.
+        assert_eq!(of(MetricId::Responsiveness, Stat::Value), Some(500.0));
+        let ways: Vec<_> = rows.iter().map(|row| row.direction).collect();
+        assert_eq!((ways[0], ways[3]), (None, Some(Direction::Up)));
+    }
+
+    #[test]
+    fn probes_that_nobody_answered_make_no_rows() {
+        let mut probes = probes();
+        probes.rtt_ns.iter_mut().for_each(|rtt| *rtt = None);
+        probes.silent = Some("none of 112 probes was answered".to_owned());
+        assert_eq!(rows(&probes, TcpDirections::Both), []);
+    }
+
+    #[test]
+    fn without_probes_at_rest_nothing_is_said_of_what_was_added() {
+        let mut probes = probes();
+        probes.phases.remove(0);
+        let rows = rows(&probes, TcpDirections::Both);
+        assert_eq!(value(&rows, MetricId::DelayAdded, Stat::Value), None);
+        assert_eq!(value(&rows, MetricId::DelayLoaded, Stat::P50), Some(120e6));
+        assert!(rows.iter().all(|row| row.direction.is_none()));
+    }
+}
