@@ -101,7 +101,8 @@ fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result
         target.without_port("ICMP").map_err(|failure| failure.reason)?;
     }
     let port = target.port(None, usual).map_err(|failure| failure.reason)?;
-    let keys = words.map(|word| word.split_once('=').ok_or(format!("{word:?} is no KEY=VALUE")));
+    let keys =
+        words.map(|word| word.split_once('=').ok_or_else(|| format!("{word:?} is no KEY=VALUE")));
     let keys: Vec<(&str, &str)> = keys.collect::<Result<_, _>>()?;
     if args.tcp {
         let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
