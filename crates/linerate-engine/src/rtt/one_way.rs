@@ -47,6 +47,8 @@ pub(crate) struct Ends {
     pub(crate) first_on_wire: u32,
     /// This host is its own peer.
     pub(crate) one_clock: bool,
+    /// Step of this host's clock: no delay is known better, also not with one clock for both.
+    pub(crate) clock_step_ns: u64,
     /// Error of this host's civil time, where something keeps it right.
     pub(crate) local_error_ns: Option<u64>,
 }
@@ -169,7 +171,7 @@ impl TimesBook {
         let clocks = ClockAgreement {
             payload_bytes,
             state: offset.state,
-            error_ns: offset.error_ns,
+            error_ns: offset.error_ns.map(|error| error.max(self.ends.clock_step_ns)),
             offset_ns: estimated.then(|| offset.at_first_ns.round() as i64),
             drift_ns_per_s: (offset.drift != 0.0).then_some(offset.drift * 1e9),
             claimed_error_ns: claim.error_ns,

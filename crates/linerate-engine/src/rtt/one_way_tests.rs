@@ -6,7 +6,7 @@ const MS: u64 = 1_000_000;
 const START: u64 = 1_700_000_000_000_000_000;
 
 fn ends() -> Ends {
-    Ends { first_on_wire: 3, one_clock: true, local_error_ns: None }
+    Ends { first_on_wire: 3, one_clock: true, clock_step_ns: 10, local_error_ns: None }
 }
 
 /// An answer to probe `sequence` with the reply's number, sent every 10 ms over a path of `there`
@@ -44,6 +44,7 @@ fn the_vector_of_delay_variation_comes_out_of_four_times() {
     }
     let figures = book.figures(44).expect("answers");
     assert_eq!(figures.clocks.state, ClockState::Synchronised, "one clock");
+    assert_eq!(figures.clocks.error_ns, Some(10), "its step");
     let up = |metric, stat| value(&figures, metric, stat, Some(Direction::Up));
     let near = |found: f64, ms: f64| (found - ms * 1e6).abs() < 1.0;
     assert!(near(up(MetricId::OneWayDelay, Stat::Min), 4.9));

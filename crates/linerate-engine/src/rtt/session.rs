@@ -150,6 +150,12 @@ impl Session<'_, '_> {
         }
     }
 
+    /// 1 ns, that of its readings, where the clock's own is not known.
+    fn clock_step_ns(&self) -> u64 {
+        let step = self.record.ends.first().and_then(|end| end.clock_tick_ns);
+        step.map_or(1, |ns| ns.ceil() as u64)
+    }
+
     fn is_own_peer(&self) -> bool {
         let target = self.peer.ip();
         // The kernel takes the address 0 for this host.
@@ -264,6 +270,7 @@ impl Session<'_, '_> {
             four_times: self.wire.first_on_wire().filter(|_| !warmup).map(|first_on_wire| Ends {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
+                clock_step_ns: self.clock_step_ns(),
                 local_error_ns: own_clock_error_ns(),
             }),
             started: self.started,
