@@ -8,6 +8,7 @@
 
 pub mod assertion;
 mod ceiling;
+mod compare;
 pub mod conform;
 pub mod csv;
 pub mod device;
@@ -21,6 +22,7 @@ pub mod history;
 pub mod iperf3;
 pub mod live;
 mod number;
+mod one_way;
 pub mod path_ceiling;
 pub mod published;
 pub mod record;

@@ -50,12 +50,22 @@ enum Command {
     Udp(command::udp::Args),
     /// Measure round-trip time to any host
     Ping(command::ping::Args),
+    /// Measure delay, loss and jitter of each direction to a STAMP reflector
+    ///
+    /// Measure delay, loss and jitter of each direction to a reflector of STAMP (RFC 8762): routers
+    /// have one, and so has linerate serve.
+    Stamp(command::stamp::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
     /// Survey a path: round-trip time, TCP by window and streams, limits
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
+    /// Compare targets, or ways to one, measured in turn: is the difference real?
+    ///
+    /// Compare the round-trip times or the TCP goodput of targets, or of ways to one target,
+    /// measured in turn, and tell whether a difference is more than the measurement's own.
+    Compare(command::compare::Args),
     /// Benchmark a router, switch or bridge with raw frames (RFC 2544 ...)
     ///
     /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971).
@@ -104,8 +114,10 @@ fn main() -> std::process::ExitCode {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
+        Command::Stamp(args) => command::stamp::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
+        Command::Compare(args) => command::compare::run(args),
         Command::Bench(args) => command::bench::run(args),
         Command::Conform(args) => command::conform::run(args),
         Command::Ceiling(args) => command::ceiling::run(args),

@@ -6,6 +6,7 @@
 mod bench;
 mod caveat;
 mod ceiling;
+mod clocks;
 mod datagrams;
 mod end_report;
 mod environment;
@@ -40,6 +41,7 @@ pub use bench::{
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
+pub use clocks::{ClockAgreement, ClockState};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
@@ -65,8 +67,8 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, TcpPlan, TestPlan,
-    UdpPlan, WaitMode,
+    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan,
+    ServerPlan, StampPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
@@ -76,7 +78,7 @@ pub use search::{
 };
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
-pub use transfer::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
+pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 
 use std::collections::BTreeMap;
 
@@ -141,6 +143,9 @@ pub struct Record {
     /// The emulated paths that the packets went over, with what these really did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<EmulatedPath>,
+    /// How the clocks of both ends agreed while STAMP was measured, for each size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<ClockAgreement>,
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
@@ -190,6 +195,7 @@ impl Record {
             probes: None,
             series: Vec::new(),
             paths: Vec::new(),
+            clocks: Vec::new(),
             distributions: Vec::new(),
             summary: Vec::new(),
             ceiling: None,
@@ -240,12 +246,25 @@ impl Record {
         self.ceilings().find(of)
     }
 
+    /// What the parts warn of, each kind once as it was seen first.
+    pub fn caveats_of_parts(&self) -> Vec<Caveat> {
+        let mut caveats: Vec<Caveat> = Vec::new();
+        for caveat in self.parts.iter().flat_map(|part| &part.caveats) {
+            if !caveats.iter().any(|known| known.code == caveat.code) {
+                caveats.push(caveat.clone());
+            }
+        }
+        caveats
+    }
+
     /// The failure's exit code, or 5 for a partial result, or 0. A survey of which a part was
     /// measured is a partial result, whatever ended it.
     pub fn exit_code(&self) -> u8 {
         match (&self.failure, self.status) {
             (_, Status::Interrupted) => 130,
-            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_)) => 5,
+            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_) | Plan::Compare(_)) => {
+                5
+            }
             (Some(failure), _) => failure.exit_code(),
             (None, Status::Partial) => 5,
             (None, Status::Ok | Status::Error) => 0,

@@ -25,6 +25,8 @@ pub enum Plan {
     Bench(BenchPlan),
     /// A survey of a path: its measurements are the record's parts.
     Test(TestPlan),
+    /// The same measurement of several targets in turn: its measurements are the record's parts.
+    Compare(ComparePlan),
 }
 
 impl Plan {
@@ -42,6 +44,7 @@ impl Plan {
             Self::Simulate(_) => "simulate",
             Self::Bench(_) => "bench",
             Self::Test(_) => "test",
+            Self::Compare(_) => "compare",
         }
     }
 
@@ -52,7 +55,7 @@ impl Plan {
             Self::Ping(plan) => Some(&mut plan.host),
             Self::Udp(plan) => Some(&mut plan.server.host),
             Self::Test(plan) => Some(&mut plan.server.host),
-            Self::Simulate(_) | Self::Bench(_) => None,
+            Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
         }
     }
 
@@ -62,7 +65,7 @@ impl Plan {
             Self::Tcp(plan) => plan.server.known.as_ref(),
             Self::Udp(plan) => plan.server.known.as_ref(),
             Self::Test(plan) => plan.server.known.as_ref(),
-            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) => None,
+            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
         }
     }
 
@@ -74,6 +77,7 @@ impl Plan {
             Self::Udp(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Test(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Ping(plan) => (&plan.profile, Some(&plan.host)),
+            Self::Compare(plan) => (&None, plan.candidates.first().map(|first| &first.name)),
             Self::Simulate(_) | Self::Bench(_) => (&None, None),
         };
         profile.iter().chain(host).map(String::as_str)
@@ -209,6 +213,26 @@ pub struct TestPlan {
     pub within_ns: Option<u64>,
 }
 
+/// The same measurement of several targets, or of one target in several ways, interleaved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparePlan {
+    /// What is compared; the others with the first.
+    pub candidates: Vec<Candidate>,
+    /// Each candidate is measured once in each, the first one twice.
+    pub rounds: u32,
+    /// Of the order within each round.
+    pub seed: u64,
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// As the user named it.
+    pub name: String,
+    /// What is measured in each round.
+    pub plan: Plan,
+}
+
 /// How probes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -217,6 +241,20 @@ pub enum PingTransport {
     Icmp,
     /// UDP, answered by `linerate serve`.
     Udp,
+    /// STAMP (RFC 8762), answered by any reflector: routers, `linerate serve`.
+    Stamp,
+}
+
+/// What a measurement by STAMP has beside its probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StampPlan {
+    /// Packets are signed; the key is no part of the plan.
+    pub authenticated: bool,
+    /// Times between probes are exponential with `interval_ns` as mean, drawn from this seed; null
+    /// is one probe every `interval_ns`.
+    pub poisson_seed: Option<u64>,
+    /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
+    pub reply_dscp: Option<u8>,
 }
 
 /// When the next probe leaves.
@@ -285,6 +323,9 @@ pub struct PingPlan {
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,
+    /// What STAMP has beside; null for other transports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<StampPlan>,
     /// The target's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -311,6 +352,7 @@ impl Default for PingPlan {
             dscp: None,
             dont_fragment: false,
             keep_samples: false,
+            stamp: None,
             profile: None,
         }
     }

@@ -2,6 +2,7 @@
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
+pub(crate) mod compare;
 mod complete;
 pub(crate) mod conform;
 pub(crate) mod diff;
@@ -17,6 +18,8 @@ pub(crate) mod ping;
 mod probes;
 pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod stamp;
+mod stamp_key;
 pub(crate) mod study;
 mod target;
 pub(crate) mod tcp;

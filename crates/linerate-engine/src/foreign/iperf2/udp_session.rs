@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -30,6 +30,7 @@ use crate::flow::tcp::control::lost;
 use crate::flow::tcp::{Admission, Demand, Permit};
 use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Session};
+use crate::served::{DirectionTotals, moved};
 
 /// A client whose port refuses so many datagrams, one after the other, is gone.
 const REFUSALS_MAX: u32 = 3;
@@ -87,12 +88,34 @@ pub struct UdpMoved {
     pub dropped: Option<u32>,
 }
 
-/// `iperf UDP: 52920 bytes in 0.500 s, 847 kbit/s, 0 of 36 datagrams lost, ...`, for the log.
+impl UdpMoved {
+    /// The same for programs.
+    pub fn ways(&self) -> Vec<DirectionTotals> {
+        let up = self.received.map(|received| match received {
+            UdpCounted::Iperf(counts) => DirectionTotals {
+                datagrams_received: counts.datagrams.checked_sub(counts.lost),
+                datagrams_lost: Some(counts.lost),
+                ..DirectionTotals::of(Direction::Up, 1, counts.bytes, self.span_ns)
+            },
+            UdpCounted::Ttcp { bytes, datagrams } => DirectionTotals {
+                datagrams_received: Some(datagrams),
+                ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns)
+            },
+        });
+        let down = self.sent.map(|sent| DirectionTotals {
+            datagrams_sent: Some(sent.datagrams),
+            ..DirectionTotals::of(Direction::Down, 1, sent.bytes, sent.span_ns)
+        });
+        up.into_iter().chain(down).collect()
+    }
+}
+
+/// `iperf UDP: 52.92 kB in 0.500 s, 847 kbit/s, 0 of 36 datagrams lost, ...`, for the log.
 impl std::fmt::Display for UdpMoved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.received {
             Some(UdpCounted::Iperf(counts)) => {
-                write!(f, "iperf UDP: {}", moved_in(counts.bytes, self.span_ns))?;
+                write!(f, "iperf UDP: {}", moved(counts.bytes, self.span_ns))?;
                 let (lost, all, late) = (counts.lost, counts.datagrams, counts.out_of_order);
                 write!(f, ", {lost} of {all} datagrams lost, {late} out of order")?;
                 write!(f, ", jitter {} us", counts.jitter_us)?;
@@ -108,27 +131,20 @@ impl std::fmt::Display for UdpMoved {
                 }
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                let moved = moved_in(bytes, self.span_ns);
+                let moved = moved(bytes, self.span_ns);
                 write!(f, "ttcp UDP: {moved}, {datagrams} datagrams")?;
             }
             None => write!(f, "iperf UDP")?,
         }
         let Some(sent) = self.sent else { return Ok(()) };
         let before = if self.received.is_some() { "; sent " } else { ": sent " };
-        let (moved, datagrams) = (moved_in(sent.bytes, sent.span_ns), sent.datagrams);
+        let (moved, datagrams) = (moved(sent.bytes, sent.span_ns), sent.datagrams);
         write!(f, "{before}{moved}, {datagrams} datagrams")?;
         match sent.report {
             Some(report) => write!(f, ", {} of {} lost", report.lost, report.datagrams),
             None => Ok(()),
         }
     }
-}
-
-fn moved_in(bytes: u64, span_ns: u64) -> String {
-    let seconds = span_ns as f64 / 1e9;
-    let bps = if span_ns > 0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
-    let rate = BitRate::from_bits_per_sec(bps as u64);
-    format!("{bytes} bytes in {seconds:.3} s, {rate}")
 }
 
 /// A client.
