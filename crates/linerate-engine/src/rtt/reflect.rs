@@ -174,3 +174,9 @@ pub(crate) fn error_of_clock() -> ErrorEstimate {
     let synchronised = state.is_some_and(|state| state.synchronised);
     ErrorEstimate::of(error_ns.saturating_add(STAMP_ERROR_NS), synchronised, TimeFormat::Ntp)
 }
+
+/// Largest error of this host's civil time, where something keeps it right.
+pub(crate) fn own_clock_error_ns() -> Option<u64> {
+    let own = error_of_clock();
+    own.ns().filter(|_| own.synchronised)
+}

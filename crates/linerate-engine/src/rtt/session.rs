@@ -150,7 +150,6 @@ impl Session<'_, '_> {
         }
     }
 
-    /// 1 ns, that of its readings, where the clock's own is not known.
     fn clock_step_ns(&self) -> u64 {
         let step = self.record.ends.first().and_then(|end| end.clock_tick_ns);
         step.map_or(1, |ns| ns.ceil() as u64)
@@ -271,7 +270,7 @@ impl Session<'_, '_> {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
                 clock_step_ns: self.clock_step_ns(),
-                local_error_ns: own_clock_error_ns(),
+                local_error_ns: reflect::own_clock_error_ns(),
             }),
             started: self.started,
         };
@@ -493,12 +492,6 @@ fn stamp_session(plan: StampPlan, key: Option<Key>) -> Result<StampSession, Fail
     // Not 0, which is no identifier.
     let ssid = u16::from_ne_bytes(clock::random_bytes()).max(1);
     Ok(StampSession { key, ssid, reply_dscp: plan.reply_dscp, next: 0 })
-}
-
-/// Largest error of this host's civil time, where something keeps it right.
-fn own_clock_error_ns() -> Option<u64> {
-    let own = reflect::error_of_clock();
-    own.ns().filter(|_| own.synchronised)
 }
 
 fn check(plan: &PingPlan) -> Result<(), Failure> {
