@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use crate::control::Control;
+use crate::control::{self, Control};
 use crate::socket_option::set_int;
-use crate::{Error, Result};
+use crate::{Error, Result, timestamps};
 
 /// struct in_pktinfo begins with the interface index; in6_pktinfo has it behind the address.
 const V6_PKTINFO_INDEX_OFFSET: usize = 16;
@@ -29,9 +29,15 @@ pub struct Question {
     control: Control,
     control_len: usize,
     len: usize,
+    arrived_ns: Option<u64>,
 }
 
 impl Question {
+    /// The kernel's time of arrival on CLOCK_REALTIME, where it was told.
+    pub const fn arrived_ns(&self) -> Option<u64> {
+        self.arrived_ns
+    }
+
     /// Octets of the datagram.
     pub const fn len(&self) -> usize {
         self.len
@@ -62,6 +68,8 @@ impl AnswerSocket {
             set_int(socket.as_fd(), libc::SOL_IP, libc::IP_PKTINFO, 1)?;
         }
         socket.bind(&SockAddr::from(address))?;
+        // Where the kernel has none, the responder's own clock stands in.
+        let _ = timestamps::switch_on_arrivals(socket.as_fd());
         Ok(Self { socket })
     }
 
@@ -76,8 +84,14 @@ impl AnswerSocket {
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Question>> {
         // SAFETY: all-zero is a valid sockaddr_storage (family AF_UNSPEC).
         let source = unsafe { std::mem::zeroed() };
-        let mut question =
-            Question { source, source_len: 0, control: Control::new(), control_len: 0, len: 0 };
+        let mut question = Question {
+            source,
+            source_len: 0,
+            control: Control::new(),
+            control_len: 0,
+            len: 0,
+            arrived_ns: None,
+        };
         let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -98,6 +112,7 @@ impl AnswerSocket {
         question.len = len.cast_unsigned();
         question.source_len = message.msg_namelen;
         question.control_len = message.msg_controllen as usize;
+        take_stamp(&mut question);
         free_interface(&mut question);
         Ok(Some(question))
     }
@@ -134,6 +149,30 @@ impl AnswerSocket {
     }
 }
 
+/// Reads the stamp out of the control messages and leaves the packet information alone there: it
+/// goes back with the answer, and sendmsg(2) refuses a stamp.
+fn take_stamp(question: &mut Question) {
+    const WORD: usize = size_of::<usize>();
+    let all = question.control;
+    let (mut kept, mut end) = (Control::new(), 0);
+    control::messages(&all.0[..question.control_len], |level, kind, data| {
+        if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
+            question.arrived_ns = timestamps::software_stamp(data);
+            return;
+        }
+        // cmsghdr: a length of one word, level and type (cmsg(3)).
+        let len = WORD + 8 + data.len();
+        let Some(place) = kept.0.get_mut(end..end + len) else { return };
+        place[..WORD].copy_from_slice(&len.to_ne_bytes());
+        place[WORD..WORD + 4].copy_from_slice(&level.to_ne_bytes());
+        place[WORD + 4..WORD + 8].copy_from_slice(&kind.to_ne_bytes());
+        place[WORD + 8..].copy_from_slice(data);
+        end += len.next_multiple_of(WORD);
+    });
+    question.control = kept;
+    question.control_len = end.min(kept.0.len());
+}
+
 /// Clears the interface index of the packet information that goes back with the answer, so that
 /// the routing table and not the way in chooses the way out. A link-local asker has its interface
 /// in the scope of its address as well.
@@ -141,7 +180,7 @@ fn free_interface(question: &mut Question) {
     const WORD: usize = size_of::<usize>();
     let control = &mut question.control.0[..question.control_len];
     let Some((header, data)) = control.split_at_mut_checked(WORD + 8) else { return };
-    let level = crate::control::int(&header[WORD..]);
+    let level = control::int(&header[WORD..]);
     let offset = if level == libc::SOL_IPV6 { V6_PKTINFO_INDEX_OFFSET } else { 0 };
     if let Some(index) = data.get_mut(offset..offset + 4) {
         index.fill(0);
@@ -165,6 +204,8 @@ mod tests {
         socket.wait(Duration::from_secs(5));
         let question = socket.receive(&mut buffer).expect("no error").expect("a datagram");
         assert_eq!(question.len(), 8);
+        // Stamps start by deferred work; one that is there is of this year.
+        assert!(question.arrived_ns().is_none_or(|ns| ns > 1_700_000_000_000_000_000));
         socket.answer(&question, b"response");
         let len = client.recv(&mut buffer).expect("an answer from the address that was asked");
         assert_eq!(&buffer[..len], b"response");

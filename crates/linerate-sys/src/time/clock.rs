@@ -17,6 +17,11 @@ pub fn wall() -> WallTime {
     WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
 }
 
+/// Now on CLOCK_REALTIME in ns, as the kernel stamps packets and as it is told to other hosts.
+pub fn realtime_ns() -> u64 {
+    nanos(rustix::time::clock_gettime(ClockId::Realtime))
+}
+
 /// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of
 /// packets.
 pub fn realtime_offset_ns() -> i64 {
