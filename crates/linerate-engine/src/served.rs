@@ -1,8 +1,10 @@
 //! What a server's log says of a test: each way with its streams, bytes, time and rate, as a line
 //! for people and as figures for programs.
 
+use std::time::Duration;
+
 use linerate_core::record::{Direction, EndReport};
-use linerate_core::units::BitRate;
+use linerate_core::units::{BitRate, Bytes};
 use serde::Serialize;
 
 /// What there is to say of a client: a line, and the figures of a test that came to its end. Where
@@ -59,6 +61,23 @@ pub struct DirectionTotals {
     pub datagrams_lost: Option<u64>,
 }
 
+impl DirectionTotals {
+    /// So many bytes of so many streams in a span.
+    pub(crate) fn of(direction: Direction, streams: usize, bytes: u64, span_ns: u64) -> Self {
+        let rate = BitRate::from_bytes_over(Bytes::new(bytes), Duration::from_nanos(span_ns));
+        Self {
+            direction,
+            streams,
+            bytes,
+            seconds: span_ns as f64 / 1e9,
+            rate_bps: rate.map_or(0, BitRate::bits_per_sec),
+            datagrams_sent: None,
+            datagrams_received: None,
+            datagrams_lost: None,
+        }
+    }
+}
+
 /// The ways of a test.
 fn ways(reports: &[EndReport]) -> Vec<DirectionTotals> {
     let of = |direction| {
@@ -75,37 +94,39 @@ fn way(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
     let first = ends.clone().map(|end| end.span_start_ns).min();
     let last = ends.map(|end| end.span_start_ns + end.span_ns).max();
     let span_ns = first.zip(last).map_or(0, |(first, last)| last - first);
-    let bps = u128::from(bytes) * 8_000_000_000 / u128::from(span_ns.max(1));
     // A server receives what goes up and sends what goes down.
     let is_up = direction == Direction::Up;
     let received = reports.iter().filter_map(|it| it.end.received_datagrams.as_ref());
     let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count);
     DirectionTotals {
-        direction,
-        streams: reports.len(),
-        bytes,
-        seconds: span_ns as f64 / 1e9,
-        rate_bps: if span_ns == 0 { 0 } else { u64::try_from(bps).unwrap_or(u64::MAX) },
         datagrams_sent: sent.reduce(u64::saturating_add).filter(|_| !is_up),
         datagrams_received: received.clone().map(|it| it.all.received).reduce(u64::saturating_add),
         datagrams_lost: received.map(|it| it.all.lost).reduce(u64::saturating_add),
+        ..DirectionTotals::of(direction, reports.len(), bytes, span_ns)
     }
 }
 
-/// `up: 2 streams, 1250000 bytes in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
+/// `up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
 /// received and what it sent in the measured span; of datagrams, how many, too.
 pub(crate) fn line(reports: &[EndReport]) -> String {
     ways(reports).iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
+/// `1.250 MB in 1.000 s, 10 Mbit/s`; of nothing, or in no time, the amount alone.
+pub(crate) fn moved(bytes: u64, span_ns: u64) -> String {
+    let bytes = Bytes::new(bytes);
+    let span = Duration::from_nanos(span_ns);
+    match BitRate::from_bytes_over(bytes, span).filter(|rate| rate.bits_per_sec() > 0) {
+        Some(rate) => format!("{} in {:.3} s, {rate}", bytes.transferred(), span.as_secs_f64()),
+        None => bytes.transferred(),
+    }
+}
+
 fn said(way: &DirectionTotals) -> String {
     let name = if way.direction == Direction::Up { "up" } else { "down" };
     let noun = if way.streams == 1 { "stream" } else { "streams" };
-    let mut line = format!("{name}: {} {noun}, {} bytes", way.streams, way.bytes);
-    if way.bytes > 0 && way.seconds > 0.0 {
-        let rate = BitRate::from_bits_per_sec(way.rate_bps);
-        line.push_str(&format!(" in {:.3} s, {rate}", way.seconds));
-    }
+    let span_ns = (way.seconds * 1e9).round() as u64;
+    let mut line = format!("{name}: {} {noun}, {}", way.streams, moved(way.bytes, span_ns));
     if let (Some(received), Some(lost)) = (way.datagrams_received, way.datagrams_lost) {
         line.push_str(&format!(", {received} datagrams received, {lost} lost"));
     }
@@ -137,8 +158,7 @@ mod tests {
         let down = report(Direction::Down, 0, (0, 0));
         let said = line(&[up[0].clone(), down, up[1].clone()]);
         // 1.25 MB in one second are 10 Mbit/s.
-        let expected = "up: 2 streams, 1250000 bytes in 1.000 s, 10 Mbit/s; \
-                        down: 1 stream, 0 bytes";
+        let expected = "up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: 1 stream, 0 B";
         assert_eq!(said, expected);
     }
 }

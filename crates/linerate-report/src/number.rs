@@ -99,11 +99,7 @@ pub fn short_signed(value: f64) -> String {
 
 /// An amount of transferred bytes, decimal: `1.177 GB`.
 pub(crate) fn amount(bytes: u64) -> String {
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let (value, prefix) = step_of(bytes as f64, 4);
-    format!("{} {prefix}B", significant(value, 4))
+    Bytes::new(bytes).transferred()
 }
 
 /// A piece of memory as [`Bytes`] prints it: `32 KiB`, `46720 bytes`.

@@ -289,5 +289,5 @@ fn the_log_says_which_way_how_much_how_long_and_how_fast() {
         assert_eq!(measure(server).failure, None);
     });
     let line = said.iter().find(|line| line.starts_with("tcp up: 1 stream, ")).expect("one line");
-    assert!(line.contains(" bytes in 0.") && line.ends_with("bit/s"), "{line}");
+    assert!(line.contains("B in 0.") && line.ends_with("bit/s"), "{line}");
 }

@@ -152,7 +152,7 @@ fn a_ttcp_is_counted_between_its_marks_and_gets_no_answer() {
             client.send(&buffer[..4]).expect("loopback");
         }
         let log = server.log(1);
-        assert!(log[0].starts_with("ttcp UDP: 102400 bytes"), "{log:?}");
+        assert!(log[0].starts_with("ttcp UDP: 102.4 kB"), "{log:?}");
         client.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
         assert!(client.recv(&mut [0; 64]).is_err());
     });
@@ -167,7 +167,7 @@ fn nobody_gets_more_than_he_sent_and_silence_ends_a_test() {
         client.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
         assert!(client.recv(&mut [0; 256]).is_err());
         let log = server.log(1);
-        assert!(log[0].contains("40 bytes"), "{log:?}");
+        assert!(log[0].contains("40 B"), "{log:?}");
         let silent = socket(server);
         silent.send(&old(0)).expect("loopback");
         let log = server.log(1);
@@ -273,7 +273,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
         let log = server.log(1);
         // 100 datagrams at 2 Mbit/s, the network's rate and not the 10 asked, take 0.396 s from the
         // first to the last; a busy host is later, never earlier.
-        let (_, rest) = log[0].split_once("sent 101000 bytes in ").expect("what was sent");
+        let (_, rest) = log[0].split_once("sent 101.0 kB in ").expect("what was sent");
         let span_s: f64 = rest.split(' ').next().and_then(|it| it.parse().ok()).expect("a span");
         assert!((0.38..2.0).contains(&span_s), "{log:?}");
     });
@@ -388,7 +388,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
             }
             let printed = run("iperf", &[&fixed[..], &["-l", "1000", "-y", "C"], &flags].concat());
             let log = server.log(1);
-            let sent = "sent 101000 bytes in ";
+            let sent = "sent 101.0 kB in ";
             assert!(log.iter().any(|line| line.contains(sent)), "{mode}: {log:?}");
             let rows = csv(&printed);
             // With trip times 2.1.8 takes the first one for a header alone, and for lost, from its
@@ -398,7 +398,7 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
             let both_report = matches!(mode, "-d" | "-r");
             let reported = log.iter().any(|line| line.contains(", 0 of 101 lost"));
             assert_eq!(reported, both_report, "{mode}: {log:?}");
-            let received = log.iter().any(|line| line.contains(": 101000 bytes in "));
+            let received = log.iter().any(|line| line.contains(": 101.0 kB in "));
             assert_eq!(received, !mode.starts_with("-R"), "{mode}: {log:?}");
         }
     });

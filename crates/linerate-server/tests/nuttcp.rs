@@ -141,7 +141,11 @@ fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
             assert_eq!(bytes(&record, direction), sent);
             assert_eq!(summary.and_then(|told| told.bytes(sent)), Some(sent));
             let log = server.log(1);
-            assert!(log[0].starts_with("nuttcp 7.0.1: 2 streams, 4194304 bytes"), "{log:?}");
+            assert!(
+                log[0].starts_with("nuttcp 7.0.1: ")
+                    && log[0].contains(": 2 streams, 4.194 MB in "),
+                "{log:?}"
+            );
         }
     });
 }

@@ -43,6 +43,26 @@ impl Bytes {
         self.0
     }
 
+    /// The size as an amount of transferred data: decimal, with four digits (`1.177 GB`), a plain
+    /// count below 1000 (`900 B`).
+    pub fn transferred(self) -> String {
+        const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+        let mut value = self.0 as f64;
+        let mut prefix = 0;
+        // What rounds to 1000 has the next prefix.
+        while value >= 999.95 && self.0 >= 1000 {
+            value /= 1000.0;
+            prefix += 1;
+        }
+        match prefix {
+            0 => format!("{} B", self.0),
+            _ => {
+                let decimals = 1 + usize::from(value < 99.995) + usize::from(value < 9.9995);
+                format!("{value:.decimals$} {}B", PREFIXES[prefix])
+            }
+        }
+    }
+
     /// The size as a plain count: `1500 bytes`.
     pub const fn plain(self) -> PlainBytes {
         PlainBytes(self.0)
@@ -181,6 +201,24 @@ mod tests {
             ("64kb", "unknown unit \"kb\""),
         ] {
             assert!(refused(text).contains(reason), "{}", refused(text));
+        }
+    }
+
+    #[test]
+    fn transferred_data_prints_in_powers_of_1000_with_four_digits() {
+        for (bytes, printed) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.000 kB"),
+            (9_999, "9.999 kB"),
+            (99_994, "99.99 kB"),
+            (99_996, "100.0 kB"),
+            (999_949, "999.9 kB"),
+            (999_951, "1.000 MB"),
+            (6_158_158_848, "6.158 GB"),
+            (u64::MAX, "18.45 EB"),
+        ] {
+            assert_eq!(Bytes::new(bytes).transferred(), printed, "{bytes}");
         }
     }
 

@@ -4,7 +4,6 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections, TcpTest};
-use linerate_core::units::BitRate;
 use linerate_proto::iperf2::Bounced;
 use linerate_sys::stop::Stop;
 
@@ -42,20 +41,6 @@ pub enum Seen<'a> {
 /// A test as the admission and the endpoint know it; the rest is as `linerate tcp` has it.
 pub(crate) fn request(directions: TcpDirections, finish: Finish) -> TcpTest {
     TcpTest { directions, finish, ..TcpTest::default() }
-}
-
-/// `3 streams, 12345 bytes in 1.000 s, 98.8 Mbit/s`, for the log.
-pub(crate) fn said(reports: &[EndReport]) -> String {
-    let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
-    // Streams begin one after the other: over the longest span they had more than the path carried.
-    let begin_ns = reports.iter().map(|report| report.end.span_start_ns).min().unwrap_or(0);
-    let last = |report: &EndReport| report.end.span_start_ns + report.end.span_ns;
-    let span_ns = reports.iter().map(last).max().unwrap_or(0).saturating_sub(begin_ns);
-    let noun = if reports.len() == 1 { "stream" } else { "streams" };
-    let seconds = span_ns as f64 / 1e9;
-    let rate = if span_ns == 0 { 0.0 } else { bytes as f64 * 8.0 / seconds };
-    let rate = BitRate::from_bits_per_sec(rate as u64);
-    format!("{} {noun}, {bytes} bytes in {seconds:.3} s, {rate}", reports.len())
 }
 
 /// The first stream that did not end well.

@@ -20,6 +20,7 @@ mod report;
 mod server;
 mod transit;
 mod udp;
+mod udp_back;
 mod udp_client;
 mod udp_server;
 mod udp_tally;
@@ -37,11 +38,12 @@ pub use report::{REPORT_BYTES, UdpReport};
 pub use server::{Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Request, Server, Terms};
 pub use transit::Transit;
 pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
+pub use udp_back::{LISTENING, REFUSAL, UdpBack};
 pub use udp_client::{
     END_AGAIN, FIRST_DATA, REPORT_TIMEOUT, UDP_GRACE, UdpClient, UdpClientTest, UdpNews,
     UdpPeerFault, end,
 };
-pub use udp_server::{UDP_ENDED_MAX, UDP_SILENCE_MAX, UdpServer, UdpTerms};
+pub use udp_server::{UDP_ENDED_MAX, UDP_SILENCE_MAX, UdpServer, UdpServerNews, UdpTerms};
 pub use udp_tally::{UdpArrived, UdpCounted, UdpTally};
 
 /// What clients send where nothing else stands: decimal digits, over and over.

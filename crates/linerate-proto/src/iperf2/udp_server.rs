@@ -1,5 +1,5 @@
 //! The server's side of a UDP test, of iperf 2 or ttcp: when what comes is over, when the server
-//! begins to send, and when it is done.
+//! begins to send, and when it is done. What it sends beside data is in [`super::udp_back`].
 //!
 //! Datagrams are counted and answered beside the machine (`UdpTally`), which looks at the counts.
 
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::{Mode, UdpTally};
+use super::udp_back::Back;
+use super::{Mode, UdpBack, UdpReport, UdpTally};
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Wants};
 
 /// A sender of iperf 2 that is silent for this long is gone.
@@ -28,6 +29,17 @@ pub struct UdpTerms {
     pub silence_max: Duration,
     /// Time between samples; none for no samples.
     pub interval: Option<Duration>,
+    /// What a client is sent that wants data.
+    pub back: Option<UdpBack>,
+}
+
+/// What is known at a look of what a server sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpServerNews {
+    /// The client's port refused the first datagram of a stream of its own.
+    Refused,
+    /// All data is sent, in so many datagrams with the first.
+    Sent(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +54,7 @@ enum Stage {
 
 /// The server's machine, from a client's first datagram on.
 ///
-/// In a [`FlowState`] `received` is the bytes that came, `complete` that the client's end did, and
-/// `done` that what the server sends is sent, and reported where the client does that.
+/// In a [`FlowState`] `received` is the bytes that came, and `complete` that the client's end did.
 pub struct UdpServer {
     terms: UdpTerms,
     stage: Stage,
@@ -51,10 +62,9 @@ pub struct UdpServer {
     beat: Option<Beat>,
     /// What had come, and when the last of it did.
     came: (u64, MonoTime),
-    /// The server is to send, does, and was told to end that.
+    /// The server is to send, and does.
     asked: bool,
-    sends: bool,
-    ends: bool,
+    back: Option<Back<Self>>,
     stopped: bool,
 }
 
@@ -68,8 +78,7 @@ impl UdpServer {
             beat: terms.interval.map(|interval| Beat::new(begin, interval, Duration::ZERO)),
             came: (0, begin),
             asked: false,
-            sends: false,
-            ends: false,
+            back: None,
             stopped: false,
         }
     }
@@ -78,7 +87,7 @@ impl UdpServer {
     pub fn lingering(now: MonoTime, tally: &UdpTally) -> Self {
         let came = (tally.came(now).bytes, tally.last);
         let (mode, silence_max) = (Mode::Forward, UDP_ENDED_MAX);
-        let terms = UdpTerms { mode, silence_max, interval: None };
+        let terms = UdpTerms { mode, silence_max, interval: None, back: None };
         let stage = Stage::Lingering { until: now + UDP_SILENCE_MAX };
         Self { stage, came, ..Self::new(now, terms) }
     }
@@ -110,12 +119,23 @@ impl UdpServer {
         }
         let receives = self.terms.mode != Mode::Reverse;
         let gone = receives && silent && !flow.complete;
-        if self.sends && (gone || self.stopped) && !std::mem::replace(&mut self.ends, true) {
-            self.out.push_back(Output::StopSending);
-        }
+        let ends = gone || self.stopped;
+        self.with_back(|back| {
+            if ends {
+                back.end();
+            }
+            back.look(now);
+        });
         let over = !receives || flow.complete || silent || self.stopped;
-        if over && (flow.done || !self.sends) {
+        if over && self.back.as_ref().is_none_or(Back::is_over) {
             self.finish();
+        }
+    }
+
+    fn with_back(&mut self, act: impl FnOnce(&mut Back<Self>)) {
+        if let Some(back) = &mut self.back {
+            act(back);
+            self.out.append(&mut back.out);
         }
     }
 
@@ -129,19 +149,25 @@ impl Machine for UdpServer {
     type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
-    type Report = Infallible;
-    type News = Infallible;
+    /// The client's, of what it was sent.
+    type Report = UdpReport;
+    type News = UdpServerNews;
     type PeerFault = Infallible;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
-            Input::Opened => self.sends = true,
+            Input::Opened => {
+                self.back = self.terms.back.map(|terms| Back::new(now, terms));
+                self.with_back(|_| {});
+            }
             Input::Look(flow) => self.look(now, &flow),
             Input::Stop => self.stopped = true,
             Input::GiveUp(_) => self.stage = Stage::Over,
-            Input::Bytes(_) | Input::Closed => {}
-            Input::Decided(Ok(never) | Err(never)) | Input::Tell(never) => match never {},
-            Input::Counted(never) => match *never {},
+            Input::Bytes(bytes) => self.with_back(|back| back.take(bytes)),
+            Input::Tell(UdpServerNews::Refused) => self.with_back(|back| back.refused(now)),
+            Input::Tell(UdpServerNews::Sent(sent)) => self.with_back(|back| back.sent(now, sent)),
+            Input::Closed | Input::Counted(_) => {}
+            Input::Decided(Ok(never) | Err(never)) => match never {},
         }
     }
 
@@ -150,14 +176,17 @@ impl Machine for UdpServer {
     }
 
     fn wants(&self) -> Wants {
-        let wake_at = self.beat.map(|beat| beat.next());
-        Wants { wake_at, look: LOOK, reads: false }
+        let beat = self.beat.map(|beat| beat.next());
+        let back = self.back.as_ref().and_then(Back::wake_at);
+        let reads = self.back.as_ref().is_some_and(Back::reads);
+        Wants { wake_at: beat.into_iter().chain(back).min(), look: LOOK, reads }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::iperf2::{Amount, ClientHeader, Layout};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -166,20 +195,39 @@ mod tests {
     }
 
     fn server(mode: Mode) -> UdpServer {
-        UdpServer::new(at(0), UdpTerms { mode, silence_max: UDP_SILENCE_MAX, interval: None })
+        let header = ClientHeader::new(mode, Amount::Bytes(1000));
+        let (size_bytes, most, wall_offset_ns) = (100, u64::MAX, 0);
+        let back = Some(UdpBack { header, size_bytes, most, wall_offset_ns });
+        let (silence_max, interval) = (UDP_SILENCE_MAX, None);
+        UdpServer::new(at(0), UdpTerms { mode, silence_max, interval, back })
     }
 
-    /// What a look at the data brings: `O`pen, `S`top sending, `F`inished.
+    /// What a look at the data brings: `O`pen, `B`egin to send, a datagram beside data (`D`),
+    /// `S`top sending, the client's `R`eport, the `E`nd of what is sent, `F`inished.
     fn look(server: &mut UdpServer, second: u64, flow: FlowState) -> String {
-        server.handle(at(second), Input::Look(flow));
+        look_at(server, at(second), flow)
+    }
+
+    fn look_at(server: &mut UdpServer, now: MonoTime, flow: FlowState) -> String {
+        server.handle(now, Input::Look(flow));
         let outputs = std::iter::from_fn(|| server.poll());
         let letter = |output| match output {
             Output::Open => 'O',
+            Output::Start => 'B',
+            Output::Send(_) => 'D',
+            Output::Peer(_) => 'R',
+            Output::Ended => 'E',
             Output::StopSending => 'S',
             Output::Finished => 'F',
             _ => '?',
         };
         outputs.map(letter).collect()
+    }
+
+    /// What a second's looks bring.
+    fn ends_of(server: &mut UdpServer, second: u64) -> String {
+        let looks = (0..100).map(|at_10_ms| at(second) + Duration::from_millis(10) * at_10_ms);
+        looks.map(|now| look_at(server, now, NONE)).collect()
     }
 
     const NONE: FlowState = FlowState {
@@ -216,8 +264,62 @@ mod tests {
         let over = FlowState { complete: true, ..NONE };
         assert_eq!(look(&mut trades, 1, over), "O");
         trades.handle(at(1), Input::Opened);
-        assert_eq!(look(&mut trades, 2, over), "");
-        assert_eq!(look(&mut trades, 3, FlowState { done: true, ..over }), "F");
+        assert_eq!(look(&mut trades, 1, over), "D");
+        assert_eq!(look(&mut trades, 2, over), "B");
+        trades.handle(at(3), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(look(&mut trades, 3, over), "D");
+        let report = UdpReport { datagrams: 11, ..UdpReport::default() };
+        trades.handle(at(3), Input::Bytes(&report.to_bytes(Layout::Wide)));
+        assert_eq!(look(&mut trades, 3, over), "REF");
+    }
+
+    #[test]
+    fn a_first_datagram_that_is_refused_is_sent_again_for_a_second() {
+        let ms = |ms| at(0) + Duration::from_millis(ms);
+        let mut dual = server(Mode::Dual);
+        assert_eq!(look(&mut dual, 0, NONE), "O");
+        dual.handle(at(0), Input::Opened);
+        let mut sent = 0;
+        for now in 0..1100 {
+            let outputs = look_at(&mut dual, ms(now), NONE);
+            if outputs == "B" {
+                // 10 ms after each refusal, which came 1 ms after its datagram.
+                assert_eq!((now, sent), (1001, 91));
+                return;
+            }
+            if outputs == "D" {
+                sent += 1;
+                dual.handle(ms(now + 1), Input::Tell(UdpServerNews::Refused));
+            }
+        }
+        panic!("it does not begin");
+    }
+
+    #[test]
+    fn an_end_is_said_until_the_report_or_for_two_seconds_and_thrice_where_none_comes() {
+        let ms = |ms| at(0) + Duration::from_millis(ms);
+        for (mode, most, expected) in [
+            (Mode::Dual, u64::MAX, (200, 2000)),
+            (Mode::Dual, 3, (3, 2000)),
+            (Mode::Reverse, u64::MAX, (3, 20)),
+            (Mode::FullDuplex, 2, (2, 10)),
+        ] {
+            let over = FlowState { complete: true, ..NONE };
+            let mut back = server(mode);
+            back.terms.back.as_mut().expect("it sends").most = most;
+            assert_eq!(look(&mut back, 0, NONE), "O");
+            back.handle(at(0), Input::Opened);
+            let begun = look_at(&mut back, at(0), NONE) + &look_at(&mut back, ms(20), NONE);
+            assert_eq!(begun, if mode == Mode::Dual { "DB" } else { "B" });
+            back.handle(at(1), Input::Tell(UdpServerNews::Sent(10)));
+            let mut said = 0;
+            let end = (1000..4000).find(|now| {
+                let outputs = look_at(&mut back, ms(*now), over);
+                said += outputs.matches('D').count();
+                outputs.contains("EF")
+            });
+            assert_eq!((said, end), (expected.0, Some(1000 + expected.1)), "{mode:?} {most}");
+        }
     }
 
     #[test]
@@ -225,16 +327,18 @@ mod tests {
         let mut both = server(Mode::FullDuplex);
         assert_eq!(look(&mut both, 0, NONE), "O");
         both.handle(at(0), Input::Opened);
-        assert_eq!(look(&mut both, 4, NONE), "");
+        assert_eq!(look(&mut both, 4, NONE), "B");
         assert_eq!(look(&mut both, 5, NONE), "S");
         assert_eq!(look(&mut both, 6, NONE), "", "it is told once");
-        assert_eq!(look(&mut both, 7, FlowState { done: true, ..NONE }), "F");
+        both.handle(at(7), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(ends_of(&mut both, 7), "DDDEF");
         // One that asked for data alone says nothing more, and is sent all.
         let mut reverse = server(Mode::Reverse);
         assert_eq!(look(&mut reverse, 0, NONE), "O");
         reverse.handle(at(0), Input::Opened);
-        assert_eq!(look(&mut reverse, 60, NONE), "");
-        assert_eq!(look(&mut reverse, 61, FlowState { done: true, ..NONE }), "F");
+        assert_eq!(look(&mut reverse, 60, NONE), "B");
+        reverse.handle(at(61), Input::Tell(UdpServerNews::Sent(10)));
+        assert_eq!(ends_of(&mut reverse, 61), "DDDEF");
     }
 
     #[test]

@@ -215,13 +215,14 @@ impl Iperf3Server {
                     let shared = (&knowing, stop, interval);
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
                     drop(place);
-                    let (line, ending) = match &result {
-                        Ok(Some(LogLine::Tested(told))) => (told.line.clone(), Ending::Tested),
-                        Ok(Some(LogLine::Refused(line))) => (line.clone(), Ending::Refused),
+                    let (told, ending) = match &result {
+                        Ok(Some(LogLine::Tested(told))) => (told.clone(), Ending::Tested),
+                        Ok(Some(LogLine::Refused(line))) => (line.clone().into(), Ending::Refused),
                         Ok(None) => return,
-                        Err(failure) => (failure.to_string(), Ending::Failed(failure)),
+                        Err(failure) => (failure.to_string().into(), Ending::Failed(failure)),
                     };
-                    log(&LogEntry { peer, line: &line, ways: &[], ending });
+                    let LogText { line, ways } = &told;
+                    log(&LogEntry { peer, line, ways, ending });
                 };
                 let name = "linerate-client".to_owned();
                 // Without a thread for it the connection is closed.

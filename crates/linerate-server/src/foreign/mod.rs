@@ -57,12 +57,14 @@ impl ProtocolPort {
     pub(crate) fn serve_datagrams(&self, shared: &Shared, gate: &Gate, stop: &Stop, log: Log<'_>) {
         let Some(udp) = &self.udp else { return };
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
-            let (line, ending) = match seen {
+            let (line, ways, ending) = match seen {
                 UdpSeen::Begin(..) | UdpSeen::Interval(_) => return,
-                UdpSeen::Done(moved) => (moved.to_string(), Ending::Tested),
-                UdpSeen::Failed(failure) => (failure.to_string(), Ending::Failed(failure)),
+                UdpSeen::Done(moved) => (moved.to_string(), moved.ways(), Ending::Tested),
+                UdpSeen::Failed(failure) => {
+                    (failure.to_string(), Vec::new(), Ending::Failed(failure))
+                }
             };
-            log(&LogEntry { peer, line: &line, ways: &[], ending });
+            log(&LogEntry { peer, line: &line, ways: &ways, ending });
         };
         // nuttcp's clients may name this port for their data.
         let aside = |peer: SocketAddr, datagram: &[u8]| {

@@ -74,7 +74,8 @@ pub(crate) fn with_server_trusting(
     let running = Running { native, ports: server.foreign().collect(), log: &log };
     let stop = Stop::new();
     let note = |entry: &LogEntry<'_>| {
-        log.lock().expect("no test panics with it").push(entry.line.to_owned());
+        let ways = serde_json::to_string(entry.ways).expect("figures");
+        log.lock().expect("no test panics with it").push(format!("{} | {ways}", entry.line));
     };
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.run(&stop, &note));
@@ -267,9 +268,15 @@ pub(crate) fn bytes(record: &Record, direction: Direction) -> u64 {
     value.unwrap_or_else(|| panic!("no bytes {direction:?} in {record:#?}")) as u64
 }
 
-/// The bytes that a line of the server's log tells.
+/// A line of the server's log as people and as programs read it.
+pub(crate) fn logged(line: &str) -> (&str, serde_json::Value) {
+    let (said, ways) = line.rsplit_once(" | ").expect("the figures follow the line");
+    (said, serde_json::from_str(ways).expect("they are JSON"))
+}
+
+/// The bytes that a line of the server's log tells, of both ways.
 pub(crate) fn logged_bytes(line: &str) -> u64 {
-    let (before, _) = line.split_once(" bytes in ").unwrap_or_else(|| panic!("no bytes: {line}"));
-    let count = before.rsplit(' ').next().and_then(|word| word.parse().ok());
-    count.unwrap_or_else(|| panic!("no count: {line}"))
+    let (_, ways) = logged(line);
+    let bytes = ways.as_array().into_iter().flatten().filter_map(|way| way["bytes"].as_u64());
+    bytes.reduce(|one, other| one + other).unwrap_or_else(|| panic!("no bytes: {line}"))
 }

@@ -14,11 +14,10 @@ mod users;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use peer::{Peer, at_last, bytes, ensure, has_iperf3, json};
+use peer::{Peer, bytes, has_iperf3, json};
 use support::{command, end_of, free_port, interrupt, linerate, stderr, wait_until_listening};
 
 #[test]
@@ -42,11 +41,9 @@ fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {
     // A client that dies gives its place back.
     first.kill().expect("it runs");
     let _ = first.wait();
-    at_last(|| {
-        linerate_sys::clock::sleep(Duration::from_millis(500));
-        let output = server.asked_by_iperf3(&["-n", "1000"]);
-        ensure(output.status.success(), stderr(&output))
-    });
+    server.wait_for_line("closed the control connection");
+    let output = server.asked_by_iperf3(&["-n", "1000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]
@@ -63,7 +60,8 @@ fn a_server_of_this_command_line_prints_and_ends_like_iperf3s() {
     let mut server = command(&flags).spawn().expect("it starts");
     wait_until_listening(&port);
     let child = Command::new("true").spawn().expect("starts");
-    let peer = Peer { child, port, listens: None };
+    let lines = std::sync::mpsc::channel().1;
+    let peer = Peer { child, port, listens: None, lines };
     let output = peer.asked_by_iperf3(&["-n", "1000000", "--get-server-output"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(end_of(&mut server).and_then(|status| status.code()), Some(0));

@@ -25,6 +25,8 @@ pub(crate) struct Peer {
     pub(crate) port: String,
     /// iperf3 closes its listener after each test and then says again that it listens.
     pub(crate) listens: Option<Receiver<()>>,
+    /// What it printed since.
+    pub(crate) lines: Receiver<String>,
 }
 
 impl Peer {
@@ -49,11 +51,16 @@ impl Peer {
         }
         let (say, listens) = channel();
         let _ = say.send(());
+        let (tell, told) = channel();
         std::thread::spawn(move || {
-            let again = lines.map_while(Result::ok).filter(|line| line.contains("listening on "));
-            again.for_each(|_| say.send(()).unwrap_or_default());
+            for line in lines.map_while(Result::ok) {
+                if line.contains("listening on ") {
+                    say.send(()).unwrap_or_default();
+                }
+                tell.send(line).unwrap_or_default();
+            }
         });
-        Some(Self { child, port, listens: Some(listens) })
+        Some(Self { child, port, listens: Some(listens), lines: told })
     }
 
     /// Nothing has to be waited for between two tests.
@@ -104,6 +111,13 @@ impl Peer {
         &self.port
     }
 
+    /// Waits until it prints a line with these words.
+    pub(crate) fn wait_for_line(&self, words: &str) {
+        let next = || self.lines.recv_timeout(Duration::from_secs(20)).ok();
+        let mut lines = std::iter::from_fn(next);
+        assert!(lines.any(|line| line.contains(words)), "it says \"{words}\"");
+    }
+
     /// `iperf3 -c` against it.
     pub(crate) fn asked_by_iperf3(&self, flags: &[&str]) -> Output {
         let mut command = Command::new("iperf3");
@@ -130,23 +144,6 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Runs something until it is as it should be. iperf3 leaves unread what its one thread had no time
-/// for when a test ends, and a busy machine gives it little.
-pub(crate) fn at_last(mut agrees: impl FnMut() -> Result<(), String>) {
-    let mut said = String::new();
-    for _ in 0..10 {
-        match agrees() {
-            Ok(()) => return,
-            Err(what) => said = what,
-        }
-    }
-    panic!("{said}");
-}
-
-pub(crate) fn ensure(holds: bool, what: impl std::fmt::Display) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(what.to_string()) }
 }
 
 pub(crate) fn json(output: &Output) -> Value {

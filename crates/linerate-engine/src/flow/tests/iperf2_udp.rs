@@ -1,7 +1,8 @@
 //! iperf 2's UDP client and server against each other over datagrams that are lost, doubled, late,
-//! cut or damaged. What the server sends back does what spec/iperf2.md says, within the limit of
-//! clients that prove no address.
+//! cut or damaged; where the client listens (`-d`, `-r`), it does so late or stops. What the server
+//! sends back does what spec/iperf2.md says, within the limit of clients that prove no address.
 
+mod listener;
 mod server;
 
 use std::cell::RefCell;
@@ -14,11 +15,12 @@ use linerate_core::record::Failure;
 use linerate_core::time::{Clock, MonoTime, SimClock};
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    Amount, ClientHeader, FIRST_DATA, Layout, Mode, REPORT_TIMEOUT, Stamp, UDP_ENDED_MAX,
-    UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest, UdpCounted, UdpNews, UdpPeerFault,
-    UdpReport, UdpSender, UdpTally, answered_cookie, end,
+    Amount, ClientHeader, FIRST_DATA, LISTENING, Layout, Mode, REFUSAL, REPORT_TIMEOUT, Stamp,
+    UDP_ENDED_MAX, UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest, UdpCounted, UdpNews,
+    UdpPeerFault, UdpReport, UdpSender, UdpTally, answered_cookie, end,
 };
 
+use self::listener::Listener;
 use self::server::SimServer;
 use super::count;
 use crate::flow::net::Net;
@@ -48,6 +50,9 @@ struct Trouble {
     proof: bool,
     /// Who proves none is sent in proportion to what comes.
     mirrors: bool,
+    /// A client that listens begins with that late, or is gone from then on.
+    listens: Duration,
+    deaf: Option<Duration>,
 }
 
 impl Trouble {
@@ -55,12 +60,14 @@ impl Trouble {
         let (proof, mirrors) = (random.chance(0.5), random.chance(0.5));
         let mut trouble = Self { proof, mirrors, ..Self::default() };
         let at = Duration::from_millis(count(random, 1500));
-        match count(random, 6) {
+        match count(random, 8) {
             0 => {}
             1 => (trouble.lost, trouble.doubled) = (0.3 * random.unit(), 0.1),
             2 => (trouble.lost, trouble.cut, trouble.turned) = (0.1, 0.1, 0.05),
             3 => trouble.dies = Some(at),
             4 => (trouble.dies, trouble.lost) = (Some(Duration::ZERO), 0.1),
+            5 => trouble.listens = at,
+            6 => trouble.deaf = Some(at),
             _ => trouble.stop = Some(at),
         }
         trouble
@@ -79,12 +86,21 @@ struct World {
     random: Random,
     trouble: Trouble,
     delay: Duration,
-    to_server: Vec<OnTheWay>,
-    to_client: Vec<OnTheWay>,
+    pipes: [Vec<OnTheWay>; 4],
     server: Vec<Stream>,
     /// The client's streams: what was sent, and what came.
     sent: Vec<u64>,
     came: Vec<Came>,
+}
+
+/// Where a datagram goes. What comes from a listener is what it says on the stream that the server
+/// sends; nothing of it a refusal of its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pipe {
+    ToServer,
+    ToClient,
+    ToListener,
+    FromListener,
 }
 
 /// What came of a stream to the client.
@@ -105,6 +121,23 @@ struct Stream {
     all_bytes: u64,
     sent_bytes: u64,
     reported: Option<UdpReport>,
+    back: SentBack,
+    /// The client's port refused what was sent on a stream of its own.
+    refused: bool,
+}
+
+/// What the server sent on its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct SentBack {
+    /// Its stream is over.
+    ended: bool,
+    /// Datagrams, first ones and ends, and all but the ends.
+    beside: u64,
+    sent: u64,
+    /// What the client told of it.
+    report: Option<UdpReport>,
+    /// What it counted.
+    counted: Option<UdpReport>,
 }
 
 impl Stream {
@@ -117,8 +150,8 @@ impl Stream {
 }
 
 impl World {
-    fn pass(&mut self, now: MonoTime, up: bool, flow: u16, datagram: &[u8]) {
-        if !up {
+    fn pass(&mut self, now: MonoTime, pipe: Pipe, flow: u16, datagram: &[u8]) {
+        if matches!(pipe, Pipe::ToClient | Pipe::ToListener) {
             self.server[usize::from(flow)].sent_bytes += datagram.len() as u64;
         }
         let copies = 1 + u32::from(self.random.chance(self.trouble.doubled));
@@ -136,19 +169,25 @@ impl World {
             }
             let late = if self.trouble.lost > 0.0 { count(&mut self.random, 12_000) } else { 0 };
             let late = Duration::from_micros(late);
-            let pipe = if up { &mut self.to_server } else { &mut self.to_client };
-            pipe.push((now + self.delay + late, flow, datagram));
+            self.pipes[pipe as usize].push((now + self.delay + late, flow, datagram));
         }
     }
-}
 
-/// Takes out what has arrived.
-fn arrived(pipe: &mut Vec<OnTheWay>, now: MonoTime) -> Vec<OnTheWay> {
-    let (mut here, rest) =
-        std::mem::take(pipe).into_iter().partition::<Vec<_>, _>(|it| it.0 <= now);
-    *pipe = rest;
-    here.sort_by_key(|it| it.0);
-    here
+    /// Takes out what has arrived.
+    fn arrived(&mut self, pipe: Pipe, now: MonoTime) -> Vec<OnTheWay> {
+        let all = std::mem::take(&mut self.pipes[pipe as usize]);
+        let (mut here, rest) = all.into_iter().partition::<Vec<_>, _>(|it| it.0 <= now);
+        self.pipes[pipe as usize] = rest;
+        here.sort_by_key(|it| it.0);
+        here
+    }
+
+    /// Takes out one datagram of a stream that has arrived.
+    fn take(&mut self, pipe: Pipe, flow: u16, now: MonoTime) -> Option<Vec<u8>> {
+        let pipe = &mut self.pipes[pipe as usize];
+        let at = pipe.iter().position(|it| it.0 <= now && it.1 == flow)?;
+        Some(pipe.remove(at).2)
+    }
 }
 
 fn datagrams(amount: Amount) -> u64 {
@@ -175,10 +214,10 @@ impl Net for Control {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut world = self.world.borrow_mut();
         let now = self.now();
-        let at = world.to_client.iter().position(|it| it.0 <= now);
+        let pipe = &mut world.pipes[Pipe::ToClient as usize];
+        let at = pipe.iter().position(|it| it.0 <= now);
         let Some(at) = at else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let (_, flow, datagram) =
-            if self.peeks { world.to_client[at].clone() } else { world.to_client.remove(at) };
+        let (_, flow, datagram) = if self.peeks { pipe[at].clone() } else { pipe.remove(at) };
         let datagram = [&flow.to_be_bytes(), &datagram[..]].concat();
         bytes[..datagram.len()].copy_from_slice(&datagram);
         Ok(datagram.len())
@@ -186,7 +225,8 @@ impl Net for Control {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (flow, datagram) = bytes.split_first_chunk::<2>().expect("a stream's number");
-        self.world.borrow_mut().pass(self.now(), true, u16::from_be_bytes(*flow), datagram);
+        let flow = u16::from_be_bytes(*flow);
+        self.world.borrow_mut().pass(self.now(), Pipe::ToServer, flow, datagram);
         Ok(bytes.len())
     }
 
@@ -229,13 +269,13 @@ impl Data {
                 let mut datagram = end(&self.head, SIZE, 0, 0);
                 let number = world.sent[flow] as i64;
                 Stamp { number, sent_us: now.nanos() / 1000 }.write(&mut datagram);
-                world.pass(now, true, flow as u16, &datagram);
+                world.pass(now, Pipe::ToServer, flow as u16, &datagram);
             }
         }
-        if self.header.mode == Mode::Forward {
+        if !matches!(self.header.mode, Mode::Reverse | Mode::FullDuplex) {
             return;
         }
-        for (_, flow, datagram) in arrived(&mut world.to_client, now) {
+        for (_, flow, datagram) in world.arrived(Pipe::ToClient, now) {
             let Some(stamp) = Stamp::parse(&datagram, Layout::Wide) else { continue };
             if stamp.number == 0 || answered_cookie(&datagram).is_some() {
                 continue;
@@ -299,7 +339,8 @@ impl Flows for Data {
 
 /// A test of a seed: its client, the client's data, and how long it sends.
 fn test_of(random: &mut Random, world: &Shared) -> (UdpClient, Data, Duration) {
-    let mode = [Mode::Forward, Mode::Reverse, Mode::FullDuplex][count(random, 3) as usize];
+    let modes = [Mode::Forward, Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff];
+    let mode = modes[count(random, 5) as usize];
     let by_time = random.chance(0.5);
     let planned = 20 + count(random, 180);
     let span = GAP * planned as u32;
@@ -308,7 +349,7 @@ fn test_of(random: &mut Random, world: &Shared) -> (UdpClient, Data, Duration) {
         false => Amount::Bytes((planned * SIZE as u64) as u32),
     };
     let planned = datagrams(amount);
-    let header = ClientHeader::new(mode, amount);
+    let header = ClientHeader { listen_port: 5001, ..ClientHeader::new(mode, amount) };
     let streams = world.borrow().server.len();
     let test = UdpClientTest {
         header,
@@ -341,8 +382,7 @@ fn check(seed: u64) -> Result<(), String> {
         random: Random::new(seed, 1),
         trouble,
         delay,
-        to_server: Vec::new(),
-        to_client: Vec::new(),
+        pipes: Default::default(),
         server: std::iter::repeat_with(Stream::default).take(streams).collect(),
         sent: vec![0; streams],
         came: vec![Came::default(); streams],
@@ -355,6 +395,7 @@ fn check(seed: u64) -> Result<(), String> {
     let mut session = Session::new(client, data);
     let served = std::iter::repeat_with(|| None).take(streams).collect();
     let mut house = SimServer { world: Rc::clone(&world), clock: Rc::clone(&clock), served };
+    let mut listener = Listener::of(&world, &clock);
     let broken = |law: &str| format!("seed {seed}: {law}: {mode:?} {streams} {trouble:?}");
     // To be answered, a test with its grace or silence, and the reports.
     let slack = FIRST_DATA + UDP_GRACE + REPORT_TIMEOUT + Duration::from_secs(1);
@@ -362,6 +403,7 @@ fn check(seed: u64) -> Result<(), String> {
     let result = loop {
         let stopped = trouble.stop.is_some_and(|at| clock.now() >= MonoTime::default() + at);
         house.serve().map_err(broken)?;
+        listener.serve();
         let next = session.turn(&mut net, stopped);
         if let Some(end) = session.end() {
             break end;
@@ -373,11 +415,13 @@ fn check(seed: u64) -> Result<(), String> {
             return Err(format!("seed {seed}: within its time {mode:?} {trouble:?}"));
         }
     };
-    // Silence, what is sent to one that is gone, and ends that may come again.
-    let sends = GAP * 1010;
+    // Silence, what is sent to one that is gone, its own end, and ends that may come again.
+    let sends = LISTENING + GAP * 1010 + REPORT_TIMEOUT;
     let limit = clock.now() + UDP_SILENCE_MAX + sends + UDP_SILENCE_MAX + UDP_ENDED_MAX;
-    while house.served.iter().any(Option::is_some) || !world.borrow().to_server.is_empty() {
+    let going = |world: &World| !world.pipes[Pipe::ToServer as usize].is_empty();
+    while house.served.iter().any(Option::is_some) || going(&world.borrow()) {
         house.serve().map_err(broken)?;
+        listener.serve();
         clock.advance_to(clock.now() + GAP);
         if clock.now() > limit {
             return Err(broken("the server is done with each client"));
@@ -419,6 +463,7 @@ fn laws(
         if trouble.mirrors && data.header.mode != Mode::Reverse {
             law(stream.sent_bytes <= 3 * stream.all_bytes, "who proves nothing gets no flood")?;
         }
+        own_stream_laws(data, stream, &world)?;
         let Some(counted) = stream.counts() else { continue };
         if well && forward && trouble.spares_contents() && trouble.doubled == 0.0 {
             // The end counts as a datagram, and has a later number where it was said again.
@@ -426,6 +471,40 @@ fn laws(
             law(came <= sent + 1 && counted.datagrams > *sent, "all numbers are known")?;
             law(came == sent + 1 || trouble.lost > 0.0, "nothing is lost by itself")?;
         }
+    }
+    Ok(())
+}
+
+/// What holds of a stream that the server sends to a client that listens.
+fn own_stream_laws(data: &Data, stream: &Stream, world: &World) -> Result<(), &'static str> {
+    let trouble = world.trouble;
+    let law = |holds: bool, law| if holds { Ok(()) } else { Err(law) };
+    let SentBack { ended, beside, sent, report, counted } = stream.back;
+    if !matches!(data.header.mode, Mode::Dual | Mode::TradeOff) {
+        return law(report.is_none(), "who does not listen reports nothing");
+    }
+    law(report.is_none() || ended, "a report ends the stream")?;
+    if trouble.spares_contents() && trouble.doubled == 0.0 {
+        law(report.is_none() || report == counted, "the report is the client's")?;
+    }
+    law(!trouble.mirrors || beside <= 6 * stream.clients.len() as u64, "few ends and beginnings")?;
+    let well = trouble.lost + trouble.doubled + trouble.cut == 0.0
+        && trouble.dies.is_none()
+        && trouble.stop.is_none()
+        && trouble.deaf.is_none();
+    // Who proves nothing is not asked for long whether it listens.
+    if !well || (trouble.mirrors && trouble.listens > Duration::ZERO) {
+        return Ok(());
+    }
+    law(ended && sent > 0, "the client is sent data")?;
+    law(trouble.mirrors || sent == data.planned, "as much as it asked for")?;
+    // A refusal that takes longer than the server waits for one comes when data is on its way.
+    let refused_in_time = world.delay * 2 < REFUSAL;
+    if trouble.listens == Duration::ZERO || (refused_in_time && trouble.listens < LISTENING) {
+        let report = report.ok_or("a client that listens reports")?;
+        // An end counts as a datagram, and has the next number where it is said again.
+        law(report.lost == 0 && report.datagrams > sent, "all of it arrives")?;
+        law(report.bytes == (sent + 1) * SIZE as u64, "to the byte")?;
     }
     Ok(())
 }

@@ -10,17 +10,24 @@ use linerate_proto::iperf3::{
 };
 
 use super::world::{Model, Sends};
-use super::{Rig, check_all, count};
+use super::{Rig, Trouble, check_all, check_seeds, count, run};
 use crate::flow::tcp::control::lost;
 use crate::foreign::iperf3::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Bytes of a block.
+const BLOCK_BYTES: u64 = 10_000;
+
 struct Iperf3(Protocol);
 
 /// What each end sends at most.
 fn sends(params: &Params) -> Sends {
-    let bytes = if params.bytes == 0 { u64::MAX } else { params.bytes };
+    let bytes = match (params.bytes, params.blocks) {
+        (0, 0) => u64::MAX,
+        (0, blocks) => blocks * BLOCK_BYTES,
+        (bytes, _) => bytes,
+    };
     [(!params.reverse).then_some(bytes), (params.reverse || params.bidirectional).then_some(bytes)]
 }
 
@@ -51,10 +58,13 @@ impl Rig for Iperf3 {
         let by_amount = random.chance(0.4);
         let way = count(random, 3);
         let time_s = 1 + count(random, 2);
+        let by_blocks = by_amount && random.chance(0.5);
         let params = Params {
             protocol: self.0,
             time_s: if by_amount { 0 } else { time_s },
-            bytes: if by_amount { 1 + count(random, 2_000_000) } else { 0 },
+            bytes: if by_amount && !by_blocks { 1 + count(random, 2_000_000) } else { 0 },
+            blocks: if by_blocks { 1 + count(random, 200) } else { 0 },
+            block_bytes: Some(BLOCK_BYTES),
             parallel: 1,
             reverse: way == 1,
             bidirectional: way == 2,
@@ -121,4 +131,35 @@ fn tcp_tests_end_as_they_should_whatever_happens() {
 #[test]
 fn udp_tests_end_as_they_should_whatever_happens() {
     check_all(&Iperf3(Protocol::Udp));
+}
+
+/// Where nothing goes wrong both ends count every byte that was sent, in each direction, by time,
+/// by bytes and by blocks, and the client is told the server's counts.
+fn check_counts(protocol: Protocol) {
+    check_seeds(|seed| {
+        let mut random = Random::new(seed, 0);
+        let rig = Iperf3(protocol);
+        let ((client, server), _) = run(&rig, (seed, Trouble::None), &mut random);
+        let Some([up, down]) = client.counts else { return Err(format!("seed {seed}: no count")) };
+        let same = client.counts == server.counts && client.told == server.counts;
+        let (_, model, _) = rig.client(&mut Random::new(seed, 0));
+        let [most_up, most_down] = model.sends.unwrap_or_default();
+        let all = |bytes: u64, most: Option<u64>| match most {
+            None => bytes == 0,
+            Some(u64::MAX) => bytes > 0,
+            Some(most) => bytes == most,
+        };
+        let told = || format!("seed {seed}: {:?}: {client:?}, {server:?}", model.sends);
+        if same && all(up, most_up) && all(down, most_down) { Ok(()) } else { Err(told()) }
+    });
+}
+
+#[test]
+fn both_ends_of_a_tcp_test_count_what_was_sent() {
+    check_counts(Protocol::Tcp);
+}
+
+#[test]
+fn both_ends_of_a_udp_test_count_what_was_sent() {
+    check_counts(Protocol::Udp);
 }

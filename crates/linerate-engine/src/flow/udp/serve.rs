@@ -180,7 +180,7 @@ mod tests {
             .map(|(direction, end)| EndReport::of(direction, 0, end));
         let counts = |reports: &[EndReport]| {
             let line = served::line(reports);
-            line.split_once(" bytes, ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
+            line.split_once(" B, ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
         };
         assert_eq!(counts(std::slice::from_ref(&up)), "5 datagrams received, 2 lost");
         assert_eq!(counts(std::slice::from_ref(&down)), "7 datagrams sent");

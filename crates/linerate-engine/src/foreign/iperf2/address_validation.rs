@@ -206,6 +206,14 @@ impl SendLimit {
         Some(Bounds { pace: pace_bps.map(BitRate::from_bits_per_sec), granted })
     }
 
+    /// First datagrams, and ends, that may be sent at most.
+    pub(crate) const fn beside_max(&self) -> u64 {
+        match self {
+            Self::Whole | Self::Capped(_) => u64::MAX,
+            Self::Mirrored => RESERVE / 2,
+        }
+    }
+
     /// Datagrams of data of `size` bytes that may be sent for what came; none without a bound.
     pub(crate) fn granted(&self, came: UdpArrived, size: u64) -> Option<u64> {
         match self {
@@ -220,7 +228,7 @@ impl SendLimit {
 
 /// Datagrams beside data: first ones that are refused and sent again, and ends. A client that
 /// proves no address is sent so many of both at most.
-pub(super) const RESERVE: u64 = 6;
+const RESERVE: u64 = 6;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,6 @@ pub(crate) mod server;
 pub(crate) mod udp_arrivals;
 mod udp_back;
 pub(crate) mod udp_client;
-mod udp_end;
 mod udp_layout;
 mod udp_server;
 mod udp_session;

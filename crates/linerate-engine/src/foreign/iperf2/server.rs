@@ -29,9 +29,9 @@ use crate::flow::tcp::control::{lost, plain};
 use crate::flow::tcp::endpoint::Endpoint;
 use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Net, Session};
-use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request, said};
+use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
-use crate::served::LogText;
+use crate::served::{self, LogText};
 
 /// A client that listens for the connection back answers within this time.
 const CONNECT_BACK: Duration = Duration::from_secs(4);
@@ -356,7 +356,7 @@ impl TcpServer<'_, '_> {
 
     /// What the log says of a test that ended well.
     fn line(self) -> LogText {
-        let said = said(&self.reports);
+        let said = served::line(&self.reports);
         let line = match (self.line, self.request) {
             (Some(line), _) => return line.into(),
             (None, Request::Header(header)) => {

@@ -1,10 +1,11 @@
 //! What comes to a UDP socket of iperf 2's and ttcp's server: taken in joined buffers (UDP_GRO,
 //! recvmmsg), counted, and answered where it ends a test.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use linerate_proto::dialect::{FlowState, Reason};
 use linerate_proto::iperf2::UdpTally;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
+use linerate_sys::poll::{any_readable, readable};
 
 use super::udp_layout::wall_us;
 use crate::flow::Net;
@@ -24,13 +26,24 @@ pub(crate) const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// A wait for datagrams ends after this, to look at everything else.
 const CALL_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// The clock of a test without control bytes; waiting is taking datagrams.
+/// The socket of what a server sends.
+#[derive(Default)]
+pub(crate) struct SocketBack {
+    pub(crate) socket: OnceCell<DatagramSocket>,
+    /// It is a stream of its own, and its client's port refused a datagram.
+    pub(crate) refused: Cell<bool>,
+}
+
+/// The clock of a test, and the datagrams beside data of what a server sends; waiting is taking
+/// datagrams.
 pub(crate) struct Arrivals<'a> {
     socket: &'a DatagramSocket,
     tally: &'a Mutex<UdpTally>,
     batch: ReceiveBatch,
     /// Answers and data of this end that the client's port refused, one after the other.
     pub(crate) refusals: Rc<Cell<u32>>,
+    /// Where this end sends.
+    pub(crate) back: Rc<SocketBack>,
     /// Calls that brought something.
     pub(crate) calls: u64,
 }
@@ -40,7 +53,8 @@ impl<'a> Arrivals<'a> {
         // Where the kernel joins nothing they come one by one; a call that blocks is looked at
         // when it comes back.
         let _ = (socket.join_receives(), socket.set_call_timeout(CALL_TIMEOUT));
-        Self { socket, tally, batch: ReceiveBatch::new(), refusals: Rc::default(), calls: 0 }
+        let (refusals, back) = (Rc::default(), Rc::default());
+        Self { socket, tally, batch: ReceiveBatch::new(), refusals, back, calls: 0 }
     }
 }
 
@@ -49,16 +63,36 @@ impl Net for Arrivals<'_> {
         monotonic()
     }
 
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+    /// What the client says on a stream of its own.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.back.socket.get().map(|socket| socket.receive_from(bytes)) {
+            Some(Ok(Some((length, _)))) if length > 0 => return Ok(length),
+            // An error is that of a datagram that was refused.
+            Some(Err(_)) => self.back.refused.set(true),
+            _ => {}
+        }
         Err(io::ErrorKind::WouldBlock.into())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // One that finds no room is said again; a refusal is told by this call or, once it has
+        // arrived, by the next one.
+        let sent = self.back.socket.get().map(|socket| socket.send_when_room(bytes));
+        if sent.is_some_and(|sent| sent.is_err()) {
+            self.back.refused.set(true);
+        }
         Ok(bytes.len())
     }
 
     /// Takes what is there; waits for it for a moment.
-    fn wait(&mut self, _: MonoTime, _: bool) {
+    fn wait(&mut self, until: MonoTime, for_bytes: bool) {
+        if let Some(back) = self.back.socket.get().filter(|_| for_bytes) {
+            // A failed wait is a look without datagrams.
+            let _ = any_readable(&[self.socket.as_fd(), back.as_fd()], until.since(monotonic()));
+            if !readable(self.socket, Duration::ZERO).unwrap_or(false) {
+                return;
+            }
+        }
         if let Err(error) = self.batch.receive(self.socket) {
             let refused = error.kind() == io::ErrorKind::ConnectionRefused;
             self.refusals.set(self.refusals.get() + u32::from(refused));

@@ -196,10 +196,10 @@ impl UdpListener<'_, '_> {
     }
 
     fn start(&mut self, client: Arc<Client>, permit: Permit) -> Result<(), Failure> {
-        let (scope, serving) = (self.scope, self.serving);
-        let run = move || Client::run(&client, scope, permit, serving);
+        let serving = self.serving;
+        let run = move || client.run(permit, serving);
         let spawned = std::thread::Builder::new().name("linerate-udp".to_owned());
-        spawned.spawn_scoped(scope, run).map(|_| ()).map_err(|error| {
+        spawned.spawn_scoped(self.scope, run).map(|_| ()).map_err(|error| {
             Failure::new(Fault::System, "start a thread for", "a UDP client", error)
         })
     }

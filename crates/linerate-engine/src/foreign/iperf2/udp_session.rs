@@ -1,5 +1,5 @@
 //! One client of the UDP port, on a socket and a thread of its own, which runs the machine of its
-//! test, takes what it sends (`udp_arrivals`), and has sent what it asked for (`udp_back`).
+//! test, takes what it sends (`udp_arrivals`), and sends what it asked for (`udp_back`).
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -8,27 +8,29 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    ClientHeader, Mode, UDP_SILENCE_MAX, UdpCounted, UdpServer, UdpTally, UdpTerms,
+    ClientHeader, Mode, UDP_SILENCE_MAX, UdpBack, UdpCounted, UdpReport, UdpServer, UdpServerNews,
+    UdpTally, UdpTerms,
 };
-use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
+use linerate_sys::clock::{monotonic, realtime_offset_ns};
+use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, any_local};
 use linerate_sys::stop::Stop;
 
-use super::address_validation::{AddressValidation, SendLimit};
-use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, locked, never_fails, state_of};
+use super::address_validation::{AddressValidation, Bounds, SendLimit};
+use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, SocketBack, locked, never_fails, state_of};
 use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use crate::flow::tcp::control::lost;
 use crate::flow::tcp::{Admission, Demand, Permit};
+use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Session};
+use crate::served::{DirectionTotals, moved};
 
 /// A client whose port refuses so many datagrams, one after the other, is gone.
 const REFUSALS_MAX: u32 = 3;
@@ -86,12 +88,34 @@ pub struct UdpMoved {
     pub dropped: Option<u32>,
 }
 
-/// `iperf UDP: 52920 bytes in 0.500 s, 847 kbit/s, 0 of 36 datagrams lost, ...`, for the log.
+impl UdpMoved {
+    /// The same for programs.
+    pub fn ways(&self) -> Vec<DirectionTotals> {
+        let up = self.received.map(|received| match received {
+            UdpCounted::Iperf(counts) => DirectionTotals {
+                datagrams_received: counts.datagrams.checked_sub(counts.lost),
+                datagrams_lost: Some(counts.lost),
+                ..DirectionTotals::of(Direction::Up, 1, counts.bytes, self.span_ns)
+            },
+            UdpCounted::Ttcp { bytes, datagrams } => DirectionTotals {
+                datagrams_received: Some(datagrams),
+                ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns)
+            },
+        });
+        let down = self.sent.map(|sent| DirectionTotals {
+            datagrams_sent: Some(sent.datagrams),
+            ..DirectionTotals::of(Direction::Down, 1, sent.bytes, sent.span_ns)
+        });
+        up.into_iter().chain(down).collect()
+    }
+}
+
+/// `iperf UDP: 52.92 kB in 0.500 s, 847 kbit/s, 0 of 36 datagrams lost, ...`, for the log.
 impl std::fmt::Display for UdpMoved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.received {
             Some(UdpCounted::Iperf(counts)) => {
-                write!(f, "iperf UDP: {}", moved_in(counts.bytes, self.span_ns))?;
+                write!(f, "iperf UDP: {}", moved(counts.bytes, self.span_ns))?;
                 let (lost, all, late) = (counts.lost, counts.datagrams, counts.out_of_order);
                 write!(f, ", {lost} of {all} datagrams lost, {late} out of order")?;
                 write!(f, ", jitter {} us", counts.jitter_us)?;
@@ -107,27 +131,20 @@ impl std::fmt::Display for UdpMoved {
                 }
             }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                let moved = moved_in(bytes, self.span_ns);
+                let moved = moved(bytes, self.span_ns);
                 write!(f, "ttcp UDP: {moved}, {datagrams} datagrams")?;
             }
             None => write!(f, "iperf UDP")?,
         }
         let Some(sent) = self.sent else { return Ok(()) };
         let before = if self.received.is_some() { "; sent " } else { ": sent " };
-        let (moved, datagrams) = (moved_in(sent.bytes, sent.span_ns), sent.datagrams);
+        let (moved, datagrams) = (moved(sent.bytes, sent.span_ns), sent.datagrams);
         write!(f, "{before}{moved}, {datagrams} datagrams")?;
         match sent.report {
             Some(report) => write!(f, ", {} of {} lost", report.lost, report.datagrams),
             None => Ok(()),
         }
     }
-}
-
-fn moved_in(bytes: u64, span_ns: u64) -> String {
-    let seconds = span_ns as f64 / 1e9;
-    let bps = if span_ns > 0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
-    let rate = BitRate::from_bits_per_sec(bps as u64);
-    format!("{bytes} bytes in {seconds:.3} s, {rate}")
 }
 
 /// A client.
@@ -206,31 +223,27 @@ impl Client {
     }
 
     /// Serves the client to its end.
-    pub(super) fn run<'scope, 'env>(
-        &self,
-        scope: &'scope Scope<'scope, 'env>,
-        permit: Permit,
-        serving: &'env UdpServing<'env>,
-    ) {
+    pub(super) fn run(&self, permit: Permit, serving: &UdpServing<'_>) {
         let header = self.lock().header();
         let local = self.socket.local_address();
         (serving.watch)(self.peer, &UdpSeen::Begin(local, header.as_ref()));
         self.socket.note_arrivals();
         let mut arrivals = Arrivals::of(&self.socket, &self.tally);
-        let streams = Streams {
-            client: self,
-            scope,
-            serving,
-            header: header.filter(|header| header.mode != Mode::Forward),
-            opening: false,
-            stopping: false,
-            back: Sending::Not,
-            refusals: Rc::clone(&arrivals.refusals),
-        };
         let terms = UdpTerms {
             mode: header.map_or(Mode::Forward, |header| header.mode),
             silence_max: UDP_SILENCE_MAX,
             interval: serving.interval,
+            back: self.back(header),
+        };
+        let streams = Streams {
+            client: self,
+            serving,
+            back: terms.back,
+            opening: false,
+            sending: Sending::Not,
+            report: None,
+            socket: Rc::clone(&arrivals.back),
+            refusals: Rc::clone(&arrivals.refusals),
         };
         let begin = self.lock().begin;
         let mut session = Session::new(UdpServer::new(begin, terms), streams);
@@ -247,40 +260,44 @@ impl Client {
         self.over.store(true, Ordering::Release);
     }
 
+    /// What it is sent, where it wants data.
+    fn back(&self, header: Option<ClientHeader>) -> Option<UdpBack> {
+        let header = header.filter(|header| header.mode != Mode::Forward)?;
+        let size_bytes = sending(&header).ok()?.size_bytes as usize;
+        let most = self.send_limit.beside_max();
+        Some(UdpBack { header, size_bytes, most, wall_offset_ns: realtime_offset_ns() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, UdpTally> {
         locked(&self.tally)
     }
 }
 
-/// What a client was sent, once all of it was.
-type Sent = Result<UdpSentBack, Failure>;
-
 /// How far the server is with what it sends.
-enum Sending<'scope> {
+enum Sending {
     Not,
-    /// A client that may not listen yet is asked, while data comes from it.
-    Opening(ScopedJoinHandle<'scope, Result<Back, Failure>>),
+    /// Its socket is there, and what it may send for now is known.
+    Opened(Bounds),
     Now(Box<Back>),
-    /// The client's report is waited for.
-    Ending(ScopedJoinHandle<'scope, Sent>),
     Done(UdpSentBack),
 }
 
 /// The streams of one client.
-struct Streams<'a, 'scope, 'env> {
+struct Streams<'a> {
     client: &'a Client,
-    scope: &'scope Scope<'scope, 'env>,
-    serving: &'env UdpServing<'env>,
+    serving: &'a UdpServing<'a>,
     /// Of a client that wants data.
-    header: Option<ClientHeader>,
-    /// It is time to begin with that, or to end it.
+    back: Option<UdpBack>,
+    /// It is time to begin with that.
     opening: bool,
-    stopping: bool,
-    back: Sending<'scope>,
+    sending: Sending,
+    /// What the client received.
+    report: Option<UdpReport>,
+    socket: Rc<SocketBack>,
     refusals: Rc<Cell<u32>>,
 }
 
-impl Flows for Streams<'_, '_, '_> {
+impl Flows for Streams<'_> {
     type Machine = UdpServer;
 
     fn carry_out(
@@ -293,50 +310,54 @@ impl Flows for Streams<'_, '_, '_> {
                 self.opening = true;
                 return self.answer(now);
             }
+            Output::Start => self.start(now)?,
             Output::Sample => {
                 let span_ns = now.nanos_since(self.client.lock().begin);
                 let moved = UdpMoved { span_ns, ..self.moved() };
                 (self.serving.watch)(self.client.peer, &UdpSeen::Interval(&moved));
             }
-            Output::StopSending => self.stopping = true,
+            Output::StopSending => {
+                if let Sending::Now(back) = &self.sending {
+                    back.stop();
+                }
+            }
+            Output::Peer(report) => self.report = Some(*report),
+            Output::Ended => {
+                let sending = std::mem::replace(&mut self.sending, Sending::Not);
+                self.sending = match sending {
+                    Sending::Now(back) => Sending::Done(back.finish(self.report)?),
+                    other => other,
+                };
+            }
             _ => {}
         }
         Ok(None)
     }
 
-    /// Begins, follows and ends what is sent.
+    /// Opens what is sent, once so much has come that it may be, and follows it.
     fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
-        self.back = match std::mem::replace(&mut self.back, Sending::Not) {
-            Sending::Not if self.opening => self.begin(now)?,
-            Sending::Opening(thread) if thread.is_finished() => {
-                let gone = || Failure::new(Fault::System, "send UDP to", "a client", "a panic");
-                Sending::Now(Box::new(thread.join().unwrap_or_else(|_| Err(gone()))?))
+        if self.opening {
+            self.opening = !self.open(now)?;
+            return Ok((!self.opening).then_some(Answer::Opened));
+        }
+        let mut news = Vec::new();
+        if self.socket.refused.take() {
+            news.push(UdpServerNews::Refused);
+        }
+        if let Sending::Now(back) = &mut self.sending {
+            let came = self.client.lock().came(now);
+            let granted = self.client.send_limit.granted(came, back.size_bytes().into());
+            granted.into_iter().for_each(|all| back.grant(all));
+            if self.refusals.get() >= REFUSALS_MAX {
+                back.stop();
             }
-            Sending::Now(back) if back.is_done() => {
-                Sending::Ending(self.scope.spawn(move || (*back).finish()))
-            }
-            Sending::Now(mut back) => {
-                let came = self.client.lock().came(now);
-                let granted = self.client.send_limit.granted(came, back.size_bytes().into());
-                granted.into_iter().for_each(|all| back.grant(all));
-                if self.stopping || self.refusals.get() >= REFUSALS_MAX {
-                    back.stop();
-                }
-                Sending::Now(back)
-            }
-            Sending::Ending(thread) if thread.is_finished() => {
-                Sending::Done(thread.join().unwrap_or_else(|_| Ok(UdpSentBack::default()))?)
-            }
-            other => other,
-        };
-        let begun = self.opening && !matches!(self.back, Sending::Not);
-        self.opening &= !begun;
-        Ok(begun.then_some(Answer::Opened))
+            news.extend(back.all_sent().map(UdpServerNews::Sent));
+        }
+        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
     }
 
     fn state(&mut self, now: MonoTime) -> FlowState {
-        let done = matches!(self.back, Sending::Done(_));
-        FlowState { done, ..state_of(&self.client.lock(), now) }
+        state_of(&self.client.lock(), now)
     }
 
     fn failure(&self, reason: Reason<Infallible>) -> Failure {
@@ -348,40 +369,47 @@ impl Flows for Streams<'_, '_, '_> {
     }
 }
 
-impl<'scope> Streams<'_, 'scope, '_> {
-    /// Begins to send, once so much has come that it may.
-    fn begin(&self, now: MonoTime) -> Result<Sending<'scope>, Failure> {
-        let Some(header) = &self.header else { return Ok(Sending::Not) };
+impl Streams<'_> {
+    /// Opens the socket of what is sent, where it may begin.
+    fn open(&mut self, now: MonoTime) -> Result<bool, Failure> {
+        let Some(back) = &self.back else { return Ok(false) };
         let client = self.client;
-        let size = sending(header)?.size_bytes;
         let came = client.lock().came(now);
-        let Some(bounds) = client.send_limit.bounds(came, size.into()) else {
-            return Ok(Sending::Not);
+        let Some(bounds) = client.send_limit.bounds(came, back.size_bytes as u64) else {
+            return Ok(false);
         };
-        match header.mode {
-            Mode::Reverse | Mode::FullDuplex => {
-                let own = client.socket.try_clone();
-                let own = own.map_err(|error| crate::failure::system(&error))?;
-                Back::on(own, header, bounds).map(|back| Sending::Now(Box::new(back)))
-            }
-            Mode::Dual | Mode::TradeOff => {
-                let (peer, header) = (client.peer, *header);
-                Ok(Sending::Opening(self.scope.spawn(move || Back::to(peer, &header, bounds))))
-            }
-            Mode::Forward => Ok(Sending::Not),
+        let socket = if back.has_own_stream() {
+            let to = SocketAddr::new(client.peer.ip(), back.header.listen_port);
+            open_socket(&sending(&back.header)?, any_local(to))
+                .and_then(|socket| socket.connect(to).map(|()| socket))
+        } else {
+            client.socket.try_clone()
+        };
+        let socket = socket.map_err(|error| crate::failure::system(&error))?;
+        // It is opened once.
+        let _ = self.socket.socket.set(socket);
+        self.sending = Sending::Opened(bounds);
+        Ok(true)
+    }
+
+    fn start(&mut self, now: MonoTime) -> Result<(), Failure> {
+        let opened = (&self.sending, &self.back, self.socket.socket.get());
+        if let (Sending::Opened(bounds), Some(back), Some(socket)) = opened {
+            self.sending = Sending::Now(Box::new(Back::start(socket, (back, *bounds), now)?));
         }
+        Ok(())
     }
 
     /// What was moved until now.
     fn moved(&self) -> UdpMoved {
         let tally = self.client.lock();
-        let receives = self.header.is_none_or(|header| header.mode != Mode::Reverse);
+        let receives = self.back.is_none_or(|back| back.header.mode != Mode::Reverse);
         UdpMoved {
             received: receives.then(|| tally.counted()),
-            sent: match &self.back {
+            sent: match &self.sending {
                 Sending::Now(back) => Some(back.so_far()),
                 Sending::Done(sent) => Some(*sent),
-                Sending::Not | Sending::Opening(_) | Sending::Ending(_) => None,
+                Sending::Not | Sending::Opened(_) => None,
             },
             span_ns: tally.last.nanos_since(tally.begin),
             ended: tally.ended(),

@@ -1,11 +1,10 @@
 //! Between this program's account of a stream and the results of iperf3.
 
 use linerate_core::record::{Asked, Direction, EndReport, FlowEnd, Side, TcpInfo};
-use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{Results, StreamResult, stream_id};
 
 use crate::flow::Sample;
-use crate::flow::account::rate_bps;
+use crate::served::moved;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +155,7 @@ fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Othe
     }
 }
 
-/// `, 12345 bytes up in 1.000 s, 98.8 kbit/s` for each direction, for the log; none where nothing
+/// `, up: 12.35 kB in 1.000 s, 98.8 kbit/s` for each direction, for the log; none where nothing
 /// was counted.
 pub(super) fn amounts(reports: &[EndReport]) -> String {
     let mut line = String::new();
@@ -164,8 +163,7 @@ pub(super) fn amounts(reports: &[EndReport]) -> String {
         let ends = || reports.iter().filter(|it| it.direction == direction).map(|it| &it.end);
         let Some(span_ns) = ends().map(|end| end.span_ns).max() else { continue };
         let bytes: u64 = ends().map(|end| end.bytes_measured).sum();
-        let rate = BitRate::from_bits_per_sec(rate_bps(bytes, span_ns) as u64);
-        line.push_str(&format!(", {bytes} bytes {way} in {:.3} s, {rate}", span_ns as f64 / 1e9));
+        line.push_str(&format!(", {way}: {}", moved(bytes, span_ns)));
     }
     line
 }
@@ -240,7 +238,7 @@ mod tests {
         assert!(reports[..8].iter().all(|it| it.end.span_ns == late(7)));
         assert_eq!(
             amounts(&reports),
-            ", 130000000 bytes up in 1.080 s, 962.96 Mbit/s, 1000 bytes down in 1.000 s, 8 kbit/s"
+            ", up: 130.0 MB in 1.080 s, 962.96 Mbit/s, down: 1.000 kB in 1.000 s, 8 kbit/s"
         );
         // What is told of each has that time too: a client divides the sum by the first one's.
         let places = places(&[Direction::Up], 8);

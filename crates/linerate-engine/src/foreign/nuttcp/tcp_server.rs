@@ -20,9 +20,9 @@ use super::served::{About, STREAMS, Served};
 use crate::failure::words_of;
 use crate::flow::tcp::Demand;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
-use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request, said};
+use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
-use crate::served::LogText;
+use crate::served::{self, LogText};
 
 /// A client that has its answer listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -214,7 +214,7 @@ impl<'a> Served<'a> for TcpServer<'a> {
         (about.serving.watch)(&Seen::Done(&reports));
         let lines = vec![self.parameters.about(), std::mem::take(&mut self.about)];
         let report = report(lines, &reports, !self.parameters.client_sends);
-        let told = LogText::of(said(&reports), &reports);
+        let told = LogText::of(served::line(&reports), &reports);
         (report, failure_of(&reports).map_or(Ok(told), Err))
     }
 }

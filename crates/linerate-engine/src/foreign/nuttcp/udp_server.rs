@@ -34,7 +34,7 @@ use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::foreign::serve::failure_of;
-use crate::served::LogText;
+use crate::served::{DirectionTotals, LogText, moved};
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);
@@ -225,7 +225,7 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         };
         let failed =
             |reason| Failure::new(Fault::Unreachable, "move data with", &about.peer, reason);
-        (report, ended.map(|_| count.line().into()).map_err(failed))
+        (report, ended.map(|_| count.told()).map_err(failed))
     }
 }
 
@@ -354,14 +354,19 @@ impl Count {
     }
 
     /// What there is to say for the log.
-    fn line(&self) -> String {
+    fn told(&self) -> LogText {
         if self.begin.is_none() {
-            return "UDP: no datagram came".to_owned();
+            return "UDP: no datagram came".to_owned().into();
         }
         let lost = self.receiver.lost(self.size_bytes);
-        let counts = ("received", self.receiver.datagrams);
-        let line = line_of(counts, self.receiver.bytes, self.span_ns(), lost);
-        line + if self.over { "" } else { ", without an end" }
+        let (bytes, datagrams) = (self.receiver.bytes, self.receiver.datagrams);
+        let line = line_of(("received", datagrams), bytes, self.span_ns(), lost);
+        let up = DirectionTotals {
+            datagrams_received: Some(datagrams),
+            datagrams_lost: lost,
+            ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns())
+        };
+        LogText { line: line + if self.over { "" } else { ", without an end" }, ways: vec![up] }
     }
 
     /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
@@ -500,11 +505,8 @@ fn cpu_seconds(user_ns: Option<u64>, system_ns: Option<u64>) -> (f64, f64) {
     (seconds(user_ns), seconds(system_ns))
 }
 
-/// `UDP: 12345 bytes in 1.000 s, 98.8 kbit/s, 12 datagrams received, 0 lost`, for the log.
+/// `UDP: 12.35 kB in 1.000 s, 98.8 kbit/s, 12 datagrams received, 0 lost`, for the log.
 fn line_of((verb, count): (&str, u64), bytes: u64, span_ns: u64, lost: Option<u64>) -> String {
-    let seconds = span_ns as f64 / 1e9;
-    let rate = if span_ns == 0 { 0.0 } else { bytes as f64 * 8.0 / seconds };
-    let rate = BitRate::from_bits_per_sec(rate as u64);
     let lost = lost.map_or_else(String::new, |lost| format!(", {lost} lost"));
-    format!("UDP: {bytes} bytes in {seconds:.3} s, {rate}, {count} datagrams {verb}{lost}")
+    format!("UDP: {}, {count} datagrams {verb}{lost}", moved(bytes, span_ns))
 }

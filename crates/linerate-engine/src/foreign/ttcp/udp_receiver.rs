@@ -61,7 +61,8 @@ impl UdpListener {
         tally.take(&first, begin, 0);
         let tally = Mutex::new(tally);
         let mut arrivals = Arrivals::of(&self.socket, &tally);
-        let terms = UdpTerms { mode: Mode::Forward, silence_max: SILENCE_MAX, interval: None };
+        let (mode, silence_max) = (Mode::Forward, SILENCE_MAX);
+        let terms = UdpTerms { mode, silence_max, interval: None, back: None };
         let mut session =
             Session::new(UdpServer::new(begin, terms), Stream { peer, tally: &tally });
         flow::run(&mut session, &mut arrivals, stop)?;

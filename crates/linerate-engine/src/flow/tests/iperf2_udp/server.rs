@@ -10,11 +10,11 @@ use linerate_core::record::Failure;
 use linerate_core::time::{Clock, MonoTime, SimClock};
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    Mode, PROOF_BYTES, Stamp, UDP_SILENCE_MAX, UdpReport, UdpServer, UdpTally, UdpTerms, cookie,
-    cookie_answer, end,
+    Mode, PROOF_BYTES, Stamp, UDP_SILENCE_MAX, UdpBack, UdpReport, UdpServer, UdpServerNews,
+    UdpTally, UdpTerms, cookie, cookie_answer, end,
 };
 
-use super::{COOKIE, GAP, INTERVAL, SIZE, Shared, arrived, datagrams};
+use super::{COOKIE, GAP, INTERVAL, Pipe, SIZE, Shared, datagrams};
 use crate::flow::net::Net;
 use crate::flow::session::{Answer, Flows, Session};
 use crate::foreign::iperf2::address_validation::SendLimit;
@@ -33,33 +33,42 @@ struct ServerData {
     flow: u16,
     tally: Rc<RefCell<UdpTally>>,
     limit: SendLimit,
+    back: Option<UdpBack>,
+    /// Datagrams to send, those that the machine sends before them, and those sent.
     planned: u64,
+    before: u64,
+    sent: u64,
     opening: bool,
     began: Option<MonoTime>,
-    sent: u64,
-    ends: u64,
+    told: bool,
     stopping: bool,
     samples: u64,
 }
 
 impl ServerData {
-    /// Sends what is due by now; its end is said three times.
-    fn step(&mut self, now: MonoTime) {
-        let Some(began) = self.began else { return };
+    /// Sends what is due by now; how much was sent, once that is all.
+    fn step(&mut self, now: MonoTime) -> Option<u64> {
+        let began = self.began.filter(|_| !self.told)?;
         let granted = self.limit.granted(self.tally.borrow().came(now), SIZE as u64);
-        let most = granted.unwrap_or(u64::MAX).min(self.planned);
+        let most = granted.unwrap_or(u64::MAX).min(self.planned - self.before);
         let due = 1 + (now.since(began).as_millis() / GAP.as_millis()) as u64;
-        while self.sent + self.ends < due && self.ends < 3 {
-            let data = self.ends == 0 && self.sent < most && !self.stopping;
-            let mut datagram = end(&[], SIZE, self.sent, 1);
-            if data {
+        while self.sent < due && !self.told {
+            self.told = self.sent >= most || self.stopping;
+            if !self.told {
                 self.sent += 1;
-                Stamp { number: self.sent as i64, sent_us: 1 }.write(&mut datagram);
-            } else {
-                self.ends += 1;
+                let number = self.before + self.sent;
+                let mut datagram = end(&[], SIZE, number, 1);
+                Stamp { number: number as i64, sent_us: 1 }.write(&mut datagram);
+                self.world.borrow_mut().pass(now, self.pipe(), self.flow, &datagram);
             }
-            self.world.borrow_mut().pass(now, false, self.flow, &datagram);
         }
+        self.told.then_some(self.before + self.sent)
+    }
+
+    /// Where it goes.
+    fn pipe(&self) -> Pipe {
+        let own = self.back.is_some_and(|back| back.has_own_stream());
+        if own { Pipe::ToListener } else { Pipe::ToClient }
     }
 }
 
@@ -71,30 +80,42 @@ impl Flows for ServerData {
         now: MonoTime,
         output: Output<UdpServer>,
     ) -> Result<Option<Answer<UdpServer>>, Failure> {
+        let mut world = self.world.borrow_mut();
+        let stream = &mut world.server[usize::from(self.flow)];
         match output {
             Output::Open => {
+                drop(world);
                 self.opening = true;
                 return self.answer(now);
             }
+            Output::Start => self.began = Some(now),
             Output::Sample => self.samples += 1,
             Output::StopSending => self.stopping = true,
+            Output::Peer(report) => stream.back.report = Some(*report),
+            Output::Ended => {
+                (stream.back.sent, stream.back.ended) = (self.before + self.sent, true)
+            }
             _ => {}
         }
         Ok(None)
     }
 
     fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
-        self.step(now);
-        let came = self.tally.borrow().came(now);
-        if !self.opening || self.limit.bounds(came, SIZE as u64).is_none() {
-            return Ok(None);
+        let mut news = Vec::new();
+        if std::mem::take(&mut self.world.borrow_mut().server[usize::from(self.flow)].refused) {
+            news.push(UdpServerNews::Refused);
         }
-        (self.opening, self.began) = (false, Some(now));
-        Ok(Some(Answer::Opened))
+        news.extend(self.step(now).map(UdpServerNews::Sent));
+        let came = self.tally.borrow().came(now);
+        if self.opening && self.limit.bounds(came, SIZE as u64).is_some() {
+            self.opening = false;
+            return Ok(Some(Answer::Opened));
+        }
+        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
     }
 
     fn state(&mut self, now: MonoTime) -> FlowState {
-        FlowState { done: self.ends == 3, ..state_of(&self.tally.borrow(), now) }
+        state_of(&self.tally.borrow(), now)
     }
 
     fn failure(&self, reason: Reason<Infallible>) -> Failure {
@@ -119,7 +140,7 @@ impl SimServer {
         let now = self.clock.now();
         let dies = self.world.borrow().trouble.dies;
         let dead = dies.is_some_and(|at| now >= MonoTime::default() + at);
-        let here = arrived(&mut self.world.borrow_mut().to_server, now);
+        let here = self.world.borrow_mut().arrived(Pipe::ToServer, now);
         if dead {
             self.served.iter_mut().for_each(|served| *served = None);
             return Ok(());
@@ -135,7 +156,12 @@ impl SimServer {
             if forward && ended && !served.lingers && now.since(last) > GAP * 3 {
                 return Err("a server sees the end");
             }
-            let mut net = Idle(Rc::clone(&self.clock));
+            let mut net = Beside {
+                world: Rc::clone(&self.world),
+                clock: Rc::clone(&self.clock),
+                flow: at as u16,
+                pipe: served.session.flows.pipe(),
+            };
             if served.session.turn(&mut net, false).is_some() {
                 continue;
             }
@@ -156,7 +182,7 @@ impl SimServer {
                 continue;
             }
             let machine = UdpServer::lingering(now, &tally.borrow());
-            let data = data_of(&self.world, at as u16, &tally);
+            let data = data_of(&self.world, at as u16, &tally, None);
             served.session = Session::new(machine, data);
         }
         Ok(())
@@ -175,63 +201,101 @@ impl SimServer {
             }
             if let Some(report) = tally.take(datagram, now, now_us) {
                 world.server[at].reported = UdpReport::parse(&report);
-                world.pass(now, false, flow, &report);
+                world.pass(now, Pipe::ToClient, flow, &report);
             }
             return;
         }
         let told = cookie(datagram).filter(|_| datagram.len() >= PROOF_BYTES);
         if world.trouble.proof && told.is_some_and(|told| told != COOKIE) {
-            return world.pass(now, false, flow, &cookie_answer(COOKIE));
+            return world.pass(now, Pipe::ToClient, flow, &cookie_answer(COOKIE));
         }
         let mut tally = UdpTally::of(datagram, now);
         tally.take(datagram, now, now_us);
+        let back = back_of(&tally, world.trouble.mirrors);
         let terms = UdpTerms {
             mode: tally.header().map_or(Mode::Forward, |header| header.mode),
             silence_max: UDP_SILENCE_MAX,
             interval: Some(INTERVAL),
+            back,
         };
         let tally = Rc::new(RefCell::new(tally));
         world.server[at].bytes += datagram.len() as u64;
         world.server[at].clients.push(Rc::clone(&tally));
         drop(world);
-        let session = Session::new(UdpServer::new(now, terms), data_of(&self.world, flow, &tally));
+        let data = data_of(&self.world, flow, &tally, back);
+        let session = Session::new(UdpServer::new(now, terms), data);
         self.served[at] = Some(Served { session, tally, lingers: false });
     }
 }
 
-fn data_of(world: &Shared, flow: u16, tally: &Rc<RefCell<UdpTally>>) -> ServerData {
-    let header = tally.borrow().header();
-    let reverse = header.is_some_and(|header| header.mode == Mode::Reverse);
-    let mirrors = world.borrow().trouble.mirrors && !reverse;
+/// What a client is sent that wants data.
+fn back_of(tally: &UdpTally, mirrors: bool) -> Option<UdpBack> {
+    let header = tally.header().filter(|header| header.mode != Mode::Forward)?;
+    let most = limit_of(Some(header.mode), mirrors).beside_max();
+    Some(UdpBack { header, size_bytes: SIZE, most, wall_offset_ns: 0 })
+}
+
+fn limit_of(mode: Option<Mode>, mirrors: bool) -> SendLimit {
+    if mirrors && mode != Some(Mode::Reverse) { SendLimit::Mirrored } else { SendLimit::Whole }
+}
+
+fn data_of(
+    world: &Shared,
+    flow: u16,
+    tally: &Rc<RefCell<UdpTally>>,
+    back: Option<UdpBack>,
+) -> ServerData {
+    let mirrors = world.borrow().trouble.mirrors;
+    let before = u64::from(back.is_some_and(|back| back.has_own_stream()));
     ServerData {
         world: Rc::clone(world),
         flow,
         tally: Rc::clone(tally),
-        limit: if mirrors { SendLimit::Mirrored } else { SendLimit::Whole },
+        limit: limit_of(back.map(|back| back.header.mode), mirrors),
+        back,
         // A damaged header may ask for any amount.
-        planned: header.map_or(0, |header| datagrams(header.amount).min(1000)),
+        planned: back.map_or(before, |back| datagrams(back.header.amount).clamp(before, 1000)),
+        before,
+        sent: 0,
         opening: false,
         began: None,
-        sent: 0,
-        ends: 0,
+        told: false,
         stopping: false,
         samples: 0,
     }
 }
 
-/// The clock, and no control connection.
-struct Idle(Rc<SimClock>);
+/// What goes beside data on the stream that the server sends.
+struct Beside {
+    world: Shared,
+    clock: Rc<SimClock>,
+    flow: u16,
+    pipe: Pipe,
+}
 
-impl Net for Idle {
+impl Net for Beside {
     fn now(&self) -> MonoTime {
-        self.0.now()
+        self.clock.now()
     }
 
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::WouldBlock.into())
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut world = self.world.borrow_mut();
+        let Some(said) = world.take(Pipe::FromListener, self.flow, self.clock.now()) else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        // A refusal of the kernel comes as an error.
+        if said.is_empty() {
+            world.server[usize::from(self.flow)].refused = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        bytes[..said.len()].copy_from_slice(&said);
+        Ok(said.len())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut world = self.world.borrow_mut();
+        world.server[usize::from(self.flow)].back.beside += 1;
+        world.pass(self.clock.now(), self.pipe, self.flow, bytes);
         Ok(bytes.len())
     }
 
