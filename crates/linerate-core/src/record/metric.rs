@@ -142,7 +142,7 @@ metrics! {
         "Linux SOF_TIMESTAMPING_TX_SCHED to SOF_TIMESTAMPING_TX_SOFTWARE";
     AddedPath = "delay_added_path_ns", "added on the path", "ns", None, Lower,
         "Median time from leaving this host's queueing discipline to the arrival of the answer, \
-         under load, less that at rest; without the time at the other end where that is told.",
+         under load, less that at rest; without the time at the other end where that is reported.",
         "Linux SO_TIMESTAMPING, spec/udp-echo.md";
     AddedThere = "delay_added_there_ns", "added on the way there", "ns", None, Lower,
         "That part of it which the way to the other end adds, by both hosts' clocks; their \

@@ -60,7 +60,7 @@ pub struct Probes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_queue_ns: Vec<Option<u64>>,
     /// From leaving this host to the arrival of the answer, by the kernel's stamps, less the time
-    /// at the other end where that is told.
+    /// at the other end where that is reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_ns: Vec<Option<u64>>,
     /// The way there alone. It holds the difference of both hosts' clocks: only its changes mean

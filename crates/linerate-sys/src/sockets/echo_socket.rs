@@ -295,7 +295,8 @@ impl EchoSocket {
     }
 
     /// Asks for kernel timestamps, those before the queueing discipline on request; they start
-    /// within [`timestamps::START_DELAY`]. Sends are numbered from 0 from here on, also when stamps were on before.
+    /// within [`timestamps::START_DELAY`]. Sends are numbered from 0 from here on, also when stamps
+    /// were on before.
     /// # Errors
     /// The kernel's reason.
     pub fn start_stamps(&self, with_queue: bool) -> Result<()> {
