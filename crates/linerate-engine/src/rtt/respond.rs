@@ -40,6 +40,7 @@ impl UdpResponder {
             Failure::new(Fault::System, "bind UDP", address.to_string(), reason)
                 .advise("another server may hold the port: see `ss -ulpn`")
         })?;
+        socket.take_arrival_times();
         Ok(Self { socket, answers_per_second_max: ANSWERS_PER_SECOND_MAX })
     }
 
@@ -72,7 +73,8 @@ impl UdpResponder {
                         if PeerTimes::asked(datagram) {
                             let sent_ns = clock::realtime_ns();
                             // A stamp from before a step of the clock says nothing.
-                            let received_ns = question.arrived_ns().filter(|ns| *ns <= sent_ns);
+                            let received_ns =
+                                question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
                             let received_ns = received_ns.unwrap_or(sent_ns);
                             PeerTimes { received_ns, sent_ns }.write(datagram);
                         }

@@ -3,6 +3,7 @@
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::PeerTimes;
+use linerate_proto::stamp::Reflected;
 
 /// An answer to one of our probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct Arrival {
     pub(crate) stamp_ns: Option<u64>,
     /// The responder's times, where asked for and told.
     pub(crate) peer: Option<PeerTimes>,
+    /// What a reflector of STAMP told, and T4 by civil time.
+    pub(crate) reflected: Option<(Reflected, u64)>,
 }
 
 /// Carries probes out and answers in.

@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn arrival(sequence: u64) -> Arrival {
-        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, peer: None }
+        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, peer: None, reflected: None }
     }
 
     fn record() -> Probes {
