@@ -15,6 +15,7 @@ mod flow;
 mod flow_test;
 mod id;
 mod interface_drops;
+mod known_path;
 mod means;
 mod metric;
 mod named;
@@ -51,6 +52,7 @@ pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
+pub use known_path::KnownPath;
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
@@ -65,8 +67,8 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, TcpPlan, TestPlan,
-    UdpPlan, WaitMode,
+    PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, TcpPlan, TestPlan, UdpPlan,
+    WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
