@@ -6,6 +6,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod assertion;
+pub mod comparison;
 pub mod conformance;
 pub mod device;
 pub mod lab;

@@ -3,6 +3,7 @@
 //! Control is a machine, data is a loop: plain threads move bytes; nothing here prints.
 
 mod address;
+pub mod compare;
 pub mod conform;
 pub mod context;
 pub mod device;

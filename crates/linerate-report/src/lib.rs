@@ -8,6 +8,7 @@
 
 pub mod assertion;
 mod ceiling;
+mod compare;
 pub mod conform;
 pub mod csv;
 pub mod device;

@@ -56,6 +56,11 @@ enum Command {
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
+    /// Compare targets, or ways to one, measured in turn: is the difference real?
+    ///
+    /// Compare the round-trip times or the TCP goodput of targets, or of ways to one target,
+    /// measured in turn, and tell whether a difference is more than the measurement's own.
+    Compare(command::compare::Args),
     /// Benchmark a router, switch or bridge with raw frames (RFC 2544 ...)
     ///
     /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971).
@@ -106,6 +111,7 @@ fn main() -> std::process::ExitCode {
         Command::Ping(args) => command::ping::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
+        Command::Compare(args) => command::compare::run(args),
         Command::Bench(args) => command::bench::run(args),
         Command::Conform(args) => command::conform::run(args),
         Command::Ceiling(args) => command::ceiling::run(args),

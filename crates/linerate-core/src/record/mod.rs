@@ -67,8 +67,13 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
+<<<<<<< HEAD
     PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, TcpPlan, TestPlan, UdpPlan,
     WaitMode,
+=======
+    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan,
+    ServerPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
+>>>>>>> main
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
@@ -242,12 +247,25 @@ impl Record {
         self.ceilings().find(of)
     }
 
+    /// What the parts warn of, each kind once as it was seen first.
+    pub fn caveats_of_parts(&self) -> Vec<Caveat> {
+        let mut caveats: Vec<Caveat> = Vec::new();
+        for caveat in self.parts.iter().flat_map(|part| &part.caveats) {
+            if !caveats.iter().any(|known| known.code == caveat.code) {
+                caveats.push(caveat.clone());
+            }
+        }
+        caveats
+    }
+
     /// The failure's exit code, or 5 for a partial result, or 0. A survey of which a part was
     /// measured is a partial result, whatever ended it.
     pub fn exit_code(&self) -> u8 {
         match (&self.failure, self.status) {
             (_, Status::Interrupted) => 130,
-            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_)) => 5,
+            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_) | Plan::Compare(_)) => {
+                5
+            }
             (Some(failure), _) => failure.exit_code(),
             (None, Status::Partial) => 5,
             (None, Status::Ok | Status::Error) => 0,

@@ -25,6 +25,8 @@ pub enum Plan {
     Bench(BenchPlan),
     /// A survey of a path: its measurements are the record's parts.
     Test(TestPlan),
+    /// The same measurement of several targets in turn: its measurements are the record's parts.
+    Compare(ComparePlan),
 }
 
 impl Plan {
@@ -42,6 +44,7 @@ impl Plan {
             Self::Simulate(_) => "simulate",
             Self::Bench(_) => "bench",
             Self::Test(_) => "test",
+            Self::Compare(_) => "compare",
         }
     }
 
@@ -52,7 +55,7 @@ impl Plan {
             Self::Ping(plan) => Some(&mut plan.host),
             Self::Udp(plan) => Some(&mut plan.server.host),
             Self::Test(plan) => Some(&mut plan.server.host),
-            Self::Simulate(_) | Self::Bench(_) => None,
+            Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
         }
     }
 
@@ -62,7 +65,7 @@ impl Plan {
             Self::Tcp(plan) => plan.server.known.as_ref(),
             Self::Udp(plan) => plan.server.known.as_ref(),
             Self::Test(plan) => plan.server.known.as_ref(),
-            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) => None,
+            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
         }
     }
 
@@ -74,6 +77,7 @@ impl Plan {
             Self::Udp(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Test(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Ping(plan) => (&plan.profile, Some(&plan.host)),
+            Self::Compare(plan) => (&None, plan.candidates.first().map(|first| &first.name)),
             Self::Simulate(_) | Self::Bench(_) => (&None, None),
         };
         profile.iter().chain(host).map(String::as_str)
@@ -194,6 +198,26 @@ pub struct TestPlan {
     pub ping_count: u64,
     /// Tests that would not end within this are left out; null leaves none out.
     pub within_ns: Option<u64>,
+}
+
+/// The same measurement of several targets, or of one target in several ways, interleaved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparePlan {
+    /// What is compared; the others with the first.
+    pub candidates: Vec<Candidate>,
+    /// Each candidate is measured once in each, the first one twice.
+    pub rounds: u32,
+    /// Of the order within each round.
+    pub seed: u64,
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// As the user named it.
+    pub name: String,
+    /// What is measured in each round.
+    pub plan: Plan,
 }
 
 /// How probes travel.

@@ -14,6 +14,7 @@ mod log_histogram;
 mod moments;
 mod quantile;
 mod responsiveness;
+mod sign_test;
 mod thinned;
 mod wilson;
 
@@ -26,5 +27,6 @@ pub use log_histogram::LogHistogram;
 pub use moments::Moments;
 pub use quantile::{Sorted, median};
 pub use responsiveness::{round_trips_per_minute, trimmed_mean};
+pub use sign_test::median_interval;
 pub use thinned::Thinned;
 pub use wilson::{Interval, Z_95, wilson_interval};

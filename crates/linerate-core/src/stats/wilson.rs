@@ -1,6 +1,6 @@
 //! How much a counted share can be trusted.
 
-/// An interval of a share, both ends within 0 … 1.
+/// An interval of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end.

@@ -71,6 +71,11 @@ pub fn expected_ns(plan: &Plan) -> u64 {
         }
         Plan::Bench(plan) => plan.expected_ns(),
         Plan::Test(plan) => plan.within_ns.unwrap_or(0),
+        Plan::Compare(plan) => {
+            let first = plan.candidates.first();
+            let round = plan.candidates.iter().chain(first).map(|it| expected_ns(&it.plan));
+            u64::from(plan.rounds).saturating_mul(round.fold(0, u64::saturating_add))
+        }
         Plan::Simulate(plan) => {
             let segments = match plan.finish {
                 Finish::TimeNs(ns) => {

@@ -7,7 +7,7 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan,
+    Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan,
     ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections, TcpPlan, TcpTest,
     TestPlan,
 };
@@ -71,13 +71,7 @@ fn fold(record: &mut Record) {
     let both = record.parts.iter().find(|part| part.ends.len() > 1);
     record.ends =
         both.or_else(|| record.parts.first()).map(|part| part.ends.clone()).unwrap_or_default();
-    let mut caveats: Vec<Caveat> = Vec::new();
-    for caveat in record.parts.iter().flat_map(|part| &part.caveats) {
-        if !caveats.iter().any(|known| known.code == caveat.code) {
-            caveats.push(caveat.clone());
-        }
-    }
-    record.caveats = caveats;
+    record.caveats = record.caveats_of_parts();
     let ping = record.parts.iter().find(|part| matches!(part.plan, Plan::Ping(_)));
     let smallest = |row: &&Summary| row.payload_bytes == Some(SIZES_BYTES[0]);
     let rows = ping.into_iter().flat_map(|part| part.summary.iter().filter(smallest));
@@ -333,7 +327,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CaveatCode, Ceiling, Event, Tool};
+    use linerate_core::record::{Caveat, CaveatCode, Ceiling, Event, Tool};
     use linerate_sys::stop::Stop;
 
     use super::*;

@@ -4,12 +4,14 @@
 //! One function makes it of any record, so that terminal, page, history and study say the same. A
 //! result that a host limited says so before the number.
 
+mod compared;
 mod limit;
 mod quality;
 mod result;
 
 use linerate_core::record::{Direction, MetricId, Plan, Record, Stat};
 
+pub(crate) use compared::{ComparedIn, verdict};
 pub(crate) use limit::FULL_FROM;
 pub use limit::{Limit, LimitedBy};
 pub use quality::Quality;
@@ -54,6 +56,9 @@ impl Headline {
         let id = short_id(&record.id.to_string()).to_owned();
         if let Plan::Test(_) = record.plan {
             return Self { id, ..Self::of_parts(&record.parts) };
+        }
+        if let Plan::Compare(_) = record.plan {
+            return compared::of(record);
         }
         let limit = limit::of(record);
         let (quality, doubt) = quality::of(record, &limit);

@@ -9,7 +9,7 @@ use linerate_core::time::decimals_of_ms;
 use super::{datagrams, delay, streams};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
-use crate::{ceiling, examination, words};
+use crate::{ceiling, compare, examination, words};
 
 /// Columns of the labels.
 const LABEL: usize = 8;
@@ -24,6 +24,7 @@ pub(super) fn of(record: &Record) -> Vec<Block> {
         Plan::Simulate(_) => vec![Block::Facts(simulated(record))],
         Plan::Bench(_) => Vec::new(),
         Plan::Test(_) => return examination::brief(record),
+        Plan::Compare(_) => return compare::brief(record),
     };
     let bounds = record.ceilings().filter_map(bound);
     let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();

@@ -20,7 +20,7 @@ use linerate_core::record::{Caveat, Plan, Record, Status};
 
 use crate::document::{Block, Document, Fact};
 use crate::headline::Headline;
-use crate::{emulated, examination, number, words};
+use crate::{compare, emulated, examination, number, words};
 
 /// The document of any record.
 pub fn document(record: &Record) -> Document {
@@ -31,6 +31,7 @@ pub fn document(record: &Record) -> Document {
         Plan::Simulate(plan) => simulate::document(record, plan),
         Plan::Bench(plan) => device::document(record, plan),
         Plan::Test(_) => examination::document(record),
+        Plan::Compare(_) => compare::document(record),
     };
     let (limits, notes) = match &record.plan {
         Plan::Test(_) => examination::cautions(record),

@@ -2,6 +2,7 @@
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
+pub(crate) mod compare;
 mod complete;
 pub(crate) mod conform;
 pub(crate) mod diff;

@@ -24,7 +24,7 @@ pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping"]),
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "compare"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
@@ -459,6 +459,18 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate history --csv", "for a spreadsheet"),
         ],
         see: &["report", "diff", "export"],
+    },
+    Page {
+        command: "compare",
+        shown: &["tcp", "reverse", "udp", "rounds", "count", "size", "within", "json"],
+        examples: &[
+            ("linerate compare 10.0.0.1 10.0.0.2", "which answers sooner, and by how much"),
+            ("linerate compare --tcp b,cc=cubic b,cc=bbr", "two congestion controls on one path"),
+            ("linerate compare b b,dscp=46", "does the path favour expedited forwarding?"),
+            ("linerate compare b,family=4 b,family=6", "IPv4 and IPv6"),
+            ("linerate compare --tcp -R b b,streams=4", "one stream and four, from the server"),
+        ],
+        see: &["ping", "tcp", "diff"],
     },
     Page {
         command: "diff",

@@ -1,0 +1,156 @@
+//! A comparison of candidates that were measured in turn: what each came to, by how much it
+//! differs from the first, and whether that is more than the first differs from itself.
+
+use linerate_core::comparison::{CONFIDENCE, Compared, Comparison};
+use linerate_core::record::{MetricId, Record};
+
+use crate::document::{Block, Document, Fact, Section, Table};
+use crate::headline::{ComparedIn, verdict};
+use crate::number::or_dash;
+use crate::words;
+
+/// Columns of the labels.
+const LABEL: usize = 8;
+
+fn table(comparison: &Comparison) -> Table {
+    let unit = ComparedIn::of(comparison);
+    let what = match comparison.metric {
+        MetricId::RttKernel => "kernel RTT",
+        MetricId::Rtt => "RTT",
+        _ => "goodput",
+    };
+    let share = CONFIDENCE * 100.0;
+    let mut table = Table::new([
+        "candidate".to_owned(),
+        format!("{what} {}", unit.name),
+        "difference".to_owned(),
+        format!("{share:.0} % interval"),
+        "verdict".to_owned(),
+    ]);
+    let row = |it: &Compared, name: String, value: Option<f64>, verdict: &str| {
+        let difference = it.difference.filter(|_| !verdict.is_empty());
+        [
+            name,
+            or_dash(value, |value| unit.value(value)),
+            or_dash(difference, |it| unit.signed(it.median)),
+            or_dash(difference, |it| unit.interval(&it)),
+            verdict.to_owned(),
+        ]
+    };
+    for (index, it) in comparison.candidates.iter().enumerate() {
+        if index == 0 {
+            table.row(row(it, it.name.clone(), it.value, ""));
+            table.row(row(it, format!("{} again", it.name), None, "floor"));
+        } else {
+            table.row(row(it, it.name.clone(), it.value, verdict(it.verdict)));
+        }
+    }
+    table
+}
+
+fn facts(record: &Record, comparison: &Comparison) -> Vec<Fact> {
+    let unit = ComparedIn::of(comparison);
+    let floor = comparison.floor.map(|floor| {
+        let name = comparison.candidates.first().map_or("", |first| first.name.as_str());
+        let floor = unit.value(floor);
+        Fact::new("floor", LABEL, format!("{floor} {}: {name} beside itself", unit.name))
+    });
+    let each = match comparison.metric {
+        MetricId::Goodput => "the goodput of one test",
+        _ => "the median of its probes",
+    };
+    let rounds = format!(
+        "{}, in an order drawn anew each; a round's value is {each}, all else medians",
+        words::counted(comparison.rounds as u64, "round")
+    );
+    let notes = record.caveats.len() as u64;
+    let notes = (notes > 0).then(|| {
+        Fact::new("notes", LABEL, format!("{}: -v shows them", words::counted(notes, "note")))
+    });
+    floor.into_iter().chain([Fact::new("rounds", LABEL, rounds)]).chain(notes).collect()
+}
+
+/// What stands under the headline.
+pub(crate) fn brief(record: &Record) -> Vec<Block> {
+    Comparison::of(record).filter(|comparison| comparison.rounds > 0).map_or_else(Vec::new, |it| {
+        vec![Block::Table(table(&it)), Block::Facts(facts(record, &it))]
+    })
+}
+
+/// The whole page.
+pub(crate) fn document(record: &Record) -> Document {
+    let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
+    let names = comparison.iter().flat_map(|it| &it.candidates).map(|it| it.name.clone());
+    let title = format!("Comparison of {}", words::listed(&names.collect::<Vec<_>>()));
+    let sections = comparison.map(|it| {
+        let blocks = [Block::Table(table(&it)), Block::Facts(facts(record, &it))];
+        Section::apart("Candidates", blocks)
+    });
+    Document { title, sections: sections.into_iter().collect(), ..Document::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        Candidate, ComparePlan, PingPlan, Plan, RecordId, Stat, Status, Summary, Tool,
+    };
+    use linerate_core::time::WallTime;
+
+    use super::*;
+    use crate::headline::{Headline, Quality};
+
+    /// Rounds of a, b, and a again, in ns.
+    fn record(rounds: &[[f64; 3]]) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let ping = Plan::Ping(PingPlan::default());
+        let named = |name: &str| Candidate { name: name.to_owned(), plan: ping.clone() };
+        let plan = ComparePlan { candidates: vec![named("a"), named("b")], rounds: 16, seed: 1 };
+        let begin = |plan| {
+            Record::begin(
+                RecordId::from_parts(0, [0; 10]),
+                tool.clone(),
+                plan,
+                WallTime::from_unix_nanos(0),
+            )
+        };
+        let mut record = begin(Plan::Compare(plan));
+        let part = |value: &f64| {
+            let mut part = begin(ping.clone());
+            part.summary = vec![Summary::of(MetricId::RttKernel, Stat::P50, *value)];
+            part
+        };
+        record.parts = rounds.iter().flatten().map(part).collect();
+        record.status = Status::Ok;
+        record
+    }
+
+    #[test]
+    fn a_difference_stands_beside_its_interval_and_the_floor() {
+        let rounds = (0..16).map(|n| [2340.0, 4990.0 + f64::from(n % 2) * 10.0, 2340.0]);
+        let record = record(&rounds.collect::<Vec<_>>());
+        let line = Headline::of(&record).line();
+        assert!(line.starts_with("against a (2.34 us): b +2.65 us \u{b7} good"), "{line}");
+        let text = crate::record::document(&record).text(None);
+        // Half of the rounds differ by 2.65 us, half by 2.66; the clock's step is the floor.
+        for row in ["a again", "+2.65 to +2.66", "0.00 to 0.00", "floor     0.01 us", "16 rounds"] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        let same = record(&[[2340.0, 2340.0, 2340.0]; 16]);
+        let line = Headline::of(&same).line();
+        assert!(line.starts_with("against a (2.34 us): b not distinguishable"), "{line}");
+        let few = Headline::of(&record(&[[2340.0, 4990.0, 2340.0]; 3]));
+        assert_eq!((few.quality, few.result.ends_with("b not known")), (Quality::Doubtful, true));
+        assert!(few.doubt.contains("3 rounds of the 6"), "{}", few.doubt);
+        let moved = Headline::of(&record(&[[2340.0, 4990.0, 2400.0]; 16]));
+        assert_eq!(
+            (moved.quality, moved.doubt.as_str()),
+            (Quality::Doubtful, "a differs from itself")
+        );
+        let none = Headline::of(&record(&[]));
+        assert_eq!((none.quality, none.result.as_str()), (Quality::Bad, "nothing was compared"));
+    }
+}

@@ -1,0 +1,182 @@
+//! `linerate compare`: several targets, or one target in several ways, measured in turn.
+
+use std::time::Duration;
+
+use linerate_core::comparison::ROUNDS_MIN;
+use linerate_core::record::{
+    Candidate, ComparePlan, DEFAULT_PORT, Failure, Family, Fault, Finish, PingMode, PingPlan,
+    PingTransport, Plan, ServerPlan, TcpDirections, TcpPlan, TcpTest,
+};
+use linerate_core::units::{Bytes, parse_span};
+use linerate_engine::compare;
+
+use super::flags::nanos;
+use super::measure::{self, Output};
+use super::target::Target;
+use crate::config::{Config, KnownFlags};
+use crate::exit::Outcome;
+use crate::output;
+
+/// Shortest TCP test of a round: slow start on a path of some 20 ms is over by then.
+const TCP_MIN: Duration = Duration::from_millis(300);
+const TCP_MAX: Duration = Duration::from_secs(1);
+/// Shortest time for the probes of a round.
+const PROBES_MIN: Duration = Duration::from_millis(20);
+
+/// Flags of `linerate compare`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to compare with the first: HOST or HOST:PORT, each followed by ,KEY=VALUE for what
+    /// differs: dscp, family (4 or 6), size, ttl; with --tcp dscp, family, cc, streams, window
+    #[arg(value_name = "TARGET[,KEY=VALUE...]", num_args = 2.., required = true)]
+    candidates: Vec<String>,
+    /// Compare the goodput of TCP tests instead of round-trip times; the targets must run linerate
+    /// serve
+    #[arg(long)]
+    tcp: bool,
+    /// With --tcp: the server sends
+    #[arg(short = 'R', long, requires = "tcp")]
+    reverse: bool,
+    /// Probe with UDP instead of ICMP; the targets must run linerate serve
+    #[arg(long, conflicts_with = "tcp")]
+    udp: bool,
+    /// Rounds: each measures every target once, the first one twice, in a new order
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(i64::from(ROUNDS_MIN)..))]
+    rounds: u32,
+    /// Maximum probes per target and round
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1000)]
+    count: u64,
+    /// Payload size of the probes in bytes
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 56)]
+    size: u32,
+    /// Finish in about this time
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_span)]
+    within: Duration,
+    /// Seed of the order in each round
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    let plan = plan(&args)?;
+    let rounds = plan.rounds;
+    let live = args.output.live();
+    let mut seen = |round: u32| {
+        if live && round.is_multiple_of(rounds.div_ceil(4)) && round < rounds {
+            output::note(&format!("round {round} of {rounds}"));
+        }
+    };
+    let record =
+        measure::run(&args.output, |context| compare::run(&plan, context, &mut seen), &mut |_| {})?;
+    Ok(record.exit_code())
+}
+
+fn plan(args: &Args) -> Result<ComparePlan, Failure> {
+    let config = Config::load()?;
+    let parts = args.rounds.saturating_mul(args.candidates.len() as u32 + 1);
+    let each = args.within / parts.max(1);
+    let mut candidates = Vec::new();
+    for text in &args.candidates {
+        let plan = candidate(args, &config, text, each);
+        let plan = plan.map_err(|reason| {
+            let failure = Failure::new(Fault::Usage, "compare", text, reason);
+            failure.advise("linerate compare --help has examples")
+        })?;
+        candidates.push(Candidate { name: text.clone(), plan });
+    }
+    Ok(ComparePlan { candidates, rounds: args.rounds, seed: args.seed })
+}
+
+/// What is measured for a candidate as the user names it.
+fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result<Plan, String> {
+    let mut words = text.split(',');
+    let target: Target = words.next().unwrap_or_default().parse()?;
+    let profile = config.profile(&target.host, &KnownFlags::default());
+    let usual = profile.port.unwrap_or(DEFAULT_PORT);
+    if !args.tcp && !args.udp {
+        target.without_port("ICMP").map_err(|failure| failure.reason)?;
+    }
+    let port = target.port(None, usual).map_err(|failure| failure.reason)?;
+    let keys =
+        words.map(|word| word.split_once('=').ok_or_else(|| format!("{word:?} is no KEY=VALUE")));
+    let keys: Vec<(&str, &str)> = keys.collect::<Result<_, _>>()?;
+    if args.tcp {
+        let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
+        let time_ns = nanos(each.clamp(TCP_MIN, TCP_MAX));
+        let mut plan = TcpPlan {
+            server: ServerPlan {
+                profile: profile.name,
+                known: profile.known,
+                ..ServerPlan::new(None, profile.host, port)
+            },
+            test: TcpTest { directions, finish: Finish::TimeNs(time_ns), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
+        for (key, value) in keys {
+            set_tcp(&mut plan, key, value)?;
+        }
+        return Ok(Plan::Tcp(plan));
+    }
+    let mut plan = PingPlan {
+        host: profile.host,
+        profile: profile.name,
+        transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
+        port,
+        sizes_bytes: vec![args.size],
+        count: Some(args.count),
+        mode: PingMode::Flood,
+        deadline_ns: Some(nanos(each.max(PROBES_MIN))),
+        ..PingPlan::default()
+    };
+    for (key, value) in keys {
+        set_ping(&mut plan, key, value)?;
+    }
+    Ok(Plan::Ping(plan))
+}
+
+fn set_ping(plan: &mut PingPlan, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "dscp" => plan.dscp = Some(dscp(value)?),
+        "family" => plan.family = Some(family(value)?),
+        "size" => plan.sizes_bytes = vec![number(key, value)?],
+        "ttl" => plan.ttl = Some(number(key, value)?),
+        _ => return Err(format!("{key:?} is none of dscp, family, size, ttl")),
+    }
+    Ok(())
+}
+
+fn set_tcp(plan: &mut TcpPlan, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "dscp" => plan.test.dscp = Some(dscp(value)?),
+        "family" => plan.server.family = Some(family(value)?),
+        "cc" => plan.test.congestion_control = Some(value.to_owned()),
+        "streams" => plan.test.streams = number(key, value)?,
+        "window" => {
+            let window: Bytes = value.parse().map_err(|_| format!("{value:?} is no size"))?;
+            plan.test.window_bytes = Some(window.count());
+        }
+        _ => return Err(format!("{key:?} is none of dscp, family, cc, streams, window")),
+    }
+    Ok(())
+}
+
+fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{value:?} is no {key}"))
+}
+
+fn dscp(value: &str) -> Result<u8, String> {
+    let dscp: u8 = number("dscp", value)?;
+    if dscp < 64 { Ok(dscp) } else { Err(format!("dscp {dscp} is above 63")) }
+}
+
+fn family(value: &str) -> Result<Family, String> {
+    match value {
+        "4" => Ok(Family::V4),
+        "6" => Ok(Family::V6),
+        _ => Err(format!("family {value:?} is neither 4 nor 6")),
+    }
+}

@@ -1,0 +1,96 @@
+//! `linerate compare` over loopback, as a shell starts it. Which of two is sooner is not judged:
+//! the machine is busy with other tests.
+
+mod support;
+
+use serde_json::Value;
+use support::{Server, ends_with};
+
+/// The record of a comparison with these words.
+fn compared(words: &[&str]) -> Value {
+    let flags = ["compare", "--json", "--no-save", "--rounds=6", "--within=2s", "--seed=3"];
+    let text = ends_with(0, &[&flags[..], words].concat());
+    serde_json::from_str(&text).expect("a record")
+}
+
+#[test]
+fn rounds_have_every_candidate_once_and_the_first_one_twice() {
+    let words =
+        ["127.0.0.1", "127.0.0.1,ttl=9,dscp=46,size=100,family=4", "--count=20", "--size=64"];
+    let record = compared(&words);
+    let parts = record["parts"].as_array().expect("parts");
+    assert_eq!(parts.len(), 18);
+    for round in parts.chunks(3) {
+        let plan = |index: usize| &round[index]["plan"];
+        assert_eq!(plan(0), plan(2));
+        assert_eq!(plan(0)["sizes_bytes"], serde_json::json!([64]));
+        assert_eq!(plan(0)["count"], 20);
+        let other = ["ttl", "dscp", "sizes_bytes", "family"].map(|key| &plan(1)[key]);
+        let expected = [9.into(), 46.into(), serde_json::json!([100]), "v4".into()];
+        assert_eq!(other.map(Clone::clone), expected);
+    }
+}
+
+#[test]
+fn probes_and_tests_of_a_server_are_compared() {
+    let server = Server::start(&[]);
+    let target = format!("127.0.0.1:{}", server.port);
+    let other = format!("{target},cc=cubic,streams=2,window=64K,dscp=0,family=4");
+    let record = compared(&[&target, &other, "--tcp", "--reverse"]);
+    let part = &record["parts"][1];
+    assert_eq!(part["plan"]["directions"], "down");
+    assert_eq!(
+        (&part["plan"]["streams"], &part["plan"]["window_bytes"]),
+        (&2.into(), &65536.into())
+    );
+    assert!(part["summary"].as_array().is_some_and(|rows| !rows.is_empty()), "{part}");
+    let record = compared(&[&target, &target, "--udp"]);
+    assert_eq!(record["parts"][0]["plan"]["transport"], "udp");
+    let says = ends_with(
+        0,
+        &["compare", &target, &target, "--udp", "--rounds=6", "--within=1s", "--no-save"],
+    );
+    assert!(says.starts_with("against 127.0.0.1"), "{says}");
+    assert!(says.contains("again"), "{says}");
+}
+
+#[test]
+fn a_comparison_is_kept_named_and_shown_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let (store, file) = (at("db"), at("record.json"));
+    let common = ["compare", "127.0.0.1", "127.0.0.1,size=9", "--rounds=6", "--within=1s"];
+    let kept = ["--store", &store, "--name=two-sizes", "--tag=site=here", "--output", &file, "-q"];
+    let line = ends_with(0, &[&common[..], &kept].concat());
+    let shown = ends_with(0, &["report", "two-sizes", "--store", &store, "-q"]);
+    assert_eq!(line, shown);
+    let listed = ends_with(0, &["history", "--store", &store, "--json", "--tag", "site=here"]);
+    assert!(listed.contains("\"compare\"") && listed.contains("two-sizes"), "{listed}");
+    let written = std::fs::read_to_string(&file).expect("the file of --output");
+    let written: Value = serde_json::from_str(&written).expect("a record");
+    assert_eq!(written["parts"].as_array().map(Vec::len), Some(18));
+    let whole = ends_with(0, &[&common[..], &["--no-save", "--verbose"]].concat());
+    assert!(whole.contains("Comparison of 127.0.0.1 and 127.0.0.1,size=9"), "{whole}");
+    let lines = ends_with(0, &[&common[..], &["--no-save", "--jsonl"]].concat());
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap_or("")).expect("JSON");
+    assert_eq!(last["data"]["plan"]["kind"], "compare");
+    let quiet = ends_with(0, &[&common[..], &["--no-save", "--quiet"]].concat());
+    assert_eq!(quiet.lines().count(), 1, "{quiet}");
+}
+
+#[test]
+fn mistakes_are_told_in_a_line() {
+    for (words, told) in [
+        (&["a", "b,colour=red"][..], "\"colour\" is none of dscp, family, size, ttl"),
+        (&["a", "b,dscp=64"], "dscp 64 is above 63"),
+        (&["a", "b,family=5"], "neither 4 nor 6"),
+        (&["a", "b,ttl"], "no KEY=VALUE"),
+        (&["a:80", "b"], "ICMP"),
+        (&["--tcp", "a", "b,window=x"], "\"x\" is no size"),
+        (&["a", "b", "--rounds=5"], "--rounds"),
+        (&["a"], "only 1 was provided"),
+    ] {
+        let said = support::stderr(&support::linerate(&[&["compare"], words].concat()));
+        assert!(said.contains(told) && said.lines().count() == 1, "{words:?}: {said}");
+    }
+}
