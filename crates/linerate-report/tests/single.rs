@@ -215,21 +215,18 @@ fn each_direction_stands_beside_its_own_ceiling() {
     record.flows.push(flow(0, Direction::Down));
     let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
-    let unknown = vec!["the link's rate, which eth0 (veth) does not report".to_owned()];
+    let unknown = vec!["the link's rate: eth0 (veth) does not report one".to_owned()];
     record.ceiling_reverse = Some(Ceiling { unknown, ..Ceiling::of_goodput(Direction::Down) });
     let text = record::document(&record).text(None);
     let (up, down) = text.split_once("\nserver to client\n").expect("both have a heading");
     assert!(up.contains("ceiling 941.48 Mbit/s payload: reached 99.1 %"), "{text}");
-    assert!(
-        down.contains("ceiling unknown, for want of the link's rate, which eth0 (veth)"),
-        "{text}"
-    );
+    assert!(down.contains("ceiling unknown, for want of the link's rate: eth0 (veth)"), "{text}");
     let shares = " \u{b7} 99.1 % of the ceiling 941.5 Mbit/s and ceiling not known \u{b7} ";
     assert!(text.lines().next().is_some_and(|line| line.contains(shares)), "{text}");
     let page = record::document(&record).html();
     assert!(page.contains("of the ceiling 941.48") && page.contains("no ceiling is known"));
     let csv = csv::record(&record);
-    assert!(csv.contains(",payload,,,the link's rate, which eth0 (veth) does not report"), "{csv}");
+    assert!(csv.contains(",payload,,,the link's rate: eth0 (veth) does not report one"), "{csv}");
 }
 
 #[test]

@@ -122,14 +122,14 @@ fn what_the_records_do_not_know_of_a_ceiling_stands_under_the_table() {
         if local {
             ceiling.no_link = Some("lo is loopback, whose packets cross no link".to_owned());
         } else {
-            ceiling.unknown = vec!["the link's rate, which eth0 (veth) does not report".to_owned()];
+            ceiling.unknown = vec!["the link's rate: eth0 (veth) does not report one".to_owned()];
         }
         record.ceiling = matches!(record.plan, Plan::Tcp(_)).then_some(ceiling);
     }
     let text = study::document(&results).text(None);
     assert!(text.contains("TCP: no ceiling by a link: lo is loopback"), "{text}");
     assert!(
-        text.contains("for want of the link's rate, which eth0 (veth) does not report"),
+        text.contains("for want of the link's rate: eth0 (veth) does not report one"),
         "{text}"
     );
 }

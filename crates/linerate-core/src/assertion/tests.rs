@@ -82,7 +82,7 @@ fn what_is_missing_is_not_met_and_named() {
     let mut unknown = tcp();
     let ceiling = unknown.ceiling.as_mut().expect("given above");
     (ceiling.value, ceiling.unknown) =
-        (None, vec!["the link's rate, which veth0 does not report".to_owned()]);
+        (None, vec!["the link's rate: veth0 does not report one".to_owned()]);
     let judged_one = judged("goodput >= 0.9 * ceiling", &unknown);
     assert!(!judged_one.met);
     assert!(judged_one.missing[0].contains("veth0 does not report"), "{judged_one:?}");

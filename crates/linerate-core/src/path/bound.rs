@@ -140,7 +140,7 @@ mod tests {
             source: String::new(),
         };
         let whole = |known: KnownPath, bytes| known.packets_per_s(bytes).map(f64::floor);
-        // RFC 2544 and RFC 5180 appendix A: 148,809 frames of 64 bytes at 100 Mbit/s, 8,127 of 1518.
+        // RFC 5180 appendix A: at 100 Mbit/s 148,809 frames of 64 bytes, 8,127 of 1518.
         assert_eq!(whole(told(Some("100m"), None), 46), Some(148_809.0));
         assert_eq!(whole(told(Some("100m"), None), 1500), Some(8_127.0));
         // 12 Mbit/s of packets of 1500 bytes are 1,000 of them.

@@ -67,13 +67,8 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-<<<<<<< HEAD
-    PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan, TcpPlan, TestPlan, UdpPlan,
-    WaitMode,
-=======
-    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan,
-    ServerPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
->>>>>>> main
+    Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan,
+    TcpPlan, TestPlan, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};

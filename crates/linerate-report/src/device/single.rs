@@ -35,7 +35,7 @@ pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
             });
             format!("medium: {} frames/s in theory{known}", words::frames(fps))
         }
-        None => "medium: none (virtual links), so there is no theoretical rate; --link tells one"
+        None => "medium: none (virtual links), so there is no theoretical rate; --link gives one"
             .to_owned(),
     });
     out.extend(plan.filters.map(|filters| format!("filters in the device: {filters}")));

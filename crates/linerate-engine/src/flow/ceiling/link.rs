@@ -167,7 +167,7 @@ pub(super) fn rates(ends: &[End], direction: Direction) -> Known {
     if !silent.is_empty() {
         let verb = if silent.len() == 1 { "does" } else { "do" };
         let names = silent.join(" and ");
-        known.unknown.push(format!("the link's rate, which {names} {verb} not report"));
+        known.unknown.push(format!("the link's rate: {names} {verb} not report one"));
     } else if interfaces.is_empty() {
         known.unknown.push("the link's rate".to_owned());
     }
