@@ -12,5 +12,6 @@ pub mod iperf2;
 pub mod iperf3;
 pub mod native;
 pub mod nuttcp;
+pub mod stamp;
 pub mod test_frame;
 pub mod ttcp;

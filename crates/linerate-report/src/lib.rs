@@ -22,6 +22,7 @@ pub mod history;
 pub mod iperf3;
 pub mod live;
 mod number;
+mod one_way;
 pub mod path_ceiling;
 pub mod published;
 pub mod record;

@@ -56,6 +56,7 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
     match transport {
         PingTransport::Icmp => "ICMP echo",
         PingTransport::Udp => "UDP echo",
+        PingTransport::Stamp => "STAMP",
     }
 }
 

@@ -14,9 +14,11 @@ use linerate_engine::flow::tcp::{
 };
 use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::foreign::iperf3::Guard;
+use linerate_engine::rtt::reflect::StampReflector;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::served::LogText;
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
+use linerate_proto::stamp::{ReflectorOptions, Refusals};
 use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
@@ -59,6 +61,8 @@ pub struct Server {
     table: Table,
     /// Answers UDP probes at the same address and port; absent where that is taken.
     echo: Option<UdpResponder>,
+    /// Answers senders of STAMP, where asked for and possible.
+    stamp: Option<StampReflector>,
 }
 
 impl Server {
@@ -87,11 +91,26 @@ impl Server {
             shared: Shared::beside(&foreign),
             foreign,
             echo: UdpResponder::bind(local).ok(),
+            stamp: None,
             gate: Gate::new(limits),
             limits,
             registry: DataRegistry::default(),
             table,
         })
+    }
+
+    /// Reflects STAMP on a UDP port of the same address.
+    /// # Errors
+    /// When the port is taken, or needs a privilege.
+    pub fn reflect_stamp(&mut self, port: u16, options: ReflectorOptions) -> Result<(), Failure> {
+        let address = SocketAddr::new(self.local_addr()?.ip(), port);
+        self.stamp = Some(StampReflector::bind(address, options)?);
+        Ok(())
+    }
+
+    /// The port on which STAMP is reflected.
+    pub fn stamp_port(&self) -> Option<u16> {
+        Some(self.stamp.as_ref()?.local_address()?.port())
     }
 
     /// Asks clients of iperf3 who they are.
@@ -131,6 +150,9 @@ impl Server {
         std::thread::scope(|scope| {
             if let Some(echo) = &self.echo {
                 scope.spawn(|| echo.run(stop));
+            }
+            if let Some(stamp) = &self.stamp {
+                scope.spawn(|| note_refusals(stamp.run(stop)));
             }
             for at in &self.foreign {
                 scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));
@@ -235,5 +257,15 @@ impl Server {
                 Ok(None)
             }
         }
+    }
+}
+
+fn note_refusals(refusals: Refusals) {
+    let Refusals { short, tag, rate, full } = refusals;
+    if refusals != Refusals::default() {
+        tracing::warn!(
+            "STAMP requests without an answer: {short} too short, {tag} with a wrong tag, {rate} \
+             beyond the rate of their source, {full} without room for a session"
+        );
     }
 }

@@ -50,6 +50,11 @@ enum Command {
     Udp(command::udp::Args),
     /// Measure round-trip time to any host
     Ping(command::ping::Args),
+    /// Measure delay, loss and jitter of each direction to a STAMP reflector
+    ///
+    /// Measure delay, loss and jitter of each direction to a reflector of STAMP (RFC 8762): routers
+    /// have one, and so has linerate serve.
+    Stamp(command::stamp::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
     /// Survey a path: round-trip time, TCP by window and streams, limits
@@ -109,6 +114,7 @@ fn main() -> std::process::ExitCode {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
+        Command::Stamp(args) => command::stamp::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
         Command::Compare(args) => command::compare::run(args),

@@ -218,6 +218,26 @@ metrics! {
         "From the kernel's transmit timestamp of the probe to its receive timestamp of the reply: \
          the path and the peer, without this host's scheduling.",
         "RFC 2681 §2.7.2 (wire times), Linux SO_TIMESTAMPING";
+    RttPath = "rtt_path_ns", "path round-trip time", "ns", None, Lower,
+        "(T4 - T1) - (T3 - T2): the round trip without the time that the reflector took, by the \
+         best time stamps that both ends gave.",
+        "RFC 8762 §4 (T1 to T4), RFC 2681";
+    Residence = "residence_ns", "time in the reflector", "ns", None, Lower,
+        "T3 - T2, both by the reflector's clock: how long the probe stayed there.",
+        "RFC 8762 §4.3";
+    OneWayDelay = "owd_ns", "one-way delay", "ns", None, Lower,
+        "T2 - T1 upwards, T4 - T3 downwards; `clocks` in the record says by which clocks and how \
+         wrong it may be. Negative where the clocks disagree by more than the delay. Absent \
+         where the offset of the clocks is not known.",
+        "RFC 7679 §3";
+    Ipdv = "ipdv_ns", "delay variation of neighbours", "ns", None, Lower,
+        "Magnitude of the difference of the one-way delays of two probes sent one after the other; \
+         undefined where either was lost.",
+        "RFC 3393, RFC 5481 §4.1";
+    LossOneWay = "loss_one_way_ratio", "loss of one direction", "1", None, Lower,
+        "Probes lost on the way there, or answers on the way back, over those sent there, by the \
+         reflector's own count between the first and the last answered probe.",
+        "RFC 7680 §2, RFC 8762 §4.3";
     Pps = "pings_per_sec", "pings per second", "1/s", None, Higher,
         "Answered probes over the time from the first send to the last answer.",
         "own";

@@ -6,6 +6,7 @@
 mod bench;
 mod caveat;
 mod ceiling;
+mod clocks;
 mod datagrams;
 mod end_report;
 mod environment;
@@ -41,6 +42,7 @@ pub use bench::{
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
+pub use clocks::{ClockAgreement, ClockState};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
@@ -68,7 +70,7 @@ pub use path_plan::{
 pub use plain::one_line;
 pub use plan::{
     Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan,
-    TcpPlan, TestPlan, UdpPlan, WaitMode,
+    StampPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
@@ -78,7 +80,7 @@ pub use search::{
 };
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
-pub use transfer::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
+pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 
 use std::collections::BTreeMap;
 
@@ -143,6 +145,9 @@ pub struct Record {
     /// The emulated paths that the packets went over, with what these really did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<EmulatedPath>,
+    /// How the clocks of both ends agreed while STAMP was measured, for each size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<ClockAgreement>,
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
@@ -192,6 +197,7 @@ impl Record {
             probes: None,
             series: Vec::new(),
             paths: Vec::new(),
+            clocks: Vec::new(),
             distributions: Vec::new(),
             summary: Vec::new(),
             ceiling: None,

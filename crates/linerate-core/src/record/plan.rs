@@ -228,6 +228,20 @@ pub enum PingTransport {
     Icmp,
     /// UDP, answered by `linerate serve`.
     Udp,
+    /// STAMP (RFC 8762), answered by any reflector: routers, `linerate serve`.
+    Stamp,
+}
+
+/// What a measurement by STAMP has beside its probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StampPlan {
+    /// Packets are signed; the key is no part of the plan.
+    pub authenticated: bool,
+    /// Times between probes are exponential with `interval_ns` as mean, drawn from this seed; null
+    /// is one probe every `interval_ns`.
+    pub poisson_seed: Option<u64>,
+    /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
+    pub reply_dscp: Option<u8>,
 }
 
 /// When the next probe leaves.
@@ -296,6 +310,9 @@ pub struct PingPlan {
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,
+    /// What STAMP has beside; null for other transports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<StampPlan>,
     /// The target's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -322,6 +339,7 @@ impl Default for PingPlan {
             dscp: None,
             dont_fragment: false,
             keep_samples: false,
+            stamp: None,
             profile: None,
         }
     }

@@ -8,6 +8,9 @@ use super::named::named;
 /// Port of `linerate serve`, for TCP control and data and for UDP echo.
 pub const DEFAULT_PORT: u16 = 5210;
 
+/// The port of STAMP (RFC 8762 §4.1).
+pub const STAMP_PORT: u16 = 862;
+
 /// Internet Protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -5,6 +5,7 @@ use linerate_core::record::{Event, MetricId, PingProgress, PingReply, Series};
 use linerate_core::time::MonoTime;
 
 use super::drive::Sink;
+use super::one_way::{Ends, TimesBook};
 use super::samples::Samples;
 use super::stamps::StampBook;
 use super::wire::Arrival;
@@ -42,6 +43,8 @@ pub(crate) struct Wishes {
     pub(crate) telling: Telling,
     pub(crate) stamps: bool,
     pub(crate) keep_samples: bool,
+    /// Of a STAMP run: what is known of its ends.
+    pub(crate) four_times: Option<Ends>,
     /// Origin of times in kept samples.
     pub(crate) started: MonoTime,
 }
@@ -53,6 +56,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) rtt: Samples,
     pub(crate) kernel: Samples,
     pub(crate) book: Option<StampBook>,
+    pub(crate) times: Option<TimesBook>,
     kept: Option<Vec<Kept>>,
     first_t1: Option<MonoTime>,
     last_at: MonoTime,
@@ -70,6 +74,7 @@ impl<'a> Collector<'a> {
             rtt: Samples::new(wishes.count),
             kernel: Samples::new(stamped),
             book: wishes.stamps.then(StampBook::new),
+            times: wishes.four_times.map(TimesBook::new),
             kept: wishes.keep_samples.then(Vec::new),
             first_t1: None,
             last_at: MonoTime::default(),
@@ -174,6 +179,9 @@ impl Sink for Collector<'_> {
             let kernel_ns = book.answered(arrival.sequence, stamp, rtt_ns);
             self.kernel_time(arrival.sequence, kernel_ns);
         }
+        if let (Some(times), Some((told, t4_ns))) = (&mut self.times, &arrival.reflected) {
+            times.answered(arrival.sequence, (told, *t4_ns), arrival.stamp_ns, rtt_ns);
+        }
         match self.wishes.telling {
             Telling::Nothing => {}
             Telling::EachProbe => self.tell_reply(arrival, Some(rtt_ns), false),
@@ -190,7 +198,8 @@ impl Sink for Collector<'_> {
 
     fn lost(&mut self, sequence: u64) {
         if self.wishes.telling == Telling::EachProbe {
-            let nobody = Arrival { sequence, at: self.last_at, ttl: None, stamp_ns: None };
+            let nobody =
+                Arrival { sequence, at: self.last_at, ttl: None, stamp_ns: None, reflected: None };
             self.tell_reply(&nobody, None, false);
         }
     }
@@ -199,6 +208,9 @@ impl Sink for Collector<'_> {
         if let Some(book) = &mut self.book {
             let kernel_ns = book.departed(sequence, stamp_ns);
             self.kernel_time(sequence, kernel_ns);
+        }
+        if let Some(times) = &mut self.times {
+            times.departed(sequence, stamp_ns);
         }
     }
 

@@ -4,6 +4,7 @@
 //! calls with the kernel's work under them are 5 to 6 µs on loopback and veth, the loop's own
 //! work must stay under 0.1 µs.
 
+use linerate_core::path::Random;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{Counts, Limits, Tracker, Verdict};
@@ -22,6 +23,8 @@ pub(crate) enum Pace {
     Window(u64),
     /// One in each interval of so many ns.
     Every(u64),
+    /// After exponential intervals with this mean in ns, from a seed (RFC 2330 §11.1.1).
+    Poisson { mean_ns: u64, seed: u64 },
 }
 
 /// The fixed bounds of a run.
@@ -82,6 +85,7 @@ pub(crate) fn drive<W: Wire, S: Sink>(
         rules: *rules,
         tracker: Tracker::new(rules.limits),
         schedule: now,
+        random: Random::new(poisson_seed(rules.pace), 0),
         late_sends: 0,
         now,
     };
@@ -97,6 +101,7 @@ struct Driver<'a, W, S> {
     tracker: Tracker,
     /// When the next probe may leave: the pace's plan, or the end of a pause.
     schedule: MonoTime,
+    random: Random,
     late_sends: u64,
     now: MonoTime,
 }
@@ -141,7 +146,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
                     }
                 }
             }
-            Pace::Every(interval_ns) => {
+            Pace::Every(interval_ns) | Pace::Poisson { mean_ns: interval_ns, .. } => {
                 if self.now >= self.schedule && !self.all_sent() {
                     match self.send()? {
                         Some(t1) => self.plan_next(t1, interval_ns),
@@ -171,7 +176,11 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
             self.late_sends += 1;
         }
         let from = if lateness_ns > interval_ns { t1 } else { self.schedule };
-        self.schedule = from + Duration::from_nanos(interval_ns);
+        let span_ns = match self.rules.pace {
+            Pace::Poisson { mean_ns, .. } => (self.random.exponential() * mean_ns as f64) as u64,
+            _ => interval_ns,
+        };
+        self.schedule = from + Duration::from_nanos(span_ns);
     }
 
     #[inline]
@@ -204,13 +213,20 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
         let may_send = !self.all_sent()
             && match self.rules.pace {
                 Pace::Window(window) => self.tracker.outstanding() < window,
-                Pace::Every(_) => true,
+                Pace::Every(_) | Pace::Poisson { .. } => true,
             };
         [may_send.then_some(self.schedule), self.tracker.next_expiry(), self.rules.deadline]
             .into_iter()
             .flatten()
             .min()
             .unwrap_or(self.now)
+    }
+}
+
+const fn poisson_seed(pace: Pace) -> u64 {
+    match pace {
+        Pace::Poisson { seed, .. } => seed,
+        Pace::Window(_) | Pace::Every(_) => 0,
     }
 }
 

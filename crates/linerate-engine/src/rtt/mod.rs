@@ -1,4 +1,5 @@
-//! Round-trip times: ping by ICMP and UDP, and the host's own clocks.
+//! Round-trip times: ping by ICMP, UDP and STAMP, the reflector of STAMP, and the host's own
+//! clocks.
 //!
 //! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
 //! keeps what comes, `session` makes a record of it.
@@ -7,6 +8,8 @@ pub mod clock_check;
 mod collector;
 mod drive;
 mod fragments;
+mod one_way;
+pub mod reflect;
 pub mod respond;
 mod samples;
 mod session;
@@ -22,21 +25,27 @@ pub(crate) use target::open as open_socket;
 pub(crate) use wire::Arrival;
 
 use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
+use linerate_proto::stamp::Key;
 use linerate_sys::clock;
 
 use crate::context::Context;
 use crate::environment::{StolenTime, stolen_time};
 
-/// Pings as `plan` says and returns the record: always one, with `failure` set when something
-/// went wrong and the samples so far kept.
+/// As [`run_signed`], without a key.
 pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
+    run_signed(plan, None, context)
+}
+
+/// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always
+/// one, with `failure` set when something went wrong and the samples so far kept.
+pub fn run_signed(plan: &PingPlan, key: Option<Key>, context: &mut Context<'_>) -> Record {
     let started = clock::monotonic();
     let whole_plan = Plan::Ping(plan.clone());
     (context.watch)(&Event::Plan(whole_plan.clone()));
     let mut record =
         Record::begin(clock::record_id(), context.tool.clone(), whole_plan, clock::wall());
     let stolen = StolenTime::begin();
-    if let Err(failure) = session::measure(plan, context, &mut record) {
+    if let Err(failure) = session::measure(plan, key, context, &mut record) {
         let answered =
             record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
         record.status = if answered { Status::Partial } else { Status::Error };

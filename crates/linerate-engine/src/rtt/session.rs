@@ -4,23 +4,25 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
-    PingTransport, Record, Stat, Status, Summary, WaitMode,
+    Caveat, CaveatCode, ClockAgreement, End, Event, Failure, Family, Fault, MetricId, PingMode,
+    PingPlan, PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
 };
 use linerate_core::stats::{Z_95, wilson_interval};
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
 use linerate_proto::echo::Limits;
+use linerate_proto::stamp::{Key, StampProbe};
 use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
 use super::collector::{Collector, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
-use super::socket_wire::{SocketWire, Waiting};
+use super::one_way::Ends;
+use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::Wire;
-use super::{clock_check, target};
+use super::{clock_check, reflect, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -48,13 +50,17 @@ const WARMUP_BYTES: u32 = 56;
 /// What ended it early; `record` keeps what came before.
 pub(crate) fn measure(
     plan: &PingPlan,
+    key: Option<Key>,
     context: &mut Context<'_>,
     record: &mut Record,
 ) -> Result<(), Failure> {
     check(plan)?;
     let peer = resolve(&plan.host, plan.port, plan.family)?;
     let (kind, socket) = target::open(plan, peer)?;
-    let wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    let mut wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    if let Some(stamp) = &plan.stamp {
+        wire.speak_stamp(stamp_session(*stamp, key)?);
+    }
     let witness = Witness::begin(peer.ip());
     let _slack = sched::ShortSlack::begin();
     let tick = clock_check::calibrate();
@@ -96,11 +102,16 @@ impl Session<'_, '_> {
     fn tell_target(&mut self) {
         let sizes: Vec<String> = self.plan.sizes_bytes.iter().map(u32::to_string).collect();
         let line = format!(
-            "PING {} ({}): {} bytes of payload, {}, {}",
+            "{} {} ({}): {} bytes of payload, {}, {}",
+            if self.plan.stamp.is_some() { "STAMP" } else { "PING" },
             self.plan.host,
             self.target_name(),
             sizes.join(", "),
-            kind_words(self.kind),
+            match &self.plan.stamp {
+                Some(stamp) if stamp.authenticated => "STAMP, signed",
+                Some(_) => "STAMP",
+                None => kind_words(self.kind),
+            },
             mode_words(self.plan),
         );
         (self.context.watch)(&Event::Connected(line));
@@ -124,13 +135,12 @@ impl Session<'_, '_> {
                 "compare with one probe in flight (-f) for the delay of the path alone",
             ));
         }
-        let target = self.peer.ip();
-        // The kernel takes the address 0 for this host.
-        let own = target.is_loopback() || target.is_unspecified();
-        if own || self.wire.socket().local_address() == Some(target) {
+        if self.is_own_peer() {
             let how = match self.plan.transport {
                 PingTransport::Icmp => "an echo is answered inside the send call",
-                PingTransport::Udp => "linerate serve shares its cores with the ping",
+                PingTransport::Udp | PingTransport::Stamp => {
+                    "the one that answers shares its cores with the prober"
+                }
             };
             self.caveat(Caveat::new(
                 CaveatCode::SameHost,
@@ -138,6 +148,13 @@ impl Session<'_, '_> {
                 "ping another host to measure a path",
             ));
         }
+    }
+
+    fn is_own_peer(&self) -> bool {
+        let target = self.peer.ip();
+        // The kernel takes the address 0 for this host.
+        let own = target.is_loopback() || target.is_unspecified();
+        own || self.wire.socket().local_address() == Some(target)
     }
 
     /// Starts stamps and sends the warm-up, which also shows whether stamps come.
@@ -151,7 +168,8 @@ impl Session<'_, '_> {
         if self.plan.warmup == 0 {
             return Ok(());
         }
-        let size = self.plan.sizes_bytes.first().map_or(WARMUP_BYTES, |s| *s.min(&WARMUP_BYTES));
+        let least = if self.plan.stamp.is_some() { u32::MAX } else { WARMUP_BYTES };
+        let size = self.plan.sizes_bytes.first().map_or(least, |size| *size.min(&least));
         let mut pairs = 0;
         let mut answered = 0;
         for _ in 0..self.plan.warmup {
@@ -213,11 +231,13 @@ impl Session<'_, '_> {
             PingMode::Paced => Telling::EachProbe,
             PingMode::Flood | PingMode::Window(_) => Telling::Progress,
         };
-        let (run, outcome) = self.one_run(size, self.plan.count, telling, Outcome::of)?;
+        let (run, mut outcome) =
+            self.one_run(size, self.plan.count, telling, |collector| Outcome::of(collector, size))?;
         self.note_end(size, &run, outcome.kept_short);
         if self.stamps {
             self.note_missing_stamps(size, run.counts.answered, &outcome);
         }
+        self.record.clocks.extend(outcome.clocks.take());
         self.record.summary.extend(rows(&outcome, &run).into_iter().map(|r| r.at_payload(size)));
         let distributions = outcome.distributions.into_iter();
         self.record.distributions.extend(distributions.map(|d| d.at_payload(size)));
@@ -241,6 +261,11 @@ impl Session<'_, '_> {
             telling,
             stamps: self.stamps,
             keep_samples: self.plan.keep_samples && !warmup,
+            four_times: self.wire.first_on_wire().filter(|_| !warmup).map(|first_on_wire| Ends {
+                first_on_wire,
+                one_clock: self.is_own_peer(),
+                local_error_ns: own_clock_error_ns(),
+            }),
             started: self.started,
         };
         let rules = self.rules(count, warmup);
@@ -256,11 +281,13 @@ impl Session<'_, '_> {
     }
 
     fn rules(&self, count: Option<u64>, warmup: bool) -> Rules {
-        let pace = match self.plan.mode {
+        let seed = self.plan.stamp.and_then(|stamp| stamp.poisson_seed);
+        let pace = match (self.plan.mode, seed) {
             _ if warmup => Pace::Window(1),
-            PingMode::Paced => Pace::Every(self.plan.interval_ns),
-            PingMode::Flood => Pace::Window(1),
-            PingMode::Window(window) => Pace::Window(u64::from(window)),
+            (PingMode::Paced, Some(seed)) => Pace::Poisson { mean_ns: self.plan.interval_ns, seed },
+            (PingMode::Paced, None) => Pace::Every(self.plan.interval_ns),
+            (PingMode::Flood, _) => Pace::Window(1),
+            (PingMode::Window(window), _) => Pace::Window(u64::from(window)),
         };
         let deadline = self.plan.deadline_ns.filter(|_| !warmup);
         let deadline = deadline.map(|span| clock::monotonic() + Duration::from_nanos(span));
@@ -386,10 +413,11 @@ struct Outcome {
     paired: u64,
     impossible: u64,
     kept_short: Option<u64>,
+    clocks: Option<ClockAgreement>,
 }
 
 impl Outcome {
-    fn of(collector: &Collector<'_>) -> Self {
+    fn of(collector: &Collector<'_>, payload_bytes: u32) -> Self {
         let mut distributions = Vec::new();
         let mut delays = Vec::new();
         for (samples, metric) in
@@ -400,7 +428,14 @@ impl Outcome {
                 distributions.push(distribution);
             }
         }
+        let figures = collector.times.as_ref().and_then(|times| times.figures(payload_bytes));
+        let clocks = figures.map(|figures| {
+            delays.extend(figures.rows);
+            distributions.extend(figures.distributions);
+            figures.clocks
+        });
         Self {
+            clocks,
             distributions,
             delays,
             series: collector.series(),
@@ -441,6 +476,24 @@ fn rows(outcome: &Outcome, run: &Run) -> Vec<Summary> {
     rows
 }
 
+/// The session of a STAMP plan.
+fn stamp_session(plan: StampPlan, key: Option<Key>) -> Result<StampSession, Failure> {
+    if plan.authenticated != key.is_some() {
+        let reason = if plan.authenticated { "it is not here" } else { "the plan has none" };
+        return Err(Failure::new(Fault::Usage, "use", "the key of STAMP", reason)
+            .advise("name its file by --key"));
+    }
+    // Not 0, which is no identifier.
+    let ssid = u16::from_ne_bytes(clock::random_bytes()).max(1);
+    Ok(StampSession { key, ssid, reply_dscp: plan.reply_dscp, next: 0 })
+}
+
+/// Largest error of this host's civil time, where something keeps it right.
+fn own_clock_error_ns() -> Option<u64> {
+    let own = reflect::error_of_clock();
+    own.ns().filter(|_| own.synchronised)
+}
+
 fn check(plan: &PingPlan) -> Result<(), Failure> {
     let refuse = |object: &str, reason: String, advice: &str| {
         Err(Failure::new(Fault::Usage, "read", object, reason).advise(advice))
@@ -451,6 +504,11 @@ fn check(plan: &PingPlan) -> Result<(), Failure> {
     if let Some(size) = plan.sizes_bytes.iter().find(|size| **size > PAYLOAD_BYTES_MAX) {
         let reason = format!("{size} bytes do not fit in an IP packet");
         return refuse("size", reason, &format!("give at most {PAYLOAD_BYTES_MAX}"));
+    }
+    let bare = plan.stamp.map_or(0, |stamp| StampProbe::least_bytes(stamp.authenticated) as u32);
+    if let Some(size) = plan.sizes_bytes.iter().find(|size| **size < bare) {
+        let reason = format!("{size} bytes have no room for a STAMP packet of {bare}");
+        return refuse("size", reason, &format!("give {bare} or more"));
     }
     if plan.mode == PingMode::Window(0) {
         return refuse("window", "0 probes may never be sent".to_owned(), "give 1 or more");
@@ -525,6 +583,7 @@ fn mode_words(plan: &PingPlan) -> String {
     let transport = match plan.transport {
         PingTransport::Icmp => "answered by the peer's kernel",
         PingTransport::Udp => "answered by linerate serve",
+        PingTransport::Stamp => "answered by a reflector",
     };
     format!("{mode}, {wait}, {transport}")
 }

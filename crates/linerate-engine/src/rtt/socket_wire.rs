@@ -1,4 +1,4 @@
-//! The wire over a real socket: ICMP or UDP, with or without kernel stamps.
+//! The wire over a real socket: ICMP, UDP or STAMP, with or without kernel stamps.
 //!
 //! The plain path (no stamps, no TTL) is one send and one recv per probe. The other adds
 //! control messages and, with stamps, one read of the error queue per probe, always after the
@@ -13,6 +13,7 @@ use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{IcmpProbe, UdpProbe};
 use linerate_proto::frame::icmp;
+use linerate_proto::stamp::{Key, ProbeOptions, Reflected, StampProbe};
 use linerate_sys::clock;
 use linerate_sys::echo_socket::{EchoKind, EchoSocket};
 use linerate_sys::timestamps::Notice;
@@ -30,6 +31,33 @@ const NOTICES_PER_LOOK: usize = 64;
 enum Probe {
     Icmp(IcmpProbe),
     Udp(UdpProbe),
+    Stamp(StampProbe),
+}
+
+/// The session of STAMP that all runs of a measurement belong to: one identifier, and numbers that
+/// go on, so that a follow-up never crosses sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct StampSession {
+    pub(crate) key: Option<Key>,
+    pub(crate) ssid: u16,
+    pub(crate) reply_dscp: Option<u8>,
+    /// Number on the wire of the next run's first probe.
+    pub(crate) next: u32,
+}
+
+impl StampSession {
+    /// The packets of a size that has room for the base.
+    fn probe(&self, bytes: usize) -> StampProbe {
+        let options = ProbeOptions {
+            bytes,
+            ssid: self.ssid,
+            key: self.key.clone(),
+            error: super::reflect::error_of_clock(),
+            first_sequence: self.next,
+            reply_dscp: self.reply_dscp,
+        };
+        StampProbe::new(options).expect("sizes of the plan were checked")
+    }
 }
 
 /// How to pass time while no answer is there.
@@ -56,7 +84,10 @@ pub(crate) struct SocketWire {
     stamps: bool,
     probe: Probe,
     buffer: Vec<u8>,
+    /// Of STAMP.
+    session: Option<StampSession>,
     newest: u64,
+    sent: bool,
     last_send: MonoTime,
     /// The probe that the kernel's stamp number 0 belongs to.
     stamp_origin: u64,
@@ -90,7 +121,9 @@ impl SocketWire {
             stamps: false,
             probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
             buffer: vec![0; PACKET_BYTES_MAX],
+            session: None,
             newest: 0,
+            sent: false,
             last_send: MonoTime::default(),
             stamp_origin: 0,
             departures: Vec::new(),
@@ -104,10 +137,20 @@ impl SocketWire {
     /// When the size has no room for what a UDP probe must carry, or stamps cannot be restarted.
     pub(crate) fn load(&mut self, payload_bytes: u32, cookie: u64) -> Result<(), Failure> {
         let len = payload_bytes as usize;
-        self.probe = match self.kind {
-            EchoKind::Udp => Probe::Udp(udp_probe(len, cookie)?),
-            EchoKind::IcmpDatagram => Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie)),
-            EchoKind::IcmpRaw => {
+        if let Some(session) = self.session.as_mut().filter(|_| self.sent) {
+            // The first run, a warm-up, leaves out a number: a reflector that counts itself does
+            // not, and so is known from then on.
+            let skipped = u32::from(session.next == 0);
+            session.next = session.next.wrapping_add(self.newest as u32).wrapping_add(1 + skipped);
+        }
+        self.sent = false;
+        self.probe = match (self.kind, &self.session) {
+            (EchoKind::Udp, Some(session)) => Probe::Stamp(session.probe(len)),
+            (EchoKind::Udp, None) => Probe::Udp(udp_probe(len, cookie)?),
+            (EchoKind::IcmpDatagram, _) => {
+                Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie))
+            }
+            (EchoKind::IcmpRaw, _) => {
                 let identifier = (cookie >> 48) as u16;
                 self.show_only(identifier)?;
                 Probe::Icmp(IcmpProbe::new(self.family, Some(identifier), len, cookie))
@@ -115,6 +158,16 @@ impl SocketWire {
         };
         self.newest = 0;
         if self.stamps { self.restart_stamps(0) } else { Ok(()) }
+    }
+
+    /// Makes it the wire of a STAMP session.
+    pub(crate) fn speak_stamp(&mut self, session: StampSession) {
+        self.session = Some(session);
+    }
+
+    /// Number on the wire of the run's first probe.
+    pub(crate) fn first_on_wire(&self) -> Option<u32> {
+        self.session.as_ref().map(|session| session.next)
     }
 
     fn show_only(&self, identifier: u16) -> Result<(), Failure> {
@@ -212,7 +265,10 @@ impl SocketWire {
                 (Fault::System, "look for a firewall rule on output, or a broadcast address")
             }
             (_, EchoKind::Udp) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                (Fault::Unreachable, "start `linerate serve` there, or ping by ICMP")
+                match self.session {
+                    None => (Fault::Unreachable, "start `linerate serve` there, or ping by ICMP"),
+                    Some(_) => (Fault::Unreachable, "nothing reflects STAMP on that port; see -p"),
+                }
             }
             _ => (Fault::System, "see ip(7) and the kernel log"),
         };
@@ -224,19 +280,27 @@ impl SocketWire {
     }
 
     #[inline]
-    fn parse(&self, len: usize) -> Option<(u64, Option<u8>)> {
+    fn parse(&self, len: usize) -> Option<Parsed> {
         let bytes = &self.buffer[..len];
         match (&self.probe, self.kind, self.family) {
-            (Probe::Udp(probe), ..) => Some((probe.answered(bytes)?, None)),
+            (Probe::Stamp(probe), ..) => {
+                let now_ns = clock::realtime_ns();
+                let (sequence, told) = probe.answered(bytes, self.newest, now_ns)?;
+                Some((sequence, None, Some((told, now_ns))))
+            }
+            (Probe::Udp(probe), ..) => Some((probe.answered(bytes)?, None, None)),
             (Probe::Icmp(probe), EchoKind::IcmpRaw, Family::V4) => {
                 let header = Ipv4HeaderSlice::from_slice(bytes).ok()?;
                 let message = &bytes[header.slice().len()..];
-                Some((probe.answered(message, self.newest)?, Some(header.ttl())))
+                Some((probe.answered(message, self.newest)?, Some(header.ttl()), None))
             }
-            (Probe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None)),
+            (Probe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None, None)),
         }
     }
 }
+
+/// Number, time to live, and what a reflector told with T4 by civil time.
+type Parsed = (u64, Option<u8>, Option<(Reflected, u64)>);
 
 impl Wire for SocketWire {
     #[inline]
@@ -253,9 +317,11 @@ impl Wire for SocketWire {
             let packet = match &mut self.probe {
                 Probe::Icmp(probe) => probe.request(sequence, t1.nanos()),
                 Probe::Udp(probe) => probe.request(sequence, t1.nanos()),
+                Probe::Stamp(probe) => probe.request(sequence, clock::realtime_ns()),
             };
             let Err(error) = self.socket.send(packet) else {
                 self.newest = sequence;
+                self.sent = true;
                 self.last_send = t1;
                 return Ok(Some(t1));
             };
@@ -290,11 +356,12 @@ impl Wire for SocketWire {
         };
         let at = clock::monotonic();
         let answer = self.parse(packet.len);
-        Ok(answer.map(|(sequence, ttl)| Arrival {
+        Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
             sequence,
             at,
             ttl: packet.ttl.or(ttl),
             stamp_ns: packet.arrived_ns,
+            reflected,
         }))
     }
 

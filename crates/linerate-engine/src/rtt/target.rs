@@ -19,7 +19,7 @@ const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoSocket), Failure> {
     let options = options(plan, peer);
     let kinds: &[EchoKind] = match plan.transport {
-        PingTransport::Udp => &[EchoKind::Udp],
+        PingTransport::Udp | PingTransport::Stamp => &[EchoKind::Udp],
         PingTransport::Icmp => &[EchoKind::IcmpDatagram, EchoKind::IcmpRaw],
     };
     let mut refused = None;

@@ -2,6 +2,7 @@
 
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
+use linerate_proto::stamp::Reflected;
 
 /// An answer to one of our probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) struct Arrival {
     pub(crate) ttl: Option<u8>,
     /// The kernel's time of arrival, where told.
     pub(crate) stamp_ns: Option<u64>,
+    /// What a reflector of STAMP told, and T4 by civil time.
+    pub(crate) reflected: Option<(Reflected, u64)>,
 }
 
 /// Carries probes out and answers in.

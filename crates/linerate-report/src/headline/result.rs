@@ -6,6 +6,7 @@ use linerate_core::record::{
 use linerate_core::time::decimals_of_ms;
 
 use crate::device::limit as device;
+use crate::one_way::{clocks_of, label, one_way};
 use crate::{number, words};
 
 /// What was measured.
@@ -143,12 +144,29 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
     let host = host(record);
     match typical.as_slice() {
         [] => format!("no answer from {host}{lost}"),
-        [(ms, of)] => format!("RTT {ms} ms to {host}{of}{lost}"),
+        [(ms, of)] => format!("RTT {ms} ms to {host}{of}{}{lost}", each_way(record, plan)),
         [(first, of), .., (last, of_last)] => {
             let of_last = of_last.trim_end_matches(" bytes");
             format!("RTT {first} ms to {host}{of} and {last} ms{of_last}{lost}")
         }
     }
+}
+
+/// The typical delays of both directions with the label that belongs to them; nothing where the
+/// clocks allow none.
+fn each_way(record: &Record, plan: &PingPlan) -> String {
+    let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
+    let decimals = decimals_of_ms(step);
+    let of = |size: u32| {
+        let clocks = clocks_of(record, size)?;
+        let at = |way| {
+            let row = (MetricId::OneWayDelay, Stat::P50);
+            Some(number::ms_of_clock(one_way(record, row, Some(way), size)?, decimals))
+        };
+        let (there, back) = (at(Direction::Up)?, at(Direction::Down)?);
+        Some(format!(", there {there} ms, back {back} ms, {}", label(clocks, decimals)))
+    };
+    plan.sizes_bytes.first().and_then(|&size| of(size)).unwrap_or_default()
 }
 
 /// The best rates of a test of several parts.

@@ -1,6 +1,6 @@
 //! Delay under load: what the probes beside a throughput test saw.
 
-use linerate_core::record::{Direction, MetricId, PingTransport, ProbePhase, Probes, Record, Stat};
+use linerate_core::record::{Direction, MetricId, ProbePhase, Probes, Record, Stat};
 
 use crate::document::{Block, Fact, Figure, Section};
 use crate::svg::{self, Axis, LineChart};
@@ -81,10 +81,7 @@ pub(super) fn section(record: &Record) -> Option<Section> {
 }
 
 fn how(probes: &Probes) -> String {
-    let transport = match probes.transport {
-        PingTransport::Udp => "UDP echo",
-        PingTransport::Icmp => "ICMP echo",
-    };
+    let transport = words::transport(probes.transport);
     let count = |idle| probes.sent_in(|phase| (phase == ProbePhase::Idle) == idle).count();
     let class = probes.dscp.map_or_else(String::new, |dscp| format!(", DSCP {dscp}"));
     format!(
@@ -117,7 +114,7 @@ fn chart(probes: &Probes) -> Option<LineChart> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Plan, RecordId, Summary, TcpPlan, Tool};
+    use linerate_core::record::{PingTransport, Plan, RecordId, Summary, TcpPlan, Tool};
     use linerate_core::time::WallTime;
 
     use super::*;

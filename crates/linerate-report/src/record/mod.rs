@@ -11,6 +11,7 @@ mod goodput;
 mod ping;
 mod search;
 mod simulate;
+mod stamp;
 mod streams;
 mod tcp;
 mod tcp_means;

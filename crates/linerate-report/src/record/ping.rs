@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use linerate_core::record::{Distribution, MetricId, PingMode, PingPlan, Record, Stat};
 use linerate_core::time::decimals_of_ms;
 
+use super::stamp;
 use crate::document::{Block, Document, Figure, Section, Table, Tile};
 use crate::number::{self, or_dash};
 use crate::svg::{self, Axis, LineChart, Series};
@@ -30,6 +31,8 @@ pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
     let view = View { record, decimals: decimals(record), rates };
     let is_rate = |metric: &MetricId| matches!(metric, MetricId::Pps | MetricId::PpsPaper);
     let metrics = METRICS.iter().copied().filter(|metric| rates || !is_rate(metric));
+    let stamped = if record.clocks.is_empty() { &[][..] } else { stamp::METRICS };
+    let metrics = metrics.chain(stamped.iter().copied());
     let figure = distribution_chart(record).map(|chart| {
         let caption = "Share of the probes that were answered within a time. Lost probes are not \
                        in it.";
@@ -54,7 +57,8 @@ pub(super) fn has_rates(plan: &PingPlan) -> bool {
 fn title(plan: &PingPlan) -> String {
     let sizes: Vec<String> = plan.sizes_bytes.iter().map(u32::to_string).collect();
     format!(
-        "ping of {} by {}: {} bytes of payload, {}, {}",
+        "{} of {} by {}: {} bytes of payload, {}, {}",
+        if plan.stamp.is_some() { "delay" } else { "ping" },
         plan.host,
         words::transport(plan.transport),
         words::listed(&sizes),
@@ -133,10 +137,20 @@ impl View<'_> {
                     self.percentiles(*size),
                     self.kernel_split(*size),
                 ];
-                let lines = Block::Lines(lines.into_iter().flatten().collect());
+                let two_way = lines.into_iter().flatten();
+                let one_way = stamp::lines(self.record, *size, self.decimals);
+                let lines = Block::Lines(two_way.chain(one_way).collect());
                 vec![lines, Block::Table(self.table(&sizes).on_pages())]
             }
-            sizes => vec![Block::Table(self.table(sizes))],
+            sizes => {
+                let one_way = sizes.iter().flat_map(|size| {
+                    let lines = stamp::lines(self.record, *size, self.decimals);
+                    lines.into_iter().map(move |line| format!("{size} bytes: {line}"))
+                });
+                let one_way: Vec<String> = one_way.collect();
+                let lines = (!one_way.is_empty()).then_some(Block::Lines(one_way));
+                [Block::Table(self.table(sizes))].into_iter().chain(lines).collect()
+            }
         };
         blocks.extend(step_ns(self.record).map(|step_ns| {
             let line = format!("the clock steps by {step_ns:.0} ns; no figure is printed finer");

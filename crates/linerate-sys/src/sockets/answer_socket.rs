@@ -1,20 +1,24 @@
 //! The socket of a UDP responder: takes a datagram and sends it back from the address that it was
-//! sent to (IP_PKTINFO, ip(7); IPV6_PKTINFO, RFC 3542 §6), so that a connected asker accepts it.
+//! sent to (IP_PKTINFO, ip(7); IPV6_PKTINFO, RFC 3542 §6), so that a connected asker accepts it. On
+//! request with what the network and the kernel tell of each datagram: time to live, traffic class,
+//! times of arrival and of leaving.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 
-use crate::control::Control;
+use crate::control::{self, Control};
 use crate::socket_option::set_int;
+use crate::timestamps::{self, Notice};
 use crate::{Error, Result};
 
-/// struct in_pktinfo begins with the interface index; in6_pktinfo has it behind the address.
-const V6_PKTINFO_INDEX_OFFSET: usize = 16;
+/// Largest time to live: what STAMP sends with (RFC 8762 §4.1 by RFC 5357), so that the asker sees
+/// the hops.
+const TTL_MAX: i32 = 255;
 
 /// A bound UDP socket for answering.
 #[derive(Debug)]
@@ -29,12 +33,40 @@ pub struct Question {
     control: Control,
     control_len: usize,
     len: usize,
+    notes: Notes,
+}
+
+/// What is told of a datagram; nothing unless the socket asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Our address that it was sent to.
+    pub local: Option<IpAddr>,
+    /// Time to live or hop limit on arrival.
+    pub ttl: Option<u8>,
+    /// Traffic class on arrival: DSCP and ECN.
+    pub tos: Option<u8>,
+    /// The kernel's time of arrival on CLOCK_REALTIME.
+    pub arrived_ns: Option<u64>,
 }
 
 impl Question {
     /// Octets of the datagram.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Who sent it.
+    pub fn source(&self) -> Option<SocketAddr> {
+        let mut storage = SockAddrStorage::zeroed();
+        // SAFETY: the storage is as large as the type that it is viewed as.
+        unsafe { *storage.view_as::<libc::sockaddr_storage>() = self.source };
+        // SAFETY: the kernel wrote an address of `source_len` octets.
+        unsafe { SockAddr::new(storage, self.source_len) }.as_socket()
+    }
+
+    /// What was told of it.
+    pub const fn notes(&self) -> Notes {
+        self.notes
     }
 
     /// True for a datagram without payload.
@@ -49,6 +81,42 @@ impl AnswerSocket {
     /// The kernel's reason.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         Self::open(address).map_err(|source| Error::new("bind UDP", address, source))
+    }
+
+    /// The same with [`Notes`], kernel times of leaving, and replies of the largest time to live.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn bind_with_notes(address: SocketAddr) -> Result<Self> {
+        let socket = Self::bind(address)?;
+        socket.ask_for_notes().map_err(|source| Error::new("set up UDP", address, source))?;
+        Ok(socket)
+    }
+
+    fn ask_for_notes(&self) -> io::Result<()> {
+        let set = |level, name, value| set_int(self.socket.as_fd(), level, name, value);
+        // An IPv6 socket takes these as well, for what comes to it by IPv4.
+        set(libc::SOL_IP, libc::IP_RECVTTL, 1)?;
+        set(libc::SOL_IP, libc::IP_RECVTOS, 1)?;
+        set(libc::SOL_IP, libc::IP_TTL, TTL_MAX)?;
+        if self.local_address().is_some_and(|address| address.is_ipv6()) {
+            set(libc::SOL_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
+            set(libc::SOL_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            set(libc::SOL_IPV6, libc::IPV6_UNICAST_HOPS, TTL_MAX)?;
+        }
+        self.restart_stamps()
+    }
+
+    /// Asks for the kernel's times; answers are numbered from 0 from here on.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn restart_stamps(&self) -> io::Result<()> {
+        timestamps::switch_on_arrivals(self.socket.as_fd())
+            .and_then(|()| timestamps::switch_on(self.socket.as_fd()))
+    }
+
+    /// Takes one notice from the error queue, if there is one: when an answer left.
+    pub fn next_notice(&self) -> Option<Notice> {
+        timestamps::next_notice(self.socket.as_fd())
     }
 
     fn open(address: SocketAddr) -> io::Result<Self> {
@@ -76,8 +144,14 @@ impl AnswerSocket {
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Question>> {
         // SAFETY: all-zero is a valid sockaddr_storage (family AF_UNSPEC).
         let source = unsafe { std::mem::zeroed() };
-        let mut question =
-            Question { source, source_len: 0, control: Control::new(), control_len: 0, len: 0 };
+        let mut question = Question {
+            source,
+            source_len: 0,
+            control: Control::new(),
+            control_len: 0,
+            len: 0,
+            notes: Notes::default(),
+        };
         let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -98,13 +172,30 @@ impl AnswerSocket {
         question.len = len.cast_unsigned();
         question.source_len = message.msg_namelen;
         question.control_len = message.msg_controllen as usize;
-        free_interface(&mut question);
+        read_notes(&mut question);
         Ok(Some(question))
     }
 
-    /// Sends `answer` back where `question` came from. An answer that the kernel cannot take now
-    /// is dropped, as the network would.
-    pub fn answer(&self, question: &Question, answer: &[u8]) {
+    /// Sends `answer` back where `question` came from; whether the kernel took it. One that it
+    /// cannot take now is dropped, as the network would.
+    pub fn answer(&self, question: &Question, answer: &[u8]) -> bool {
+        self.send(question, answer, question.control, question.control_len)
+    }
+
+    /// The same with a traffic class.
+    pub fn answer_in_class(&self, question: &Question, answer: &[u8], tos: u8) -> bool {
+        let v6 = question.source().is_some_and(|source| {
+            matches!(source.ip(), IpAddr::V6(address) if address.to_ipv4_mapped().is_none())
+        });
+        let (level, kind) =
+            if v6 { (libc::SOL_IPV6, libc::IPV6_TCLASS) } else { (libc::SOL_IP, libc::IP_TOS) };
+        let mut control = question.control;
+        let class = i32::from(tos).to_ne_bytes();
+        let len = control.add(question.control_len, level, kind, &class);
+        self.send(question, answer, control, len)
+    }
+
+    fn send(&self, question: &Question, answer: &[u8], control: Control, len: usize) -> bool {
         let mut piece =
             libc::iovec { iov_base: answer.as_ptr().cast_mut().cast(), iov_len: answer.len() };
         // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
@@ -113,13 +204,14 @@ impl AnswerSocket {
         message.msg_namelen = question.source_len;
         message.msg_iov = &raw mut piece;
         message.msg_iovlen = 1;
-        message.msg_control = question.control.0.as_ptr().cast_mut().cast();
-        message.msg_controllen = question.control_len as _;
+        message.msg_control = control.0.as_ptr().cast_mut().cast();
+        message.msg_controllen = len as _;
         // SAFETY: sendmsg only reads through the pointers of `message`, whose targets outlive the
         // call.
-        let _ = unsafe {
+        let sent = unsafe {
             libc::sendmsg(self.socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT)
         };
+        sent >= 0
     }
 
     /// Sleeps until a datagram can be taken, `span` is over, or a signal comes.
@@ -134,18 +226,43 @@ impl AnswerSocket {
     }
 }
 
-/// Clears the interface index of the packet information that goes back with the answer, so that
-/// the routing table and not the way in chooses the way out. A link-local asker has its interface
-/// in the scope of its address as well.
-fn free_interface(question: &mut Question) {
-    const WORD: usize = size_of::<usize>();
-    let control = &mut question.control.0[..question.control_len];
-    let Some((header, data)) = control.split_at_mut_checked(WORD + 8) else { return };
-    let level = crate::control::int(&header[WORD..]);
-    let offset = if level == libc::SOL_IPV6 { V6_PKTINFO_INDEX_OFFSET } else { 0 };
-    if let Some(index) = data.get_mut(offset..offset + 4) {
-        index.fill(0);
-    }
+/// Keeps of the control messages only our address, which goes back with the answer: without its
+/// interface, so that the routing table and not the way in chooses the way out. A link-local asker
+/// has its interface in the scope of its address as well.
+fn read_notes(question: &mut Question) {
+    let mut back = Control::new();
+    let (mut len, mut notes) = (0, Notes::default());
+    let came = &question.control.0[..question.control_len];
+    control::messages(came, |level, kind, data| match (level, kind) {
+        // struct in_pktinfo: interface, our address, the address in the header.
+        (libc::SOL_IP, libc::IP_PKTINFO) => {
+            let Some(own) = data.get(4..8).and_then(|own| own.first_chunk::<4>()) else { return };
+            notes.local = Some(IpAddr::from(*own));
+            let mut information = [0; 12];
+            information[4..8].copy_from_slice(own);
+            len = back.add(len, level, kind, &information);
+        }
+        // struct in6_pktinfo: our address, interface.
+        (libc::SOL_IPV6, libc::IPV6_PKTINFO) => {
+            let Some(own) = data.first_chunk::<16>() else { return };
+            notes.local = Some(IpAddr::from(*own).to_canonical());
+            let mut information = [0; 20];
+            information[..16].copy_from_slice(own);
+            len = back.add(len, level, kind, &information);
+        }
+        (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
+            notes.ttl = u8::try_from(control::int(data)).ok();
+        }
+        (libc::SOL_IP, libc::IP_TOS) => notes.tos = data.first().copied(),
+        (libc::SOL_IPV6, libc::IPV6_TCLASS) => notes.tos = u8::try_from(control::int(data)).ok(),
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+            notes.arrived_ns = timestamps::software_stamp(data);
+        }
+        _ => {}
+    });
+    question.control = back;
+    question.control_len = len;
+    question.notes = notes;
 }
 
 #[cfg(test)]
@@ -165,7 +282,7 @@ mod tests {
         socket.wait(Duration::from_secs(5));
         let question = socket.receive(&mut buffer).expect("no error").expect("a datagram");
         assert_eq!(question.len(), 8);
-        socket.answer(&question, b"response");
+        assert!(socket.answer(&question, b"response"));
         let len = client.recv(&mut buffer).expect("an answer from the address that was asked");
         assert_eq!(&buffer[..len], b"response");
     }
@@ -174,6 +291,42 @@ mod tests {
     fn the_answer_comes_from_the_address_that_was_asked() {
         echo_once((Ipv4Addr::UNSPECIFIED, 0).into(), "127.0.0.1:0", "127.0.0.2");
         echo_once((Ipv4Addr::LOCALHOST, 0).into(), "127.0.0.1:0", "127.0.0.1");
+    }
+
+    #[test]
+    fn notes_tell_time_to_live_class_and_times_and_an_answer_has_its_class() {
+        for (server, target) in [("0.0.0.0:0", "127.0.0.2"), ("[::]:0", "127.0.0.2")] {
+            let Ok(socket) = AnswerSocket::bind_with_notes(server.parse().expect("an address"))
+            else {
+                println!("skipped: this host has no IPv6 loopback");
+                continue;
+            };
+            let own = socket.local_address().expect("bound");
+            let client = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+            client.set_ttl_v4(77).expect("set");
+            client.set_tos_v4(46 << 2).expect("set");
+            let client: UdpSocket = client.into();
+            client.connect((target, own.port())).expect("loopback");
+            crate::clock::sleep(timestamps::START_DELAY);
+            let before_ns = crate::clock::realtime_ns();
+            client.send(b"question").expect("sent");
+            socket.wait(Duration::from_secs(5));
+            let question = socket.receive(&mut [0; 64]).expect("no error").expect("a datagram");
+            let notes = question.notes();
+            assert_eq!(notes.local, Some(IpAddr::from([127, 0, 0, 2])), "{server}");
+            assert_eq!((notes.ttl, notes.tos), (Some(77), Some(46 << 2)), "{server}");
+            let arrived_ns = notes.arrived_ns.expect("a stamp");
+            assert!(arrived_ns >= before_ns, "{server}");
+            assert!(socket.answer_in_class(&question, b"response", 10 << 2));
+            client.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+            assert_eq!(client.recv(&mut [0; 64]).expect("an answer"), 8, "{server}");
+            let left = (0..100).find_map(|_| {
+                crate::clock::sleep(Duration::from_millis(1));
+                socket.next_notice()
+            });
+            let Some(Notice::Departed { key: 0, at_ns }) = left else { panic!("{left:?}") };
+            assert!(at_ns >= arrived_ns, "{server}");
+        }
     }
 
     #[test]

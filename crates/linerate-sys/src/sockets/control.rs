@@ -15,6 +15,18 @@ impl Control {
     pub(crate) const fn new() -> Self {
         Self([0; 256])
     }
+
+    /// Writes a message behind the first `at` octets; how many there are then.
+    pub(crate) fn add(&mut self, at: usize, level: i32, kind: i32, data: &[u8]) -> usize {
+        const WORD: usize = size_of::<usize>();
+        let header = WORD + 8;
+        let message = &mut self.0[at..at + header + data.len()];
+        message[..WORD].copy_from_slice(&(header + data.len()).to_ne_bytes());
+        message[WORD..WORD + 4].copy_from_slice(&level.to_ne_bytes());
+        message[WORD + 4..header].copy_from_slice(&kind.to_ne_bytes());
+        message[header..].copy_from_slice(data);
+        at + (header + data.len()).next_multiple_of(WORD)
+    }
 }
 
 /// What one call took in.

@@ -17,6 +17,12 @@ pub fn wall() -> WallTime {
     WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
 }
 
+/// Now on CLOCK_REALTIME in ns since 1970, to stand beside the kernel's times of packets.
+#[inline]
+pub fn realtime_ns() -> u64 {
+    nanos(rustix::time::clock_gettime(ClockId::Realtime))
+}
+
 /// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of
 /// packets.
 pub fn realtime_offset_ns() -> i64 {

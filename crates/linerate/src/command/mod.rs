@@ -18,6 +18,8 @@ pub(crate) mod ping;
 mod probes;
 pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod stamp;
+mod stamp_key;
 pub(crate) mod study;
 mod target;
 pub(crate) mod tcp;

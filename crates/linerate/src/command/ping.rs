@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(args.assert.judge(&record, exit_code(&record), args.output.say()))
 }
 
-fn exit_code(record: &Record) -> u8 {
+pub(super) fn exit_code(record: &Record) -> u8 {
     let answered =
         record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
     match &record.failure {
@@ -157,11 +157,12 @@ fn plan(args: &Args) -> Result<PingPlan, Failure> {
         dscp: args.dscp,
         dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
         keep_samples: args.samples,
+        stamp: None,
     })
 }
 
 /// What people see while a ping runs.
-struct Lines {
+pub(super) struct Lines {
     target: String,
     /// Decimals of a time in ms that the clock justifies.
     decimals: usize,
@@ -170,7 +171,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let step_ns = rtt::clock_check::calibrate().map_or(1.0, |tick| tick.step_ns);
         Self {
             target: String::new(),
@@ -182,7 +183,7 @@ impl Lines {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &Event) {
         match event {
             Event::Plan(linerate_core::record::Plan::Ping(plan)) => {
                 self.target.clone_from(&plan.host);

@@ -1,11 +1,13 @@
 //! `linerate serve`: the other end of a test.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use linerate_core::record::{DEFAULT_PORT, Via};
+use linerate_core::record::{DEFAULT_PORT, Failure, STAMP_PORT, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
+use linerate_proto::stamp::ReflectorOptions;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
@@ -14,6 +16,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 use tracing::level_filters::LevelFilter;
 
+use super::stamp_key;
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
 use crate::{log, output};
@@ -40,6 +43,17 @@ pub(crate) struct Args {
     /// nuttcp; none disables all [default: all, each on its usual port if that is free]
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
+    /// UDP port on which senders of STAMP (RFC 8762) are answered, or none [default: 862 where it
+    /// may be opened]
+    #[arg(long, value_name = "PORT|none", value_parser = parse_stamp_port)]
+    stamp_port: Option<StampPort>,
+    /// Answer only STAMP packets that are signed with the key in this file, hexadecimal digits of
+    /// 16 bytes or more
+    #[arg(long, value_name = "FILE")]
+    stamp_key: Option<PathBuf>,
+    /// Repeat the number of each STAMP packet instead of counting the answers of each session
+    #[arg(long)]
+    stamp_stateless: bool,
     /// Allow iperf 2's UDP -R to clients in NETWORK, at most RATE (default 10M) to all of them
     /// together, although their source address is unverified: 192.168.0.0/16=500M
     #[arg(long, value_name = "NETWORK[=RATE]")]
@@ -61,6 +75,50 @@ pub(crate) struct Args {
     log_level: LevelFilter,
     #[command(flatten)]
     guard: GuardFlags,
+}
+
+/// Where STAMP is reflected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StampPort {
+    None,
+    At(u16),
+}
+
+fn parse_stamp_port(text: &str) -> Result<StampPort, String> {
+    match text {
+        "none" => Ok(StampPort::None),
+        port => port.parse().map(StampPort::At).map_err(|_| "a port is 0 to 65535".to_owned()),
+    }
+}
+
+/// Opens the reflector of STAMP and says so. A port that was asked for has to be there; the usual
+/// one is left out where it cannot be opened.
+fn reflect_stamp(
+    server: &mut Server,
+    asked: Option<StampPort>,
+    options: ReflectorOptions,
+) -> Result<(), Failure> {
+    let port = match asked {
+        Some(StampPort::None) => return Ok(()),
+        Some(StampPort::At(port)) => port,
+        None => STAMP_PORT,
+    };
+    let signed = if options.key.is_some() { ", signed packets only" } else { "" };
+    match server.reflect_stamp(port, options) {
+        Ok(()) => {
+            let port = server.stamp_port().unwrap_or(port);
+            output::note(&format!("linerate: reflects STAMP on UDP port {port}{signed}"));
+            Ok(())
+        }
+        Err(failure) if asked.is_some() => Err(failure),
+        Err(failure) => {
+            let Failure { reason, .. } = failure;
+            output::note(&format!(
+                "linerate: no STAMP on UDP port {port} ({reason}); choose another with --stamp-port"
+            ));
+            Ok(())
+        }
+    }
 }
 
 fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
@@ -90,6 +148,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     if !server.echoes() {
         output::note("linerate: no UDP echo: another program has that UDP port");
     }
+    let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
+    let options = ReflectorOptions { key, stateless: args.stamp_stateless };
+    reflect_stamp(&mut server, args.stamp_port, options)?;
     let others: Vec<_> =
         server.foreign().map(|(via, port)| format!("{via} on port {port}")).collect();
     if !others.is_empty() {

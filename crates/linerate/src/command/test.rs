@@ -68,7 +68,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
         Seen::Done(count, part) if flags.live() && part.status != Status::Error => {
             let line = linerate_report::examination::line(part);
-            output::note(&format!("{count}/{} {line}", total.max(*count)));
+            // More than was planned fit where the path was quicker than its first probes.
+            let of = if *count <= total { format!("/{total}") } else { String::new() };
+            output::note(&format!("{count}{of} {line}"));
         }
         Seen::Done(..) => {}
     };

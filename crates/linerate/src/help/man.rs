@@ -22,8 +22,9 @@ pub(crate) const FILES: [(&str, &str); 3] = [
 ];
 
 /// Variables that the program reads.
-pub(crate) const ENVIRONMENT: [(&str, &str); 6] = [
+pub(crate) const ENVIRONMENT: [(&str, &str); 7] = [
     ("LINERATE_STORE", "The store to use, as --store names one."),
+    ("LINERATE_STAMP_KEY", "Key of linerate stamp, where no --key names a file."),
     ("LINERATE_CONFIG", "The configuration file, instead of ~/.config/linerate/config.toml."),
     ("XDG_CONFIG_HOME", "The directory that holds linerate's, instead of ~/.config."),
     ("XDG_DATA_HOME", "The directory that holds linerate's, instead of ~/.local/share."),

@@ -5,6 +5,7 @@
 //! fits a line. `--help` has every flag with all of its comment, by headings. Both are laid out by
 //! clap's short help, whose long one takes three lines a flag.
 
+mod headings;
 pub(crate) mod man;
 mod pages;
 
@@ -14,7 +15,8 @@ use std::fmt::Write as _;
 use clap::{Arg, Command};
 
 use crate::codes::CODES;
-pub(crate) use pages::{GROUPS, HEADINGS, PAGES, Page};
+use headings::HEADINGS;
+pub(crate) use pages::{GROUPS, PAGES, Page};
 
 /// What the program says when it is called alone.
 pub(crate) const BEGIN: &str = "\

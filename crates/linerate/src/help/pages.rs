@@ -24,104 +24,13 @@ pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "compare"]),
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "stamp", "compare"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
     ("This host and program", &["doctor", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
-];
-
-/// Headings for the flags that commands share.
-pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
-    (
-        "Connection",
-        &["port", "via", "ipv4", "ipv6", "bind", "connect-timeout", "wait", "udp", "mptcp"],
-    ),
-    (
-        "Duration and amount",
-        &["time", "bytes", "blocks", "omit", "interval", "count", "flood", "timeout", "deadline"],
-    ),
-    (
-        "Traffic",
-        &[
-            "parallel",
-            "reverse",
-            "bidir",
-            "bitrate",
-            "search",
-            "search-with",
-            "length",
-            "size",
-            "window",
-            "dscp",
-            "ttl",
-            "dont-fragment",
-            "pmtudisc",
-            "set-mss",
-            "no-delay",
-            "congestion",
-            "background",
-            "probes",
-            "probe-dscp",
-            "verify",
-            "warmup",
-        ],
-    ),
-    (
-        "System calls and CPUs",
-        &[
-            "zerocopy",
-            "fast",
-            "send-with",
-            "receive-with",
-            "affinity",
-            "cpu",
-            "read-size",
-            "no-join",
-            "take-singly",
-            "wait-mode",
-            "kernel-stamps",
-            "no-kernel-stamps",
-        ],
-    ),
-    ("Limits", &["max-tests", "max-streams", "max-duration", "queue-time", "one-off", "within"]),
-    (
-        "Other programs",
-        &[
-            "foreign",
-            "udp-reverse-to",
-            "rsa-private-key-path",
-            "authorized-users-path",
-            "time-skew-threshold",
-            "use-pkcs1-padding",
-        ],
-    ),
-    ("Contracts", &["gcra", "token-bucket", "srtcm", "trtcm", "cells", "line", "layer", "only"]),
-    (
-        "Output",
-        &[
-            "verbose",
-            "json",
-            "jsonl",
-            "csv",
-            "md",
-            "html",
-            "svg",
-            "all",
-            "toml",
-            "output",
-            "quiet",
-            "samples",
-            "log",
-            "log-level",
-            "color",
-            "help",
-        ],
-    ),
-    ("Ceiling and assertions", &["link", "capacity", "assert"]),
-    ("Store", &["name", "tag", "no-save", "store", "run", "study", "kind", "limit", "report"]),
 ];
 
 /// The table.
@@ -202,7 +111,21 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate ping HOST -s 1472 -M do -c 3", "does a packet of 1500 bytes pass whole?"),
             ("linerate ping B --udp -c 100 -i 10ms", "by UDP, to linerate serve"),
         ],
-        see: &["test", "serve", "ping(8)", "icmp(7)"],
+        see: &["stamp", "test", "serve", "ping(8)", "icmp(7)"],
+    },
+    Page {
+        command: "stamp",
+        shown: &[
+            "port", "count", "interval", "rate", "poisson", "size", "key", "deadline", "bind",
+            "dscp", "json", "quiet",
+        ],
+        examples: &[
+            ("linerate stamp ROUTER -c 100 -i 100ms", "delay and loss of each direction"),
+            ("linerate stamp B --rate 50 --poisson", "50 a second at random times"),
+            ("linerate stamp B --key FILE", "signed packets, as serve --stamp-key"),
+            ("linerate stamp B:8620 -s 72,1472 -c 50", "another port, two sizes"),
+        ],
+        see: &["ping", "serve", "udp(7)"],
     },
     Page {
         command: "serve",
@@ -222,9 +145,10 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate serve -p 6000 --foreign none", "another port, linerate alone"),
             ("linerate serve -B 192.0.2.1 --max-duration 60s", "one address, a minute a test"),
             ("linerate serve -1", "one test, then end"),
+            ("linerate serve --stamp-port 8620", "reflect STAMP without a privilege"),
             ("linerate serve --log json", "an object a line for each test"),
         ],
-        see: &["tcp", "udp", "test", "doctor", "iperf3(1)"],
+        see: &["tcp", "udp", "test", "stamp", "doctor", "iperf3(1)"],
     },
     Page {
         command: "test",

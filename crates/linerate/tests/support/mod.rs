@@ -132,9 +132,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on a free port with further flags.
     pub(crate) fn start(flags: &[&str]) -> Self {
+        // The usual port of STAMP is one for the whole host.
+        let no_stamp = (!flags.contains(&"--stamp-port")).then_some(["--stamp-port", "none"]);
         let mut child =
             command(&["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"])
                 .args(flags)
+                .args(no_stamp.iter().flatten())
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("the server starts");

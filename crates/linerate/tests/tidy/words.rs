@@ -13,6 +13,7 @@ const LETTERS: &[(&str, &str)] = &[
     ("linerate-ping", "M"),
     ("linerate-ping", "t"),
     ("linerate-ping", "w"),
+    ("linerate-stamp", "w"),
     ("linerate-conform", "c"),
     ("linerate-conform", "i"),
     ("linerate-export", "n"),

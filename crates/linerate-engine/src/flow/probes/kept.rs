@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn arrival(sequence: u64) -> Arrival {
-        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None }
+        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, reflected: None }
     }
 
     fn record() -> Probes {

@@ -115,7 +115,7 @@ impl Prober {
         stop: &Stop,
     ) -> Result<(), Failure> {
         self.record.target = match ping.transport {
-            PingTransport::Udp => peer.to_string(),
+            PingTransport::Udp | PingTransport::Stamp => peer.to_string(),
             PingTransport::Icmp => peer.ip().to_string(),
         };
         let (kind, socket) = open_socket(ping, peer)?;
@@ -170,6 +170,7 @@ impl Prober {
         let echo = match self.record.transport {
             PingTransport::Udp => "UDP",
             PingTransport::Icmp => "ICMP",
+            PingTransport::Stamp => "STAMP",
         };
         format!("none of {count} probes by {echo} echo to {} was answered", self.record.target)
     }

@@ -1,0 +1,46 @@
+//! How the clocks of two hosts agree, which decides what can be said of delays in one direction.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is known of the offset between two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockState {
+    /// Both are kept right by something, or are one clock, and the packets do not contradict it.
+    Synchronised,
+    /// Not synchronised, but of a constant offset or drift. It was estimated from the smallest
+    /// delays of both directions and subtracted, as if these were equal.
+    OffsetEstimated,
+    /// Not even that: only differences of delays within one direction mean something.
+    Unsynchronised,
+}
+
+/// The clocks of both ends during the probes of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockAgreement {
+    /// The size of the probes.
+    pub payload_bytes: u32,
+    /// What is known of their offset.
+    pub state: ClockState,
+    /// One-way delays may be wrong by this much, and by no more; null where there are none.
+    pub error_ns: Option<u64>,
+    /// Remote clock less local clock at the first probe, as it was subtracted; null where nothing
+    /// was.
+    pub offset_ns: Option<i64>,
+    /// Growth of the offset that was subtracted too, in ns per second; null without one.
+    pub drift_ns_per_s: Option<f64>,
+    /// Error that both ends claim for their clocks together; null where one claims nothing.
+    pub claimed_error_ns: Option<u64>,
+    /// The packets prove that claim wrong.
+    pub claim_refuted: bool,
+    /// Probes and answers are timed by this host's kernel, not by the program.
+    pub kernel_stamps: bool,
+    /// The next answer brought the time at which each answer really left.
+    pub follow_up: bool,
+    /// The reflector counts its answers itself, so that losses of both directions can be kept
+    /// apart.
+    pub stateful: bool,
+    /// Probes with all four times.
+    pub samples: u64,
+}

@@ -1,0 +1,175 @@
+//! The reflector of STAMP (`spec/stamp.md`), for `linerate serve`: requests and replies are
+//! `linerate_proto::stamp`'s; here are the socket, the clocks, and the times at which replies
+//! really left, which the next reply of their session brings.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::stamp::{
+    Arrived, ErrorEstimate, Reflector, ReflectorOptions, Refusals, SessionId, TimeFormat,
+};
+use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::stop::Stop;
+use linerate_sys::timestamps::Notice;
+use linerate_sys::{clock, clock_facts, sched};
+
+/// After an answer the next request is looked for at once for so long, as the UDP echo does.
+const SPIN_NS: u64 = 100_000;
+/// How often a sleeping reflector looks at its stop flag.
+const SLEEP: Duration = Duration::from_millis(100);
+/// Largest UDP datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_536;
+/// How often the state of the clock is asked for: it changes by adjtimex(2), seldom.
+const CLOCK_EVERY: Duration = Duration::from_secs(1);
+/// What the kernel's stamps may differ from the wire by, on an interface without stamps of its own:
+/// the 99th percentile on veth was below it.
+const STAMP_ERROR_NS: u64 = 1_000;
+/// Replies whose time of leaving may still come.
+const LEAVING_MAX: usize = 4096;
+/// A time of leaving is not later than this after the program gave the reply away.
+const LEAVES_WITHIN_NS: u64 = 1_000_000_000;
+
+/// A bound reflector.
+#[derive(Debug)]
+pub struct StampReflector {
+    socket: AnswerSocket,
+    options: ReflectorOptions,
+}
+
+impl StampReflector {
+    /// Binds to `address`; an IPv6 wildcard answers IPv4 as well.
+    /// # Errors
+    /// When the address is not ours, the port is taken, or needs a privilege.
+    pub fn bind(address: SocketAddr, options: ReflectorOptions) -> Result<Self, Failure> {
+        let socket = AnswerSocket::bind_with_notes(address).map_err(|error| {
+            let reason = crate::failure::words_of(&error.source);
+            Failure::new(Fault::System, "bind UDP", address.to_string(), reason)
+                .advise("choose a port with --stamp-port")
+        })?;
+        Ok(Self { socket, options })
+    }
+
+    /// The bound address, with the port that the kernel chose where 0 was asked.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_address()
+    }
+
+    /// Reflects until `stop` is asked; what was refused meanwhile.
+    pub fn run(&self, stop: &Stop) -> Refusals {
+        let mut running = Running {
+            socket: &self.socket,
+            port: self.local_address().map_or(0, |address| address.port()),
+            reflector: Reflector::new(self.options.clone()),
+            leaving: vec![None; LEAVING_MAX],
+            sent: 0,
+            error: error_of_clock(),
+            asked_clock: clock::monotonic(),
+        };
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+        let spin_ns = if sched::cpus_allowed() > 1 { SPIN_NS } else { 0 };
+        let mut last = MonoTime::default();
+        while !stop.asked() {
+            // An error is one of an earlier answer, say an unreachable asker: not our concern.
+            let question = self.socket.receive(&mut buffer).unwrap_or(None);
+            let now = clock::monotonic();
+            match question {
+                Some(question) => {
+                    running.answer(&question, &mut buffer, now);
+                    last = now;
+                }
+                None if now.nanos_since(last) < spin_ns => std::hint::spin_loop(),
+                None => {
+                    // Unread notices would end every wait at once.
+                    running.read_notices();
+                    self.socket.wait(SLEEP);
+                }
+            }
+        }
+        running.reflector.refusals()
+    }
+}
+
+/// A reply that was given to the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    key: u32,
+    session: SessionId,
+    sequence: u32,
+    t3_ns: u64,
+}
+
+struct Running<'a> {
+    socket: &'a AnswerSocket,
+    port: u16,
+    reflector: Reflector,
+    leaving: Vec<Option<Leaving>>,
+    /// Answers since the kernel began to number them.
+    sent: u32,
+    error: ErrorEstimate,
+    asked_clock: MonoTime,
+}
+
+impl Running<'_> {
+    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) {
+        let user_ns = clock::realtime_ns();
+        self.read_notices();
+        if now.since(self.asked_clock) >= CLOCK_EVERY {
+            self.error = error_of_clock();
+            self.asked_clock = now;
+        }
+        let (notes, Some(source)) = (question.notes(), question.source()) else { return };
+        let local = notes.local.unwrap_or_else(|| IpAddr::from([0, 0, 0, 0]));
+        let arrived = Arrived {
+            source,
+            local: SocketAddr::new(local, self.port),
+            // A stamp after the program had the datagram is none.
+            at_ns: notes.arrived_ns.filter(|at| *at <= user_ns).unwrap_or(user_ns),
+            ttl: notes.ttl,
+            tos: notes.tos,
+        };
+        let len = question.len();
+        let Ok(prepared) = self.reflector.prepare(buffer, len, &arrived, self.error, now) else {
+            return;
+        };
+        let reply = &mut buffer[..prepared.len];
+        let t3_ns = clock::realtime_ns();
+        self.reflector.finish(reply, &prepared, t3_ns);
+        let sent = match prepared.dscp {
+            Some(dscp) => self.socket.answer_in_class(question, reply, dscp << 2),
+            None => self.socket.answer(question, reply),
+        };
+        if !sent {
+            // The kernel may or may not have counted the failed send: number anew.
+            self.leaving.fill(None);
+            self.sent = 0;
+            let _ = self.socket.restart_stamps();
+            return;
+        }
+        let (session, sequence) = (prepared.session, prepared.sequence);
+        let leaving = Leaving { key: self.sent, session, sequence, t3_ns };
+        self.leaving[self.sent as usize % LEAVING_MAX] = Some(leaving);
+        self.sent = self.sent.wrapping_add(1);
+    }
+
+    fn read_notices(&mut self) {
+        for _ in 0..LEAVING_MAX {
+            let Some(notice) = self.socket.next_notice() else { return };
+            let Notice::Departed { key, at_ns } = notice else { continue };
+            let place = &mut self.leaving[key as usize % LEAVING_MAX];
+            let Some(left) = place.take_if(|leaving| leaving.key == key) else { continue };
+            if (left.t3_ns..left.t3_ns + LEAVES_WITHIN_NS).contains(&at_ns) {
+                self.reflector.left(&left.session, left.sequence, at_ns);
+            }
+        }
+    }
+}
+
+/// The error of this host's civil time, as far as it is known.
+pub(crate) fn error_of_clock() -> ErrorEstimate {
+    let state = clock_facts::sync_state().ok();
+    let error_ns = state.map_or(u64::MAX, |state| state.error_max_us.saturating_mul(1_000));
+    let synchronised = state.is_some_and(|state| state.synchronised);
+    ErrorEstimate::of(error_ns.saturating_add(STAMP_ERROR_NS), synchronised, TimeFormat::Ntp)
+}

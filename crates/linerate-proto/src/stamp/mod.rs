@@ -1,0 +1,26 @@
+//! STAMP, the Simple Two-Way Active Measurement Protocol: packets of a sender and a reflector, open
+//! and authenticated, with their extensions (TLVs), and what a reflector does with a packet.
+//!
+//! # Source
+//! RFC 8762 (packets), RFC 8972 (session identifier, TLVs 1 to 8), RFC 4656 §4.1.2 (error
+//! estimate), RFC 5905 §6 and IEEE 1588 (timestamps). `spec/stamp.md` has our choices. TLVs of
+//! later documents are unknown here and returned as such.
+
+mod packet;
+mod probe;
+mod reflector;
+mod sessions;
+mod time;
+mod tlv;
+
+pub use packet::{
+    BYTES_AUTHENTICATED, BYTES_OPEN, BYTES_REPLY_MIN, BYTES_REQUEST_MIN, Key, Reply, Request,
+};
+pub use probe::{ProbeOptions, Reflected, StampProbe};
+pub use reflector::{Arrived, Prepared, Reflector, ReflectorOptions, Refusal, Refusals};
+pub use sessions::{SESSIONS_MAX, SessionId};
+pub use time::{ErrorEstimate, TimeFormat};
+pub use tlv::{Tlv, TlvKind, Tlvs, flags};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! The base packets, before any TLV. Octets that are not named are 0.
+//!
+//! ```text
+//!                          open, 44 octets           authenticated, 112 octets
+//!                          sender     reflector      sender     reflector
+//!  sequence number         0          0              0          0
+//!  timestamp T1 / T3       4          4              16         16
+//!  error estimate          12         12             24         24
+//!  session identifier      14         14             26         26
+//!  T2                                 16                        32
+//!  sender's sequence                  24                        48
+//!  sender's T1                        28                        64
+//!  sender's error estimate            36                        72
+//!  sender's time to live              40                        80
+//!  HMAC, 16 octets                                   96         96
+//! ```
+//! # Source
+//! RFC 8762 §4.2 and §4.3, RFC 8972 §3.
+
+use super::time::{ErrorEstimate, TimeFormat};
+
+/// Octets of an open base packet.
+pub const BYTES_OPEN: usize = 44;
+/// Octets of an authenticated base packet.
+pub const BYTES_AUTHENTICATED: usize = 112;
+/// Shortest open request: that of TWAMP-Test (RFC 5357 §4.1.2), whose rest counts as 0.
+pub const BYTES_REQUEST_MIN: usize = 14;
+/// Shortest open reply that tells the times; some reflectors send 36 to 43 octets, without
+/// error estimate or time to live.
+pub const BYTES_REPLY_MIN: usize = 36;
+
+const HMAC_AT: usize = 96;
+pub(super) const HMAC_BYTES: usize = 16;
+
+/// A shared secret for HMAC-SHA-256, cut to 16 octets (RFC 8762 §4.4). Its debug form does not show
+/// it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Vec<u8>);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+impl Key {
+    /// From hexadecimal digits, an even number of them, of at least 16 octets; blanks at the ends
+    /// do not count.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits = text.trim().as_bytes();
+        let nibble = |digit: &u8| char::from(*digit).to_digit(16);
+        let (pairs, rest) = digits.as_chunks::<2>();
+        let octet = |[high, low]: &[u8; 2]| Some((nibble(high)? << 4 | nibble(low)?) as u8);
+        let octets = pairs.iter().map(octet).collect::<Option<Vec<u8>>>()?;
+        (rest.is_empty() && octets.len() >= 16).then_some(Self(octets))
+    }
+
+    /// The first 16 octets of HMAC-SHA-256 over `pieces`, one after the other.
+    pub(super) fn tag(&self, pieces: &[&[u8]]) -> [u8; HMAC_BYTES] {
+        let mut mac = hmac_sha256::HMAC::new(&self.0);
+        pieces.iter().for_each(|piece| mac.update(piece));
+        *mac.finalize().first_chunk().expect("32 octets have 16")
+    }
+
+    /// Whether `tag` is that of `pieces`, in a time that does not tell where it differs.
+    pub(super) fn verifies(&self, pieces: &[&[u8]], tag: &[u8]) -> bool {
+        let made = self.tag(pieces);
+        let differing = made.iter().zip(tag).fold(0, |all, (one, other)| all | (one ^ other));
+        tag.len() == HMAC_BYTES && std::hint::black_box(differing) == 0
+    }
+
+    /// Writes the tag of an authenticated base packet.
+    pub(super) fn sign(&self, packet: &mut [u8]) {
+        let tag = self.tag(&[&packet[..HMAC_AT]]);
+        packet[HMAC_AT..BYTES_AUTHENTICATED].copy_from_slice(&tag);
+    }
+
+    /// Whether an authenticated base packet has its tag.
+    pub(super) fn signed(&self, packet: &[u8]) -> bool {
+        packet
+            .get(HMAC_AT..BYTES_AUTHENTICATED)
+            .is_some_and(|tag| self.verifies(&[&packet[..HMAC_AT]], tag))
+    }
+}
+
+/// Offsets of the fields of either mode.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    time: usize,
+    error: usize,
+    ssid: usize,
+    t2: usize,
+    sender_sequence: usize,
+    t1: usize,
+    sender_error: usize,
+    ttl: usize,
+}
+
+const OPEN: Layout = Layout {
+    time: 4,
+    error: 12,
+    ssid: 14,
+    t2: 16,
+    sender_sequence: 24,
+    t1: 28,
+    sender_error: 36,
+    ttl: 40,
+};
+
+const AUTHENTICATED: Layout = Layout {
+    time: 16,
+    error: 24,
+    ssid: 26,
+    t2: 32,
+    sender_sequence: 48,
+    t1: 64,
+    sender_error: 72,
+    ttl: 80,
+};
+
+const fn layout(authenticated: bool) -> &'static Layout {
+    if authenticated { &AUTHENTICATED } else { &OPEN }
+}
+
+/// Octets of the base packet of either mode.
+pub(super) const fn base_bytes(authenticated: bool) -> usize {
+    if authenticated { BYTES_AUTHENTICATED } else { BYTES_OPEN }
+}
+
+fn field<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
+    packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+fn put<const N: usize>(packet: &mut [u8], at: usize, octets: [u8; N]) {
+    packet[at..at + N].copy_from_slice(&octets);
+}
+
+/// What a sender's packet says. Timestamps stay as they came, for the reply repeats them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the packet.
+    pub sequence: u32,
+    /// T1.
+    pub t1: [u8; 8],
+    /// Of T1.
+    pub error: ErrorEstimate,
+    /// Session identifier; 0 where there is none.
+    pub ssid: u16,
+}
+
+impl Request {
+    /// Reads a packet; what is missing of an open one counts as 0. `None` when it is too short.
+    /// Tags are the caller's to check.
+    pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
+        let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REQUEST_MIN };
+        let at = layout(authenticated);
+        (packet.len() >= least).then(|| Self {
+            sequence: u32::from_be_bytes(field(packet, 0)),
+            t1: field(packet, at.time),
+            error: ErrorEstimate::read(field(packet, at.error)),
+            ssid: u16::from_be_bytes(field(packet, at.ssid)),
+        })
+    }
+
+    /// Writes all but the tag over a packet of at least the base's length.
+    pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
+        let at = layout(authenticated);
+        packet[..base_bytes(authenticated)].fill(0);
+        put(packet, 0, self.sequence.to_be_bytes());
+        put(packet, at.time, self.t1);
+        put(packet, at.error, self.error.octets());
+        put(packet, at.ssid, self.ssid.to_be_bytes());
+    }
+}
+
+/// What a reflector's packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Number of the reply: the reflector's own, or the sender's again.
+    pub sequence: u32,
+    /// T3.
+    pub t3: [u8; 8],
+    /// Of T2 and T3.
+    pub error: ErrorEstimate,
+    /// Session identifier, repeated by those who know of it.
+    pub ssid: u16,
+    /// T2.
+    pub t2: [u8; 8],
+    /// The request, as it was.
+    pub request: Request,
+    /// Time to live of the request on its arrival; `None` in a reply that ends before.
+    pub ttl: Option<u8>,
+}
+
+impl Reply {
+    /// Reads a packet. `None` when it is too short for the times. Tags are the caller's to check.
+    pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
+        let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REPLY_MIN };
+        let at = layout(authenticated);
+        let ssid = u16::from_be_bytes(field(packet, at.ssid));
+        (packet.len() >= least).then(|| Self {
+            sequence: u32::from_be_bytes(field(packet, 0)),
+            t3: field(packet, at.time),
+            error: ErrorEstimate::read(field(packet, at.error)),
+            ssid,
+            t2: field(packet, at.t2),
+            request: Request {
+                sequence: u32::from_be_bytes(field(packet, at.sender_sequence)),
+                t1: field(packet, at.t1),
+                error: ErrorEstimate::read(field(packet, at.sender_error)),
+                ssid,
+            },
+            ttl: packet.get(at.ttl).copied(),
+        })
+    }
+
+    /// Writes all but the tag over a packet of at least the base's length.
+    pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
+        let at = layout(authenticated);
+        packet[..base_bytes(authenticated)].fill(0);
+        put(packet, 0, self.sequence.to_be_bytes());
+        put(packet, at.time, self.t3);
+        put(packet, at.error, self.error.octets());
+        put(packet, at.ssid, self.ssid.to_be_bytes());
+        put(packet, at.t2, self.t2);
+        put(packet, at.sender_sequence, self.request.sequence.to_be_bytes());
+        put(packet, at.t1, self.request.t1);
+        put(packet, at.sender_error, self.request.error.octets());
+        packet[at.ttl] = self.ttl.unwrap_or(0);
+    }
+}
+
+/// Writes the timestamp of a packet that is otherwise ready: T1 of a request, T3 of a reply.
+pub(super) fn stamp(authenticated: bool, packet: &mut [u8], format: TimeFormat, unix_ns: u64) {
+    put(packet, layout(authenticated).time, format.encode(unix_ns));
+}
+
+/// Writes the sequence number of a packet that is otherwise ready.
+pub(super) fn number(packet: &mut [u8], sequence: u32) {
+    put(packet, 0, sequence.to_be_bytes());
+}

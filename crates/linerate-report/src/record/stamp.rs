@@ -1,0 +1,106 @@
+//! What STAMP adds to a ping: the round trip without the reflector's time, each direction by
+//! itself, and how far the clocks of both ends are to be trusted.
+
+use linerate_core::record::{ClockAgreement, ClockState, Direction, MetricId, Record, Stat};
+
+use crate::number;
+use crate::one_way::{clocks_of, label, one_way};
+
+/// The metrics that a page defines beside those of every ping.
+pub(super) const METRICS: &[MetricId] = &[
+    MetricId::RttPath,
+    MetricId::Residence,
+    MetricId::OneWayDelay,
+    MetricId::Pdv,
+    MetricId::Ipdv,
+    MetricId::JitterRfc3550,
+    MetricId::LossOneWay,
+];
+
+/// The lines of one size, with times in ms of so many decimals.
+pub(super) fn lines(record: &Record, size: u32, decimals: usize) -> Vec<String> {
+    let Some(clocks) = clocks_of(record, size) else { return Vec::new() };
+    let view = View { record, size, decimals };
+    let each = [(Direction::Up, "there"), (Direction::Down, "back ")];
+    let directions = each.into_iter().filter_map(|(way, name)| view.direction(way, name, clocks));
+    view.path().into_iter().chain(directions).chain([view.clocks(clocks)]).collect()
+}
+
+struct View<'a> {
+    record: &'a Record,
+    size: u32,
+    decimals: usize,
+}
+
+impl View<'_> {
+    fn ms(&self, ns: f64) -> String {
+        number::ms_exact(ns, self.decimals)
+    }
+
+    /// Values joined by slashes, where all of them are there.
+    fn slashed(&self, metric: MetricId, stats: &[Stat], way: Option<Direction>) -> Option<String> {
+        let value = |stat: &Stat| one_way(self.record, (metric, *stat), way, self.size);
+        let texts: Option<Vec<String>> =
+            stats.iter().map(|stat| value(stat).map(|ns| self.ms(ns))).collect();
+        texts.map(|texts| texts.join("/"))
+    }
+
+    fn path(&self) -> Option<String> {
+        const STATS: [Stat; 4] = [Stat::Min, Stat::Mean, Stat::Max, Stat::Stddev];
+        let of = |metric| {
+            let all = self.slashed(metric, &STATS, None);
+            let all = all.map(|values| format!("min/avg/max/stddev = {values} ms"));
+            let some = || self.slashed(metric, &STATS[..3], None);
+            all.or_else(|| some().map(|values| format!("min/avg/max = {values} ms")))
+        };
+        let residence = one_way(self.record, (MetricId::Residence, Stat::Mean), None, self.size);
+        let residence = residence.map_or_else(String::new, |ns| {
+            format!("; the reflector took {} ms on average", self.ms(ns))
+        });
+        Some(format!("path {}{residence}", of(MetricId::RttPath)?))
+    }
+
+    fn direction(&self, way: Direction, name: &str, clocks: &ClockAgreement) -> Option<String> {
+        let value = |metric, stat| one_way(self.record, (metric, stat), Some(way), self.size);
+        let mut parts = Vec::new();
+        if clocks.state != ClockState::Unsynchronised {
+            let stats = [Stat::Min, Stat::P50, Stat::P99, Stat::Max];
+            let delay = self.slashed(MetricId::OneWayDelay, &stats, Some(way))?;
+            parts.push(format!("min/median/99 %/max = {delay} ms"));
+        }
+        for (metric, stat, words) in [
+            (MetricId::Pdv, Stat::P99, "99 % above the smallest by at most"),
+            (MetricId::Ipdv, Stat::P50, "neighbours differ by"),
+            (MetricId::JitterRfc3550, Stat::Value, "jitter"),
+        ] {
+            parts.extend(value(metric, stat).map(|ns| format!("{words} {} ms", self.ms(ns))));
+        }
+        let lost = value(MetricId::LossOneWay, Stat::Value);
+        parts.extend(lost.map(|ratio| format!("{} lost", number::percent(ratio))));
+        (!parts.is_empty()).then(|| format!("{name} {}", parts.join(", ")))
+    }
+
+    fn clocks(&self, clocks: &ClockAgreement) -> String {
+        let mut parts = vec![format!("clocks {}", label(clocks, self.decimals))];
+        if let Some(drift) = clocks.drift_ns_per_s {
+            parts.push(format!("drift of {:.2} ppm taken out", drift / 1e3));
+        }
+        if clocks.claim_refuted {
+            let claimed = clocks.claimed_error_ns.unwrap_or(0) as f64;
+            parts.push(format!("clock claim refuted: ±{} ms was claimed", self.ms(claimed)));
+        }
+        parts.push(
+            match (clocks.kernel_stamps, clocks.follow_up) {
+                (true, true) => "times by both kernels",
+                (true, false) => "T1 and T4 by this kernel, T2 and T3 as the reflector says",
+                (false, true) => "T1 and T4 by the program, T3 followed up by the reflector",
+                (false, false) => "T1 and T4 by the program, T2 and T3 as the reflector says",
+            }
+            .to_owned(),
+        );
+        if !clocks.stateful {
+            parts.push("the reflector does not count, so losses have no direction".to_owned());
+        }
+        parts.join("; ")
+    }
+}

@@ -1,0 +1,115 @@
+//! `linerate stamp` to the reflector of `linerate serve` on loopback. Times are not judged.
+
+mod support;
+
+use serde_json::Value;
+use support::{Server, check_wrong_use, command, ends_with, free_port, linerate, stderr};
+
+/// A server that reflects STAMP, and the port of that.
+fn reflector(flags: &[&str]) -> (Server, String) {
+    let port = free_port();
+    let server = Server::start(&[&["--stamp-port", &port], flags].concat());
+    (server, port)
+}
+
+fn stamp(port: &str, code: i32, flags: &[&str]) -> String {
+    let target = format!("127.0.0.1:{port}");
+    ends_with(code, &[&["stamp", &target, "--no-save"], flags].concat())
+}
+
+fn rows<'a>(record: &'a Value, metric: &str) -> Vec<&'a Value> {
+    let rows = record["summary"].as_array().expect("a summary");
+    rows.iter().filter(|row| row["metric"] == metric).collect()
+}
+
+#[test]
+fn each_direction_has_its_delay_loss_and_variation() {
+    let (_server, port) = reflector(&[]);
+    let json = stamp(&port, 0, &["--count", "40", "--interval", "2ms", "--poisson", "--json"]);
+    let record: Value = serde_json::from_str(&json).expect("a record");
+    let clocks = &record["clocks"][0];
+    // Both ends are one host, so they have one clock.
+    assert_eq!(clocks["state"], "synchronised", "{clocks}");
+    assert_eq!((&clocks["stateful"], &clocks["payload_bytes"]), (&true.into(), &72.into()));
+    assert!(record["plan"]["stamp"]["poisson_seed"].is_u64(), "the seed repeats it");
+    for metric in ["owd_ns", "pdv_ns", "ipdv_ns", "jitter_rfc3550_ns", "loss_one_way_ratio"] {
+        for direction in ["up", "down"] {
+            let found = rows(&record, metric);
+            assert!(found.iter().any(|row| row["direction"] == direction), "{metric} {direction}");
+        }
+    }
+    // One clock, so no delay is negative, and the path is no longer than the round trip.
+    let least = |metric: &str| {
+        let values = rows(&record, metric).into_iter().filter(|row| row["stat"] == "min");
+        values.map(|row| row["value"].as_f64().expect("a number")).fold(f64::MAX, f64::min)
+    };
+    assert!(least("owd_ns") >= 0.0 && least("rtt_path_ns") >= 0.0, "{json}");
+    assert!(least("rtt_path_ns") <= least("rtt_ns"), "{json}");
+}
+
+#[test]
+fn signed_packets_are_answered_with_the_same_key_only() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = directory.path().join("key");
+    let digits = "00112233445566778899aabbccddeeff";
+    std::fs::write(&key, format!("{digits}\n")).expect("written");
+    let key = key.to_str().expect("UTF-8");
+    let (_server, port) = reflector(&["--stamp-key", key, "--stamp-stateless"]);
+    let flags = ["-c5", "--rate", "500", "--size", "160,1472", "--reply-dscp", "10", "-v"];
+    let text = stamp(&port, 0, &[&flags[..], &["--key", key]].concat());
+    assert!(text.contains("1472 bytes: there "), "{text}");
+    assert!(text.contains("the reflector does not count"), "{text}");
+    let target = format!("127.0.0.1:{port}");
+    let fixed = ["stamp", &target, "--no-save", "-q", "-c1", "--timeout", "100ms"];
+    let other = command(&fixed).env("LINERATE_STAMP_KEY", "ff".repeat(16)).output().expect("runs");
+    assert_eq!(other.status.code(), Some(1), "a wrong key is silence: {}", stderr(&other));
+    let right = command(&fixed).env("LINERATE_STAMP_KEY", digits).output().expect("runs");
+    assert_eq!(right.status.code(), Some(0), "{}", stderr(&right));
+}
+
+#[test]
+fn a_report_prints_the_lines_of_both_directions_again() {
+    let (_server, port) = reflector(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let target = format!("127.0.0.1:{port}");
+    ends_with(0, &["stamp", &target, "-q", "-c5", "-i5ms", "-w5s", "--store", &store]);
+    let text = ends_with(0, &["report", "last", "-v", "--store", &store]);
+    for part in [
+        "\n  path min/avg/max",
+        "\n  there min/median/",
+        "\n  back  min/",
+        "\n  clocks synchronised",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+#[test]
+fn flags_are_in_the_plan() {
+    let (_server, port) = reflector(&[]);
+    let fixed = ["-c2", "--interval", "1ms", "--json", "--deadline", "5s", "--samples"];
+    let more = ["--no-kernel-stamps", "--wait-mode", "spin", "--dscp", "46", "--bind", "127.0.0.1"];
+    let record: Value =
+        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &more].concat())).expect("a record");
+    let plan = &record["plan"];
+    assert_eq!((&plan["kind"], &plan["transport"]), (&"ping".into(), &"stamp".into()));
+    assert_eq!((&plan["deadline_ns"], &plan["dscp"]), (&5_000_000_000u64.into(), &46.into()));
+    assert_eq!((&plan["wait"], &plan["kernel_stamps"]), (&"spin".into(), &false.into()));
+    assert_eq!(record["clocks"][0]["kernel_stamps"], false);
+    assert!(record["series"][0]["values"].as_array().is_some_and(|values| values.len() == 2));
+    check_wrong_use(&["stamp", "--ipv4", "--ipv6", "127.0.0.1"], &["--ipv6"]);
+}
+
+#[test]
+fn nobody_there_and_wrong_flags_are_told_in_one_line() {
+    let output = linerate(&["stamp", "127.0.0.1", "-p", &free_port(), "-c1", "--no-save", "-q"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nothing reflects STAMP on that port"), "{}", stderr(&output));
+    check_wrong_use(
+        &["stamp", "127.0.0.1", "-s", "43", "-c1", "--no-save"],
+        &["no room", "give 44"],
+    );
+    check_wrong_use(&["stamp", "127.0.0.1", "--key", "/dev/null"], &["read key", "openssl rand"]);
+    check_wrong_use(&["serve", "--stamp-port", "many"], &["--stamp-port"]);
+}
