@@ -94,16 +94,18 @@ pub(super) fn bucket(
     (trial, outcome): (&TrainTrial, &Outcome),
     before: Option<&BucketEstimate>,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
-    let trains = trains(plan, trial, outcome)?.into_iter().map(|train| match before {
+    let both = trains(plan, trial, outcome)?;
+    let off_ns = lateness(outcome, &both, 500_000_000 / trial.load_fps.max(1)).max(TOLERANCE_NS);
+    let trains = both.into_iter().map(|train| match before {
         Some(before) => beyond_first(&train, before),
         None => (train, 0.0),
     });
     let trains: Vec<_> = trains.collect();
     let Some(result) = outcome.results.first() else { return Ok(Err(FindError::NothingArrived)) };
-    let late_ns = result.sent.worst_late_ns.max(TOLERANCE_NS);
+    let late_ns = result.sent.worst_late_ns.max(off_ns);
     let mut found = Err(FindError::NoBucket);
     // A busy machine sends late: frames that came tell when, and else nothing but the worst.
-    for tolerance_ns in [TOLERANCE_NS, late_ns] {
+    for tolerance_ns in [off_ns, late_ns] {
         for (train, deeper) in &trains {
             if found == Err(FindError::NoBucket) {
                 found = find_bucket(&[train], tolerance_ns).map(|it| it.maybe_deeper(*deeper));
@@ -123,6 +125,24 @@ pub(super) fn trains(
     result.has_arrivals()?;
     let times = [scheduled(result, trial), arrived(result, trial)];
     Ok(times.iter().map(|times| train(plan, result, times)).collect())
+}
+
+/// How far off its schedule the frames of a train were, ns, by those that arrived, the most less
+/// the least, and by pauses that are no longer than `most_ns`: beyond that nothing could be told.
+/// Of n even samples the range is (n - 1) / (n + 1) of the whole in the mean.
+pub(super) fn lateness(outcome: &Outcome, trains: &[Vec<TrainFrame>], most_ns: u64) -> u64 {
+    let [scheduled, arrived] = trains else { return 0 };
+    let came = scheduled.iter().zip(arrived).filter(|(frame, _)| frame.arrived);
+    let off = came.map(|(due, came)| came.sent_ns.cast_signed() - due.sent_ns.cast_signed());
+    let (mut count, mut least, mut most) = (0_i64, i64::MAX, i64::MIN);
+    for off_ns in off {
+        (count, least, most) = (count + 1, least.min(off_ns), most.max(off_ns));
+    }
+    let range = most.saturating_sub(least).max(0);
+    let range = range.saturating_add(range / (count - 1).max(1) * 2).cast_unsigned();
+    let pauses = outcome.results.iter().flat_map(|result| &result.sent.watched.pauses);
+    let short = pauses.map(|pause| pause.late_ns).filter(|late_ns| *late_ns <= most_ns).max();
+    range.min(most_ns).max(short.unwrap_or(0))
 }
 
 fn train(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFrame> {

@@ -7,20 +7,29 @@
 
 use super::find::{BucketEstimate, FindError, TrainFrame, find_bucket};
 
+/// So many mean gaps between two frames are a pause of the sender.
+const PAUSE_GAPS: u64 = 4;
+
 /// The bucket of the longest first part of a train that one explains, and the length of that part
 /// in frames: all of them when one bucket explains the whole train.
 ///
 /// Frames may be off their times by 64 times `tolerance_ns`; that is to stay below the time
-/// between two frames at the rate that is looked for.
+/// between two frames at the rate that is looked for. Where they are known to be off by `late_ns`,
+/// its interval is as wide as that leaves it, however well they happen to fit.
 /// # Errors
 /// No loss, no arrival, or a loss that no bucket explains.
 pub fn find_first(
     frames: &[TrainFrame],
     tolerance_ns: u64,
+    late_ns: u64,
 ) -> Result<(BucketEstimate, usize), FindError> {
+    let honest = |found: BucketEstimate, part: &[TrainFrame]| {
+        let wider = (late_ns > found.tolerance_ns).then(|| find_bucket(&[part], late_ns).ok());
+        wider.flatten().unwrap_or(found)
+    };
     let (found, length) = longest(frames, tolerance_ns, u64::MAX)?;
     if length == frames.len() {
-        return Ok((found, length));
+        return Ok((honest(found, frames), length));
     }
     // The first frames that the second bucket drops look like some that are further off their
     // times: far from its end the part tells how far they are.
@@ -28,8 +37,44 @@ pub fn find_first(
     let most_ns = own.map_or(u64::MAX, |own| own.tolerance_ns.saturating_mul(2));
     let (found, length) = longest(frames, tolerance_ns, most_ns)?;
     let is_exact = found.tolerance_ns <= tolerance_ns;
-    let clear = find_bucket(&[&frames[..length / 4 * 3]], tolerance_ns).ok();
-    Ok((clear.filter(|_| !is_exact).unwrap_or(found), length))
+    let clear = &frames[..length / 4 * 3];
+    let bucket = match find_bucket(&[clear], tolerance_ns).ok().filter(|_| !is_exact) {
+        Some(bucket) => honest(bucket, clear),
+        None => honest(found, &frames[..length]),
+    };
+    Ok((bucket, length))
+}
+
+/// Whether another bucket is met before `found`: a train that is faster than it empties it where it
+/// stands first, whatever the other one drops, and then no more than its rate arrives. That shows
+/// up to the first pause.
+pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool {
+    let (rate, depth) = (found.rate_high_bps / 8.0, found.burst_high_bytes);
+    let begin_ns = frames.first().map_or(0, |frame| frame.sent_ns);
+    let span_ns = frames.last().map_or(0, |frame| frame.sent_ns - begin_ns);
+    let pause_ns = PAUSE_GAPS * span_ns / frames.len().max(1) as u64;
+    let (mut level, mut granted, mut last_ns) = (depth, None, begin_ns);
+    for frame in frames {
+        let bytes = f64::from(frame.bytes);
+        let gap_ns = frame.sent_ns.saturating_sub(last_ns);
+        last_ns = last_ns.max(frame.sent_ns);
+        let comes = rate * gap_ns as f64 / 1e9;
+        level = (level + comes).min(depth);
+        match &mut granted {
+            None if level >= bytes => level -= bytes,
+            // What it holds is less than a frame; times may be off by another.
+            None => granted = Some(2.0 * bytes),
+            Some(_) if gap_ns > pause_ns => return false,
+            Some(granted) => {
+                *granted += comes;
+                if frame.arrived && *granted < bytes {
+                    return true;
+                }
+                *granted -= if frame.arrived { bytes } else { 0.0 };
+            }
+        }
+    }
+    false
 }
 
 /// The same of parts whose frames are off their times by `most_ns` at most.
@@ -126,7 +171,7 @@ mod tests {
     fn the_peak_rule_is_found_in_front_of_the_sustained_one() {
         // 1000/s with 5 at once; 250/s with 26 at once is empty after (26 - 5) / 750 s = 28 ms.
         let frames = through(&[(1000, 5), (250, 26)], 1600);
-        let (found, length) = find_first(&frames, 1000).expect("a bucket");
+        let (found, length) = find_first(&frames, 1000, 0).expect("a bucket");
         assert!((found.rate_bps / 512_000.0 - 1.0).abs() < 0.01, "{found:?}");
         assert!((found.burst_bytes / 64.0 - 5.0).abs() < 0.2, "{found:?}");
         // The frame that the second drops first comes within one time at the peak, 1 ms, after it.
@@ -135,12 +180,20 @@ mod tests {
     }
 
     #[test]
+    fn which_of_two_rules_stands_first_shows_in_what_the_other_let_pass() {
+        let sustained = find_bucket(&[&through(&[(250, 26)], 1600)], 1000).expect("a bucket");
+        assert!(is_behind_another(&through(&[(1000, 5), (250, 26)], 1600), &sustained));
+        assert!(!is_behind_another(&through(&[(250, 26), (1000, 5)], 1600), &sustained));
+        assert!(!is_behind_another(&through(&[(250, 26)], 1600), &sustained));
+    }
+
+    #[test]
     fn one_bucket_explains_its_whole_train() {
         let frames = through(&[(1000, 5)], 1600);
-        let (found, length) = find_first(&frames, 1000).expect("a bucket");
+        let (found, length) = find_first(&frames, 1000, 0).expect("a bucket");
         assert_eq!(length, frames.len());
         assert!((found.rate_bps / 512_000.0 - 1.0).abs() < 0.001, "{found:?}");
-        assert_eq!(find_first(&through(&[(8001, 5)], 100), 1000).err(), Some(FindError::NoLoss));
+        assert_eq!(find_first(&through(&[(8001, 5)], 100), 1000, 0).err(), Some(FindError::NoLoss));
     }
 
     #[test]

@@ -13,6 +13,6 @@ mod search;
 
 pub use cells::{CellEstimate, MaxBurst, cells, max_burst};
 pub use find::{BucketEstimate, FindError, TrainFrame, find_bucket, train, train_by_arrival};
-pub use first::{beyond_first, find_first};
+pub use first::{beyond_first, find_first, is_behind_another};
 pub use ordered::{compare, compare_bucket, compare_burst, compare_cells};
 pub use search::{PolicerSearch, TrainTrial};
