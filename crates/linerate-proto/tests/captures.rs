@@ -444,7 +444,14 @@ fn what_is_no_capture_is_refused_in_one_line() {
     check_refused(b"", &format!("{beginning} nothing: the file is empty"));
     check_refused(
         b"GET / HTTP/1.1",
-        &format!("{beginning} a file that begins with [47, 45, 54, 20]"),
+        &format!("{beginning} a file that begins with the text \"GET \""),
+    );
+    check_refused(
+        b"\x7fELF",
+        &format!(
+            "{beginning} a file that begins with the bytes 7f 45 4c 46, which no format known \
+             here has"
+        ),
     );
     check_refused(&[0x1f, 0x8b, 8, 0, 0], &format!("{beginning} gzip data; decompress it first"));
     check_refused(

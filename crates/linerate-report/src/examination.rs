@@ -388,7 +388,7 @@ mod tests {
         });
         let mut down = tcp(Some(65_536), TcpDirections::Down, 40e6);
         down.ceiling = Some(Ceiling {
-            unknown: vec!["the link's rate: wg0 tells none".to_owned()],
+            unknown: vec!["the link's rate: wg0 does not report one".to_owned()],
             ..Ceiling::of_goodput(Direction::Down)
         });
         let records = [up, down];

@@ -37,8 +37,7 @@ fn without(results: &Results, test: &str, parameter: u64) -> Results {
 #[test]
 fn a_test_has_its_values_across_and_what_bounds_them() {
     let text = study::document(&wan::results()).text(None);
-    let section =
-        "wan 1 Gbit/s, 21 ms (emulated: 1 Gbit/s, 10.5 ms, buffer 1 BDP; round trip 21 ms)";
+    let section = "\n1 Gbit/s, 21 ms (emulated: 1 Gbit/s, 10.5 ms, buffer 1 BDP; round trip 21 ms)";
     let row = |name: &str| line_of(&text, section, name);
     assert_eq!(row("tcp/window"), ["16K", "64K", "1M", "8M", "auto"]);
     assert_eq!(row("Mbit/s best of 3"), ["7.100", "30.10", "481.0", "940.0", "940.5"]);
@@ -60,7 +59,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
 #[test]
 fn what_the_emulator_lost_is_counted_over_all_runs() {
     let text = study::document(&wan::results()).text(None);
-    let row = |name: &str| line_of(&text, "wan/loss the same", name);
+    let row = |name: &str| line_of(&text, "\nthe same, 1 packet", name);
     assert_eq!(row("segments retransmitted"), ["42"; 5]);
     // 10 of 100,000 in each of three runs.
     assert_eq!(row("lost on the path"), ["30 (0.01 %)"; 5]);
@@ -79,12 +78,15 @@ fn datagrams_that_were_lost_stand_under_what_arrived() {
 #[test]
 fn a_test_stands_where_the_plan_has_it_and_a_model_is_told_as_one() {
     let text = study::document(&wan::results()).text(None);
-    let wan = text.split("wan 1 Gbit/s").nth(1).and_then(|it| it.split("wan/loss").next());
+    let wan = text.split("\n1 Gbit/s, 21 ms (").nth(1).and_then(|it| it.split("\nthe same").next());
     let wan = wan.expect("two topologies");
     assert!(wan.contains("tcp/streams (flows)") && !wan.contains("SACK"), "{wan}");
-    let rest = text.split("wan/loss the same").nth(1).expect("two topologies");
+    let rest = text.split("\nthe same, 1 packet").nth(1).expect("two topologies");
     assert!(rest.contains("tcp/SACK"), "{rest}");
-    assert_eq!(line_of(&text, "wan/loss the same", "simulated/recovery (model)"), ["reno", "sack"]);
+    assert_eq!(
+        line_of(&text, "\nthe same, 1 packet", "simulated/recovery (model)"),
+        ["reno", "sack"]
+    );
     assert!(rest.contains("simulated TCP: ceiling 941.48 Mbit/s"), "{rest}");
     assert!(text.contains("TCP of 1999 simulated in virtual time, 1 run by recovery"), "{text}");
     let simulated = |name: &str| name.contains("recovery") || name.contains("model");

@@ -215,7 +215,7 @@ fn each_direction_stands_beside_its_own_ceiling() {
     record.flows.push(flow(0, Direction::Down));
     let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
-    let unknown = vec!["the link's rate: eth0 (veth) tells none".to_owned()];
+    let unknown = vec!["the link's rate: eth0 (veth) does not report one".to_owned()];
     record.ceiling_reverse = Some(Ceiling { unknown, ..Ceiling::of_goodput(Direction::Down) });
     let text = record::document(&record).text(None);
     let (up, down) = text.split_once("\nserver to client\n").expect("both have a heading");
@@ -226,7 +226,7 @@ fn each_direction_stands_beside_its_own_ceiling() {
     let page = record::document(&record).html();
     assert!(page.contains("of the ceiling 941.48") && page.contains("no ceiling is known"));
     let csv = csv::record(&record);
-    assert!(csv.contains(",payload,,,the link's rate: eth0 (veth) tells none"), "{csv}");
+    assert!(csv.contains(",payload,,,the link's rate: eth0 (veth) does not report one"), "{csv}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn published_figures_give_the_losses_that_the_study_printed() {
 #[test]
 fn tables_have_the_form_and_the_figures_of_the_study() {
     let text = study::document(&common::as_published()).text(None);
-    let section = "c.2 no switch";
+    let section = "no switch (0 switches, 0 routers)";
     assert_eq!(line_of(&text, section, "ping/size"), ["56", "250", "500", "1024", "1460", "1500"]);
     let avg = line_of(&text, section, "ping/avg ms");
     assert_eq!(avg, ["0.0430", "0.0600", "0.0780", "0.114", "0.145", "0.157"]);
@@ -79,9 +79,9 @@ fn pings_per_second_are_cut_as_the_study_cuts_them() {
 #[test]
 fn what_was_not_measured_is_a_dash_and_never_zero() {
     let text = study::document(&common::as_published()).text(None);
-    let avg = line_of(&text, "i.1 PSU", "ping/avg ms");
+    let avg = line_of(&text, "PSU 3508G/5500-RSM (", "ping/avg ms");
     assert_eq!(avg[4], "\u{2014}");
-    let published = line_of(&text, "i.1 PSU", "2000");
+    let published = line_of(&text, "PSU 3508G/5500-RSM (", "2000");
     assert_eq!(published[4], "\u{2014}");
 }
 
@@ -101,8 +101,8 @@ fn a_link_of_the_plan_is_the_ceiling_of_its_topology() {
     // The ends see no shaper in the middle. 155.52 Mbit/s over frames of 1514 bytes with 1448 of
     // payload is 148.74 Mbit/s, of which 122 Mbit/s are 82.0 %.
     let text = study::document(&common::as_published()).text(None);
-    assert_eq!(line_of(&text, "e.2 OGI to Pittock", "best, of ceiling")[1], "82.0 %");
-    assert_eq!(line_of(&text, "e.2 OGI to Pittock", "ceiling, payload")[1], "148.7");
+    assert_eq!(line_of(&text, "OGI to Pittock (", "best, of ceiling")[1], "82.0 %");
+    assert_eq!(line_of(&text, "OGI to Pittock (", "ceiling, payload")[1], "148.7");
     let inputs =
         "TCP: ceiling 148.74 Mbit/s payload (slowest link of the plan 155.52 Mbit/s, whose";
     assert!(text.contains(inputs), "{text}");
@@ -122,13 +122,16 @@ fn what_the_records_do_not_know_of_a_ceiling_stands_under_the_table() {
         if local {
             ceiling.no_link = Some("lo is loopback, whose packets cross no link".to_owned());
         } else {
-            ceiling.unknown = vec!["the link's rate: eth0 (veth) tells none".to_owned()];
+            ceiling.unknown = vec!["the link's rate: eth0 (veth) does not report one".to_owned()];
         }
         record.ceiling = matches!(record.plan, Plan::Tcp(_)).then_some(ceiling);
     }
     let text = study::document(&results).text(None);
     assert!(text.contains("TCP: no ceiling by a link: lo is loopback"), "{text}");
-    assert!(text.contains("for want of the link's rate: eth0 (veth) tells none"), "{text}");
+    assert!(
+        text.contains("for want of the link's rate: eth0 (veth) does not report one"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
     let text = study::document(&results).text(None);
     assert!(text.contains("1 run of 'PSU to OHSU' (tcp): connect 10.0.0.2:5210: connection"));
     assert!(text.contains("1 measurement of the plan has no result here"));
-    let best = line_of(&text, "e.5 PSU to OHSU", "min\u{2013}max");
+    let best = line_of(&text, "\nPSU to OHSU (", "min\u{2013}max");
     assert!(!best[3].starts_with("0.0"), "{best:?}");
 }
 
@@ -183,7 +186,7 @@ fn a_page_asks_nobody_for_anything() {
 #[test]
 fn markdown_has_every_section_and_the_same_figures() {
     let markdown = study::document(&common::as_today()).markdown();
-    for heading in ["# A campus", "## c.1 localhost", "## Delay, throughput, loss", "## Caveats"] {
+    for heading in ["# A campus", "## localhost (", "## Delay, throughput, loss", "## Caveats"] {
         assert!(markdown.contains(heading), "{heading}");
     }
     assert!(markdown.contains("same\\_host (every run; all topologies)"));

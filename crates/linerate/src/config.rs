@@ -63,6 +63,19 @@ pub(crate) struct KnownFlags {
     capacity: Option<BitRate>,
 }
 
+impl KnownFlags {
+    /// What they say, if anything.
+    pub(crate) fn told(&self) -> Option<KnownPath> {
+        let flag = if self.link.is_some() { "--link" } else { "--capacity" };
+        given(self.link.clone(), self.capacity, flag.to_owned())
+    }
+}
+
+fn given(link: Option<String>, capacity_bps: Option<BitRate>, source: String) -> Option<KnownPath> {
+    let told = link.is_some() || capacity_bps.is_some();
+    told.then_some(KnownPath { link, capacity_bps, source })
+}
+
 /// A host as a command line names it, with what the file says of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Profile {
@@ -118,12 +131,6 @@ impl Config {
     /// What the file says of a host, below what the flags say.
     pub(crate) fn profile(&self, host: &str, flags: &KnownFlags) -> Profile {
         let found = self.hosts.get(host);
-        let given = |link: Option<String>, capacity_bps: Option<BitRate>, source: String| {
-            let told = link.is_some() || capacity_bps.is_some();
-            told.then_some(KnownPath { link, capacity_bps, source })
-        };
-        let flag = if flags.link.is_some() { "--link" } else { "--capacity" };
-        let by_flags = given(flags.link.clone(), flags.capacity, flag.to_owned());
         let file = self.path.display();
         let by_host = found.and_then(|it| {
             let capacity = it.capacity.as_ref().and_then(|rate| rate.parse().ok());
@@ -136,7 +143,7 @@ impl Config {
             host: address.unwrap_or_else(|| host.to_owned()),
             name: found.map(|_| host.to_owned()),
             port: found.and_then(|it| it.port).or(self.defaults.port),
-            known: by_flags.or(by_host).or(by_default),
+            known: flags.told().or(by_host).or(by_default),
         }
     }
 

@@ -56,25 +56,24 @@ impl UdpLines {
     }
 }
 
-/// One trial of a benchmark: when, what for, the load and its length, what went out and came in,
-/// and the verdict.
+/// One trial of a benchmark in 80 columns: when, what for, the load and its length, what went out,
+/// and the verdict; why it does not count stands on a line of its own.
 pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
     let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));
     let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();
     let load = PacketRate::from_per_sec(offered).unwrap_or_default();
     let verdict = match (&trial.invalid, lost) {
-        (Some(invalid), _) => format!("does not count: {}", invalid.detail()),
+        (Some(invalid), _) => format!("does not count:\n{:10}{}", "", invalid.detail()),
         (None, 0) => "nothing lost".to_owned(),
-        (None, lost) => format!("lost {lost}, {:.3} %", lost as f64 * 100.0 / sent.max(1) as f64),
+        (None, lost) => format!("{:.2} % lost", lost as f64 * 100.0 / sent.max(1) as f64),
     };
     format!(
-        "{:>8.1} s  {:<12} {:>12} for {:>7.2} s  sent {sent:>11}  received {:>11}  {verdict}",
+        "{:>6.1} s  {:<12} {:>11} {:>6.2} s, sent {sent:>10}  {verdict}",
         seconds(trial.at_ns),
         trial.test.name(),
         load.to_string(),
         seconds(trial.duration_ns),
-        sum(|port| port.received),
     )
 }
 

@@ -146,6 +146,29 @@ mod tests {
         format!("{:?}", Cli::try_parse_from(words).expect("the flags are accepted"))
     }
 
+    /// A line of a page as a shell splits it: at spaces, but for those in single quotes.
+    fn words(line: &str) -> Vec<String> {
+        let parts = line.split('\'').enumerate();
+        let split = parts.flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        split.collect()
+    }
+
+    #[test]
+    fn every_command_of_the_page_of_tasks_is_accepted() {
+        let page = include_str!("../../../docs/manual/tasks.md");
+        let commands = page.lines().filter_map(|line| line.strip_prefix("    "));
+        let commands: Vec<&str> = commands.collect();
+        assert!(commands.len() > 20, "{commands:?}");
+        assert_eq!(page.matches("\n## ... ").count(), 12, "each task has a heading");
+        for command in commands {
+            let error = Cli::try_parse_from(words(command)).err();
+            assert!(error.is_none(), "{command}: {}", error.expect("just seen"));
+        }
+    }
+
     #[test]
     fn former_names_of_flags_are_accepted() {
         for (command, former, now) in [

@@ -172,6 +172,8 @@ fn the_help_shows_every_flag() {
         "--generator",
         "--counter",
         "--line-rate",
+        "--link",
+        "--capacity",
         "--rate-max",
         "--seed",
         "--force-interface",

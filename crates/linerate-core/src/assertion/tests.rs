@@ -81,10 +81,11 @@ fn both_values_are_told_with_their_unit() {
 fn what_is_missing_is_not_met_and_named() {
     let mut unknown = tcp();
     let ceiling = unknown.ceiling.as_mut().expect("given above");
-    (ceiling.value, ceiling.unknown) = (None, vec!["the link's rate: veth0 tells none".to_owned()]);
+    (ceiling.value, ceiling.unknown) =
+        (None, vec!["the link's rate: veth0 does not report one".to_owned()]);
     let judged_one = judged("goodput >= 0.9 * ceiling", &unknown);
     assert!(!judged_one.met);
-    assert!(judged_one.missing[0].contains("veth0 tells none"), "{judged_one:?}");
+    assert!(judged_one.missing[0].contains("veth0 does not report"), "{judged_one:?}");
     assert!(judged_one.missing[0].contains("--link"), "{judged_one:?}");
     let not_there = judged("pdv.p99 < 1 ms or jitter < 1 ms", &tcp());
     assert!(!not_there.met);

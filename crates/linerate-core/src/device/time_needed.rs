@@ -195,6 +195,7 @@ mod tests {
             generator: None,
             counter: None,
             line: None,
+            known: None,
             frames_per_sec_max: None,
             filters: None,
             contract: None,

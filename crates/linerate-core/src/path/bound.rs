@@ -6,7 +6,7 @@
 use super::Framing;
 use super::PathProblem;
 use super::facts::{named_line, problem, rate};
-use crate::record::PathPlan;
+use crate::record::{KnownPath, PathPlan};
 use crate::theory::framing::{FramingCeiling, GAP_BYTES, PREAMBLE_BYTES};
 use crate::units::BitRate;
 
@@ -36,6 +36,20 @@ impl Bound {
             wire_bps: bps(self.line_bytes),
             frames_per_s: self.packets_per_s,
         }
+    }
+}
+
+impl KnownPath {
+    /// Packets of `ip_bytes` that the told link and the told capacity carry in a second; `None`
+    /// where neither is told.
+    ///
+    /// 100 Mbit/s Ethernet carries 10^8 / (8 x 84) = 148,809 frames of 64 bytes, packets of 46.
+    pub fn packets_per_s(&self, ip_bytes: u32) -> Option<f64> {
+        let plan = PathPlan { link: self.link.clone(), ..PathPlan::default() };
+        let link = plan.bound(false, ip_bytes, 1).ok().flatten().map(|bound| bound.packets_per_s);
+        let packet_bits = f64::from(ip_bytes.max(1)) * 8.0;
+        let capacity = self.capacity_bps.map(|rate| rate.bits_per_sec() as f64 / packet_bits);
+        link.into_iter().chain(capacity).reduce(f64::min)
     }
 }
 
@@ -116,6 +130,22 @@ mod tests {
         let error = (bound.packets_per_s / packets_per_s - 1.0).abs();
         assert!(error < 1e-6, "{text}: {} and not {packets_per_s}", bound.packets_per_s);
         assert_eq!(bound.what, what);
+    }
+
+    #[test]
+    fn what_a_user_told_bounds_frames_by_link_and_by_capacity() {
+        let told = |link: Option<&str>, capacity: Option<u64>| KnownPath {
+            link: link.map(str::to_owned),
+            capacity_bps: capacity.map(BitRate::from_bits_per_sec),
+            source: String::new(),
+        };
+        let whole = |known: KnownPath, bytes| known.packets_per_s(bytes).map(f64::floor);
+        // RFC 5180 appendix A: at 100 Mbit/s 148,809 frames of 64 bytes, 8,127 of 1518.
+        assert_eq!(whole(told(Some("100m"), None), 46), Some(148_809.0));
+        assert_eq!(whole(told(Some("100m"), None), 1500), Some(8_127.0));
+        // 12 Mbit/s of packets of 1500 bytes are 1,000 of them.
+        assert_eq!(whole(told(Some("100m"), Some(12_000_000)), 1500), Some(1000.0));
+        assert_eq!(whole(told(None, None), 1500), None);
     }
 
     #[test]

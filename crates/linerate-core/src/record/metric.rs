@@ -136,6 +136,25 @@ metrics! {
     DelayAdded = "delay_added_ns", "delay added by the load", "ns", None, Lower,
         "Median delay under load less the median at rest: the queues that the load fills.",
         "RFC 6349 §4.2 (buffer delay), by probes";
+    AddedHere = "delay_added_here_ns", "added in this host's queue", "ns", None, Lower,
+        "Median time of the probes in the queueing discipline of this host's interface under \
+         load, less that at rest.",
+        "Linux SOF_TIMESTAMPING_TX_SCHED to SOF_TIMESTAMPING_TX_SOFTWARE";
+    AddedPath = "delay_added_path_ns", "added on the path", "ns", None, Lower,
+        "Median time from leaving this host's queueing discipline to the arrival of the answer, \
+         under load, less that at rest; without the time at the other end where that is reported.",
+        "Linux SO_TIMESTAMPING, spec/udp-echo.md";
+    AddedThere = "delay_added_there_ns", "added on the way there", "ns", None, Lower,
+        "That part of it which the way to the other end adds, by both hosts' clocks; their \
+         difference cancels. Absent where a clock moved meanwhile.",
+        "Linux SO_TIMESTAMPING, spec/udp-echo.md (T2)";
+    AddedBack = "delay_added_back_ns", "added on the way back", "ns", None, Lower,
+        "That part of it which the way back adds, queues of the other end's interface among it.",
+        "Linux SO_TIMESTAMPING, spec/udp-echo.md (T3)";
+    AddedPeer = "delay_added_peer_ns", "added within the other end", "ns", None, Lower,
+        "Median time from the arrival of a probe at the other end to the answer of its program, \
+         under load, less that at rest.",
+        "spec/udp-echo.md (T3 - T2)";
     DelayLoss = "delay_probes_lost_ratio", "probes lost under load", "1", None, Lower,
         "Probes sent under load that were not answered within 3 s, or within twice the longest \
          delay before the end of the test, over those sent.",

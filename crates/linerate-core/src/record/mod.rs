@@ -16,6 +16,7 @@ mod flow;
 mod flow_test;
 mod id;
 mod interface_drops;
+mod known_path;
 mod means;
 mod metric;
 mod named;
@@ -53,6 +54,7 @@ pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
+pub use known_path::KnownPath;
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
@@ -67,8 +69,8 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, KnownPath, PingMode, PingPlan, PingTransport, Plan, ProbePlan,
-    ServerPlan, StampPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
+    Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan,
+    StampPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::known_path::KnownPath;
 use super::named::named;
 use super::{
     BenchPlan, DEFAULT_PORT, Direction, Family, SimulatePlan, TcpDirections, TcpTest, UdpTest, Via,
 };
-use crate::units::BitRate;
 
 /// One measurement to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,19 +120,6 @@ pub struct ServerPlan {
     /// Probes to send beside the load; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbePlan>,
-}
-
-/// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct KnownPath {
-    /// The slowest link by name, with the framing of its kind: `1g`, `ds3`, `oc12-atm`.
-    #[serde(default)]
-    pub link: Option<String>,
-    /// Rate of IP packets, headers included, that the path carries.
-    #[serde(default)]
-    pub capacity_bps: Option<BitRate>,
-    /// Where it was said: `--link`, `--capacity`, or the configuration file.
-    pub source: String,
 }
 
 /// Probes to send beside a load.

@@ -55,9 +55,46 @@ pub struct Probes {
     /// The round trip of each, by this host's clock from just before sending to just after
     /// receiving; null for a lost one.
     pub rtt_ns: Vec<Option<u64>>,
+    /// The time of each in the queueing discipline of this host's interface, between the kernel's
+    /// stamps before and behind it. Empty where the kernel gave none, as are those below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_queue_ns: Vec<Option<u64>>,
+    /// From leaving this host to the arrival of the answer, by the kernel's stamps, less the time
+    /// at the other end where that is reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_ns: Vec<Option<u64>>,
+    /// The way there alone. It holds the difference of both hosts' clocks: only its changes mean
+    /// something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub there_ns: Vec<Option<i64>>,
+    /// From arrival to answer at the other end, by its own clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peer_ns: Vec<Option<u64>>,
+    /// The way back alone, with the same reserve as the way there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub back_ns: Vec<Option<i64>>,
 }
 
 impl Probes {
+    /// None sent yet.
+    pub const fn new(transport: PingTransport, target: String, payload_bytes: u32) -> Self {
+        Self {
+            transport,
+            target,
+            payload_bytes,
+            dscp: None,
+            silent: None,
+            phases: Vec::new(),
+            sent_ns: Vec::new(),
+            rtt_ns: Vec::new(),
+            own_queue_ns: Vec::new(),
+            path_ns: Vec::new(),
+            there_ns: Vec::new(),
+            peer_ns: Vec::new(),
+            back_ns: Vec::new(),
+        }
+    }
+
     /// The places of the probes that were sent in phases which `of` picks.
     pub fn sent_in(&self, of: impl Fn(ProbePhase) -> bool) -> impl Iterator<Item = usize> {
         let spans = self.phases.iter().filter(move |span| of(span.phase));

@@ -206,6 +206,7 @@ impl FramesSweep {
             generator: self.generator,
             counter: self.counter,
             line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
+            known: None,
             frames_per_sec_max: self.frames_per_sec_max,
             filters: None,
             contract: self.contract.as_ref().and_then(|it| it.contract().ok()),

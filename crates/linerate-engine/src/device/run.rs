@@ -104,7 +104,7 @@ fn measure_all(
     found.ports = facts;
     let speed_bps = found.ports.iter().filter_map(|it| it.speed_bps).min();
     let line = plan.line.or_else(|| speed_bps.map(BitRate::from_bits_per_sec));
-    found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
+    found.theoretical_fps = theoretical(plan, line);
     (context.watch)(&Event::BenchStep("the tester alone, over a virtual cable".to_owned()));
     let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
     let bounds = Bounds {
@@ -207,9 +207,14 @@ fn check(plan: &BenchPlan) -> Result<(), Failure> {
 }
 
 /// Frames per second of a port that fill its medium.
-fn theoretical(plan: &BenchPlan, line: BitRate) -> Option<f64> {
+/// Frames per second of the slowest of the tester's medium and the link that the user told.
+fn theoretical(plan: &BenchPlan, line: Option<BitRate>) -> Option<f64> {
     let length = FrameLen::from_bytes(plan.frames.size_bytes).ok()?;
-    Medium::Ethernet(line).frames_per_s(length)
+    let medium = line.and_then(|line| Medium::Ethernet(line).frames_per_s(length));
+    // A packet is the frame without its header of 14 bytes and its check sequence of 4.
+    let packet = length.bytes().saturating_sub(18);
+    let known = plan.known.as_ref().and_then(|known| known.packets_per_s(packet));
+    medium.into_iter().chain(known).reduce(f64::min)
 }
 
 fn caveats(found: &BenchResult) -> Vec<Caveat> {

@@ -434,6 +434,7 @@ pub(super) fn plan(trial_ns: u64) -> BenchPlan {
         generator: None,
         counter: None,
         line: None,
+        known: None,
         frames_per_sec_max: None,
         filters: None,
         contract: None,

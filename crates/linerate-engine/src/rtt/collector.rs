@@ -198,8 +198,14 @@ impl Sink for Collector<'_> {
 
     fn lost(&mut self, sequence: u64) {
         if self.wishes.telling == Telling::EachProbe {
-            let nobody =
-                Arrival { sequence, at: self.last_at, ttl: None, stamp_ns: None, reflected: None };
+            let nobody = Arrival {
+                sequence,
+                at: self.last_at,
+                ttl: None,
+                stamp_ns: None,
+                peer: None,
+                reflected: None,
+            };
             self.tell_reply(&nobody, None, false);
         }
     }

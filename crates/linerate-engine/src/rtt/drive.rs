@@ -45,6 +45,7 @@ pub(crate) trait Sink {
     fn duplicate(&mut self, arrival: &Arrival);
     fn lost(&mut self, sequence: u64);
     fn departed(&mut self, sequence: u64, stamp_ns: u64);
+    fn queued(&mut self, _sequence: u64, _stamp_ns: u64) {}
     /// Whether send stamps are to be collected.
     fn wants_departures(&self) -> bool;
 }
@@ -193,6 +194,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
         }
         if self.sink.wants_departures() {
             self.wire.departures(&mut |sequence, stamp| self.sink.departed(sequence, stamp));
+            self.wire.queued(&mut |sequence, stamp| self.sink.queued(sequence, stamp));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::answer_in_place;
+use linerate_proto::echo::{PeerTimes, answer_in_place};
 use linerate_sys::answer_socket::AnswerSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched};
@@ -40,6 +40,7 @@ impl UdpResponder {
             Failure::new(Fault::System, "bind UDP", address.to_string(), reason)
                 .advise("another server may hold the port: see `ss -ulpn`")
         })?;
+        socket.take_arrival_times();
         Ok(Self { socket, answers_per_second_max: ANSWERS_PER_SECOND_MAX })
     }
 
@@ -69,6 +70,14 @@ impl UdpResponder {
                 Some(question) => {
                     let datagram = &mut buffer[..question.len()];
                     if answer_in_place(datagram) && allowance.take(now) {
+                        if PeerTimes::asked(datagram) {
+                            let sent_ns = clock::realtime_ns();
+                            // A stamp from before a step of the clock says nothing.
+                            let received_ns =
+                                question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
+                            let received_ns = received_ns.unwrap_or(sent_ns);
+                            PeerTimes { received_ns, sent_ns }.write(datagram);
+                        }
                         self.socket.answer(&question, datagram);
                         last = now;
                     }

@@ -165,7 +165,7 @@ impl Session<'_, '_> {
     /// Starts stamps and sends the warm-up, which also shows whether stamps come.
     fn prepare(&mut self) -> Result<(), Failure> {
         if self.plan.kernel_stamps {
-            self.wire.start_stamps()?;
+            self.wire.start_stamps(false)?;
             clock::sleep(timestamps::START_DELAY);
             self.stamps = true;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use etherparse::Ipv4HeaderSlice;
 use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{IcmpProbe, UdpProbe};
+use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe};
 use linerate_proto::frame::icmp;
 use linerate_proto::stamp::{Key, ProbeOptions, Reflected, StampProbe};
 use linerate_sys::clock;
@@ -82,6 +82,10 @@ pub(crate) struct SocketWire {
     /// Ask for control messages with each answer.
     notes: bool,
     stamps: bool,
+    /// Among them those before the queueing discipline.
+    queue_stamps: bool,
+    /// Probes ask for the responder's times.
+    peer_times: bool,
     probe: Probe,
     buffer: Vec<u8>,
     /// Of STAMP.
@@ -92,6 +96,7 @@ pub(crate) struct SocketWire {
     /// The probe that the kernel's stamp number 0 belongs to.
     stamp_origin: u64,
     departures: Vec<(u64, u64)>,
+    queued: Vec<(u64, u64)>,
     /// Messages about packets that could not be delivered.
     troubles: Troubles,
 }
@@ -119,6 +124,8 @@ impl SocketWire {
             waiting,
             notes: false,
             stamps: false,
+            queue_stamps: false,
+            peer_times: false,
             probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
             buffer: vec![0; PACKET_BYTES_MAX],
             session: None,
@@ -127,6 +134,7 @@ impl SocketWire {
             last_send: MonoTime::default(),
             stamp_origin: 0,
             departures: Vec::new(),
+            queued: Vec::new(),
             troubles: Troubles::default(),
         }
     }
@@ -146,6 +154,9 @@ impl SocketWire {
         self.sent = false;
         self.probe = match (self.kind, &self.session) {
             (EchoKind::Udp, Some(session)) => Probe::Stamp(session.probe(len)),
+            (EchoKind::Udp, None) if self.peer_times => {
+                Probe::Udp(udp_probe(len, cookie)?.asking_times())
+            }
             (EchoKind::Udp, None) => Probe::Udp(udp_probe(len, cookie)?),
             (EchoKind::IcmpDatagram, _) => {
                 Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie))
@@ -181,11 +192,16 @@ impl SocketWire {
         self.notes = notes;
     }
 
-    /// Asks for kernel stamps.
+    /// Whether probes ask for the responder's times; from the next run on.
+    pub(crate) fn ask_peer_times(&mut self, peer_times: bool) {
+        self.peer_times = peer_times;
+    }
+
+    /// Asks for kernel stamps, those before the queueing discipline on request.
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn start_stamps(&mut self) -> Result<(), Failure> {
-        self.stamps = true;
+    pub(crate) fn start_stamps(&mut self, with_queue: bool) -> Result<(), Failure> {
+        (self.stamps, self.queue_stamps) = (true, with_queue);
         self.restart_stamps(0)
     }
 
@@ -205,8 +221,9 @@ impl SocketWire {
     fn restart_stamps(&mut self, origin: u64) -> Result<(), Failure> {
         self.read_notices();
         self.departures.clear();
+        self.queued.clear();
         self.stamp_origin = origin;
-        self.socket.start_stamps().map_err(|error| {
+        self.socket.start_stamps(self.queue_stamps).map_err(|error| {
             Failure::new(
                 Fault::System,
                 "ask for kernel timestamps",
@@ -222,6 +239,9 @@ impl SocketWire {
             match self.socket.next_notice() {
                 Some(Notice::Departed { key, at_ns }) => {
                     self.departures.push((self.stamp_origin + u64::from(key), at_ns));
+                }
+                Some(Notice::Queued { key, at_ns }) => {
+                    self.queued.push((self.stamp_origin + u64::from(key), at_ns));
                 }
                 Some(Notice::Undeliverable { errno, from, kind, code }) => {
                     self.note_trouble(&describe(self.family, errno, from, kind, code));
@@ -356,11 +376,14 @@ impl Wire for SocketWire {
         };
         let at = clock::monotonic();
         let answer = self.parse(packet.len);
+        let bytes = &self.buffer[..packet.len];
+        let peer = self.peer_times.then(|| PeerTimes::of_answer(bytes)).flatten();
         Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
             sequence,
             at,
             ttl: packet.ttl.or(ttl),
             stamp_ns: packet.arrived_ns,
+            peer,
             reflected,
         }))
     }
@@ -385,6 +408,12 @@ impl Wire for SocketWire {
     fn departures(&mut self, take: &mut dyn FnMut(u64, u64)) {
         self.read_notices();
         for (sequence, at_ns) in self.departures.drain(..) {
+            take(sequence, at_ns);
+        }
+    }
+
+    fn queued(&mut self, take: &mut dyn FnMut(u64, u64)) {
+        for (sequence, at_ns) in self.queued.drain(..) {
             take(sequence, at_ns);
         }
     }

@@ -2,6 +2,7 @@
 
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
+use linerate_proto::echo::PeerTimes;
 use linerate_proto::stamp::Reflected;
 
 /// An answer to one of our probes.
@@ -15,6 +16,8 @@ pub(crate) struct Arrival {
     pub(crate) ttl: Option<u8>,
     /// The kernel's time of arrival, where told.
     pub(crate) stamp_ns: Option<u64>,
+    /// The responder's times, where asked for and told.
+    pub(crate) peer: Option<PeerTimes>,
     /// What a reflector of STAMP told, and T4 by civil time.
     pub(crate) reflected: Option<(Reflected, u64)>,
 }
@@ -31,4 +34,6 @@ pub(crate) trait Wire {
     fn wait(&mut self, now: MonoTime, until: MonoTime);
     /// Hands over the kernel's send stamps that came since: probe and time.
     fn departures(&mut self, take: &mut dyn FnMut(u64, u64));
+    /// The same for those taken before the queueing discipline, where asked for; after the above.
+    fn queued(&mut self, _take: &mut dyn FnMut(u64, u64)) {}
 }

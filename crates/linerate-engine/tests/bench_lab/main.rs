@@ -115,6 +115,7 @@ fn plan(ports: Vec<BenchPort>, tests: &[BenchTest]) -> BenchPlan {
         generator: None,
         counter: None,
         line: None,
+        known: None,
         frames_per_sec_max: Some(2000),
         filters: None,
         contract: None,

@@ -23,6 +23,19 @@ impl CaptureError {
     }
 }
 
+/// The first bytes as a person would say them: text as text.
+fn beginning(bytes: [u8; 4]) -> String {
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
+            format!("a file that begins with the text \"{text}\"")
+        }
+        _ => {
+            let bytes = bytes.map(|byte| format!("{byte:02x}")).join(" ");
+            format!("a file that begins with the bytes {bytes}, which no format known here has")
+        }
+    }
+}
+
 /// What was expected and what came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -30,7 +43,7 @@ pub enum Problem {
     #[error("expected a pcap or pcapng capture, found nothing: the file is empty")]
     Empty,
     /// The first bytes are of no format known.
-    #[error("expected a pcap or pcapng capture, found a file that begins with {0:02x?}")]
+    #[error("expected a pcap or pcapng capture, found {}", beginning(*.0))]
     NotACapture([u8; 4]),
     /// A compressed file.
     #[error("expected a pcap or pcapng capture, found {0} data; decompress it first")]

@@ -13,5 +13,6 @@ pub use marks::{MARKS_BYTES, Marks};
 pub use sequence::extend;
 pub use tracker::{Counts, Limits, Tracker, Verdict};
 pub use udp::{
-    UDP_ECHO_BYTES_MIN, UDP_HEADER_BYTES, UdpAnswer, UdpProbe, answer_in_place, read_answer,
+    PeerTimes, UDP_ECHO_BYTES_MIN, UDP_ECHO_TIMES_BYTES, UDP_HEADER_BYTES, UdpAnswer, UdpProbe,
+    answer_in_place, read_answer,
 };

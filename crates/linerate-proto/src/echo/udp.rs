@@ -7,7 +7,10 @@
 //!  4  run cookie      32 bits, random for each run and size
 //!  8  sequence        64 bits
 //! 16  T1              the asker's monotonic clock in ns, when the probe has room for it
-//! 24  filler
+//! 24  filler; 16 octets of 0 ask for the responder's times:
+//! 24  T2             when the question came, by the responder's CLOCK_REALTIME in ns
+//! 32  T3             when the answer left, by the same
+//! 40  filler
 //! ```
 
 const MAGIC: [u8; 3] = *b"LRE";
@@ -16,6 +19,12 @@ const RESPONSE: u8 = b'r';
 
 /// Smallest probe: magic, cookie and sequence.
 pub const UDP_ECHO_BYTES_MIN: usize = 16;
+
+/// Where the responder's times are, and where they end.
+const TIMES: std::ops::Range<usize> = 24..40;
+
+/// Smallest probe that has room for them.
+pub const UDP_ECHO_TIMES_BYTES: usize = TIMES.end;
 
 /// Octets of the UDP header (RFC 768).
 pub const UDP_HEADER_BYTES: usize = 8;
@@ -38,6 +47,15 @@ impl UdpProbe {
         datagram[3] = QUESTION;
         datagram[4..8].copy_from_slice(&cookie.to_be_bytes());
         Some(Self { datagram, cookie })
+    }
+
+    /// The same probe, which asks for the responder's times where it has room for them.
+    #[must_use]
+    pub fn asking_times(mut self) -> Self {
+        if let Some(room) = self.datagram.get_mut(TIMES) {
+            room.fill(0);
+        }
+        self
     }
 
     /// The datagram for probe `sequence`, sent at `t1_ns`.
@@ -80,6 +98,39 @@ pub fn read_answer(datagram: &[u8]) -> Option<UdpAnswer> {
     })
 }
 
+/// What a responder says of the time that a question spent there, by its CLOCK_REALTIME.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerTimes {
+    /// T2: when the question came.
+    pub received_ns: u64,
+    /// T3: when the answer was about to leave.
+    pub sent_ns: u64,
+}
+
+impl PeerTimes {
+    /// The times in an answer to a question that asked for them; `None` where the responder left
+    /// their place as it was, as one that does not know them does.
+    pub fn of_answer(datagram: &[u8]) -> Option<Self> {
+        let (words, _) = datagram.get(TIMES)?.as_chunks::<8>();
+        let [received_ns, sent_ns] = [0, 1].map(|place| u64::from_be_bytes(words[place]));
+        (received_ns != 0 && sent_ns >= received_ns).then_some(Self { received_ns, sent_ns })
+    }
+
+    /// Whether a datagram asks for them.
+    #[inline]
+    pub fn asked(datagram: &[u8]) -> bool {
+        datagram.get(TIMES).is_some_and(|room| room.iter().all(|octet| *octet == 0))
+    }
+
+    /// Writes them into an answer whose question asked for them.
+    pub fn write(self, datagram: &mut [u8]) {
+        if let Some(room) = datagram.get_mut(TIMES) {
+            room[..8].copy_from_slice(&self.received_ns.to_be_bytes());
+            room[8..].copy_from_slice(&self.sent_ns.to_be_bytes());
+        }
+    }
+}
+
 /// Turns a question into its answer where it lies; the length stays, so nothing is amplified.
 /// False when the datagram is no question, and then it is not to be answered.
 #[inline]
@@ -118,6 +169,32 @@ mod tests {
             assert_eq!((datagram.len(), changed), (size, 1));
             assert_eq!(probe.answered(&datagram), Some(70_000));
             assert!(!answer_in_place(&mut datagram), "no loop between responders");
+        }
+    }
+
+    #[test]
+    fn times_come_only_where_they_were_asked_for() {
+        let mut plain = UdpProbe::new(40, 7).expect("room enough");
+        assert!(!PeerTimes::asked(plain.request(1, 2)), "filler asks for nothing");
+        let mut short = UdpProbe::new(39, 7).expect("room enough").asking_times();
+        assert!(!PeerTimes::asked(short.request(1, 2)));
+        let mut probe = UdpProbe::new(40, 7).expect("room enough").asking_times();
+        let mut datagram = probe.request(1, 2).to_vec();
+        assert!(PeerTimes::asked(&datagram));
+        assert!(answer_in_place(&mut datagram));
+        assert_eq!(PeerTimes::of_answer(&datagram), None, "a responder that does not know them");
+        let times = PeerTimes { received_ns: 0x0102_0304_0506_0708, sent_ns: u64::MAX };
+        times.write(&mut datagram);
+        assert_eq!(
+            datagram[24..],
+            [1, 2, 3, 4, 5, 6, 7, 8, 255, 255, 255, 255, 255, 255, 255, 255]
+        );
+        assert_eq!(
+            (PeerTimes::of_answer(&datagram), probe.answered(&datagram)),
+            (Some(times), Some(1))
+        );
+        for len in 0..40 {
+            assert_eq!(PeerTimes::of_answer(&datagram[..len]), None, "length {len}");
         }
     }
 

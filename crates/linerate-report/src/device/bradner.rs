@@ -112,7 +112,8 @@ fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<
 fn notes(group: &Group<'_>) -> Vec<String> {
     let mut notes = vec![goals(group)];
     notes.extend((!group.has_medium()).then(|| {
-        "no medium: virtual links have no theoretical rate; hold rates against the tester's own"
+        "no medium: virtual links have no theoretical rate (--link gives one); compare rates with \
+         the tester's own"
             .to_owned()
     }));
     match group.first().plan.way {

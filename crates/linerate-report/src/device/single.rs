@@ -28,8 +28,15 @@ pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
         None => out.push("tester: not measured alone".to_owned()),
     }
     out.push(match result.theoretical_fps {
-        Some(fps) => format!("medium: {} frames/s in theory", words::frames(fps)),
-        None => "medium: none (virtual links), so there is no theoretical rate".to_owned(),
+        Some(fps) => {
+            let known = plan.known.as_ref().map_or_else(String::new, |known| {
+                let link = known.link.as_ref().map(|link| format!("{link}, "));
+                format!(" ({}as told by {})", link.unwrap_or_default(), known.source)
+            });
+            format!("medium: {} frames/s in theory{known}", words::frames(fps))
+        }
+        None => "medium: none (virtual links), so there is no theoretical rate; --link gives one"
+            .to_owned(),
     });
     out.extend(plan.filters.map(|filters| format!("filters in the device: {filters}")));
     for port in &result.ports {

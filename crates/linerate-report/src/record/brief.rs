@@ -76,6 +76,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
         facts.push(fact(ways, way, "received", joined(parts, ", ")));
     }
     facts.push(delays_of_path(record, ways));
+    facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
@@ -135,7 +136,11 @@ fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
         facts.push(fact(ways, way, "jitter", delays(record, way)));
     }
     facts.push(delays_of_path(record, ways));
-    facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
+    facts.push(match delay::queue(record) {
+        // There is room for one of the two.
+        Some(text) => Fact::new("queue", LABEL, text),
+        None => Fact::new("CPU", LABEL, processors(record, ways)),
+    });
     told(facts)
 }
 

@@ -7,10 +7,15 @@ use crate::svg::{self, Axis, LineChart};
 use crate::{number, words};
 
 /// The metrics that a page defines.
-pub(super) const METRICS: [MetricId; 5] = [
+pub(super) const METRICS: [MetricId; 10] = [
     MetricId::DelayIdle,
     MetricId::DelayLoaded,
     MetricId::DelayAdded,
+    MetricId::AddedHere,
+    MetricId::AddedPath,
+    MetricId::AddedThere,
+    MetricId::AddedBack,
+    MetricId::AddedPeer,
     MetricId::DelayLoss,
     MetricId::Responsiveness,
 ];
@@ -43,6 +48,47 @@ pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
     Some(text)
 }
 
+/// What is added is a queue from here on: less, or a smaller share of the delay at rest, is noise.
+const QUEUE_NS: f64 = 1e6;
+const QUEUE_SHARE: f64 = 0.1;
+/// A place with a smaller share of what is added is not named.
+const PLACE_SHARE: f64 = 0.05;
+
+/// Where the queue stands: `100.0 ms on the way there, 6.00 ms in this host's own queue (eth0)`;
+/// none without a queue, or without stamps that tell.
+pub(crate) fn queue(record: &Record) -> Option<String> {
+    let of = |metric| record.value(metric, Stat::Value, None);
+    let added = of(MetricId::DelayAdded)?;
+    let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
+    if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
+        return None;
+    }
+    let path = of(MetricId::AddedPath)?;
+    let [here, peer] = [MetricId::AddedHere, MetricId::AddedPeer].map(|id| of(id).unwrap_or(0.0));
+    let mut places = match of(MetricId::AddedThere).zip(of(MetricId::AddedBack)) {
+        Some((there, back)) => vec![(there, "on the way there"), (back, "on the way back")],
+        None => vec![(path, "on the path")],
+    };
+    let own = format!("in this host's own queue{}", interface(record));
+    places.push((here, &own));
+    places.push((peer, "within the other end"));
+    places.push((added - path - here - peer, "within this host"));
+    places.retain(|(ns, _)| *ns >= PLACE_SHARE * added);
+    places.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let places = places.iter().map(|(ns, name)| format!("{} ms {name}", ms(*ns)));
+    let places: Vec<String> = places.collect();
+    (!places.is_empty()).then(|| places.join(", "))
+}
+
+/// The interface that probes leave by, in brackets.
+fn interface(record: &Record) -> String {
+    let interface = record.ends.first().and_then(|end| end.interface.as_ref());
+    interface.map_or_else(String::new, |it| match it.shaper_bps {
+        Some(bps) => format!(" (shaper of {} on {})", number::rate(bps as f64), it.name),
+        None => format!(" ({})", it.name),
+    })
+}
+
 /// `20.1 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms (p99 31.0)`, of what is known.
 pub(crate) fn both_ways(record: &Record) -> Option<String> {
     let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
@@ -71,6 +117,7 @@ fn ms(ns: f64) -> String {
 pub(super) fn section(record: &Record) -> Option<Section> {
     let probes = record.probes.as_ref()?;
     let mut facts = vec![Fact::new("delay", 8, line(record, None)?)];
+    facts.extend(queue(record).map(|text| Fact::new("queue", 8, text)));
     facts.push(Fact::new("probes", 8, how(probes)));
     let figure = chart(probes).map(|chart| {
         let caption = "Round trips of the probes; a gap is a lost one. The load began at 0.";
@@ -153,18 +200,41 @@ mod tests {
     }
 
     #[test]
+    fn the_places_of_a_queue_come_by_size_and_small_ones_are_left_out() {
+        let told = |values: &[(MetricId, f64)]| {
+            let mut record = record();
+            let row = |&(metric, ms): &(MetricId, f64)| {
+                let stat = if metric == MetricId::DelayIdle { Stat::P50 } else { Stat::Value };
+                Summary::of(metric, stat, ms * 1e6)
+            };
+            record.summary = values.iter().map(row).collect();
+            queue(&record).unwrap_or_default()
+        };
+        let [idle, added] = [MetricId::DelayIdle, MetricId::DelayAdded];
+        let [here, path] = [MetricId::AddedHere, MetricId::AddedPath];
+        let [there, back, peer] = [MetricId::AddedThere, MetricId::AddedBack, MetricId::AddedPeer];
+        let known = [(idle, 20.0), (added, 102.5), (here, 0.0), (path, 100.0), (peer, 0.1)];
+        assert_eq!(told(&known), "100.0 ms on the path");
+        let split = [&known[..], &[(there, 8.0), (back, 92.0)]].concat();
+        assert_eq!(told(&split), "92.0 ms on the way back, 8.00 ms on the way there");
+        let own = [(idle, 0.1), (added, 50.0), (here, 49.0), (path, 0.2)];
+        assert_eq!(told(&own), "49.0 ms in this host's own queue");
+        let late = [(idle, 0.1), (added, 10.0), (here, 0.0), (path, 0.2), (peer, 6.0)];
+        assert_eq!(told(&late), "6.00 ms within the other end, 3.80 ms within this host");
+        // 1.9 ms on 20 are no queue, and without stamps nobody knows.
+        assert_eq!(told(&[(idle, 20.0), (added, 1.9), (path, 1.9)]), "");
+        assert_eq!(told(&[(idle, 20.0), (added, 100.0)]), "");
+    }
+
+    #[test]
     fn probes_that_nobody_answered_say_why() {
         let mut record = record();
         let silent = "none of 20 probes by UDP echo to 192.0.2.1:5210 was answered";
         record.probes = Some(Box::new(Probes {
-            transport: PingTransport::Udp,
-            target: "192.0.2.1:5210".to_owned(),
-            payload_bytes: 24,
-            dscp: None,
             silent: Some(silent.to_owned()),
-            phases: Vec::new(),
             sent_ns: vec![-5],
             rtt_ns: vec![None],
+            ..Probes::new(PingTransport::Udp, "192.0.2.1:5210".to_owned(), 40)
         }));
         assert_eq!(line(&record, None).as_deref(), Some(silent));
         let text = crate::record::document(&record).text(None);

@@ -25,7 +25,7 @@ pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     let topology = row.topology;
     let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
     tables.extend(row.flows.iter().map(|test| flow_table::table(row, test, past)));
-    let title = format!("{} {} ({})", topology.id, topology.title, facts(row));
+    let title = format!("{} ({})", topology.title, facts(row));
     Section::of(title, tables, flow_table::notes(row).into_iter().chain(lost(row)).collect())
 }
 

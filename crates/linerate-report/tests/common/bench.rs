@@ -49,6 +49,7 @@ pub fn plan(size_bytes: u32, filters: u32) -> BenchPlan {
         generator: None,
         counter: None,
         line: None,
+        known: None,
         frames_per_sec_max: None,
         filters: Some(filters),
         contract: None,

@@ -106,12 +106,17 @@ impl AnswerSocket {
         self.restart_stamps()
     }
 
+    /// Asks the kernel for times of arrival; where it has none, [`Question::notes`] lack them.
+    pub fn take_arrival_times(&self) {
+        let _ = timestamps::switch_on_arrivals(self.socket.as_fd());
+    }
+
     /// Asks for the kernel's times; answers are numbered from 0 from here on.
     /// # Errors
     /// The kernel's reason.
     pub fn restart_stamps(&self) -> io::Result<()> {
         timestamps::switch_on_arrivals(self.socket.as_fd())
-            .and_then(|()| timestamps::switch_on(self.socket.as_fd()))
+            .and_then(|()| timestamps::switch_on(self.socket.as_fd(), false))
     }
 
     /// Takes one notice from the error queue, if there is one: when an answer left.

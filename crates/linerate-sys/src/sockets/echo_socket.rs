@@ -294,15 +294,16 @@ impl EchoSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
-    /// Asks for kernel timestamps; they start within [`timestamps::START_DELAY`]. Sends are
-    /// numbered from 0 from here on, also when stamps were on before.
+    /// Asks for kernel timestamps, those before the queueing discipline on request; they start
+    /// within [`timestamps::START_DELAY`]. Sends are numbered from 0 from here on, also when stamps
+    /// were on before.
     /// # Errors
     /// The kernel's reason.
-    pub fn start_stamps(&self) -> Result<()> {
+    pub fn start_stamps(&self, with_queue: bool) -> Result<()> {
         // The number starts anew only when it was off. Arrivals stay on meanwhile: without a
         // socket that asks for them the kernel stops stamping, and starts again by deferred work.
         timestamps::switch_on_arrivals(self.socket.as_fd())
-            .and_then(|()| timestamps::switch_on(self.socket.as_fd()))
+            .and_then(|()| timestamps::switch_on(self.socket.as_fd(), with_queue))
             .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
     }
 

@@ -20,13 +20,22 @@ const FLAGS: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
+/// The same, and the time of handing to the queueing discipline.
+const FLAGS_WITH_QUEUE: u32 = FLAGS | libc::SOF_TIMESTAMPING_TX_SCHED;
+
+/// What ee_info says of a stamp taken before the queueing discipline (SCM_TSTAMP_SCHED in Linux
+/// include/uapi/linux/errqueue.h; 0 is SCM_TSTAMP_SND).
+const BEFORE_QUEUE: u32 = 1;
+
 /// How long the kernel may take to start stamping after it was asked: its work item ran within
 /// 10 ms in all runs seen, so this is twice that.
 pub const START_DELAY: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Switches stamps on. The kernel numbers sends from 0 from here on.
-pub(crate) fn switch_on(fd: BorrowedFd<'_>) -> io::Result<()> {
-    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, FLAGS.cast_signed())
+/// Switches stamps on, those before the queueing discipline on request. The kernel numbers sends
+/// from 0 from here on.
+pub(crate) fn switch_on(fd: BorrowedFd<'_>, with_queue: bool) -> io::Result<()> {
+    let flags = if with_queue { FLAGS_WITH_QUEUE } else { FLAGS };
+    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
 }
 
 /// Switches on the stamps of received packets alone.
@@ -57,6 +66,13 @@ pub enum Notice {
         /// The packet's number since stamps were switched on.
         key: u32,
         /// CLOCK_REALTIME in ns.
+        at_ns: u64,
+    },
+    /// A packet was handed to the queueing discipline of its interface.
+    Queued {
+        /// As above.
+        key: u32,
+        /// As above.
         at_ns: u64,
     },
     /// The network or this host could not deliver a packet.
@@ -92,7 +108,11 @@ fn read_notice(control: &[u8]) -> Option<Notice> {
     });
     let error = error?;
     if error.origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
-        return Some(Notice::Departed { key: error.data, at_ns: stamp? });
+        let (key, at_ns) = (error.data, stamp?);
+        return Some(match error.info {
+            BEFORE_QUEUE => Notice::Queued { key, at_ns },
+            _ => Notice::Departed { key, at_ns },
+        });
     }
     Some(Notice::Undeliverable {
         errno: error.errno,
@@ -109,6 +129,7 @@ struct ExtendedError {
     origin: u8,
     kind: u8,
     code: u8,
+    info: u32,
     data: u32,
     from: Option<IpAddr>,
 }
@@ -121,6 +142,7 @@ impl ExtendedError {
             origin: head[4],
             kind: head[5],
             code: head[6],
+            info: control::int(&head[8..]).cast_unsigned(),
             data: control::int(&head[12..]).cast_unsigned(),
             from: read_address(offender),
         })

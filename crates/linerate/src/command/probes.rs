@@ -8,9 +8,9 @@ use linerate_core::record::{Finish, ProbePlan, ServerPlan};
 const PER_SECOND: f64 = 50.0;
 /// Share of a load whose rate is known that they may take.
 const SHARE_MAX: f64 = 0.005;
-/// Bits of a probe in an Ethernet frame: 24 bytes with the headers of UDP (8), IPv4 (20) and
+/// Bits of a probe in an Ethernet frame: 40 bytes with the headers of UDP (8), IPv4 (20) and
 /// Ethernet (18), preamble and gap (20).
-const FRAME_BITS: f64 = 90.0 * 8.0;
+const FRAME_BITS: f64 = 106.0 * 8.0;
 /// Probes that a test of known length has room for in its record.
 const COUNT_MAX: f64 = 60_000.0;
 /// Probes before the load.
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn probes_take_a_two_hundredth_of_a_known_load_and_fifty_a_second_at_most() {
         let ten_seconds = Finish::TimeNs(10_000_000_000);
-        // 0.005 * 1,440,000 / 720 = 10.
-        let cases = [(None, 50.0), (Some(100e6), 50.0), (Some(1.44e6), 10.0), (Some(1e3), 0.1)];
+        // 0.005 * 1,696,000 / 848 = 10.
+        let cases = [(None, 50.0), (Some(100e6), 50.0), (Some(1.696e6), 10.0), (Some(1e3), 0.1)];
         for (load, expected) in cases {
             assert!((usual_rate(load, ten_seconds) - expected).abs() < 1e-9, "{load:?}");
         }
@@ -115,7 +115,7 @@ mod tests {
         let mut server = ServerPlan::default();
         let known = linerate_core::record::KnownPath {
             link: None,
-            capacity_bps: "1440000".parse().ok(),
+            capacity_bps: "1696000".parse().ok(),
             source: "--capacity".to_owned(),
         };
         server.known = Some(known);

@@ -69,10 +69,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let say: fn(&str) = if args.json { output::note } else { output::line };
     Ok(match &subject {
         Subject::Single(record) => args.assert.judge(record, 0, say),
-        Subject::Run(results) => {
-            let each = results.records.iter().map(|record| args.assert.judge(record, 0, say));
-            each.max().unwrap_or(0)
-        }
+        Subject::Run(results) => args.assert.judge_run(&results.plan, &results.records, say),
     })
 }
 

@@ -62,7 +62,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             total = *count;
             if flags.live() {
                 let seconds = span.as_secs_f64();
-                output::note(&format!("{count} measurements in about {seconds:.0} s"));
+                let noun = if *count == 1 { "measurement" } else { "measurements" };
+                output::note(&format!("{count} {noun} in about {seconds:.0} s"));
             }
         }
         Seen::Done(count, part) if flags.live() && part.status != Status::Error => {

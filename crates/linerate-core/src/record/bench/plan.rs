@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::record::known_path::KnownPath;
 use crate::record::named::named;
 use crate::units::BitRate;
 
@@ -33,6 +34,10 @@ pub struct BenchPlan {
     /// tell, and no medium where they tell nothing (virtual links).
     #[serde(default)]
     pub line: Option<BitRate>,
+    /// What the user knows of the slowest link that the frames cross; null is nothing. The
+    /// theoretical frame rate is the smallest of all.
+    #[serde(default)]
+    pub known: Option<Box<KnownPath>>,
     /// No load above this, in frames per second of each sending port.
     #[serde(default)]
     pub frames_per_sec_max: Option<u64>,

@@ -165,8 +165,9 @@ pub(super) fn rates(ends: &[End], direction: Direction) -> Known {
     }
     silent.dedup();
     if !silent.is_empty() {
-        let verb = if silent.len() == 1 { "tells" } else { "tell" };
-        known.unknown.push(format!("the link's rate: {} {verb} none", silent.join(" and ")));
+        let verb = if silent.len() == 1 { "does" } else { "do" };
+        let names = silent.join(" and ");
+        known.unknown.push(format!("the link's rate: {names} {verb} not report one"));
     } else if interfaces.is_empty() {
         known.unknown.push("the link's rate".to_owned());
     }

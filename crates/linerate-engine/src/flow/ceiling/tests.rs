@@ -136,7 +136,9 @@ fn what_wraps_packets_is_told_as_unknown_rather_than_wrong() {
         let ceiling = of(&record(wrapping, kind("b-a", "veth")), Direction::Up);
         assert_eq!((ceiling.value, ceiling.share), (None, None));
         let unknown = ceiling.unknown.join("; ");
-        for part in [&format!("under t0 ({tunnel})"), "encapsulation", "b-a (veth) tells none"] {
+        for part in
+            [&format!("under t0 ({tunnel})"), "encapsulation", "b-a (veth) does not report one"]
+        {
             assert!(unknown.contains(part), "{unknown}");
         }
     }
@@ -161,7 +163,7 @@ fn loopback_has_no_link_and_says_so() {
 fn an_unknown_rate_is_named_and_no_share_is_made_up() {
     let ceiling = of(&record(kind("a-b", "veth"), kind("b-a", "veth")), Direction::Up);
     assert_eq!((ceiling.value, ceiling.share), (None, None));
-    assert_eq!(ceiling.unknown, ["the link's rate: a-b (veth) and b-a (veth) tell none"]);
+    assert_eq!(ceiling.unknown, ["the link's rate: a-b (veth) and b-a (veth) do not report one"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use linerate_core::record::Probes;
 use linerate_core::time::MonoTime;
+use linerate_proto::echo::PeerTimes;
 
 use crate::rtt::{Arrival, Sink};
 
@@ -10,6 +11,10 @@ use crate::rtt::{Arrival, Sink};
 const LOST_AFTER_TIMES: u64 = 2;
 const LOST_AFTER_NS: u64 = 100_000_000;
 
+/// The kernel's stamps are by CLOCK_REALTIME and the round trip by CLOCK_MONOTONIC, which differ in
+/// rounding only.
+const CLOCK_SLACK_NS: u64 = 1_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     UnderWay,
@@ -17,10 +22,60 @@ enum Fate {
     Lost,
 }
 
+/// One probe.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    t1: MonoTime,
+    fate: Fate,
+    /// By the kernel: before and behind the queueing discipline, and the arrival of the answer.
+    queued_ns: Option<u64>,
+    left_ns: Option<u64>,
+    arrived_ns: Option<u64>,
+    peer: Option<PeerTimes>,
+}
+
+/// Where the time of a probe passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Places {
+    own_queue_ns: Option<u64>,
+    path_ns: Option<u64>,
+    there_ns: Option<i64>,
+    peer_ns: Option<u64>,
+    back_ns: Option<i64>,
+}
+
+impl Probe {
+    /// Stamps that cannot be this probe's count as none: an answer before the probe, or longer
+    /// after it than the program's own round trip.
+    fn places(&self) -> Places {
+        let Fate::Answered(rtt_ns) = self.fate else { return Places::default() };
+        let within = |from: Option<u64>, to: Option<u64>| {
+            let span = to?.checked_sub(from?)?;
+            (span <= rtt_ns + CLOCK_SLACK_NS).then_some(span)
+        };
+        let own_queue_ns = within(self.queued_ns, self.left_ns);
+        let path_ns = within(self.left_ns, self.arrived_ns);
+        let known = Places { own_queue_ns, path_ns, ..Places::default() };
+        let outside = path_ns.zip(self.left_ns).zip(self.arrived_ns);
+        let Some((((span, left), arrived), peer)) = outside.zip(self.peer) else { return known };
+        let peer_ns = peer.sent_ns - peer.received_ns;
+        if peer_ns > span {
+            return known;
+        }
+        Places {
+            own_queue_ns,
+            path_ns: Some(span - peer_ns),
+            there_ns: Some(peer.received_ns.cast_signed().wrapping_sub(left.cast_signed())),
+            peer_ns: Some(peer_ns),
+            back_ns: Some(arrived.cast_signed().wrapping_sub(peer.sent_ns.cast_signed())),
+        }
+    }
+}
+
 /// The probes of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
-    probes: Vec<(MonoTime, Fate)>,
+    probes: Vec<Probe>,
     most: usize,
 }
 
@@ -31,7 +86,7 @@ impl Kept {
     }
 
     pub(super) fn has_answers(&self) -> bool {
-        self.probes.iter().any(|(_, fate)| matches!(fate, Fate::Answered(_)))
+        self.probes.iter().any(|probe| matches!(probe.fate, Fate::Answered(_)))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -41,43 +96,63 @@ impl Kept {
     /// Decides on the probes that are under way when a run ends; where nothing was ever answered
     /// they are lost, all of them.
     pub(super) fn settle(&mut self, now: MonoTime) {
-        let longest = self.probes.iter().filter_map(|(_, fate)| match fate {
-            Fate::Answered(rtt_ns) => Some(*rtt_ns),
+        let longest = self.probes.iter().filter_map(|probe| match probe.fate {
+            Fate::Answered(rtt_ns) => Some(rtt_ns),
             _ => None,
         });
         let patience = longest.max().map_or(0, |ns| (LOST_AFTER_TIMES * ns).max(LOST_AFTER_NS));
-        for (t1, fate) in &mut self.probes {
-            if *fate == Fate::UnderWay && now.nanos_since(*t1) >= patience {
-                *fate = Fate::Lost;
+        for probe in &mut self.probes {
+            if probe.fate == Fate::UnderWay && now.nanos_since(probe.t1) >= patience {
+                probe.fate = Fate::Lost;
             }
         }
     }
 
     /// From the first to behind the last, since `begin`.
     pub(super) fn span(&self, begin: MonoTime) -> Option<(i64, i64)> {
-        let at = |place: Option<&(MonoTime, Fate)>| place.map(|(t1, _)| since(*t1, begin));
+        let at = |probe: Option<&Probe>| probe.map(|probe| since(probe.t1, begin));
         Some((at(self.probes.first())?, at(self.probes.last())? + 1))
     }
 
     /// Adds every probe of which it is known what became of it.
     pub(super) fn fill(&self, begin: MonoTime, record: &mut Probes) {
-        for (t1, fate) in &self.probes {
-            let rtt_ns = match fate {
-                Fate::Answered(rtt_ns) => Some(*rtt_ns),
+        for probe in &self.probes {
+            let rtt_ns = match probe.fate {
+                Fate::Answered(rtt_ns) => Some(rtt_ns),
                 Fate::Lost => None,
                 Fate::UnderWay => continue,
             };
-            record.sent_ns.push(since(*t1, begin));
+            record.sent_ns.push(since(probe.t1, begin));
             record.rtt_ns.push(rtt_ns);
+            let Places { own_queue_ns, path_ns, there_ns, peer_ns, back_ns } = probe.places();
+            record.own_queue_ns.push(own_queue_ns);
+            record.path_ns.push(path_ns);
+            record.there_ns.push(there_ns);
+            record.peer_ns.push(peer_ns);
+            record.back_ns.push(back_ns);
         }
     }
 
-    fn set(&mut self, sequence: u64, fate: Fate) {
+    fn change(&mut self, sequence: u64, change: impl FnOnce(&mut Probe)) {
         let place = usize::try_from(sequence).unwrap_or(usize::MAX);
         if let Some(probe) = self.probes.get_mut(place) {
-            probe.1 = fate;
+            change(probe);
         }
     }
+}
+
+/// Empties the columns in which nothing is known.
+pub(super) fn leave_out_unknown(record: &mut Probes) {
+    fn clear<T>(column: &mut Vec<Option<T>>) {
+        if column.iter().all(Option::is_none) {
+            column.clear();
+        }
+    }
+    clear(&mut record.own_queue_ns);
+    clear(&mut record.path_ns);
+    clear(&mut record.there_ns);
+    clear(&mut record.peer_ns);
+    clear(&mut record.back_ns);
 }
 
 /// Nanoseconds from `begin` to a time before or after it.
@@ -89,24 +164,35 @@ fn since(at: MonoTime, begin: MonoTime) -> i64 {
 impl Sink for Kept {
     fn sent(&mut self, _: u64, t1: MonoTime) {
         if self.probes.len() < self.most {
-            self.probes.push((t1, Fate::UnderWay));
+            let fate = Fate::UnderWay;
+            let (queued_ns, left_ns, arrived_ns, peer) = (None, None, None, None);
+            self.probes.push(Probe { t1, fate, queued_ns, left_ns, arrived_ns, peer });
         }
     }
 
     fn answered(&mut self, arrival: &Arrival, _: MonoTime, rtt_ns: u64) {
-        self.set(arrival.sequence, Fate::Answered(rtt_ns));
+        self.change(arrival.sequence, |probe| {
+            probe.fate = Fate::Answered(rtt_ns);
+            (probe.arrived_ns, probe.peer) = (arrival.stamp_ns, arrival.peer);
+        });
     }
 
     fn duplicate(&mut self, _: &Arrival) {}
 
     fn lost(&mut self, sequence: u64) {
-        self.set(sequence, Fate::Lost);
+        self.change(sequence, |probe| probe.fate = Fate::Lost);
     }
 
-    fn departed(&mut self, _: u64, _: u64) {}
+    fn departed(&mut self, sequence: u64, stamp_ns: u64) {
+        self.change(sequence, |probe| probe.left_ns = Some(stamp_ns));
+    }
+
+    fn queued(&mut self, sequence: u64, stamp_ns: u64) {
+        self.change(sequence, |probe| probe.queued_ns = Some(stamp_ns));
+    }
 
     fn wants_departures(&self) -> bool {
-        false
+        true
     }
 }
 
@@ -121,20 +207,41 @@ mod tests {
     }
 
     fn arrival(sequence: u64) -> Arrival {
-        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, reflected: None }
+        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, peer: None, reflected: None }
     }
 
     fn record() -> Probes {
-        Probes {
-            transport: linerate_core::record::PingTransport::Udp,
-            target: String::new(),
-            payload_bytes: 24,
-            dscp: None,
-            silent: None,
-            phases: Vec::new(),
-            sent_ns: Vec::new(),
-            rtt_ns: Vec::new(),
-        }
+        Probes::new(linerate_core::record::PingTransport::Udp, String::new(), 40)
+    }
+
+    /// The other clock is an hour ahead. Queued at 10 µs, left at 2010, there at 12,010 of this
+    /// host's clock, answered at 12,510, back at 20,510; the program sees 20,560.
+    #[test]
+    fn the_places_of_a_probe_sum_to_its_round_trip_by_whatever_clock_the_other_end_has() {
+        const HOUR: u64 = 3_600_000_000_000;
+        let us = |us: u64| HOUR + us * 1000;
+        let mut kept = Kept::new(9);
+        kept.sent(0, at(0));
+        kept.queued(0, us(10));
+        kept.departed(0, us(2010));
+        let peer = PeerTimes { received_ns: HOUR + us(12_010), sent_ns: HOUR + us(12_510) };
+        let answer = Arrival { stamp_ns: Some(us(20_510)), peer: Some(peer), ..arrival(0) };
+        Sink::answered(&mut kept, &answer, at(0), 20_560_000);
+        let expected = Places {
+            own_queue_ns: Some(2_000_000),
+            path_ns: Some(18_000_000),
+            there_ns: Some((HOUR + 10_000_000).cast_signed()),
+            peer_ns: Some(500_000),
+            back_ns: Some(8_000_000 - HOUR.cast_signed()),
+        };
+        assert_eq!(kept.probes[0].places(), expected);
+        // Without the other end's times the path has them all; stamps of another probe are none.
+        kept.probes[0].peer = None;
+        let own_queue_ns = Some(2_000_000);
+        let path_ns = Some(18_500_000);
+        assert_eq!(kept.probes[0].places(), Places { own_queue_ns, path_ns, ..Places::default() });
+        kept.probes[0].arrived_ns = Some(us(22_572));
+        assert_eq!(kept.probes[0].places(), Places { own_queue_ns, ..Places::default() });
     }
 
     /// Probes at 0, 20, … 180 ms; the first five take 80 ms, the sixth is lost by its time-out, the

@@ -16,9 +16,9 @@ use linerate_core::record::{
     Probes, ServerPlan, TcpDirections,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::Limits;
+use linerate_proto::echo::{Limits, UDP_ECHO_TIMES_BYTES};
 use linerate_sys::stop::Stop;
-use linerate_sys::{clock, sched};
+use linerate_sys::{clock, sched, timestamps};
 
 use self::kept::Kept;
 pub(super) use self::sums::add;
@@ -34,8 +34,8 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 const TIMEOUT_NS: u64 = 3_000_000_000;
 /// Probes that can be on their way in that time at 1000/s, and more.
 const REMEMBERED: usize = 1 << 12;
-/// Octets of a probe: what a UDP echo needs, with the sender's clock for whoever reads a capture.
-const PAYLOAD_BYTES: u32 = 24;
+/// Octets of a probe: room for the times of the other end.
+const PAYLOAD_BYTES: u32 = UDP_ECHO_TIMES_BYTES as u32;
 /// Probes of one test that are kept: at 50/s those of more than half an hour.
 const KEPT_MAX: usize = 100_000;
 
@@ -86,16 +86,8 @@ impl Prober {
             dscp: plan.dscp.or(load_dscp),
             ..PingPlan::default()
         };
-        let record = Probes {
-            transport,
-            target: server.host.clone(),
-            payload_bytes: PAYLOAD_BYTES,
-            dscp: ping.dscp,
-            silent: None,
-            phases: Vec::new(),
-            sent_ns: Vec::new(),
-            rtt_ns: Vec::new(),
-        };
+        let record = Probes::new(transport, server.host.clone(), PAYLOAD_BYTES);
+        let record = Probes { dscp: ping.dscp, ..record };
         let mut prober =
             Self { record, idle: Kept::new(KEPT_MAX), loaded: None, stop: Stop::new() };
         let started = resolve(&server.host, server.port, server.family)
@@ -120,6 +112,14 @@ impl Prober {
         };
         let (kind, socket) = open_socket(ping, peer)?;
         let mut wire = SocketWire::new(socket, kind, peer, Waiting::Sleep);
+        wire.ask_peer_times(true);
+        // A kernel without stamps leaves the program's own times.
+        if wire.start_stamps(true).is_ok() {
+            wire.take_notes(true);
+            clock::sleep(timestamps::START_DELAY);
+        } else {
+            wire.stop_stamps();
+        }
         let name = || u64::from_ne_bytes(clock::random_bytes());
         wire.load(PAYLOAD_BYTES, name())?;
         let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: REMEMBERED };
@@ -189,6 +189,7 @@ impl Prober {
         let answered = self.idle.has_answers() || loaded.has_answers();
         self.idle.fill(begin, &mut record);
         loaded.fill(begin, &mut record);
+        kept::leave_out_unknown(&mut record);
         if !answered && record.silent.is_none() {
             let count = record.sent_ns.len();
             let reason = failure.map(|failure| failure.reason);

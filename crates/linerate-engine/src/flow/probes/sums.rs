@@ -3,7 +3,7 @@
 use linerate_core::record::{
     MetricId, Plan, ProbePhase, ProbeSpan, Probes, Record, Stat, Summary, TcpDirections,
 };
-use linerate_core::stats::{Sorted, round_trips_per_minute};
+use linerate_core::stats::{Sorted, median, round_trips_per_minute};
 
 use super::phase_of;
 
@@ -60,6 +60,9 @@ fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
     let known = probes.silent.is_none() && !loaded.is_empty();
     let ratio = known.then(|| lost as f64 / loaded.len() as f64);
     push(MetricId::DelayLoss, Stat::Value, ratio, loaded.len());
+    for (metric, added) in places_added(probes) {
+        push(metric, Stat::Value, added, n);
+    }
     let rpm = round_trips_per_minute(under_load.samples());
     push(MetricId::Responsiveness, Stat::Value, rpm, n);
     let one = match directions.each() {
@@ -71,6 +74,45 @@ fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
         _ => row,
     };
     rows.into_iter().map(of_load).collect()
+}
+
+/// Fewer probes of a place, at rest or under load, say nothing of it.
+const COUNT_MIN: usize = 5;
+/// A way that gets shorter under load by this much, or by this share of what the path adds, is a
+/// clock that moved.
+const CLOCK_MOVED_NS: f64 = 500_000.0;
+const CLOCK_MOVED_SHARE: f64 = 0.05;
+
+/// What the load adds in each place: the median under load less the median at rest.
+fn places_added(probes: &Probes) -> [(MetricId, Option<f64>); 5] {
+    let here = added(probes, &probes.own_queue_ns, |ns| ns as f64);
+    let path = added(probes, &probes.path_ns, |ns| ns as f64);
+    let peer = added(probes, &probes.peer_ns, |ns| ns as f64);
+    // Of numbers of 10^18 a float has 128 ns left: the smallest is taken off before.
+    let ways = [&probes.there_ns, &probes.back_ns].map(|column| {
+        let least = column.iter().flatten().min().copied().unwrap_or(0);
+        added(probes, column, |ns| ns.wrapping_sub(least) as f64)
+    });
+    let most = CLOCK_MOVED_NS.max(CLOCK_MOVED_SHARE * path.unwrap_or(0.0));
+    let moved = ways.iter().any(|way| way.is_none_or(|added| added < -most));
+    let [there, back] = if moved { [None, None] } else { ways };
+    [
+        (MetricId::AddedHere, here),
+        (MetricId::AddedPath, path),
+        (MetricId::AddedThere, there),
+        (MetricId::AddedBack, back),
+        (MetricId::AddedPeer, peer),
+    ]
+}
+
+fn added<T: Copy>(probes: &Probes, column: &[Option<T>], ns: impl Fn(T) -> f64) -> Option<f64> {
+    let typical = |idle: bool| {
+        let places = probes.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
+        let values = places.filter_map(|place| column.get(place).copied().flatten());
+        let values: Vec<f64> = values.map(&ns).collect();
+        (values.len() >= COUNT_MIN).then(|| median(&values)).flatten()
+    };
+    Some(typical(false)? - typical(true)?)
 }
 
 #[cfg(test)]
@@ -97,15 +139,46 @@ mod tests {
         let outside = [(100 * MS, Some(50_000_000)), (2_500 * MS, Some(20_000_000))];
         let (sent_ns, rtt_ns) = idle.chain(load).chain(outside).unzip();
         Probes {
-            transport: PingTransport::Udp,
-            target: String::new(),
-            payload_bytes: 24,
-            dscp: None,
-            silent: None,
             phases: vec![phase(ProbePhase::Idle, -200, -100), phase(ProbePhase::Up, 500, 2500)],
             sent_ns,
             rtt_ns,
+            ..Probes::new(PingTransport::Udp, String::new(), 40)
         }
+    }
+
+    /// What is added, in ms, by a queue under load of so many ms in this host, on the way there, on
+    /// the way back and within the other end, whose clock is far off and moves by `step` when the
+    /// load begins.
+    fn queues([here, there, back, peer]: [i64; 4], step: i64) -> Vec<Option<f64>> {
+        const OFF: i64 = 1 << 60;
+        let mut probes = probes();
+        for sent in probes.sent_ns.clone() {
+            let of = |ms: i64| if sent > 400 * MS { ms * MS } else { 0 };
+            let as_u64 = |ns: i64| Some(ns.cast_unsigned());
+            probes.own_queue_ns.push(as_u64(1000 + of(here)));
+            probes.path_ns.push(as_u64(20 * MS + of(there) + of(back)));
+            probes.there_ns.push(Some(OFF + 10 * MS + of(there) + of(step)));
+            probes.back_ns.push(Some(10 * MS - OFF + of(back) - of(step)));
+            probes.peer_ns.push(as_u64(5000 + of(peer)));
+        }
+        places_added(&probes).into_iter().map(|(_, ns)| ns.map(|ns| ns / 1e6)).collect()
+    }
+
+    #[test]
+    fn a_queue_is_found_in_its_place_without_synchronised_clocks() {
+        let ms = |values: [f64; 5]| values.map(Some).to_vec();
+        assert_eq!(queues([100, 0, 0, 0], 0), ms([100.0, 0.0, 0.0, 0.0, 0.0]));
+        assert_eq!(queues([2, 100, 0, 0], 0), ms([2.0, 100.0, 100.0, 0.0, 0.0]));
+        assert_eq!(queues([0, 0, 80, 0], 0), ms([0.0, 80.0, 0.0, 80.0, 0.0]));
+        assert_eq!(queues([0, 0, 0, 7], 0), ms([0.0, 0.0, 0.0, 0.0, 7.0]));
+        // A clock that jumps by 30 ms would make the way back shorter under load.
+        let unknown = vec![Some(0.0), Some(20.0), None, None, Some(0.0)];
+        assert_eq!(queues([0, 20, 0, 0], 30), unknown);
+    }
+
+    #[test]
+    fn a_kernel_without_stamps_leaves_the_places_open() {
+        assert!(places_added(&probes()).iter().all(|(_, added)| added.is_none()));
     }
 
     fn value(rows: &[Summary], metric: MetricId, stat: Stat) -> Option<f64> {

@@ -12,6 +12,7 @@ use super::goal::Goals;
 use super::mix::MixArg;
 use super::port::PortArg;
 use crate::command::measure::Output;
+use crate::config::KnownFlags;
 
 /// Flags of `linerate bench`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 }
 
 /// What a study's plan says itself.
-const OF_PLANS: [&str; 35] = [
+const OF_PLANS: [&str; 37] = [
     "ports",
     "port_count",
     "device",
@@ -75,6 +76,8 @@ const OF_PLANS: [&str; 35] = [
     "generator",
     "counter",
     "line_rate",
+    "link",
+    "capacity",
     "rate_max",
     "seed",
     "force_interface",
@@ -224,6 +227,8 @@ pub(super) struct Tester {
     /// Line rate in bit/s, if the interfaces report none or a wrong one
     #[arg(long, value_name = "RATE", help_heading = "Tester")]
     pub(super) line_rate: Option<BitRate>,
+    #[command(flatten)]
+    pub(super) known: KnownFlags,
     /// Maximum offered load in frames per second per sending port
     #[arg(long, short_alias = 'b', value_name = "FRAMES/S", help_heading = "Tester")]
     pub(super) rate_max: Option<PacketRate>,

@@ -15,6 +15,9 @@ use crate::command::measure::{Output, event_line};
 use crate::live::bench_line;
 use crate::output;
 
+/// Columns of a line where no terminal says.
+const PLAIN_COLUMNS: usize = 80;
+
 /// Shows progress; all copies are one.
 #[derive(Clone)]
 pub(super) struct Display(Rc<RefCell<Inner>>);
@@ -119,7 +122,8 @@ impl Inner {
             }
             Event::BenchTrial(trial) => {
                 let line = bench_line(trial);
-                let doing = format!("{}: {}", self.doing, line.trim());
+                let doing = line.lines().next().unwrap_or_default().trim();
+                let doing = format!("{}: {doing}", self.doing);
                 self.say(line, doing);
             }
             Event::Note(line) => self.line(line),
@@ -139,7 +143,9 @@ impl Inner {
 
     fn line(&self, text: &str) {
         if self.live {
-            self.bar.suspend(|| output::note(text));
+            let width = output::width().unwrap_or(PLAIN_COLUMNS);
+            let folded = linerate_report::folded(text, Some(width));
+            self.bar.suspend(|| output::note(folded.trim_end()));
         }
     }
 }

@@ -146,6 +146,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         generator: args.tester.generator,
         counter: args.tester.counter,
         line: args.tester.line_rate,
+        known: args.tester.known.told().map(Box::new),
         // Checked to be one or more.
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
@@ -309,6 +310,8 @@ mod tests {
             "14.88k",
             "--line-rate",
             "10M",
+            "--link",
+            "oc3-atm",
             "--seed",
             "9",
             "--generator",
@@ -335,6 +338,8 @@ mod tests {
         assert_eq!((times.soak_ns, times.repetitions), (3_600_000_000_000, 5));
         assert_eq!(plan.frames_per_sec_max, Some(14_880));
         assert_eq!(plan.line.map(|rate| rate.bits_per_sec()), Some(10_000_000));
+        let known = plan.known.as_ref().expect("a link is told");
+        assert_eq!((known.link.as_deref(), known.source.as_str()), (Some("oc3-atm"), "--link"));
     }
 
     #[test]

@@ -1,0 +1,19 @@
+//! What the user knows of a path and its ends cannot tell.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::BitRate;
+
+/// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KnownPath {
+    /// The slowest link by name, with the framing of its kind: `1g`, `ds3`, `oc12-atm`.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Rate of IP packets, headers included, that the path carries.
+    #[serde(default)]
+    pub capacity_bps: Option<BitRate>,
+    /// Where it was said: `--link`, `--capacity`, or the configuration file.
+    pub source: String,
+}
