@@ -50,7 +50,7 @@ enum Command {
     Udp(command::udp::Args),
     /// Measure round-trip time to any host
     Ping(command::ping::Args),
-    /// Measure delay, loss and jitter of each direction to a STAMP reflector
+    /// Measure delay and loss of each direction to a STAMP reflector
     ///
     /// Measure delay, loss and jitter of each direction to a reflector of STAMP (RFC 8762): routers
     /// have one, and so has linerate serve.
@@ -61,7 +61,7 @@ enum Command {
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
-    /// Compare targets, or ways to one, measured in turn: is the difference real?
+    /// Compare targets, measured in turn: is the difference real?
     ///
     /// Compare the round-trip times or the TCP goodput of targets, or of ways to one target,
     /// measured in turn, and tell whether a difference is more than the measurement's own.

@@ -201,16 +201,19 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
         format!("  {:width$}  {about}\n", child.get_name())
     };
     let mut text = format!(
-        "{}\n\nUsage: linerate COMMAND [OPTIONS]\n",
-        root.get_about().map(ToString::to_string).unwrap_or_default()
+        "{}\n{}Usage: linerate COMMAND [OPTIONS]\n",
+        root.get_about().map(ToString::to_string).unwrap_or_default(),
+        if long { "\n" } else { "" }
     );
     let named = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let others: Vec<&str> = visible().map(Command::get_name).filter(|name| !named(name)).collect();
     let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     for (group, names) in groups.filter(|(_, names)| !names.is_empty()) {
         let children = names.iter().filter_map(|name| root.find_subcommand(name));
-        if !long && group == pages::OTHER_PROGRAMS {
-            let _ = writeln!(text, "  Other programs' command lines: {}", names.join(", "));
+        // The last two groups take a line each, so that all fits a screen.
+        if !long && [pages::OTHER_PROGRAMS, pages::THIS_HOST].contains(&group) {
+            let names: Vec<&str> = children.map(Command::get_name).collect();
+            let _ = writeln!(text, "  {group}: {}", names.join(", "));
             continue;
         }
         if long {

@@ -19,7 +19,8 @@ impl Page {
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }
 
-/// The last group, which `-h` puts on one line.
+/// The last two groups, which `-h` puts on one line each.
+pub(super) const THIS_HOST: &str = "This host and program";
 pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
@@ -29,7 +30,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
-    ("This host and program", &["doctor", "config", "generate"]),
+    (THIS_HOST, &["doctor", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];
 
