@@ -26,9 +26,9 @@ const PROBES_MIN: Duration = Duration::from_millis(20);
 /// Flags of `linerate compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to compare with the first: HOST or HOST:PORT, each followed by ,KEY=VALUE for what
+    /// What to compare with the first: HOST or HOST:PORT, followed by ,KEY=VALUE for each thing that
     /// differs: dscp, family (4 or 6), size, ttl; with --tcp dscp, family, cc, streams, window
-    #[arg(value_name = "TARGET[,KEY=VALUE...]", num_args = 2.., required = true)]
+    #[arg(value_name = "TARGET", num_args = 2.., required = true)]
     candidates: Vec<String>,
     /// Compare the goodput of TCP tests instead of round-trip times; the targets must run linerate
     /// serve
