@@ -38,7 +38,8 @@ pub(crate) fn run(bytes: &[u8]) {
 fn request(bytes: &[u8], key: Option<Key>) {
     let signed = key.is_some();
     let base = if signed { BYTES_AUTHENTICATED } else { BYTES_OPEN };
-    let mut reflector = Reflector::new(ReflectorOptions { key, stateless: bytes.len().is_multiple_of(2) });
+    let mut reflector =
+        Reflector::new(ReflectorOptions { key, stateless: bytes.len().is_multiple_of(2) });
     let arrived = Arrived {
         source: SocketAddr::from(([192, 0, 2, 1], 5000)),
         local: SocketAddr::from(([192, 0, 2, 2], 862)),

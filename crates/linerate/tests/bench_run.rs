@@ -108,7 +108,7 @@ fn a_kept_run_has_a_report_and_its_labels_and_the_forms_that_were_asked_for() {
     ];
     let Some(output) = undisturbed(&[&CABLE[..], &flags].concat()) else { return };
     let said = stderr(&output);
-    for part in ["Benchmark of the cable", "about", "sent", "received", "wrote "] {
+    for part in ["Benchmark of the cable", "about", "sent", "lost", "wrote "] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert!(Path::new(&report).join("index.html").exists());

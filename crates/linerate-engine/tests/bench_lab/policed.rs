@@ -109,13 +109,15 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
         assert_eq!(contract.as_ordered, Some(false));
         // To within a tenth and some cells, as above: MBS = 1 + (14 x 4 ms - 4 ms) / 3 ms = 18.
         let truths = [("pcr", 1000.0, 100.0), ("cdvt", 0.004, 0.002), ("scr", 250.0, 25.0)];
+        // A rule that a late tester did not reach is left out of the comparison.
         let off =
             truths.into_iter().chain([("mbs", 18.0, 6.0)]).find_map(|(name, truth, width)| {
-                let found = contract.compared.iter().find(|it| it.parameter == name).expect(name);
-                ((found.found - truth).abs() >= width).then_some(found)
+                let found = contract.compared.iter().find(|it| it.parameter == name);
+                let near = found.is_some_and(|it| (it.found - truth).abs() < width);
+                (!near).then(|| format!("{name}: {found:?}"))
             });
         let Some(off) = off else { return };
-        assert!(late > 0, "{off:?}");
+        assert!(late > 0, "{off}");
     }
     spoilt();
 }

@@ -1,7 +1,7 @@
 //! What limited a result, by the evidence that its record has.
 //!
 //! In this order: a full link, a kept pace or a window that explains the rate; where datagrams were
-//! lost; a host that was busy; what the sender's kernel waited for; loss and queue of the path.
+//! lost; a host that was busy; what the sender's kernel waited for; queue and loss of the path.
 //! Nothing is guessed: without evidence the limit is not known.
 
 use std::fmt;
@@ -192,8 +192,9 @@ fn of_direction(record: &Record, way: Direction) -> Limit {
         .or_else(|| lost_datagrams(record, way))
         .or_else(|| busy_host(record, way))
         .or_else(|| waited(record, way))
-        .or_else(|| lossy_path(record, way))
+        // Loss beside a standing queue is that queue's.
         .or_else(|| queue(record, way))
+        .or_else(|| lossy_path(record, way))
         .or_else(|| no_path(record, ceiling));
     let measured = record.value(MetricId::Goodput, Stat::Value, Some(way)).is_some();
     let none = if measured { LimitedBy::NotKnown } else { LimitedBy::Nothing };
@@ -329,14 +330,26 @@ fn lossy_path(record: &Record, way: Direction) -> Option<Limit> {
 
 /// A round trip that grew under load: the sender fills a queue faster than the path empties it.
 fn queue(record: &Record, way: Direction) -> Option<Limit> {
+    let (idle, loaded) = round_trips(record, way).filter(|_| has_queue(record, way))?;
+    let (idle, loaded) = (number::ms_of_clock(idle, 3), number::ms_of_clock(loaded, 3));
+    let evidence = format!("its queue: RTT {loaded} ms, {idle} ms at the least");
+    Some(Limit::new(LimitedBy::Path, evidence))
+}
+
+/// Whether a queue stood under load.
+pub(super) fn has_queue(record: &Record, way: Direction) -> bool {
+    round_trips(record, way)
+        .is_some_and(|(idle, loaded)| loaded >= QUEUE_TIMES * idle && loaded - idle >= QUEUE_NS)
+}
+
+/// The round trip at rest and under load: TCP's own, else that of the probes beside the load.
+fn round_trips(record: &Record, way: Direction) -> Option<(f64, f64)> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
-    let loaded =
-        stats.into_iter().find_map(|stat| record.value(MetricId::TcpRtt, stat, Some(way)))?;
-    let idle = record.value(MetricId::TcpRttMin, Stat::Min, Some(way))?;
-    let is_queue = loaded >= QUEUE_TIMES * idle && loaded - idle >= QUEUE_NS;
-    is_queue.then(|| {
-        let (idle, loaded) = (number::ms_of_clock(idle, 3), number::ms_of_clock(loaded, 3));
-        Limit::new(LimitedBy::Path, format!("its queue: RTT {loaded} ms, {idle} ms at the least"))
+    let loaded = stats.into_iter().find_map(|it| record.value(MetricId::TcpRtt, it, Some(way)));
+    let idle = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
+    idle.zip(loaded).or_else(|| {
+        let loaded = record.value(MetricId::DelayLoaded, Stat::P50, Some(way))?;
+        Some((record.value(MetricId::DelayIdle, Stat::P50, None)?, loaded))
     })
 }
 

@@ -5,6 +5,7 @@
 //! result that a host limited says so before the number.
 
 mod compared;
+mod guess;
 mod limit;
 mod quality;
 mod result;
@@ -62,7 +63,7 @@ impl Headline {
         }
         let limit = limit::of(record);
         let (quality, doubt) = quality::of(record, &limit);
-        let (share, ceiling) = result::ceiling(record);
+        let (share, ceiling) = result::ceiling(record, |way| guess::in_words(record, way));
         Self { result: result::of(record), share, ceiling, limit, quality, doubt, id }
     }
 

@@ -188,13 +188,23 @@ pub(super) fn round_trip(record: &Record) -> Option<String> {
     Some(format!("RTT {} ms", number::ms_of_clock(ns, 6)))
 }
 
-/// The share of the ceiling, the smaller one of both directions, and the same in words.
-pub(super) fn ceiling(record: &Record) -> (Option<f64>, String) {
+/// The share of the ceiling, the smaller one of both directions, and the same in words; where a
+/// ceiling is not known, what `guessed` says.
+pub(super) fn ceiling(
+    record: &Record,
+    guessed: impl Fn(Direction) -> Option<String>,
+) -> (Option<f64>, String) {
     let found = directions(&record.plan).iter().map(|&way| record.ceiling_of(way));
     let found: Vec<&Ceiling> = found.flatten().collect();
     let shares = found.iter().filter_map(|ceiling| ceiling.share);
     let least = shares.reduce(f64::min);
-    let each: Vec<String> = found.iter().filter_map(|ceiling| of_ceiling(ceiling)).collect();
+    let each = directions(&record.plan).iter().filter_map(|&way| {
+        let ceiling = record.ceiling_of(way)?;
+        let unknown = ceiling.no_link.is_none() && ceiling.value.is_none();
+        let guessed = unknown.then(|| guessed(way)).flatten();
+        guessed.or_else(|| of_ceiling(ceiling))
+    });
+    let each: Vec<String> = each.collect();
     let text = match each.as_slice() {
         [one, other] if one == other => one.clone(),
         each => each.join(" and "),

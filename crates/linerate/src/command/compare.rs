@@ -26,7 +26,7 @@ const PROBES_MIN: Duration = Duration::from_millis(20);
 /// Flags of `linerate compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to compare with the first: HOST or HOST:PORT, followed by ,KEY=VALUE for each thing that
+    /// What to compare with the first: HOST or HOST:PORT, followed by ,KEY=VALUE for all that
     /// differs: dscp, family (4 or 6), size, ttl; with --tcp dscp, family, cc, streams, window
     #[arg(value_name = "TARGET", num_args = 2.., required = true)]
     candidates: Vec<String>,
