@@ -170,6 +170,19 @@ fn every_bound_that_is_known_becomes_a_rung() {
 }
 
 #[test]
+fn a_links_name_may_end_in_its_carrier() {
+    for (short, long) in [
+        ("--link=oc12-atm", &["--link=oc12", "--carrier=aal5-llcsnap"][..]),
+        ("--link=oc3-pos", &["--link=oc3", "--carrier=pos"]),
+    ] {
+        let text = ends_with(0, &["ceiling", short]);
+        assert_eq!(text, ends_with(0, &[&["ceiling"], long].concat()));
+    }
+    // 540.878 Mbit/s of AAL5 payload: the page of the OC-12 study.
+    assert!(ends_with(0, &["ceiling", "--link=oc12-atm"]).contains("540.878"));
+}
+
+#[test]
 fn a_start_up_bounds_a_short_transfer() {
     // 50 Mbit/s of payload by the pace of a path: IP packets at 50 × 1500/1448 = 51.7956 Mbit/s.
     // 1 MB at 40 ms from 10 segments: 5 rounds, 0.3283 s, 24.37 Mbit/s.
@@ -329,6 +342,7 @@ fn what_no_path_has_is_one_line() {
     refused(&["--link", "1g", "--mtu", "70000"], &["65535"]);
     refused(&["--link", "1g", "--rtt", "0"], &["round trip of 0"]);
     refused(&["--link", "1g", "--atm", "aal5-llcsnap"], &["--carrier", "does not run on"]);
+    refused(&["--link", "1g-atm"], &["--carrier", "does not run on"]);
     refused(&["--link", "1g", "--window", "1M"], &["--rtt"]);
     refused(&["--link", "1g", "--encap", "pppoa"], &["pppoa", "vlan"]);
     refused(&[], &["--link"]);

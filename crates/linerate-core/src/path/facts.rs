@@ -258,6 +258,14 @@ fn link_of(text: &str) -> Result<Link, PathProblem> {
     whole.or_else(|error| short().ok_or_else(|| problem("link", error)))
 }
 
+/// A link by its name, with the carrier that the name ends in: `oc12` and none, `oc12-atm` and
+/// AAL5 with LLC/SNAP. None where it is no link.
+pub fn link_and_carrier(text: &str) -> Option<(Link, Option<Carrier>)> {
+    let link = link_of(text).ok()?;
+    let short = text.parse::<Link>().is_err().then(|| parts(text)).flatten();
+    Some((link, short.and_then(|(_, carrier)| carrier.parse().ok())))
+}
+
 /// A link's name and the carrier that it ends in.
 fn parts(text: &str) -> Option<(&str, &'static str)> {
     let text = text.trim();

@@ -42,7 +42,7 @@ pub use damage::{BitErrors, CellLoss, CellLossSettings};
 pub use delay::Delay;
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
 pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
-pub use facts::{DirectionFacts, PathProblem};
+pub use facts::{DirectionFacts, PathProblem, link_and_carrier};
 pub use fq_codel::{FLOW_QUEUES, FqCodel};
 pub use framing::Framing;
 pub use jitter::{Jitter, Spread};

@@ -72,9 +72,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Path")]
 pub(super) struct PathFlags {
-    /// Link of the sender: oc12, 10g, ds3, vdsl2:50m, shaped:100m, ... or any Ethernet rate
-    #[arg(long, value_name = "LINK", required_unless_present = "all_links", value_parser = link)]
-    pub(super) link: Option<Link>,
+    /// Link of the sender: oc12, oc12-atm, 10g, ds3, vdsl2:50m, ... or any Ethernet rate
+    #[arg(long, value_name = "LINK", required_unless_present = "all_links")]
+    #[arg(value_parser = link_and_carrier)]
+    pub(super) link: Option<(Link, Option<Carrier>)>,
     /// Link-layer framing: aal5-llcsnap, aal5-vcmux, pos, pos-stuffed, pppoa-vcmux, ... [default:
     /// the usual one of the link]
     #[arg(long, value_name = "NAME", visible_alias = "atm")]
@@ -195,6 +196,12 @@ pub(super) enum Congestion {
     Cubic,
     /// Version 1, as in Linux
     Bbr,
+}
+
+/// Reads a link whose name may end in a carrier, as `oc12-atm`.
+fn link_and_carrier(text: &str) -> Result<(Link, Option<Carrier>), String> {
+    linerate_core::path::link_and_carrier(text)
+        .map_or_else(|| link(text).map(|link| (link, None)), Ok)
 }
 
 /// Reads a link; a wrong name is answered with those that are near.

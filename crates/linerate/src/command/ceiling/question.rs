@@ -71,8 +71,8 @@ fn usage(object: impl Into<String>, reason: impl std::fmt::Display) -> Failure {
 
 fn plan(path: &PathFlags, flow: &FlowFlags) -> Result<StackPlan, Failure> {
     // The parser asks for one; without it there is nothing to compute.
-    let Some(link) = path.link else { return Err(usage("--link", "no link is named")) };
-    let carrier = path.carrier.unwrap_or_else(|| link.default_carrier());
+    let Some((link, named)) = path.link else { return Err(usage("--link", "no link is named")) };
+    let carrier = path.carrier.or(named).unwrap_or_else(|| link.default_carrier());
     let transport = match (flow.udp, flow.no_timestamps) {
         (true, _) => Transport::Udp,
         (false, true) => Transport::Tcp,
