@@ -4,6 +4,7 @@
 //! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
 //! keeps what comes, `session` makes a record of it.
 
+mod answering;
 pub mod clock_check;
 mod collector;
 mod drive;

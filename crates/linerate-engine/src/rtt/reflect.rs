@@ -13,14 +13,10 @@ use linerate_proto::stamp::{
 use linerate_sys::answer_socket::{AnswerSocket, Question};
 use linerate_sys::stop::Stop;
 use linerate_sys::timestamps::Notice;
-use linerate_sys::{clock, clock_facts, sched};
+use linerate_sys::{clock, clock_facts};
 
-/// After an answer the next request is looked for at once for so long, as the UDP echo does.
-const SPIN_NS: u64 = 100_000;
-/// How often a sleeping reflector looks at its stop flag.
-const SLEEP: Duration = Duration::from_millis(100);
-/// Largest UDP datagram.
-const DATAGRAM_BYTES_MAX: usize = 65_536;
+use super::answering::{self, Answering};
+
 /// How often the state of the clock is asked for: it changes by adjtimex(2), seldom.
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 /// Allowance for the way between the kernel's stamps and the wire. Over veth the whole path between
@@ -68,26 +64,7 @@ impl StampReflector {
             error: error_of_clock(),
             asked_clock: clock::monotonic(),
         };
-        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-        let spin_ns = if sched::cpus_allowed() > 1 { SPIN_NS } else { 0 };
-        let mut last = MonoTime::default();
-        while !stop.asked() {
-            // An error is one of an earlier answer, say an unreachable asker: not our concern.
-            let question = self.socket.receive(&mut buffer).unwrap_or(None);
-            let now = clock::monotonic();
-            match question {
-                Some(question) => {
-                    running.answer(&question, &mut buffer, now);
-                    last = now;
-                }
-                None if now.nanos_since(last) < spin_ns => std::hint::spin_loop(),
-                None => {
-                    // Unread notices would end every wait at once.
-                    running.read_notices();
-                    self.socket.wait(SLEEP);
-                }
-            }
-        }
+        answering::run(&self.socket, &mut running, stop);
         running.reflector.refusals()
     }
 }
@@ -112,8 +89,20 @@ struct Running<'a> {
     asked_clock: MonoTime,
 }
 
+impl Answering for Running<'_> {
+    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
+        self.reply(question, buffer, now);
+        true
+    }
+
+    /// Unread notices would end every wait at once.
+    fn before_sleep(&mut self) {
+        self.read_notices();
+    }
+}
+
 impl Running<'_> {
-    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) {
+    fn reply(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) {
         let user_ns = clock::realtime_ns();
         self.read_notices();
         if now.since(self.asked_clock) >= CLOCK_EVERY {

@@ -4,25 +4,18 @@
 //! ours are answered, answers are never answered, and there is a limit for each second.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{PeerTimes, answer_in_place};
-use linerate_sys::answer_socket::AnswerSocket;
+use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::clock;
 use linerate_sys::stop::Stop;
-use linerate_sys::{clock, sched};
+
+use super::answering::{self, Answering};
 
 /// Answers in one second: twice what one asker with a full window reached (250,000/s).
 pub const ANSWERS_PER_SECOND_MAX: u64 = 500_000;
-/// After an answer the next question is looked for at once for so long: a sleeping responder
-/// adds 12 µs (p50) to each round trip, a spinning one is idle again after this.
-const SPIN_NS: u64 = 100_000;
-/// How often a sleeping responder looks at its stop flag.
-const SLEEP: Duration = Duration::from_millis(100);
-/// Largest UDP datagram.
-const DATAGRAM_BYTES_MAX: usize = 65_536;
-
 /// A bound responder.
 #[derive(Debug)]
 pub struct UdpResponder {
@@ -58,34 +51,31 @@ impl UdpResponder {
 
     /// Answers until `stop` is asked; looks at it ten times a second when idle.
     pub fn run(&self, stop: &Stop) {
-        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-        let mut allowance = Allowance::new(self.answers_per_second_max);
-        let spin_ns = if sched::cpus_allowed() > 1 { SPIN_NS } else { 0 };
-        let mut last = MonoTime::default();
-        while !stop.asked() {
-            // An error is one of an earlier answer, say an unreachable asker: not our concern.
-            let question = self.socket.receive(&mut buffer).unwrap_or(None);
-            let now = clock::monotonic();
-            match question {
-                Some(question) => {
-                    let datagram = &mut buffer[..question.len()];
-                    if answer_in_place(datagram) && allowance.take(now) {
-                        if PeerTimes::asked(datagram) {
-                            let sent_ns = clock::realtime_ns();
-                            // A stamp from before a step of the clock says nothing.
-                            let received_ns =
-                                question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
-                            let received_ns = received_ns.unwrap_or(sent_ns);
-                            PeerTimes { received_ns, sent_ns }.write(datagram);
-                        }
-                        self.socket.answer(&question, datagram);
-                        last = now;
-                    }
-                }
-                None if now.nanos_since(last) < spin_ns => std::hint::spin_loop(),
-                None => self.socket.wait(SLEEP),
-            }
+        let allowance = Allowance::new(self.answers_per_second_max);
+        let mut echo = Echo { socket: &self.socket, allowance };
+        answering::run(&self.socket, &mut echo, stop);
+    }
+}
+
+struct Echo<'a> {
+    socket: &'a AnswerSocket,
+    allowance: Allowance,
+}
+
+impl Answering for Echo<'_> {
+    fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
+        let datagram = &mut buffer[..question.len()];
+        if !answer_in_place(datagram) || !self.allowance.take(now) {
+            return false;
         }
+        if PeerTimes::asked(datagram) {
+            let sent_ns = clock::realtime_ns();
+            // A stamp from before a step of the clock says nothing.
+            let received_ns = question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
+            PeerTimes { received_ns: received_ns.unwrap_or(sent_ns), sent_ns }.write(datagram);
+        }
+        self.socket.answer(question, datagram);
+        true
     }
 }
 
