@@ -81,6 +81,17 @@ fn past(group: &Group<'_>, size: &Size, published: &[PublishedRouter]) -> String
     said.unwrap_or_default()
 }
 
+/// The device; where several groups have it, also by what differs: `bridge (DECnet IV, single
+/// stream)`.
+fn named(suite: &Suite<'_>, group: &Group<'_>) -> String {
+    let title = group.title();
+    let several = suite.groups.iter().filter(|other| other.device == group.device).count() > 1;
+    match title.split_once(": ") {
+        Some((device, what)) if several => format!("{device} ({what})"),
+        _ => group.device.clone(),
+    }
+}
+
 /// One plain sentence; `None` without a rate.
 pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
     let (size, ..) = suite.groups.iter().find_map(shortest)?;
@@ -92,7 +103,7 @@ pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
         .enumerate()
         .map(|(index, (group, (_, fps, of)))| {
             let noun = if index == 0 { " frames/s" } else { "" };
-            format!("{} passes {fps}{noun}{}", group.device, of.words())
+            format!("{} passes {fps}{noun}{}", named(suite, group), of.words())
         })
         .collect();
     let length = super::suite::shown(&size);
