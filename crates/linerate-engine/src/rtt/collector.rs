@@ -5,7 +5,7 @@ use linerate_core::record::{Event, MetricId, PingProgress, PingReply, Series};
 use linerate_core::time::MonoTime;
 
 use super::drive::Sink;
-use super::one_way::{Ends, TimesBook};
+use super::one_way::{Ends, Had, TimesBook};
 use super::samples::Samples;
 use super::stamps::StampBook;
 use super::wire::Arrival;
@@ -179,8 +179,10 @@ impl Sink for Collector<'_> {
             let kernel_ns = book.answered(arrival.sequence, stamp, rtt_ns);
             self.kernel_time(arrival.sequence, kernel_ns);
         }
-        if let (Some(times), Some((told, t4_ns))) = (&mut self.times, &arrival.reflected) {
-            times.answered(arrival.sequence, (told, *t4_ns), arrival.stamp_ns, rtt_ns);
+        if let (Some(times), Some((told, civil_ns))) = (&mut self.times, &arrival.reflected) {
+            let (at, kernel_ns) = (arrival.at, arrival.stamp_ns);
+            let had = Had { at, civil_ns: *civil_ns, kernel_ns };
+            times.answered(arrival.sequence, told, had, rtt_ns);
         }
         match self.wishes.telling {
             Telling::Nothing => {}
