@@ -10,6 +10,7 @@ mod collector;
 mod drive;
 mod fragments;
 mod one_way;
+mod outcome;
 pub mod reflect;
 pub mod respond;
 mod samples;

@@ -6,10 +6,10 @@ use linerate_core::record::{
 };
 use linerate_core::time::decimals_of_ms;
 
-use super::{datagrams, delay, streams};
+use super::{datagrams, streams};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
-use crate::{ceiling, compare, examination, words};
+use crate::{ceiling, compare, delay, examination, words};
 
 /// Columns of the labels.
 const LABEL: usize = 8;
@@ -77,6 +77,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     }
     facts.push(delays_of_path(record, ways));
     facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
+    facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
@@ -212,15 +213,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
         [("min", Stat::Min), ("avg", Stat::Mean), ("max", Stat::Max), ("stddev", Stat::Stddev)];
     let rate = at(MetricId::Pps, Stat::Value, size);
     let rate = rate.filter(|_| super::ping::has_rates(plan)).map(|pps| format!("{pps:.0} pings/s"));
-    let [kernel, whole] = [MetricId::RttKernel, MetricId::Rtt].map(|it| at(it, Stat::Mean, size));
-    let split = kernel.zip(whole).map(|(kernel, whole)| {
-        let share = 100.0 * kernel / whole;
-        let (path, host) = (ms(kernel), ms(whole - kernel));
-        format!(
-            "path and peer {path} ms ({share:.0} %), this host {host} ms ({:.0} %)",
-            100.0 - share
-        )
-    });
+    let split = super::ping::Split::of(record, size).map(|split| split.words(ms));
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
