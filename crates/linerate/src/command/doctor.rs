@@ -3,6 +3,7 @@
 
 mod check;
 mod checks;
+mod civil_time;
 mod facts;
 mod network;
 
@@ -52,8 +53,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::line(&format!("{document:#}"));
         return Ok(code);
     }
-    let found = match args.part {
-        Some(Part::Clock) => vec![Block::Facts(clock_facts(&clock))],
+    let found: Vec<Block> = match args.part {
+        Some(Part::Clock) => {
+            let facts = [Block::Facts(clock_facts(&clock))].into_iter();
+            facts.chain(civil_time::blocks(&civil_time::found())).collect()
+        }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
     let sentence = Block::Text(sentence(&clock));
