@@ -60,6 +60,19 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
     }
 }
 
+/// A class of service by its usual name: `BE`, `CS1`, `EF`, `AF41`, else `DSCP 1` (RFC 2474 §4.2.2,
+/// RFC 2597 §6, RFC 3246 §2.7).
+pub(crate) fn class(dscp: u8) -> String {
+    let (class, precedence) = (dscp >> 3, dscp & 0b111);
+    match (class, precedence) {
+        (0, 0) => "BE".to_owned(),
+        (5, 6) => "EF".to_owned(),
+        (_, 0) => format!("CS{class}"),
+        (1..=4, 2 | 4 | 6) => format!("AF{class}{}", precedence / 2),
+        _ => format!("DSCP {dscp}"),
+    }
+}
+
 /// `1 stream`, `2 streams`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let ending = match noun.ends_with("ch") {

@@ -6,10 +6,10 @@ use linerate_core::record::{
 };
 use linerate_core::time::decimals_of_ms;
 
-use super::{datagrams, delay, streams};
+use super::{datagrams, streams};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
-use crate::{ceiling, compare, examination, words};
+use crate::{ceiling, compare, delay, examination, words};
 
 /// Columns of the labels.
 const LABEL: usize = 8;
@@ -77,6 +77,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     }
     facts.push(delays_of_path(record, ways));
     facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
+    facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
