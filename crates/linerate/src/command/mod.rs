@@ -18,6 +18,7 @@ pub(crate) mod ping;
 mod probes;
 pub(crate) mod report;
 mod round_trip_flags;
+pub(crate) mod rrul;
 pub(crate) mod serve;
 pub(crate) mod stamp;
 mod stamp_key;
