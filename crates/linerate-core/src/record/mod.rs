@@ -42,12 +42,12 @@ pub use bench::{
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use clocks::{ClockAgreement, ClockState};
+pub use clocks::{ChangeCause, ClockAgreement, ClockState, DelayChange};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
-pub use environment::{End, Interface, TcpSettings};
+pub use environment::{Calibration, End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};

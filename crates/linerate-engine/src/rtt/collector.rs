@@ -6,7 +6,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 
 use super::drive::Sink;
-use super::one_way::{Ends, TimesBook};
+use super::one_way::{Ends, Had, TimesBook};
 use super::samples::Samples;
 use super::stamps::{Answered, CivilOffset, Placed, StampBook};
 use super::wire::Arrival;
@@ -206,8 +206,10 @@ impl Sink for Collector<'_> {
             let placed = book.answered(arrival.sequence, answered);
             self.placed(arrival.sequence, placed);
         }
-        if let (Some(times), Some((told, t4_ns))) = (&mut self.times, &arrival.reflected) {
-            times.answered(arrival.sequence, (told, *t4_ns), arrival.stamp_ns, rtt_ns);
+        if let (Some(times), Some((told, civil_ns))) = (&mut self.times, &arrival.reflected) {
+            let (at, kernel_ns) = (arrival.at, arrival.stamp_ns);
+            let had = Had { at, civil_ns: *civil_ns, kernel_ns };
+            times.answered(arrival.sequence, told, had, rtt_ns);
         }
         match self.wishes.telling {
             Telling::Nothing => {}

@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 4096;
 
 /// The program's round trip is by CLOCK_MONOTONIC, the stamps by CLOCK_REALTIME; both run at the
 /// same rate and differ in rounding only, so a microsecond is ample.
-const CLOCK_SLACK_NS: u64 = 1_000;
+pub(super) const CLOCK_SLACK_NS: u64 = 1_000;
 
 /// How long a comparison of the two clocks is used: a step of civil time then spoils the splits of
 /// so long at most.
