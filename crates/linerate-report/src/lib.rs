@@ -37,4 +37,4 @@ pub use document::{Align, Block, Detail, Document, Fact, Screen, Table, markdown
 pub use headline::Headline;
 pub use number::short_signed;
 pub use study::summary_sentence;
-pub use words::folded;
+pub use words::{calibration, folded};

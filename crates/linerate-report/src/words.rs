@@ -1,8 +1,8 @@
 //! Words for what a record holds: ends, directions, caveats. Used by text and HTML.
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode, PingTransport, Record,
-    TcpDirections,
+    Calibration, Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode,
+    PingTransport, Record, TcpDirections,
 };
 
 use crate::{escape, number};
@@ -98,6 +98,22 @@ pub(crate) fn end(end: &End) -> String {
         false => format!("linerate {version}"),
     };
     parts.extend(end.version.as_ref().map(version));
+    parts.join(", ")
+}
+
+/// What a host adds to the delays that it measures.
+pub fn calibration(found: &Calibration, tick_ns: Option<f64>) -> String {
+    let us = |ns: f64| format!("{:.2}", ns / 1e3);
+    let mut parts = Vec::new();
+    parts.extend(tick_ns.map(|ns| format!("clock steps by {ns:.0} ns")));
+    parts.push(format!("a reading takes {:.0} ns", found.reading_ns));
+    parts.extend(found.floor_ns.map(|floor| {
+        let stddev = found.floor_stddev_ns.map(|ns| format!("stddev {}", us(ns)));
+        let difference = found.floor_difference_ns.map(|ns| format!("A/A {}", us(ns)));
+        let beside: Vec<String> = stddev.into_iter().chain(difference).collect();
+        format!("an echo on loopback {} us ({})", us(floor), beside.join(", "))
+    }));
+    parts.extend(found.oversleep_ns.map(|ns| format!("a sleep ends {} us late", us(ns as f64))));
     parts.join(", ")
 }
 

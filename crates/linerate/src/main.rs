@@ -103,6 +103,11 @@ enum Command {
     Nuttcp(personality::Words),
     /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
+    /// Find what this host adds to the delays it measures, in a second
+    ///
+    /// Find what this host adds to the delays it measures, in a second: step and cost of the clock,
+    /// late sleeps, stolen time, echo on loopback, kernel timestamps. As `doctor clock`.
+    Calibrate(command::doctor::CalibrateArgs),
     /// Print shell completions, man pages and schemas
     Generate(command::generate::Args),
 }
@@ -139,6 +144,7 @@ fn main() -> std::process::ExitCode {
         Command::Iperf3(words) => Personality::Iperf3.run(words),
         Command::Nuttcp(words) => Personality::Nuttcp.run(words),
         Command::Doctor(args) => command::doctor::run(args),
+        Command::Calibrate(args) => command::doctor::calibrate(&args),
         Command::Generate(args) => command::generate::run(args),
     })
 }

@@ -47,7 +47,7 @@ pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
-pub use environment::{End, Interface, TcpSettings};
+pub use environment::{Calibration, End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};

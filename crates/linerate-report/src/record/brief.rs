@@ -186,6 +186,18 @@ fn ms(ns: u64) -> String {
     number::ms_of_clock(ns as f64, 3)
 }
 
+/// A median below so many times that of an echo on loopback is made by this host as much as by the
+/// path.
+const FLOORS: f64 = 3.0;
+
+/// What this host adds, where that bends the median of a ping.
+fn calibration(record: &Record, median_ns: Option<f64>) -> Option<String> {
+    let end = record.ends.first()?;
+    let found = end.calibration.as_ref()?;
+    let near = median_ns? < FLOORS * found.floor_ns?;
+    near.then(|| words::calibration(found, end.clock_tick_ns))
+}
+
 /// Of one size the lines that ping prints, of several a table with a column for each.
 fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
@@ -217,6 +229,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
+        ("host", calibration(record, at(MetricId::Rtt, Stat::P50, size)).unwrap_or_default()),
     ];
     vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]
 }

@@ -30,7 +30,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
-    (THIS_HOST, &["doctor", "config", "generate"]),
+    (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];
 
@@ -434,6 +434,15 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate doctor --json", "for a program"),
         ],
         see: &["serve", "bench", "sysctl(8)", "ethtool(8)"],
+    },
+    Page {
+        command: "calibrate",
+        shown: &[],
+        examples: &[
+            ("linerate calibrate", "the clock, late sleeps, the least difference that counts"),
+            ("linerate calibrate --json", "for a program"),
+        ],
+        see: &["doctor", "ping", "compare"],
     },
     Page {
         command: "doctor clock",
