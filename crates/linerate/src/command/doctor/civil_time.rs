@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn lines_are_printed_for_what_the_error_is_made_of() {
         let polled = text(Some(chronyd()), true);
-        assert!(polled.contains("right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s"));
+        let found = Found { chronyd: Some(chronyd()), kernel: true };
+        let said = "right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s";
+        assert_eq!(state(&found), said);
         assert!(polled.contains("server 10.99.13.1 iburst minpoll 5 maxpoll 5 xleave"), "{polled}");
         assert!(!polled.contains("rtcsync") && !polled.contains("nearer"), "{polled}");
         let far = Chronyd { half_delay_ns: 700_000.0, update_interval_s: 32.1, ..chronyd() };
