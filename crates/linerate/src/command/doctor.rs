@@ -213,9 +213,7 @@ fn stamps(clock: &ClockReport) -> String {
 fn civil(clock: &ClockReport) -> String {
     match (clock.synchronised, clock.error_max_us) {
         (Some(true), Some(error_us)) => format!("synchronised, error at most {error_us} us"),
-        (Some(false), _) => {
-            "not synchronised; one-way delays between hosts mean nothing".to_owned()
-        }
+        (Some(false), _) => "not synchronised, as far as the kernel was told".to_owned(),
         _ => "unknown".to_owned(),
     }
 }
