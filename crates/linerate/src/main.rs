@@ -55,6 +55,11 @@ enum Command {
     /// Measure delay, loss and jitter of each direction to a reflector of STAMP (RFC 8762): routers
     /// have one, and so has linerate serve.
     Stamp(command::stamp::Args),
+    /// Find the path to a host hop by hop: loss, queue, packet sizes
+    ///
+    /// Find the path to a host hop by hop: who is on it, where packets are lost, where the queue
+    /// stands under load, what sizes and header fields survive.
+    Trace(command::trace::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
     /// Survey a path: round-trip time, TCP by window and streams, limits
@@ -115,6 +120,7 @@ fn main() -> std::process::ExitCode {
         Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
         Command::Stamp(args) => command::stamp::run(args),
+        Command::Trace(args) => command::trace::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
         Command::Compare(args) => command::compare::run(args),

@@ -25,7 +25,7 @@ pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "stamp", "compare"]),
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "stamp", "trace", "compare"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
@@ -127,6 +127,21 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate stamp B:8620 -s 72,1472 -c 50", "another port, two sizes"),
         ],
         see: &["ping", "serve", "udp(7)"],
+    },
+    Page {
+        command: "trace",
+        shown: &[
+            "count", "interval", "timeout", "max-hops", "load", "reverse", "time", "icmp", "dscp",
+            "bind", "json", "quiet",
+        ],
+        examples: &[
+            ("linerate trace HOST", "hops, paths, sizes; needs no privilege"),
+            ("linerate trace HOST -c 1000 -i 20ms", "where one packet in a hundred is lost"),
+            ("linerate trace B --load", "where the queue stands; B runs linerate serve"),
+            ("linerate trace B --load -R", "the same for the way back"),
+            ("linerate trace HOST --icmp", "where UDP is not let through"),
+        ],
+        see: &["ping", "test", "serve", "icmp(7)", "ip(7)"],
     },
     Page {
         command: "serve",
