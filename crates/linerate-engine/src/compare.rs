@@ -46,7 +46,7 @@ fn part(plan: &Plan, context: &mut Context<'_>) -> Record {
     let mut quiet =
         Context { tool: context.tool.clone(), stop: context.stop.clone(), watch: &mut watch };
     let mut part = match plan {
-        Plan::Ping(plan) => rtt::run(plan, &mut quiet),
+        Plan::Ping(plan) => rtt::run_uncalibrated(plan, &mut quiet),
         Plan::Tcp(plan) => tcp::run(plan, &mut quiet),
         Plan::Udp(plan) => udp::run(plan, &mut quiet),
         Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => {
@@ -68,8 +68,12 @@ fn finish(record: &mut Record, context: &Context<'_>) {
         (Some(_), true) => Status::Error,
         (Some(_), false) => Status::Partial,
     };
+    let pings = record.parts.iter().any(|part| matches!(part.plan, Plan::Ping(_)));
     let both = record.parts.iter().find(|part| part.ends.len() > 1);
     let ends = both.or_else(|| record.parts.first()).map(|part| part.ends.clone());
     record.ends = ends.unwrap_or_default();
+    if let (Some(end), true) = (record.ends.first_mut(), pings) {
+        end.calibration = Some(rtt::clock_check::quick(&context.stop));
+    }
     record.caveats = record.caveats_of_parts();
 }

@@ -17,6 +17,7 @@ pub fn local_end(peer: Option<IpAddr>) -> End {
         role: "local".to_owned(),
         address: None,
         clock_tick_ns: None,
+        calibration: None,
         kernel: Some(host::kernel()),
         cpu_model: host::cpu_model(),
         cpus: host::cpus(),

@@ -338,6 +338,28 @@ fn a_probe_that_must_not_be_cut_and_does_not_fit_is_wrong_use() {
     check_lossless(&from_a(&lab, &fits), 3, 1472);
 }
 
+/// Of every probe with all stamps the parts make the program's round trip, to the ns.
+fn check_split(record: &Record) {
+    let values = |metric| {
+        let series = record.series.iter().find(|series| series.metric == metric);
+        series.map_or_else(Vec::new, |series| series.values.clone())
+    };
+    let whole = values(MetricId::Rtt);
+    let parts =
+        [MetricId::RttSend, MetricId::RttQueue, MetricId::RttKernel, MetricId::RttWake].map(values);
+    let mut split = 0;
+    for (place, rtt) in whole.iter().enumerate() {
+        let own: Option<Vec<f64>> =
+            parts.iter().map(|part| part.get(place).copied().flatten()).collect();
+        let (Some(own), Some(rtt)) = (own, rtt) else { continue };
+        assert!(own.iter().all(|part| *part >= 0.0), "{place}: {own:?}");
+        let gap_ns = own.iter().sum::<f64>() - rtt;
+        assert!(gap_ns.abs() < 0.5, "{place}: {own:?} of {rtt}");
+        split += 1;
+    }
+    assert!(split > 400, "{split} of {} are split", whole.len());
+}
+
 #[test]
 fn kernel_stamps_lie_inside_the_programs_own_round_trip() {
     let Some(lab) = lab(CABLE) else { return };
@@ -364,6 +386,7 @@ fn kernel_stamps_lie_inside_the_programs_own_round_trip() {
         let missing = 500 - both.len();
         assert_eq!(missing > 0, has(&record, CaveatCode::StampsMissing), "{missing} missing");
         assert!(both.len() > 400, "{} of 500 have stamps", both.len());
+        check_split(&record);
     }
     stop.ask();
     thread.join().unwrap();

@@ -7,8 +7,7 @@ use linerate_core::record::{
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
-use crate::record::delay;
-use crate::{ceiling, number, words};
+use crate::{ceiling, delay, number, words};
 
 /// Everything that the parts of a survey say.
 pub(crate) fn document(whole: &Record) -> Document {

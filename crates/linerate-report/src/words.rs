@@ -1,8 +1,8 @@
 //! Words for what a record holds: ends, directions, caveats. Used by text and HTML.
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode, PingTransport, Record,
-    TcpDirections,
+    Calibration, Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode,
+    PingTransport, Record, TcpDirections,
 };
 
 use crate::{escape, number};
@@ -60,6 +60,19 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
     }
 }
 
+/// A class of service by its usual name: `BE`, `CS1`, `EF`, `AF41`, else `DSCP 1` (RFC 2474 §4.2.2,
+/// RFC 2597 §6, RFC 3246 §2.7).
+pub(crate) fn class(dscp: u8) -> String {
+    let (class, precedence) = (dscp >> 3, dscp & 0b111);
+    match (class, precedence) {
+        (0, 0) => "BE".to_owned(),
+        (5, 6) => "EF".to_owned(),
+        (_, 0) => format!("CS{class}"),
+        (1..=4, 2 | 4 | 6) => format!("AF{class}{}", precedence / 2),
+        _ => format!("DSCP {dscp}"),
+    }
+}
+
 /// `1 stream`, `2 streams`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let ending = match noun.ends_with("ch") {
@@ -85,6 +98,22 @@ pub(crate) fn end(end: &End) -> String {
         false => format!("linerate {version}"),
     };
     parts.extend(end.version.as_ref().map(version));
+    parts.join(", ")
+}
+
+/// What a host adds to the delays that it measures.
+pub fn calibration(found: &Calibration, tick_ns: Option<f64>) -> String {
+    let us = |ns: f64| format!("{:.2}", ns / 1e3);
+    let mut parts = Vec::new();
+    parts.extend(tick_ns.map(|ns| format!("clock steps by {ns:.0} ns")));
+    parts.push(format!("a reading takes {:.0} ns", found.reading_ns));
+    parts.extend(found.floor_ns.map(|floor| {
+        let stddev = found.floor_stddev_ns.map(|ns| format!("stddev {}", us(ns)));
+        let difference = found.floor_difference_ns.map(|ns| format!("A/A {}", us(ns)));
+        let beside: Vec<String> = stddev.into_iter().chain(difference).collect();
+        format!("an echo on loopback {} us ({})", us(floor), beside.join(", "))
+    }));
+    parts.extend(found.oversleep_ns.map(|ns| format!("a sleep ends {} us late", us(ns as f64))));
     parts.join(", ")
 }
 

@@ -66,6 +66,11 @@ enum Command {
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
+    /// Measure delay while the line is full both ways (RRUL, as flent's test)
+    ///
+    /// Realtime Response Under Load, as flent defines it: four TCP streams each way, of four
+    /// classes of service, and probes by UDP and ICMP before and beside them.
+    Rrul(command::rrul::Args),
     /// Compare targets, measured in turn: is the difference real?
     ///
     /// Compare the round-trip times or the TCP goodput of targets, or of ways to one target,
@@ -103,6 +108,11 @@ enum Command {
     Nuttcp(personality::Words),
     /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
+    /// Find what this host adds to the delays it measures, in a second
+    ///
+    /// Find what this host adds to the delays it measures, in a second: step and cost of the clock,
+    /// late sleeps, stolen time, echo on loopback, kernel timestamps. As `doctor clock`.
+    Calibrate(command::doctor::CalibrateArgs),
     /// Print shell completions, man pages and schemas
     Generate(command::generate::Args),
 }
@@ -117,6 +127,7 @@ fn main() -> std::process::ExitCode {
     output::choose_colour(cli.color);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
+        Command::Rrul(args) => command::rrul::run(args),
         Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
         Command::Stamp(args) => command::stamp::run(args),
@@ -139,6 +150,7 @@ fn main() -> std::process::ExitCode {
         Command::Iperf3(words) => Personality::Iperf3.run(words),
         Command::Nuttcp(words) => Personality::Nuttcp.run(words),
         Command::Doctor(args) => command::doctor::run(args),
+        Command::Calibrate(args) => command::doctor::calibrate(&args),
         Command::Generate(args) => command::generate::run(args),
     })
 }

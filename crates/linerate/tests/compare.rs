@@ -94,3 +94,25 @@ fn mistakes_are_told_in_a_line() {
         assert!(said.contains(told) && said.lines().count() == 1, "{words:?}: {said}");
     }
 }
+
+#[test]
+fn flags_of_probes_hold_for_every_candidate_that_does_not_say_otherwise() {
+    let words = ["127.0.0.1", "127.0.0.1,dscp=46", "--count=5"];
+    let flags = ["--dscp=8", "--ipv4", "--bind=127.0.0.1", "--timeout=2s", "--wait-mode=block"];
+    let more = ["--samples", "--no-kernel-stamps"];
+    let record = compared(&[&words[..], &flags, &more].concat());
+    let parts = record["parts"].as_array().expect("parts");
+    for dscp in [8, 46] {
+        // The order is drawn for each round.
+        let plan = parts.iter().map(|part| &part["plan"]).find(|plan| plan["dscp"] == dscp);
+        let plan = plan.expect("a candidate with this DSCP");
+        assert_eq!((&plan["family"], &plan["bind"]), (&"v4".into(), &"127.0.0.1".into()));
+        assert_eq!(
+            (&plan["timeout_ns"], &plan["wait"]),
+            (&2_000_000_000_u64.into(), &"block".into())
+        );
+        assert_eq!((&plan["keep_samples"], &plan["kernel_stamps"]), (&true.into(), &false.into()));
+    }
+    let other = support::linerate(&["compare", "--tcp", "a", "b", "--ipv6", "--timeout=1s"]);
+    assert!(support::stderr(&other).contains("--timeout"));
+}

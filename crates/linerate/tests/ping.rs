@@ -215,6 +215,10 @@ fn an_endless_ping_ends_with_its_summary_when_interrupted() {
 fn the_doctor_tests_the_clock_and_the_host() {
     let clock = ends_with(0, &["doctor", "clock"]);
     assert!(clock.contains("step") || clock.contains("resolution"), "{clock}");
+    let output = linerate(&["calibrate", "--json"]);
+    let same: Value = serde_json::from_str(&stdout(&output)).expect("one document");
+    assert!(same["clock"]["reading_ns"].as_f64().unwrap_or(0.0) > 0.0, "{same}");
+    assert!(ends_with(0, &["calibrate"]).starts_with("clock steps by "));
     let output = linerate(&["doctor", "--json"]);
     let document: Value = serde_json::from_str(&stdout(&output)).expect("one document");
     // A reading takes some time, whatever the clock.

@@ -173,6 +173,12 @@ fn probes_go_beside_the_load_with_a_class_of_their_own_unless_they_are_off() {
     assert!(value(&record, "delay_loaded_ns", "up") > 0.0);
     assert!(value(&record, "responsiveness_rpm", "up") > 0.0);
 
+    let record = server.record(&["-t", "300ms", "-b", "50M", "--probe-dscp=46,0"]);
+    let other = &record["probes_beside"][0];
+    assert_eq!((&record["probes"]["dscp"], &other["dscp"]), (&46.into(), &0.into()));
+    assert_eq!((&other["silent"], &other["phases"][1]["phase"]), (&Value::Null, &"up".into()));
+    assert_eq!(record["plan"]["probes"]["interval_ns"], 40_000_000, "50 a second in all");
+
     let record = server.record(&["-t", "200ms", "--probes=off"]);
     assert_eq!((&record["plan"]["probes"], &record["probes"]), (&Value::Null, &Value::Null));
     assert!(value(&record, "delay_loaded_ns", "up").is_nan());

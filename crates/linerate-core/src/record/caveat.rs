@@ -43,6 +43,8 @@ pub enum CaveatCode {
     LateSends,
     /// The clock is coarser than a tenth of what was measured.
     CoarseClock,
+    /// Civil time was set during the measurement.
+    ClockStepped,
     /// The sender could not keep the asked pace.
     PaceNotKept,
     /// A search ended while its rate was still rising: the path carries this much or more.

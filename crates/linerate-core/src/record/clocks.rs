@@ -16,6 +16,34 @@ pub enum ClockState {
     Unsynchronised,
 }
 
+/// What a lasting change of the smallest delays is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeCause {
+    /// A way became longer or shorter, for good or while a queue stood in it.
+    Path,
+    /// This host's clock was set, as its monotonic clock shows.
+    LocalClock,
+    /// Both directions changed by as much in opposite directions: the remote clock was set, or
+    /// runs at another rate since then.
+    RemoteClock,
+}
+
+/// A lasting change of the smallest delays, found without any clock that is right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DelayChange {
+    /// The first probe after it, from 0.
+    pub probe: u64,
+    /// When that was sent, in ns since 1970 by this host's clock.
+    pub at_unix_ns: u64,
+    /// What changed.
+    pub cause: ChangeCause,
+    /// By how much the delay there grew; 0 where no growth was found.
+    pub there_ns: i64,
+    /// By how much the delay back grew; 0 where no growth was found.
+    pub back_ns: i64,
+}
+
 /// The clocks of both ends during the probes of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockAgreement {
@@ -28,7 +56,8 @@ pub struct ClockAgreement {
     /// Remote clock less local clock at the first probe, as it was subtracted; null where nothing
     /// was.
     pub offset_ns: Option<i64>,
-    /// Growth of the offset that was subtracted too, in ns per second; null without one.
+    /// Growth of the offset that was subtracted too, in ns per second, until the remote clock first
+    /// changed; null without one.
     pub drift_ns_per_s: Option<f64>,
     /// Error that both ends claim for their clocks together; null where one claims nothing.
     pub claimed_error_ns: Option<u64>,
@@ -43,4 +72,7 @@ pub struct ClockAgreement {
     pub stateful: bool,
     /// Probes with all four times.
     pub samples: u64,
+    /// Lasting changes of the delays, in order; at most 64 of each cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<DelayChange>,
 }

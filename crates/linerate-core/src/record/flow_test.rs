@@ -46,6 +46,10 @@ pub struct TcpTest {
     pub pace: Option<BitRate>,
     /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
+    /// Code points that the streams of each direction have in turn, in place of `dscp`; empty
+    /// where all have the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dscps: Vec<u8>,
     /// Send from the page cache (sendfile) instead of copying: as `means.send_with` sendfile.
     pub zero_copy: bool,
     /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
@@ -75,6 +79,7 @@ impl Default for TcpTest {
             congestion_control: None,
             pace: None,
             dscp: None,
+            dscps: Vec::new(),
             zero_copy: false,
             read_bytes: None,
             background: None,
@@ -185,7 +190,10 @@ impl TcpTest {
         within("omitted span", self.omit_ns, 0, 600_000_000_000, "0 … 600 s")?;
         within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
         within("segment size", self.mss_bytes.unwrap_or(536).into(), 48, 65_495, "48 … 65495")?;
-        within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
+        within("code points", self.dscps.len() as u64, 0, 128, "at most 128")?;
+        for &dscp in self.dscps.iter().chain(&self.dscp) {
+            within("code point", dscp.into(), 0, 63, "0 … 63")?;
+        }
         within("read size", self.read_bytes.unwrap_or(1).into(), 1, 16 << 20, "1 byte … 16 MiB")?;
         check_rate("background", self.background)?;
         if self.background.is_some() && self.directions == TcpDirections::Both {
@@ -215,6 +223,12 @@ impl TcpTest {
             return error("check of contents", value, "write and read, which touch every byte");
         }
         Ok(())
+    }
+
+    /// The code point of a stream by its number within its direction.
+    pub fn dscp_of(&self, stream: u16) -> Option<u8> {
+        let place = usize::from(stream).checked_rem(self.dscps.len());
+        place.map(|place| self.dscps[place]).or(self.dscp)
     }
 
     /// Bytes of one sending call.

@@ -237,6 +237,19 @@ metrics! {
         "From the kernel's transmit timestamp of the probe to its receive timestamp of the reply: \
          the path and the peer, without this host's scheduling.",
         "RFC 2681 §2.7.2 (wire times), Linux SO_TIMESTAMPING";
+    RttSend = "rtt_send_ns", "time of sending", "ns", None, Lower,
+        "From just before the send call of the probe to the kernel's timestamp before the queueing \
+         discipline: the system call and this host's protocol stack. With rtt_queue_ns, \
+         rtt_kernel_ns and rtt_wake_ns of the same probe it makes its rtt_ns.",
+        "Linux SO_TIMESTAMPING (SOF_TIMESTAMPING_TX_SCHED)";
+    RttQueue = "rtt_queue_ns", "time in the own queue", "ns", None, Lower,
+        "From the kernel's timestamp before the queueing discipline to that before the driver: what \
+         this host's own queue holds back.",
+        "Linux SO_TIMESTAMPING (SOF_TIMESTAMPING_TX_SCHED, SOF_TIMESTAMPING_TX_SOFTWARE)";
+    RttWake = "rtt_wake_ns", "time of waking up", "ns", None, Lower,
+        "From the kernel's receive timestamp of the reply to just after the receive call: the \
+         socket's queue, the wake-up of the program, and copying.",
+        "Linux SO_TIMESTAMPING";
     RttPath = "rtt_path_ns", "path round-trip time", "ns", None, Lower,
         "(T4 - T1) - (T3 - T2): the round trip without the time that the reflector took, by the \
          best time stamps that both ends gave.",

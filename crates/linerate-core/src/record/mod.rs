@@ -43,12 +43,12 @@ pub use bench::{
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use clocks::{ClockAgreement, ClockState};
+pub use clocks::{ChangeCause, ClockAgreement, ClockState, DelayChange};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
-pub use environment::{End, Interface, TcpSettings};
+pub use environment::{Calibration, End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
@@ -70,8 +70,9 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbePlan, ServerPlan,
-    StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan, TraceProbes, UdpPlan, WaitMode,
+    Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbeKind, ProbePlan,
+    ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan, TraceProbes, UdpPlan,
+    WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
@@ -147,6 +148,9 @@ pub struct Record {
     /// The probes that went beside the load; none where none were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<Probes>>,
+    /// Probes of other kinds that went at the same times; the summary is of the first kind alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes_beside: Vec<Probes>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -204,6 +208,7 @@ impl Record {
             bench: None,
             trace: None,
             probes: None,
+            probes_beside: Vec::new(),
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),

@@ -132,12 +132,27 @@ pub struct ServerPlan {
 }
 
 /// Probes to send beside a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbePlan {
     /// Time between two probes while the load runs, whether or not the last was answered.
     pub interval_ns: u64,
     /// Probes before the load, by which the path at rest is known; 0 where that is measured apart.
     pub idle_count: u32,
+    /// Time between two probes before the load; null is 10 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_interval_ns: Option<u64>,
+    /// Their differentiated services code point; null is that of the load.
+    pub dscp: Option<u8>,
+    /// Others that go at the same times, to be compared with these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<ProbeKind>,
+}
+
+/// How some probes differ from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeKind {
+    /// How they travel; null is UDP where linerate serve answers, else ICMP.
+    pub transport: Option<PingTransport>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
 }

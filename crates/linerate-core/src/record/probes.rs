@@ -95,6 +95,13 @@ impl Probes {
         }
     }
 
+    /// The round trips of the probes sent before the load, or of those sent beside it; null for a
+    /// lost one.
+    pub fn round_trips(&self, idle: bool) -> impl Iterator<Item = Option<u64>> {
+        let places = self.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
+        places.map(|place| self.rtt_ns[place])
+    }
+
     /// The places of the probes that were sent in phases which `of` picks.
     pub fn sent_in(&self, of: impl Fn(ProbePhase) -> bool) -> impl Iterator<Item = usize> {
         let spans = self.phases.iter().filter(move |span| of(span.phase));

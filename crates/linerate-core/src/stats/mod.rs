@@ -5,6 +5,8 @@
 //! measured, and the histogram, the sorted list and the stored distribution agree on it.
 
 mod arrivals;
+mod clock_offset;
+mod delay_changes;
 mod delay_variation;
 mod distribution;
 mod fairness;
@@ -20,9 +22,11 @@ mod thinned;
 mod wilson;
 
 pub use arrivals::{Arrivals, LossPeriod, Reordered};
+pub use clock_offset::{ClockClaim, Offset, Piece, clock_offset, take_out_steps};
+pub use delay_changes::{Change, delay_changes};
 pub use delay_variation::{Arrival, Ipdv, ipdv, pdv};
 pub use fairness::jain_index;
-pub use four_stamps::{ClockClaim, FourStamps, Offset, clock_offset};
+pub use four_stamps::FourStamps;
 pub use jitter::JitterRfc3550;
 pub use line_fit::LineFit;
 pub use log_histogram::LogHistogram;

@@ -215,7 +215,8 @@ impl Examination {
         let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
         // What the path is at rest was measured by then.
-        let probes = self.server.probes.map(|probes| ProbePlan { idle_count: 0, ..probes });
+        let probes = self.server.probes.clone();
+        let probes = probes.map(|probes| ProbePlan { idle_count: 0, ..probes });
         TcpPlan {
             server: ServerPlan { probes, ..self.server.clone() },
             test: TcpTest {

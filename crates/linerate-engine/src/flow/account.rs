@@ -9,7 +9,7 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 
 use super::Sample;
-use super::probes::Prober;
+use super::probes::Probers;
 use crate::flow::udp::search_account::SearchAccount;
 use crate::path::witness::Witness;
 
@@ -65,7 +65,7 @@ pub(crate) struct Account {
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<Witness>,
     /// Sends probes beside the load.
-    pub(crate) prober: Option<Prober>,
+    pub(crate) prober: Option<Probers>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);

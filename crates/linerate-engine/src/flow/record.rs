@@ -37,7 +37,9 @@ pub(crate) fn record_of(
         record.failure = Some(failure);
     }
     let prober = account.prober.take();
-    record.probes = prober.map(|prober| Box::new(prober.end(account.begin)));
+    if let Some((first, beside)) = prober.map(|probers| probers.end(account.begin)) {
+        (record.probes, record.probes_beside) = (Some(Box::new(first)), beside);
+    }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
     fold(&mut record, &account);
     if context.stop.asked() && record.failure.is_none() {

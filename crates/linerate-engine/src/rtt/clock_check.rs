@@ -1,10 +1,10 @@
 //! The clock test of the studies of 1995 to 2000, done for today's clocks: what the kernel
 //! claims, the smallest step, the true step, what a reading costs, and how far the host itself
-//! shifts a measurement (late wake-ups, stolen time, an echo on loopback).
+//! shifts a measurement (late wake-ups, stolen time, an echo on loopback, kernel timestamps).
 
 use std::time::Duration;
 
-use linerate_core::record::{MetricId, PingMode, PingPlan, Record, Stat, Tool};
+use linerate_core::record::Calibration;
 use linerate_core::stats::{Moments, Sorted};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock_facts::{self, SyncState};
@@ -12,8 +12,9 @@ use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched};
 use serde::Serialize;
 
+use super::host_floor;
+pub use super::host_floor::{Floor, StampHealth};
 use super::tick::{self, Tick};
-use crate::context::Context;
 
 /// Readings for a quick calibration: 4000 at about 60 ns are a quarter of a millisecond.
 const QUICK_READINGS: usize = 4_000;
@@ -24,7 +25,9 @@ const CLASSIC_CALLS: usize = 100;
 /// Readings that are timed together to find the cost of one.
 const COST_CALLS: u64 = 1_000;
 const COST_BATCHES: u32 = 20;
+const QUICK_BATCHES: u32 = 4;
 const SLEEPS: usize = 100;
+const QUICK_SLEEPS: usize = 10;
 const SLEEP: Duration = Duration::from_micros(100);
 /// A reading later than this after the one before was held up.
 const GAP_NS: u64 = 1_000;
@@ -32,13 +35,15 @@ const LONG_GAP_NS: u64 = 10_000;
 /// A system call costs three times and more what the vDSO costs; between them lies the verdict.
 const VDSO_RATIO: f64 = 0.6;
 const FLOOR_PINGS: u64 = 5_000;
+/// At some 6 µs each, 5 ms.
+const QUICK_PINGS: u64 = 800;
 
 /// How long the test may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// About 0.3 s.
     Short,
-    /// About 2 s.
+    /// About 1 s.
     Whole,
 }
 
@@ -89,10 +94,25 @@ pub struct ClockReport {
     pub floor: Option<Floor>,
     /// Why there is no floor.
     pub floor_missing: Option<String>,
+    /// Kernel timestamps of echoes on loopback; none where this host may not be pinged.
+    pub stamps: Option<StampHealth>,
     /// Something keeps civil time right.
     pub synchronised: Option<bool>,
     /// Largest possible error of civil time.
     pub error_max_us: Option<u64>,
+}
+
+impl ClockReport {
+    /// What is worth knowing beside every delay.
+    pub fn calibration(&self) -> Calibration {
+        Calibration {
+            reading_ns: self.reading_ns,
+            oversleep_ns: self.oversleep_short_p50_ns,
+            floor_ns: self.floor.map(|floor| floor.p50_ns),
+            floor_stddev_ns: self.floor.map(|floor| floor.stddev_ns),
+            floor_difference_ns: self.floor.and_then(|floor| floor.difference_ns),
+        }
+    }
 }
 
 /// Differences of [`CLASSIC_CALLS`] successive calls, in µs.
@@ -108,40 +128,44 @@ pub struct Spread {
     pub zeros: u64,
 }
 
-/// The host's own share of any round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Floor {
-    /// Smallest.
-    pub min_ns: f64,
-    /// Median.
-    pub p50_ns: f64,
-    /// Sample standard deviation.
-    pub stddev_ns: f64,
-    /// Answered probes per second.
-    pub pings_per_s: f64,
-}
-
 /// Finds the step of the monotonic clock in well under 20 ms.
 pub fn calibrate() -> Option<Tick> {
     tick::find(&irregular_steps(QUICK_READINGS))
 }
 
+/// What is worth knowing beside every delay, in about 10 ms.
+pub fn quick(stop: &Stop) -> Calibration {
+    let _slack = sched::ShortSlack::begin();
+    let floor = host_floor::floor(QUICK_PINGS, stop).ok().flatten();
+    Calibration {
+        reading_ns: cost_of(QUICK_BATCHES, || clock::monotonic().nanos()),
+        oversleep_ns: Sorted::new(oversleeps(QUICK_SLEEPS)).quantile(0.5),
+        floor_ns: floor.map(|floor| floor.p50_ns),
+        floor_stddev_ns: floor.map(|floor| floor.stddev_ns),
+        floor_difference_ns: floor.and_then(|floor| floor.difference_ns),
+    }
+}
+
 /// Runs the test.
-pub fn examine(extent: Extent, tool: &Tool, stop: &Stop) -> ClockReport {
+pub fn examine(extent: Extent, stop: &Stop) -> ClockReport {
     let steps = Sorted::new(steps(if extent == Extent::Whole { READINGS } else { 50_000 }));
     let moving = steps.samples().partition_point(|step| *step == 0);
     let tick = calibrate();
-    let reading_ns = cost_of(|| clock::monotonic().nanos());
-    let syscall_ns = cost_of(|| clock_facts::monotonic_by_syscall().nanos());
-    let lateness = Sorted::new(oversleeps());
+    let reading_ns = cost_of(COST_BATCHES, || clock::monotonic().nanos());
+    let syscall_ns = cost_of(COST_BATCHES, || clock_facts::monotonic_by_syscall().nanos());
+    let lateness = Sorted::new(oversleeps(SLEEPS));
     let lateness_short = {
         let _slack = sched::ShortSlack::begin();
-        Sorted::new(oversleeps())
+        Sorted::new(oversleeps(SLEEPS))
     };
-    let span = if extent == Extent::Whole { 1_000 } else { 100 };
+    let span = if extent == Extent::Whole { 700 } else { 100 };
     let stolen = Stolen::over(Duration::from_millis(span));
     let sync = clock_facts::sync_state().ok();
-    let (floor, floor_missing) = floor(tool, stop);
+    let (floor, floor_missing) = match host_floor::floor(FLOOR_PINGS, stop) {
+        Ok(Some(floor)) => (Some(floor), None),
+        Ok(None) => (None, Some("127.0.0.1 does not answer".to_owned())),
+        Err(failure) => (None, Some(failure.to_string())),
+    };
     ClockReport {
         clocksource: clock_facts::clocksource(),
         claimed_resolution_ns: clock_facts::claimed_resolution_ns(),
@@ -165,6 +189,7 @@ pub fn examine(extent: Extent, tool: &Tool, stop: &Stop) -> ClockReport {
         gap_max_ns: stolen.gap_max_ns,
         floor,
         floor_missing,
+        stamps: host_floor::stamps(stop).ok(),
         synchronised: sync.map(|sync: SyncState| sync.synchronised),
         error_max_us: sync.map(|sync| sync.error_max_us),
     }
@@ -200,7 +225,7 @@ fn differences(times: &[MonoTime]) -> Vec<u64> {
 }
 
 /// The cheapest of several batches: what else runs can only add to a batch.
-fn cost_of(mut read: impl FnMut() -> u64) -> f64 {
+fn cost_of(batches: u32, mut read: impl FnMut() -> u64) -> f64 {
     let batch = |_| {
         let start = clock::monotonic();
         for _ in 0..COST_CALLS {
@@ -208,7 +233,7 @@ fn cost_of(mut read: impl FnMut() -> u64) -> f64 {
         }
         clock::monotonic().nanos_since(start) as f64 / COST_CALLS as f64
     };
-    (0..COST_BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+    (0..batches).map(batch).fold(f64::INFINITY, f64::min)
 }
 
 fn classic() -> Spread {
@@ -223,8 +248,8 @@ fn classic() -> Spread {
     }
 }
 
-fn oversleeps() -> Vec<u64> {
-    (0..SLEEPS)
+fn oversleeps(count: usize) -> Vec<u64> {
+    (0..count)
         .map(|_| {
             let end = clock::monotonic() + SLEEP;
             clock::sleep_until(end);
@@ -265,34 +290,6 @@ impl Stolen {
     }
 }
 
-fn floor(tool: &Tool, stop: &Stop) -> (Option<Floor>, Option<String>) {
-    let plan = PingPlan {
-        host: "127.0.0.1".to_owned(),
-        mode: PingMode::Flood,
-        count: Some(FLOOR_PINGS),
-        kernel_stamps: false,
-        ..PingPlan::default()
-    };
-    let mut watch = |_: &linerate_core::record::Event| {};
-    let mut context = Context { tool: tool.clone(), stop: stop.clone(), watch: &mut watch };
-    let record = super::run(&plan, &mut context);
-    match (floor_of(&record), &record.failure) {
-        (Some(floor), _) => (Some(floor), None),
-        (None, Some(failure)) => (None, Some(failure.to_string())),
-        (None, None) => (None, Some("127.0.0.1 does not answer".to_owned())),
-    }
-}
-
-fn floor_of(record: &Record) -> Option<Floor> {
-    let rtt = |stat| record.value(MetricId::Rtt, stat, None);
-    Some(Floor {
-        min_ns: rtt(Stat::Min)?,
-        p50_ns: rtt(Stat::P50)?,
-        stddev_ns: rtt(Stat::Stddev)?,
-        pings_per_s: record.value(MetricId::Pps, Stat::Value, None)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,13 +303,23 @@ mod tests {
 
     #[test]
     fn the_report_is_consistent_with_itself() {
-        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-        let report = examine(Extent::Short, &tool, &Stop::new());
+        let report = examine(Extent::Short, &Stop::new());
         assert!(report.step_min_ns <= report.step_p50_ns.max(Some(1)));
         assert!(report.step_p50_ns <= report.step_p99_ns);
         assert!(report.step_p99_ns <= report.step_max_ns);
         assert!(report.reading_ns > 0.0 && report.syscall_ns > 0.0);
         assert!((0.0..=1.0).contains(&report.stolen_ratio), "{report:?}");
         assert!(report.floor.is_some() != report.floor_missing.is_some(), "{report:?}");
+        assert_eq!(report.floor.is_some(), report.stamps.is_some(), "{report:?}");
+        if let Some(stamps) = report.stamps {
+            assert!(stamps.split <= stamps.paired && stamps.paired <= stamps.answered);
+        }
+    }
+
+    #[test]
+    fn the_quick_one_agrees_with_the_whole_about_what_can_be_found() {
+        let quick = quick(&Stop::new());
+        assert!(quick.reading_ns > 0.0 && quick.oversleep_ns.is_some(), "{quick:?}");
+        assert_eq!(quick.floor_ns.is_some(), quick.floor_difference_ns.is_some(), "{quick:?}");
     }
 }

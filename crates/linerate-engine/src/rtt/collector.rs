@@ -3,25 +3,32 @@
 
 use linerate_core::record::{Event, MetricId, PingProgress, PingReply, Series};
 use linerate_core::time::MonoTime;
+use linerate_sys::clock;
 
 use super::drive::Sink;
-use super::one_way::{Ends, TimesBook};
+use super::one_way::{Ends, Had, TimesBook};
 use super::samples::Samples;
-use super::stamps::StampBook;
+use super::stamps::{Answered, CivilOffset, Placed, StampBook};
 use super::wire::Arrival;
 
-/// Probes whose samples are kept in order: 80 MB would be too many, these are 48 MB.
+/// Probes whose samples are kept in order: 48 MB.
 const KEPT_MAX: usize = 1_000_000;
 
 /// Time between two progress events.
 const PROGRESS_NS: u64 = 200_000_000;
 
+/// The times that are kept of a probe, in the order of [`Kept::times`].
+const KEPT: [MetricId; 5] =
+    [MetricId::Rtt, MetricId::RttSend, MetricId::RttQueue, MetricId::RttKernel, MetricId::RttWake];
+
+/// Stands for no time in [`Kept`]: an option would take twice the room.
+const NONE: u64 = u64::MAX;
+
 /// One probe in order of sending.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     t_ns: u64,
-    rtt_ns: Option<u64>,
-    kernel_ns: Option<u64>,
+    times: [u64; KEPT.len()],
 }
 
 /// What is told while a run goes on.
@@ -55,7 +62,11 @@ pub(crate) struct Collector<'a> {
     watch: &'a mut dyn FnMut(&Event),
     pub(crate) rtt: Samples,
     pub(crate) kernel: Samples,
+    /// Of the probes whose split is whole: before the queueing discipline, in it, and between the
+    /// arrival of the answer and the program.
+    pub(crate) own_parts: [Samples; 3],
     pub(crate) book: Option<StampBook>,
+    pub(crate) civil: CivilOffset,
     pub(crate) times: Option<TimesBook>,
     kept: Option<Vec<Kept>>,
     first_t1: Option<MonoTime>,
@@ -73,6 +84,8 @@ impl<'a> Collector<'a> {
             watch,
             rtt: Samples::new(wishes.count),
             kernel: Samples::new(stamped),
+            own_parts: std::array::from_fn(|_| Samples::new(stamped)),
+            civil: CivilOffset::default(),
             book: wishes.stamps.then(StampBook::new),
             times: wishes.four_times.map(TimesBook::new),
             kept: wishes.keep_samples.then(Vec::new),
@@ -98,20 +111,21 @@ impl<'a> Collector<'a> {
     /// The kept samples, probes in order of sending; a lost probe is null.
     pub(crate) fn series(&self) -> Vec<Series> {
         let Some(kept) = &self.kept else { return Vec::new() };
-        let series = |metric, value: fn(&Kept) -> Option<u64>| Series {
-            metric,
-            direction: None,
-            flow: None,
-            side: None,
-            payload_bytes: Some(self.wishes.payload_bytes),
-            t_ns: kept.iter().map(|probe| probe.t_ns).collect(),
-            values: kept.iter().map(|probe| value(probe).map(|ns| ns as f64)).collect(),
+        let known = |ns: u64| (ns != NONE).then_some(ns as f64);
+        let of = |(place, metric): (usize, &MetricId)| {
+            let values: Vec<_> = kept.iter().map(|probe| known(probe.times[place])).collect();
+            let any = *metric == MetricId::Rtt || values.iter().any(Option::is_some);
+            any.then(|| Series {
+                metric: *metric,
+                direction: None,
+                flow: None,
+                side: None,
+                payload_bytes: Some(self.wishes.payload_bytes),
+                t_ns: kept.iter().map(|probe| probe.t_ns).collect(),
+                values,
+            })
         };
-        let mut all = vec![series(MetricId::Rtt, |probe| probe.rtt_ns)];
-        if kept.iter().any(|probe| probe.kernel_ns.is_some()) {
-            all.push(series(MetricId::RttKernel, |probe| probe.kernel_ns));
-        }
-        all
+        KEPT.iter().enumerate().filter_map(of).collect()
     }
 
     fn keep(&mut self, sequence: u64, change: impl FnOnce(&mut Kept)) {
@@ -121,11 +135,16 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn kernel_time(&mut self, sequence: u64, kernel_ns: Option<u64>) {
-        if let Some(ns) = kernel_ns {
-            self.kernel.record(ns);
-            self.keep(sequence, |probe| probe.kernel_ns = Some(ns));
-        }
+    fn placed(&mut self, sequence: u64, placed: Option<Placed>) {
+        let Some(Placed { path_ns, own }) = placed else { return };
+        self.kernel.record(path_ns);
+        self.keep(sequence, |probe| probe.times[3] = path_ns);
+        let Some(own) = own else { return };
+        let parts = [own.send_ns, own.queue_ns, own.wake_ns];
+        self.own_parts.iter_mut().zip(parts).for_each(|(samples, ns)| samples.record(ns));
+        self.keep(sequence, |probe| {
+            [probe.times[1], probe.times[2], probe.times[4]] = parts;
+        });
     }
 
     fn tell_reply(&mut self, arrival: &Arrival, rtt_ns: Option<u64>, duplicate: bool) {
@@ -163,24 +182,34 @@ impl Sink for Collector<'_> {
             && kept.len() < KEPT_MAX
         {
             let t_ns = t1.nanos_since(self.wishes.started);
-            kept.push(Kept { t_ns, rtt_ns: None, kernel_ns: None });
+            kept.push(Kept { t_ns, times: [NONE; KEPT.len()] });
         }
     }
 
     #[inline]
-    fn answered(&mut self, arrival: &Arrival, _t1: MonoTime, rtt_ns: u64) {
+    fn answered(&mut self, arrival: &Arrival, t1: MonoTime, rtt_ns: u64) {
         self.answered += 1;
         self.last_at = arrival.at;
         self.rtt.record(rtt_ns);
         if self.kept.is_some() {
-            self.keep(arrival.sequence, |probe| probe.rtt_ns = Some(rtt_ns));
+            self.keep(arrival.sequence, |probe| probe.times[0] = rtt_ns);
         }
         if let (Some(book), Some(stamp)) = (&mut self.book, arrival.stamp_ns) {
-            let kernel_ns = book.answered(arrival.sequence, stamp, rtt_ns);
-            self.kernel_time(arrival.sequence, kernel_ns);
+            if self.civil.is_old(arrival.at) {
+                self.civil.renew(arrival.at, clock::realtime_offset_to_a_step_ns());
+            }
+            let answered = Answered {
+                t1_ns: self.civil.at(t1),
+                t4_ns: self.civil.at(arrival.at),
+                arrived_ns: stamp,
+            };
+            let placed = book.answered(arrival.sequence, answered);
+            self.placed(arrival.sequence, placed);
         }
-        if let (Some(times), Some((told, t4_ns))) = (&mut self.times, &arrival.reflected) {
-            times.answered(arrival.sequence, (told, *t4_ns), arrival.stamp_ns, rtt_ns);
+        if let (Some(times), Some((told, civil_ns))) = (&mut self.times, &arrival.reflected) {
+            let (at, kernel_ns) = (arrival.at, arrival.stamp_ns);
+            let had = Had { at, civil_ns: *civil_ns, kernel_ns };
+            times.answered(arrival.sequence, told, had, rtt_ns);
         }
         match self.wishes.telling {
             Telling::Nothing => {}
@@ -212,11 +241,17 @@ impl Sink for Collector<'_> {
 
     fn departed(&mut self, sequence: u64, stamp_ns: u64) {
         if let Some(book) = &mut self.book {
-            let kernel_ns = book.departed(sequence, stamp_ns);
-            self.kernel_time(sequence, kernel_ns);
+            let placed = book.departed(sequence, stamp_ns);
+            self.placed(sequence, placed);
         }
         if let Some(times) = &mut self.times {
             times.departed(sequence, stamp_ns);
+        }
+    }
+
+    fn queued(&mut self, sequence: u64, stamp_ns: u64) {
+        if let Some(book) = &mut self.book {
+            book.queued(sequence, stamp_ns);
         }
     }
 

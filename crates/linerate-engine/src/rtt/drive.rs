@@ -11,7 +11,7 @@ use linerate_proto::echo::{Counts, Limits, Tracker, Verdict};
 use linerate_sys::stop::Stop;
 use std::time::Duration;
 
-use super::wire::{Arrival, Wire};
+use super::wire::{Arrival, SendStamp, Wire};
 
 /// How long to leave a kernel alone whose send queue is full.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_micros(100);
@@ -193,8 +193,10 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
             Verdict::Late | Verdict::Unknown => {}
         }
         if self.sink.wants_departures() {
-            self.wire.departures(&mut |sequence, stamp| self.sink.departed(sequence, stamp));
-            self.wire.queued(&mut |sequence, stamp| self.sink.queued(sequence, stamp));
+            self.wire.stamps(&mut |sequence, stamp| match stamp {
+                SendStamp::Queued(at_ns) => self.sink.queued(sequence, at_ns),
+                SendStamp::Left(at_ns) => self.sink.departed(sequence, at_ns),
+            });
         }
     }
 

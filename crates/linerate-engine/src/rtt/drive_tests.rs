@@ -68,7 +68,7 @@ impl<F: FnMut(u64) -> Vec<u64>> Wire for SimPath<F> {
         self.clock.advance_to(next.min(until));
     }
 
-    fn departures(&mut self, _take: &mut dyn FnMut(u64, u64)) {}
+    fn stamps(&mut self, _take: &mut dyn FnMut(u64, SendStamp)) {}
 }
 
 #[derive(Default)]
@@ -251,7 +251,7 @@ fn a_failure_of_the_wire_keeps_what_was_counted() {
         fn wait(&mut self, now: MonoTime, until: MonoTime) {
             self.0.wait(now, until);
         }
-        fn departures(&mut self, _take: &mut dyn FnMut(u64, u64)) {}
+        fn stamps(&mut self, _take: &mut dyn FnMut(u64, SendStamp)) {}
     }
     let mut path = Dying(SimPath::new(|_| vec![US]));
     let run = drive(&mut path, &rules(Pace::Window(1), 10), &Stop::new(), &mut Seen::default());

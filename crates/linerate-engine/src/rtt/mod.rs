@@ -9,7 +9,9 @@ pub mod clock_check;
 mod collector;
 mod drive;
 mod fragments;
+mod host_floor;
 mod one_way;
+mod outcome;
 pub mod reflect;
 pub mod respond;
 mod samples;
@@ -25,7 +27,7 @@ pub(crate) use socket_wire::{SocketWire, Waiting};
 pub(crate) use target::open as open_socket;
 pub(crate) use wire::Arrival;
 
-use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
+use linerate_core::record::{Calibration, Event, MetricId, PingPlan, Plan, Record, Status};
 use linerate_proto::stamp::Key;
 use linerate_sys::clock;
 
@@ -37,9 +39,23 @@ pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
     run_signed(plan, None, context)
 }
 
+/// As [`run`], for one of many: what this host adds is looked at by who runs them.
+pub(crate) fn run_uncalibrated(plan: &PingPlan, context: &mut Context<'_>) -> Record {
+    measured(plan, (None, None), context)
+}
+
 /// Pings as `plan` says, by STAMP with packets that `key` signs, and returns the record: always
 /// one, with `failure` set when something went wrong and the samples so far kept.
 pub fn run_signed(plan: &PingPlan, key: Option<Key>, context: &mut Context<'_>) -> Record {
+    let calibration = clock_check::quick(&context.stop);
+    measured(plan, (key, Some(calibration)), context)
+}
+
+fn measured(
+    plan: &PingPlan,
+    (key, calibration): (Option<Key>, Option<Calibration>),
+    context: &mut Context<'_>,
+) -> Record {
     let started = clock::monotonic();
     let whole_plan = Plan::Ping(plan.clone());
     (context.watch)(&Event::Plan(whole_plan.clone()));
@@ -51,6 +67,9 @@ pub fn run_signed(plan: &PingPlan, key: Option<Key>, context: &mut Context<'_>) 
             record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
         record.status = if answered { Status::Partial } else { Status::Error };
         record.failure = Some(failure);
+    }
+    if let Some(end) = record.ends.first_mut() {
+        end.calibration = calibration;
     }
     note_stolen_time(&mut record, stolen.ratio(), context);
     record.duration_ns = clock::monotonic().nanos_since(started);

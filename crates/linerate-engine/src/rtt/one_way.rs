@@ -5,12 +5,17 @@
 //! up. A probe that lacks one of them is a sample less, never a loss.
 
 use linerate_core::record::{
-    ClockAgreement, ClockState, Direction, Distribution, MetricId, Stat, Summary,
+    ChangeCause, ClockAgreement, ClockState, DelayChange, Direction, Distribution, MetricId, Stat,
+    Summary,
 };
 use linerate_core::stats::{
     Arrival as Arrived, ClockClaim, FourStamps, JitterRfc3550, Offset, clock_offset, ipdv, pdv,
+    take_out_steps,
 };
+use linerate_core::time::MonoTime;
 use linerate_proto::stamp::Reflected;
+
+use super::stamps::CLOCK_SLACK_NS;
 
 /// Probes whose times are kept: 88 MB.
 const KEPT_MAX: usize = 1_000_000;
@@ -21,6 +26,8 @@ const FOLLOWED_MAX: usize = 4096;
 const T1_SLACK_NS: u64 = 1_000_000;
 /// A reply leaves not before the program gave it away, and not later than this after.
 const LEAVES_WITHIN_NS: u64 = 1_000_000_000;
+/// Changes of the local clock that are named.
+const STEPS_MAX: usize = 64;
 /// Share of the probes that must have the better source for it to be used.
 const SHARE: f64 = 0.5;
 /// A reply's number that falls so far back is that of a reflector that began anew.
@@ -38,6 +45,20 @@ struct Times {
     t3_left: Option<u64>,
     t4: u64,
     t4_kernel: Option<u64>,
+    rtt_ns: u64,
+    /// Civil time less monotonic time when the program had the answer.
+    civil_ns: i64,
+}
+
+/// When the program had an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Had {
+    /// By the monotonic clock.
+    pub(crate) at: MonoTime,
+    /// By civil time.
+    pub(crate) civil_ns: u64,
+    /// By civil time, as the kernel stamped it.
+    pub(crate) kernel_ns: Option<u64>,
 }
 
 /// What is known of both ends before a run.
@@ -82,21 +103,15 @@ impl TimesBook {
         }
     }
 
-    /// Notes an answer: what it told, when the program had it by civil time and when the kernel,
-    /// and the program's round trip.
-    pub(crate) fn answered(
-        &mut self,
-        sequence: u64,
-        (told, t4): (&Reflected, u64),
-        t4_kernel: Option<u64>,
-        rtt_ns: u64,
-    ) {
+    /// Notes an answer: what it told, when it was there, and the program's round trip.
+    pub(crate) fn answered(&mut self, sequence: u64, told: &Reflected, had: Had, rtt_ns: u64) {
         self.follow_up(told);
         if self.answered.len() >= KEPT_MAX {
             return;
         }
         self.remote_synchronised &= told.synchronised;
         self.remote_error_ns = self.remote_error_ns.max(told.error_ns);
+        let t4 = had.civil_ns;
         let ours = |t1: &u64| t4.saturating_sub(*t1).abs_diff(rtt_ns) <= T1_SLACK_NS;
         let place = self.answered.len() as u32;
         self.answered.push(Times {
@@ -110,7 +125,9 @@ impl TimesBook {
             t3: told.t3_ns,
             t3_left: None,
             t4,
-            t4_kernel,
+            t4_kernel: had.kernel_ns,
+            rtt_ns,
+            civil_ns: t4.wrapping_sub(had.at.nanos()).cast_signed(),
         });
         self.replies[told.reply_sequence as usize % FOLLOWED_MAX] =
             Some((told.reply_sequence, place));
@@ -147,39 +164,32 @@ impl TimesBook {
     pub(crate) fn figures(&self, payload_bytes: u32) -> Option<Figures> {
         let has = |count: usize| count > 0 && count as f64 >= self.answered.len() as f64 * SHARE;
         let count = |which: fn(&Times) -> bool| self.answered.iter().filter(|t| which(t)).count();
-        let kernel = has(count(|t| {
-            t.t1_kernel.zip(t.t4_kernel).is_some_and(|(t1, t4)| t1 <= t4 && t4 <= t.t4)
-        }));
+        let kernel = has(count(|t| t.by_kernel().is_some()));
         let follow_up = has(count(|t| t.t3_left.is_some()));
-        let mut probes: Vec<(u64, FourStamps)> =
-            self.answered.iter().filter_map(|t| t.four(kernel, follow_up)).collect();
-        let arrivals: Vec<u64> = probes.iter().map(|(sequence, _)| *sequence).collect();
-        probes.sort_unstable_by_key(|(sequence, _)| *sequence);
+        let Series { probes, arrivals, steps } = self.series(kernel, follow_up);
         let four: Vec<FourStamps> = probes.iter().map(|(_, four)| *four).collect();
-        let remote_error_ns = self.remote_error_ns.filter(|_| self.remote_synchronised);
-        let claim = ClockClaim {
-            error_ns: self
-                .ends
-                .local_error_ns
-                .zip(remote_error_ns)
-                .map(|(a, b)| a.saturating_add(b)),
-            one_clock: self.ends.one_clock,
-        };
-        let offset = clock_offset(&four, claim)?;
+        let claim = self.claim();
+        let mut offset = clock_offset(&four, claim)?;
+        // A clock that was set by more than both claims was not within them before and after.
+        let within = |step: i64| claim.error_ns.is_none_or(|ns| step.unsigned_abs() <= 2 * ns);
+        if offset.state == ClockState::Synchronised && !steps.iter().all(|step| within(step.1)) {
+            offset = Offset { refuted: true, ..clock_offset(&four, ClockClaim::default())? };
+        }
         let counts = self.losses();
-        let estimated = offset.state == ClockState::OffsetEstimated;
+        let first = offset.pieces.first();
         let clocks = ClockAgreement {
             payload_bytes,
             state: offset.state,
             error_ns: offset.error_ns.map(|error| error.max(self.ends.clock_step_ns)),
-            offset_ns: estimated.then(|| offset.at_first_ns.round() as i64),
-            drift_ns_per_s: (offset.drift != 0.0).then_some(offset.drift * 1e9),
+            offset_ns: first.map(|piece| piece.offset_ns.round() as i64),
+            drift_ns_per_s: first.map(|piece| piece.drift * 1e9).filter(|drift| *drift != 0.0),
             claimed_error_ns: claim.error_ns,
             claim_refuted: offset.refuted,
             kernel_stamps: kernel,
             follow_up,
             stateful: counts.is_some(),
             samples: four.len() as u64,
+            changes: changes(&probes, &offset, &steps),
         };
         let mut figures = Figures { clocks, rows: Vec::new(), distributions: Vec::new() };
         figures.add_paths(&four);
@@ -195,6 +205,33 @@ impl TimesBook {
             }
         }
         Some(figures)
+    }
+
+    /// What both ends claim for their clocks.
+    fn claim(&self) -> ClockClaim {
+        let remote_error_ns = self.remote_error_ns.filter(|_| self.remote_synchronised);
+        let both = self.ends.local_error_ns.zip(remote_error_ns);
+        let error_ns = both.map(|(local, remote)| local.saturating_add(remote));
+        ClockClaim { error_ns, one_clock: self.ends.one_clock }
+    }
+
+    fn series(&self, kernel: bool, follow_up: bool) -> Series {
+        let timed = self.answered.iter().filter_map(|t| Some((t.four(kernel, follow_up)?, t)));
+        let mut timed: Vec<((u64, FourStamps), i64)> =
+            timed.map(|(four, t)| (four, t.civil_ns)).collect();
+        let arrivals = timed.iter().map(|((sequence, _), _)| *sequence).collect();
+        timed.sort_unstable_by_key(|((sequence, _), _)| *sequence);
+        let (mut probes, civil): (Vec<_>, Vec<_>) = timed.into_iter().unzip();
+        // A step of the one clock of both ends is in none of their differences.
+        let steps = if self.ends.one_clock {
+            Vec::new()
+        } else {
+            let mut four: Vec<FourStamps> = probes.iter().map(|(_, four)| *four).collect();
+            let steps = take_out_steps(&mut four, &civil);
+            probes.iter_mut().zip(four).for_each(|(probe, four)| probe.1 = four);
+            steps
+        };
+        Series { probes, arrivals, steps }
     }
 
     /// Losses of each direction between the first and the last answered probe; `None` where the
@@ -222,6 +259,42 @@ impl TimesBook {
     }
 }
 
+/// The probes with all four times, as if the local clock had not been set.
+struct Series {
+    /// In the order of sending.
+    probes: Vec<(u64, FourStamps)>,
+    /// In the order of arrival.
+    arrivals: Vec<u64>,
+    /// What the local clock was set by, and at which probe.
+    steps: Vec<(usize, i64)>,
+}
+
+/// All changes in the order in which they came.
+fn changes(
+    probes: &[(u64, FourStamps)],
+    offset: &Offset,
+    steps: &[(usize, i64)],
+) -> Vec<DelayChange> {
+    let whole = |ns: f64| ns.round() as i64;
+    let found = offset.changes.iter().map(|change| {
+        let cause = if change.clock { ChangeCause::RemoteClock } else { ChangeCause::Path };
+        (change.first, cause, whole(change.there_ns), whole(change.back_ns))
+    });
+    let set = |(first, step): &(usize, i64)| (*first, ChangeCause::LocalClock, -step, *step);
+    let mut all: Vec<_> = found.chain(steps.iter().take(STEPS_MAX).map(set)).collect();
+    all.sort_unstable_by_key(|(first, ..)| *first);
+    all.into_iter()
+        .filter_map(|(first, cause, there_ns, back_ns)| {
+            let (probe, four) = *probes.get(first)?;
+            // As that host's clock showed it.
+            let set = steps.iter().take_while(|(at, _)| *at <= first);
+            let ahead: i64 = set.map(|(_, step)| step).sum();
+            let at_unix_ns = four.t1_ns.saturating_add_signed(ahead);
+            Some(DelayChange { probe, at_unix_ns, cause, there_ns, back_ns })
+        })
+        .collect()
+}
+
 /// How far `number` lies ahead of `of`, both of 32 bits that wrap.
 const fn ahead(number: u32, of: u32) -> i64 {
     number.wrapping_sub(of).cast_signed() as i64
@@ -235,11 +308,18 @@ struct Losses {
 }
 
 impl Times {
+    /// The kernel's pair, which lies within the program's own round trip.
+    fn by_kernel(&self) -> Option<(u64, u64)> {
+        let (t1, t4) = self.t1_kernel.zip(self.t4_kernel)?;
+        let span = t4.checked_sub(t1)?;
+        (span <= self.rtt_ns + CLOCK_SLACK_NS && t4 <= self.t4).then_some((t1, t4))
+    }
+
     fn four(&self, kernel: bool, follow_up: bool) -> Option<(u64, FourStamps)> {
-        let (t1, t4) =
-            if kernel { (self.t1_kernel, self.t4_kernel) } else { (self.t1, Some(self.t4)) };
+        let by_program = || self.t1.map(|t1| (t1, self.t4));
+        let (t1_ns, t4_ns) = if kernel { self.by_kernel() } else { by_program() }?;
         let t3 = if follow_up { self.t3_left } else { self.t3 };
-        let four = FourStamps { t1_ns: t1?, t2_ns: self.t2?, t3_ns: t3?, t4_ns: t4? };
+        let four = FourStamps { t1_ns, t2_ns: self.t2?, t3_ns: t3?, t4_ns };
         // Times that no path can have: of another probe, or made late.
         (four.t1_ns <= four.t4_ns && four.residence_ns() >= 0 && four.path_ns() >= 0)
             .then_some((self.sequence, four))
@@ -276,15 +356,16 @@ impl Figures {
         offset: &Offset,
     ) {
         let known = offset.state != ClockState::Unsynchronised;
-        let delay = |four: &FourStamps| match direction {
-            Direction::Up => four.forward_ns() - offset.at(four.t1_ns).round() as i64,
-            Direction::Down => four.backward_ns() + offset.at(four.t4_ns).round() as i64,
+        let delay = |place: usize, four: &FourStamps| match direction {
+            Direction::Up => four.forward_ns() - offset.at(place, four.t1_ns).round() as i64,
+            Direction::Down => four.backward_ns() + offset.at(place, four.t4_ns).round() as i64,
         };
         let by_probe: Vec<Arrived> = probes
             .iter()
-            .map(|(sequence, four)| {
+            .enumerate()
+            .map(|(place, (sequence, four))| {
                 let received_ns = if direction == Direction::Up { four.t2_ns } else { four.t4_ns };
-                Arrived { sequence: *sequence, received_ns, delay_ns: delay(four) }
+                Arrived { sequence: *sequence, received_ns, delay_ns: delay(place, four) }
             })
             .collect();
         let Some(least) = by_probe.iter().map(|probe| probe.delay_ns).min() else { return };

@@ -22,7 +22,12 @@ fn answer(book: &mut TimesBook, sequence: u64, reply_sequence: u32, there: u64, 
         ..Reflected::default()
     };
     let t4 = t3 + back;
-    book.answered(sequence, (&told, t4), None, t4 - t1);
+    book.answered(sequence, &told, had(t4, None), t4 - t1);
+}
+
+/// The monotonic clock began with this host, at `START`.
+fn had(civil_ns: u64, kernel_ns: Option<u64>) -> Had {
+    Had { at: MonoTime::from_nanos(civil_ns - START), civil_ns, kernel_ns }
 }
 
 fn value(figures: &Figures, metric: MetricId, stat: Stat, direction: Option<Direction>) -> f64 {
@@ -109,7 +114,7 @@ fn kernel_times_and_follow_ups_are_used_where_most_probes_have_them() {
             ..Reflected::default()
         };
         let t4_kernel = t1 + 29_200;
-        book.answered(sequence, (&told, t4_kernel + 30_000), Some(t4_kernel), 59_200);
+        book.answered(sequence, &told, had(t4_kernel + 30_000, Some(t4_kernel)), 59_200);
     }
     let figures = book.figures(44).expect("answers");
     assert!(figures.clocks.kernel_stamps && figures.clocks.follow_up);
@@ -118,4 +123,69 @@ fn kernel_times_and_follow_ups_are_used_where_most_probes_have_them() {
     assert!((path(Stat::Min) - 500.0).abs() < 0.5 && (path(Stat::Max) - 500.0).abs() < 0.5);
     let down = value(&figures, MetricId::OneWayDelay, Stat::P50, Some(Direction::Down));
     assert!((down - 200.0).abs() < 0.5, "{down}");
+}
+
+/// Two hosts that claim 0.1 ms each, over 2 ms there and 1 ms back, the reflector's clock ahead by
+/// `ahead`, this host's set forward by `set` at probe 60 of 120, the way back longer by 3.1 ms from
+/// probe 90: what is said of the clocks, and of the delays there and back.
+fn two_hosts(ahead: i64, set: u64) -> (ClockAgreement, f64, f64) {
+    let mut book =
+        TimesBook::new(Ends { one_clock: false, local_error_ns: Some(100_000), ..ends() });
+    for sequence in 0..120u64 {
+        let set = if sequence < 60 { 0 } else { set };
+        let back = if sequence < 90 { MS } else { MS + 3_100_000 };
+        let t1 = START + sequence * 100 * MS;
+        let t2 = (t1 + 2 * MS).saturating_add_signed(ahead);
+        let told = Reflected {
+            t1_ns: Some(t1 + set),
+            t2_ns: Some(t2),
+            t3_ns: Some(t2 + 50_000),
+            reply_sequence: sequence as u32,
+            error_ns: Some(100_000),
+            synchronised: true,
+            ..Reflected::default()
+        };
+        let t4 = t1 + 2 * MS + 50_000 + back;
+        let had = Had { civil_ns: t4 + set, ..had(t4, None) };
+        book.answered(sequence, &told, had, t4 - t1);
+    }
+    let figures = book.figures(44).expect("answers");
+    let least = |direction| value(&figures, MetricId::OneWayDelay, Stat::Min, Some(direction));
+    let (there, back) = (least(Direction::Up), least(Direction::Down));
+    (figures.clocks, there, back)
+}
+
+#[test]
+fn claims_that_the_packets_contradict_are_void_and_changes_are_named_with_their_cause() {
+    let (clocks, there, back) = two_hosts(150_000, 0);
+    assert_eq!((clocks.state, clocks.error_ns), (ClockState::Synchronised, Some(200_000)));
+    assert!((there - 2.15e6).abs() < 1.0 && (back - 0.85e6).abs() < 1.0, "{there} {back}");
+    let longer = |probe, at_ns| DelayChange {
+        probe,
+        at_unix_ns: START + at_ns,
+        cause: ChangeCause::Path,
+        there_ns: 0,
+        back_ns: 3_100_000,
+    };
+    assert_eq!(clocks.changes, [longer(90, 9_000 * MS)]);
+    // -2.3 ms make the delay there negative by more than was claimed, 40 ms the one back.
+    for ahead in [-2_300_000, 40_000_000] {
+        let (clocks, there, back) = two_hosts(ahead, 0);
+        assert!(clocks.claim_refuted, "{clocks:?}");
+        // What the packets of the longer way back leave possible: 4.1 ms + 0.5 ms.
+        assert_eq!((clocks.state, clocks.error_ns), (ClockState::OffsetEstimated, Some(4_600_000)));
+        assert!((there - 1.5e6).abs() < 1.0 && (back - 1.5e6).abs() < 1.0, "{there} {back}");
+    }
+    // Set by 1 ms: not within 0.2 ms both before and after, though no delay is negative.
+    let (clocks, there, back) = two_hosts(0, MS);
+    assert!(clocks.claim_refuted, "{clocks:?}");
+    assert!((there - 1.5e6).abs() < 1.0 && (back - 1.5e6).abs() < 1.0, "{there} {back}");
+    let set = DelayChange {
+        probe: 60,
+        at_unix_ns: START + 6_001 * MS,
+        cause: ChangeCause::LocalClock,
+        there_ns: -1_000_000,
+        back_ns: 1_000_000,
+    };
+    assert_eq!(clocks.changes, [set, longer(90, 9_001 * MS)]);
 }

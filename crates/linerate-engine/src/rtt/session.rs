@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, ClockAgreement, End, Event, Failure, Family, Fault, MetricId, PingMode,
-    PingPlan, PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
+    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
+    PingTransport, Record, StampPlan, Stat, Status, WaitMode,
 };
-use linerate_core::stats::{Z_95, wilson_interval};
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
 use linerate_proto::echo::Limits;
@@ -19,9 +18,10 @@ use super::collector::{Collector, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
 use super::one_way::Ends;
+use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
-use super::wire::Wire;
+use super::wire::{SendStamp, Wire};
 use super::{clock_check, reflect, target};
 use crate::address::resolve;
 use crate::context::Context;
@@ -165,7 +165,7 @@ impl Session<'_, '_> {
     /// Starts stamps and sends the warm-up, which also shows whether stamps come.
     fn prepare(&mut self) -> Result<(), Failure> {
         if self.plan.kernel_stamps {
-            self.wire.start_stamps(false)?;
+            self.wire.start_stamps(true)?;
             clock::sleep(timestamps::START_DELAY);
             self.stamps = true;
         }
@@ -241,6 +241,7 @@ impl Session<'_, '_> {
         self.note_end(size, &run, outcome.kept_short);
         if self.stamps {
             self.note_missing_stamps(size, run.counts.answered, &outcome);
+            self.note_broken_splits(size, &outcome);
         }
         self.record.clocks.extend(outcome.clocks.take());
         self.record.summary.extend(rows(&outcome, &run).into_iter().map(|r| r.at_payload(size)));
@@ -280,7 +281,10 @@ impl Session<'_, '_> {
         let last_pairs = collector.book.as_ref().map_or(0, |book| book.paired);
         if self.stamps && last_pairs < run.counts.answered {
             clock::sleep(LAST_STAMPS);
-            self.wire.departures(&mut |sequence, stamp| collector.departed(sequence, stamp));
+            self.wire.stamps(&mut |sequence, stamp| match stamp {
+                SendStamp::Queued(at_ns) => collector.queued(sequence, at_ns),
+                SendStamp::Left(at_ns) => collector.departed(sequence, at_ns),
+            });
         }
         let taken = take(&collector);
         Ok((run, taken))
@@ -356,6 +360,30 @@ impl Session<'_, '_> {
         }
     }
 
+    /// Of pairs some of which have no whole split.
+    fn note_broken_splits(&mut self, size: u32, outcome: &Outcome) {
+        let without = outcome.paired - outcome.split;
+        if without > 0 {
+            self.caveat(Caveat::new(
+                CaveatCode::StampsMissing,
+                format!(
+                    "{without} of {} probes of {size} bytes with kernel timestamps have none \
+                     before the queueing discipline, or one that cannot be",
+                    outcome.paired
+                ),
+                "the split of the round trip rests on the others",
+            ));
+        }
+        if let Some(step_ns) = outcome.stepped_ns {
+            self.caveat(Caveat::new(
+                CaveatCode::ClockStepped,
+                format!("civil time was set by {:+.6} s meanwhile", step_ns as f64 / 1e9),
+                "round trips are by the monotonic clock and hold; repeat for the split and for \
+                 one-way delays",
+            ));
+        }
+    }
+
     fn note_late_sends(&mut self, late: u64, sent: u64) {
         if late as f64 > sent as f64 * LATE_SHARE {
             self.caveat(Caveat::new(
@@ -408,78 +436,6 @@ impl Session<'_, '_> {
             None => Ok(()),
         }
     }
-}
-
-/// What a run's collector is asked for.
-struct Outcome {
-    distributions: Vec<linerate_core::record::Distribution>,
-    delays: Vec<Summary>,
-    series: Vec<linerate_core::record::Series>,
-    span_ns: Option<u64>,
-    paired: u64,
-    impossible: u64,
-    kept_short: Option<u64>,
-    clocks: Option<ClockAgreement>,
-}
-
-impl Outcome {
-    fn of(collector: &Collector<'_>, payload_bytes: u32) -> Self {
-        let mut distributions = Vec::new();
-        let mut delays = Vec::new();
-        for (samples, metric) in
-            [(&collector.rtt, MetricId::Rtt), (&collector.kernel, MetricId::RttKernel)]
-        {
-            if let Some(distribution) = samples.distribution(metric) {
-                delays.extend(samples.summary(&distribution));
-                distributions.push(distribution);
-            }
-        }
-        let figures = collector.times.as_ref().and_then(|times| times.figures(payload_bytes));
-        let clocks = figures.map(|figures| {
-            delays.extend(figures.rows);
-            distributions.extend(figures.distributions);
-            figures.clocks
-        });
-        Self {
-            clocks,
-            distributions,
-            delays,
-            series: collector.series(),
-            span_ns: collector.span_ns(),
-            paired: collector.book.as_ref().map_or(0, |book| book.paired),
-            impossible: collector.book.as_ref().map_or(0, |book| book.impossible),
-            kept_short: collector.kept_short(),
-        }
-    }
-}
-
-/// The summary of one size.
-fn rows(outcome: &Outcome, run: &Run) -> Vec<Summary> {
-    let counts = run.counts;
-    let total = |metric, value: u64| Summary::of(metric, Stat::Value, value as f64);
-    let mut rows = outcome.delays.clone();
-    let mean = rows.iter().find(|r| r.metric == MetricId::Rtt && r.stat == Stat::Mean);
-    if let Some(mean_ns) = mean.map(|row| row.value).filter(|ns| *ns > 0.0) {
-        rows.push(Summary::of(MetricId::PpsPaper, Stat::Value, 1e9 / mean_ns));
-    }
-    if let Some(span_ns) = outcome.span_ns {
-        let pps = counts.answered as f64 * 1e9 / span_ns as f64;
-        rows.push(Summary::of(MetricId::Pps, Stat::Value, pps).with_n(counts.answered));
-    }
-    rows.push(total(MetricId::Sent, counts.sent));
-    rows.push(total(MetricId::Received, counts.answered));
-    if counts.sent > 0 {
-        let ratio = counts.lost as f64 / counts.sent as f64;
-        rows.push(Summary::of(MetricId::LossRatio, Stat::Value, ratio).with_n(counts.sent));
-    }
-    if let Some(interval) = wilson_interval(counts.lost, counts.sent, Z_95) {
-        let row = Summary::of(MetricId::LossRatioHigh, Stat::Value, interval.high);
-        rows.push(row.with_n(counts.sent));
-    }
-    rows.push(total(MetricId::Duplicates, counts.duplicates));
-    rows.push(total(MetricId::Reordered, counts.reordered));
-    rows.push(total(MetricId::Late, counts.late));
-    rows
 }
 
 /// The session of a STAMP plan.

@@ -18,7 +18,7 @@ use linerate_sys::clock;
 use linerate_sys::echo_socket::{EchoKind, EchoSocket};
 use linerate_sys::timestamps::Notice;
 
-use super::wire::{Arrival, Wire};
+use super::wire::{Arrival, SendStamp, Wire};
 use crate::failure::words_of;
 
 /// IPv4 allows 65535 bytes with header; a receive buffer of this size holds any answer.
@@ -95,8 +95,7 @@ pub(crate) struct SocketWire {
     last_send: MonoTime,
     /// The probe that the kernel's stamp number 0 belongs to.
     stamp_origin: u64,
-    departures: Vec<(u64, u64)>,
-    queued: Vec<(u64, u64)>,
+    send_stamps: Vec<(u64, SendStamp)>,
     /// Messages about packets that could not be delivered.
     troubles: Troubles,
 }
@@ -133,8 +132,7 @@ impl SocketWire {
             sent: false,
             last_send: MonoTime::default(),
             stamp_origin: 0,
-            departures: Vec::new(),
-            queued: Vec::new(),
+            send_stamps: Vec::new(),
             troubles: Troubles::default(),
         }
     }
@@ -220,8 +218,7 @@ impl SocketWire {
 
     fn restart_stamps(&mut self, origin: u64) -> Result<(), Failure> {
         self.read_notices();
-        self.departures.clear();
-        self.queued.clear();
+        self.send_stamps.clear();
         self.stamp_origin = origin;
         self.socket.start_stamps(self.queue_stamps).map_err(|error| {
             Failure::new(
@@ -238,10 +235,12 @@ impl SocketWire {
         for _ in 0..NOTICES_PER_LOOK {
             match self.socket.next_notice() {
                 Some(Notice::Departed { key, at_ns }) => {
-                    self.departures.push((self.stamp_origin + u64::from(key), at_ns));
+                    let sequence = self.stamp_origin + u64::from(key);
+                    self.send_stamps.push((sequence, SendStamp::Left(at_ns)));
                 }
                 Some(Notice::Queued { key, at_ns }) => {
-                    self.queued.push((self.stamp_origin + u64::from(key), at_ns));
+                    let sequence = self.stamp_origin + u64::from(key);
+                    self.send_stamps.push((sequence, SendStamp::Queued(at_ns)));
                 }
                 Some(Notice::Undeliverable { errno, from, kind, code }) => {
                     self.note_trouble(&describe(self.family, errno, from, kind, code));
@@ -405,16 +404,10 @@ impl Wire for SocketWire {
         }
     }
 
-    fn departures(&mut self, take: &mut dyn FnMut(u64, u64)) {
+    fn stamps(&mut self, take: &mut dyn FnMut(u64, SendStamp)) {
         self.read_notices();
-        for (sequence, at_ns) in self.departures.drain(..) {
-            take(sequence, at_ns);
-        }
-    }
-
-    fn queued(&mut self, take: &mut dyn FnMut(u64, u64)) {
-        for (sequence, at_ns) in self.queued.drain(..) {
-            take(sequence, at_ns);
+        for (sequence, stamp) in self.send_stamps.drain(..) {
+            take(sequence, stamp);
         }
     }
 }

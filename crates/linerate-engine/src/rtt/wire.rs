@@ -22,6 +22,15 @@ pub(crate) struct Arrival {
     pub(crate) reflected: Option<(Reflected, u64)>,
 }
 
+/// A time of the kernel's at which a probe passed, CLOCK_REALTIME in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendStamp {
+    /// Given to the queueing discipline of the interface.
+    Queued(u64),
+    /// Given to the driver.
+    Left(u64),
+}
+
 /// Carries probes out and answers in.
 pub(crate) trait Wire {
     /// Now.
@@ -32,8 +41,7 @@ pub(crate) trait Wire {
     fn receive(&mut self) -> Result<Option<Arrival>, Failure>;
     /// Passes time until something may be there, `until` at the latest. May return early.
     fn wait(&mut self, now: MonoTime, until: MonoTime);
-    /// Hands over the kernel's send stamps that came since: probe and time.
-    fn departures(&mut self, take: &mut dyn FnMut(u64, u64));
-    /// The same for those taken before the queueing discipline, where asked for; after the above.
-    fn queued(&mut self, _take: &mut dyn FnMut(u64, u64)) {}
+    /// Hands over the kernel's send stamps that came since, with their probes, in the order in
+    /// which the kernel took them: of one probe that before the queueing discipline comes first.
+    fn stamps(&mut self, take: &mut dyn FnMut(u64, SendStamp));
 }

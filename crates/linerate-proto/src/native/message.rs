@@ -81,10 +81,12 @@ impl Message {
 }
 
 /// Optional parts of requests by name: a server of this version heeds them all.
-pub const FEATURES: [&str; 7] = [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH];
+pub const FEATURES: [&str; 8] =
+    [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS];
 /// The name of a search in [`FEATURES`].
 pub const SEARCH: &str = "search";
 const READ_BYTES: &str = "read_bytes";
+const DSCPS: &str = "dscps";
 const BACKGROUND: &str = "background";
 const MEANS: &str = "means";
 const VERIFY: &str = "verify";
@@ -127,6 +129,7 @@ impl Request {
         let means = &self.test.means;
         let asked = [
             (read, READ_BYTES),
+            (!self.test.dscps.is_empty(), DSCPS),
             (background, BACKGROUND),
             (means.moves_otherwise(), MEANS),
             (means.verify_seed.is_some(), VERIFY),

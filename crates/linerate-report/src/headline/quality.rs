@@ -106,6 +106,7 @@ fn rate(record: &Record, limit: &Limit, code: CaveatCode) -> Quality {
         | CaveatCode::OwnInterfaceDrops
         | CaveatCode::LateSends
         | CaveatCode::CoarseClock
+        | CaveatCode::ClockStepped
         | CaveatCode::PaceNotKept
         | CaveatCode::SearchUnfinished
         | CaveatCode::UncutDatagrams

@@ -7,11 +7,16 @@ use linerate_core::time::decimals_of_ms;
 
 use crate::device::limit as device;
 use crate::one_way::{clocks_of, label, one_way};
-use crate::{number, words};
+use crate::{delay, number, words};
 
 /// What was measured.
 pub(super) fn of(record: &Record) -> String {
     match &record.plan {
+        // Streams of several classes are there for what they do to the delay.
+        Plan::Tcp(plan) if !plan.test.dscps.is_empty() => {
+            let rates = flows(record, plan.test.directions);
+            delay::added(record).map_or(rates.clone(), |added| format!("{added}, {rates}"))
+        }
         Plan::Tcp(plan) => flows(record, plan.test.directions),
         Plan::Udp(plan) => datagrams(record, plan),
         Plan::Test(_) => flows(record, TcpDirections::Both),

@@ -6,10 +6,10 @@ use linerate_core::record::{
 };
 use linerate_core::time::decimals_of_ms;
 
-use super::{datagrams, delay, streams, trace};
+use super::{datagrams, streams, trace};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
-use crate::{ceiling, compare, examination, words};
+use crate::{ceiling, compare, delay, examination, words};
 
 /// Columns of the labels.
 const LABEL: usize = 8;
@@ -81,6 +81,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     }
     facts.push(delays_of_path(record, ways));
     facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
+    facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
@@ -189,6 +190,18 @@ fn ms(ns: u64) -> String {
     number::ms_of_clock(ns as f64, 3)
 }
 
+/// A median below so many times that of an echo on loopback is made by this host as much as by the
+/// path.
+const FLOORS: f64 = 3.0;
+
+/// What this host adds, where that bends the median of a ping.
+fn calibration(record: &Record, median_ns: Option<f64>) -> Option<String> {
+    let end = record.ends.first()?;
+    let found = end.calibration.as_ref()?;
+    let near = median_ns? < FLOORS * found.floor_ns?;
+    near.then(|| words::calibration(found, end.clock_tick_ns))
+}
+
 /// Of one size the lines that ping prints, of several a table with a column for each.
 fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
@@ -216,18 +229,11 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
         [("min", Stat::Min), ("avg", Stat::Mean), ("max", Stat::Max), ("stddev", Stat::Stddev)];
     let rate = at(MetricId::Pps, Stat::Value, size);
     let rate = rate.filter(|_| super::ping::has_rates(plan)).map(|pps| format!("{pps:.0} pings/s"));
-    let [kernel, whole] = [MetricId::RttKernel, MetricId::Rtt].map(|it| at(it, Stat::Mean, size));
-    let split = kernel.zip(whole).map(|(kernel, whole)| {
-        let share = 100.0 * kernel / whole;
-        let (path, host) = (ms(kernel), ms(whole - kernel));
-        format!(
-            "path and peer {path} ms ({share:.0} %), this host {host} ms ({:.0} %)",
-            100.0 - share
-        )
-    });
+    let split = super::ping::Split::of(record, size).map(|split| split.words(ms));
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
+        ("host", calibration(record, at(MetricId::Rtt, Stat::P50, size)).unwrap_or_default()),
     ];
     vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]
 }

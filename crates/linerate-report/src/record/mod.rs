@@ -81,6 +81,10 @@ fn head(record: &Record, tool: &str) -> [Block; 2] {
     let ends = record.ends.iter().map(|end| (end, words::end(end)));
     let ends = ends.filter(|(_, about)| !about.is_empty());
     let ends = ends.map(|(end, about)| Fact::new(end.role.to_string(), 6, about));
-    let facts = ends.chain(emulated::facts(&record.paths)).collect();
+    let first = record.ends.first();
+    let calibration = first.and_then(|end| Some((end.calibration.as_ref()?, end.clock_tick_ns)));
+    let calibration = calibration
+        .map(|(found, tick_ns)| Fact::new("host", 6, words::calibration(found, tick_ns)));
+    let facts = ends.chain(calibration).chain(emulated::facts(&record.paths)).collect();
     [Block::Lines(vec![started]), Block::Facts(facts)]
 }

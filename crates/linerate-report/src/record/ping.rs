@@ -16,7 +16,10 @@ use crate::words;
 /// The metrics that a page defines.
 const METRICS: &[MetricId] = &[
     MetricId::Rtt,
+    MetricId::RttSend,
+    MetricId::RttQueue,
     MetricId::RttKernel,
+    MetricId::RttWake,
     MetricId::Pps,
     MetricId::PpsPaper,
     MetricId::LossRatio,
@@ -135,7 +138,8 @@ impl View<'_> {
                     Some(self.counts(*size)),
                     self.round_trip(*size),
                     self.percentiles(*size),
-                    self.kernel_split(*size),
+                    self.kernel(*size),
+                    self.split(*size),
                 ];
                 let two_way = lines.into_iter().flatten();
                 let one_way = stamp::lines(self.record, *size, self.decimals);
@@ -243,21 +247,15 @@ impl View<'_> {
         self.value(MetricId::Received, Stat::Value, size).is_none_or(|count| count >= needed)
     }
 
-    /// The kernel's own round trip and, by the means, what the rest of this host adds.
-    fn kernel_split(&self, size: u32) -> Option<String> {
-        let mut line = format!("kernel {}", self.spread(MetricId::RttKernel, size)?);
-        let mean = |metric| self.value(metric, Stat::Mean, size);
-        if let (Some(kernel), Some(all)) = (mean(MetricId::RttKernel), mean(MetricId::Rtt)) {
-            let share = 100.0 * kernel / all;
-            let _ = write!(
-                line,
-                "; path and peer {} ms ({share:.0} %), this host {} ms ({:.0} %)",
-                self.ms(kernel),
-                self.ms(all - kernel),
-                100.0 - share,
-            );
-        }
-        Some(line)
+    /// The kernel's own round trip.
+    fn kernel(&self, size: u32) -> Option<String> {
+        Some(format!("kernel {}", self.spread(MetricId::RttKernel, size)?))
+    }
+
+    /// Where the mean round trip passed.
+    fn split(&self, size: u32) -> Option<String> {
+        let split = Split::of(self.record, size)?;
+        Some(format!("split {}", split.words(|ns| self.ms(ns))))
     }
 
     /// Sizes as columns.
@@ -295,6 +293,51 @@ impl View<'_> {
     }
 }
 
+/// The parts of a round trip in the order of travel.
+const PARTS: [(&str, MetricId); 4] = [
+    ("sending", MetricId::RttSend),
+    ("own queue", MetricId::RttQueue),
+    ("path and peer", MetricId::RttKernel),
+    ("waking up", MetricId::RttWake),
+];
+
+/// Where a mean round trip passed, as far as the kernel's timestamps tell.
+pub(super) struct Split {
+    parts: Vec<(&'static str, f64)>,
+    /// Probes that it rests on, where not all answered ones.
+    some: Option<u64>,
+}
+
+impl Split {
+    pub(super) fn of(record: &Record, size: u32) -> Option<Self> {
+        let mean = |metric| value(record, metric, Stat::Mean, size);
+        let counted = |metric| {
+            let mut rows = record.summary.iter().filter(|row| row.metric == metric);
+            let here = |payload: Option<u32>| payload.is_none_or(|payload| payload == size);
+            rows.find(|row| row.stat == Stat::Mean && here(row.payload_bytes))?.n
+        };
+        let parts = PARTS.iter().map(|(name, metric)| Some((*name, mean(*metric)?)));
+        let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+            let (kernel, all) = (mean(MetricId::RttKernel)?, mean(MetricId::Rtt)?);
+            let parts = vec![("path and peer", kernel), ("this host", all - kernel)];
+            return Some(Self { parts, some: None });
+        };
+        let (split, all) = (counted(MetricId::RttSend), counted(MetricId::Rtt));
+        Some(Self { parts, some: split.filter(|_| split != all) })
+    }
+
+    /// Each part with its share of all.
+    pub(super) fn words(&self, ms: impl Fn(f64) -> String) -> String {
+        let all: f64 = self.parts.iter().map(|(_, ns)| ns).sum();
+        let part = |(name, ns): &(&str, f64)| {
+            format!("{name} {} ms ({:.0} %)", ms(*ns), 100.0 * ns / all.max(f64::MIN_POSITIVE))
+        };
+        let parts: Vec<String> = self.parts.iter().map(part).collect();
+        let some = self.some.map(|count| format!("; of {}", words::counted(count, "probe")));
+        format!("{}{}", parts.join(", "), some.unwrap_or_default())
+    }
+}
+
 /// Percentiles with the answers that each needs: one beyond it at least.
 const PERCENTILES: [(&str, Stat, f64); 5] = [
     ("50", Stat::P50, 2.0),
@@ -305,7 +348,7 @@ const PERCENTILES: [(&str, Stat, f64); 5] = [
 ];
 
 /// The times in the table by size.
-const TIMES: [(&str, MetricId, Stat); 9] = [
+const TIMES: [(&str, MetricId, Stat); 12] = [
     ("min, ms", MetricId::Rtt, Stat::Min),
     ("avg, ms", MetricId::Rtt, Stat::Mean),
     ("max, ms", MetricId::Rtt, Stat::Max),
@@ -314,7 +357,10 @@ const TIMES: [(&str, MetricId, Stat); 9] = [
     ("90 %, ms", MetricId::Rtt, Stat::P90),
     ("99 %, ms", MetricId::Rtt, Stat::P99),
     ("99.9 %, ms", MetricId::Rtt, Stat::P999),
-    ("kernel avg, ms", MetricId::RttKernel, Stat::Mean),
+    ("sending avg, ms", MetricId::RttSend, Stat::Mean),
+    ("own queue avg, ms", MetricId::RttQueue, Stat::Mean),
+    ("path and peer avg, ms", MetricId::RttKernel, Stat::Mean),
+    ("waking up avg, ms", MetricId::RttWake, Stat::Mean),
 ];
 
 /// A row of the table; none when no size has a value.
@@ -429,11 +475,30 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
   10000 sent, 9999 answered, 0.010 % lost (95 %: at most 0.057 %), 0 duplicates, 0 reordered, 1 late
   round-trip min/avg/max/stddev = 0.00599/0.00641/0.08321/0.00194 ms, 149731 pings/s (1000/avg: 155957)
   percentiles 50/90/95/99/99.9 = 0.00630/0.00640/0.00650/0.00910/0.03100 ms
-  kernel min/avg/max/stddev = 0.00201/0.00213/0.00900/0.00011 ms; path and peer 0.00213 ms (33 %), this host 0.00428 ms (67 %)
+  kernel min/avg/max/stddev = 0.00201/0.00213/0.00900/0.00011 ms
+  split path and peer 0.00213 ms (33 %), this host 0.00428 ms (67 %)
   the clock steps by 10 ns; no figure is printed finer
   note: seen; do
 ";
         assert_eq!(text(&record), expected);
+    }
+
+    #[test]
+    fn the_split_names_its_parts_in_the_order_of_travel_and_the_probes_it_lacks() {
+        let mut record = record(&[56], PingMode::Flood);
+        fill(&mut record, 56);
+        let mut part = |metric, ns, n| {
+            record.summary.push(Summary::of(metric, Stat::Mean, ns).with_n(n).at_payload(56));
+        };
+        part(MetricId::RttSend, 1_850.0, 9_000);
+        part(MetricId::RttQueue, 410.0, 9_000);
+        part(MetricId::RttWake, 2_022.0, 9_000);
+        let rtt = record.summary.iter_mut().filter(|row| row.metric == MetricId::Rtt);
+        rtt.for_each(|row| row.n = Some(9_999));
+        // 1850 + 410 + 2130 + 2022 = 6412.
+        let line = "  split sending 0.00185 ms (29 %), own queue 0.00041 ms (6 %), path and peer \
+                    0.00213 ms (33 %), waking up 0.00202 ms (32 %); of 9000 probes\n";
+        assert!(text(&record).contains(line), "{}", text(&record));
     }
 
     #[test]

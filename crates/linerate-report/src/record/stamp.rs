@@ -1,7 +1,10 @@
 //! What STAMP adds to a ping: the round trip without the reflector's time, each direction by
 //! itself, and how far the clocks of both ends are to be trusted.
 
-use linerate_core::record::{ClockAgreement, ClockState, Direction, MetricId, Record, Stat};
+use linerate_core::record::{
+    ChangeCause, ClockAgreement, ClockState, DelayChange, Direction, MetricId, Record, Stat,
+};
+use linerate_core::time::WallTime;
 
 use crate::number;
 use crate::one_way::{clocks_of, label, one_way};
@@ -23,7 +26,41 @@ pub(super) fn lines(record: &Record, size: u32, decimals: usize) -> Vec<String> 
     let view = View { record, size, decimals };
     let each = [(Direction::Up, "there"), (Direction::Down, "back ")];
     let directions = each.into_iter().filter_map(|(way, name)| view.direction(way, name, clocks));
-    view.path().into_iter().chain(directions).chain([view.clocks(clocks)]).collect()
+    let told = [view.clocks(clocks)].into_iter().chain(changes(&clocks.changes));
+    view.path().into_iter().chain(directions).chain(told).collect()
+}
+
+/// Changes that get a line of their own.
+const CHANGES_MAX: usize = 8;
+
+fn changes(changes: &[DelayChange]) -> impl Iterator<Item = String> {
+    let more = changes.len().saturating_sub(CHANGES_MAX);
+    let more = (more > 0).then(|| format!("{more} more changes are in the record"));
+    changes.iter().take(CHANGES_MAX).map(change).chain(more)
+}
+
+/// `since 14:02:03 UTC (probe 120) the way there is 3.100 ms longer`.
+fn change(change: &DelayChange) -> String {
+    let ms = |ns: i64| number::ms_to_microsecond(ns.unsigned_abs() as f64);
+    let set = |ns: i64| {
+        let side = if ns > 0 { "forward" } else { "back" };
+        format!("was set {side} by {} ms", ms(ns))
+    };
+    let way = |name: &str, ns: i64| {
+        let side = if ns > 0 { "longer" } else { "shorter" };
+        (ns != 0).then(|| format!("the way {name} is {} ms {side}", ms(ns)))
+    };
+    let what = match change.cause {
+        ChangeCause::LocalClock => format!("this host's clock {}", set(change.back_ns)),
+        ChangeCause::RemoteClock => format!("the reflector's clock {}", set(change.there_ns)),
+        ChangeCause::Path => {
+            let ways = [way("there", change.there_ns), way("back", change.back_ns)];
+            ways.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+        }
+    };
+    let at = WallTime::from_unix_nanos(change.at_unix_ns.into()).text("%H:%M:%S UTC");
+    let when = if change.cause == ChangeCause::Path { "since" } else { "at" };
+    format!("{when} {} (probe {}) {what}", at.unwrap_or_default(), change.probe)
 }
 
 struct View<'a> {
@@ -102,5 +139,31 @@ impl View<'_> {
             parts.push("the reflector does not count, so losses have no direction".to_owned());
         }
         parts.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_named_with_its_time_and_its_cause() {
+        let said = |cause, there_ns, back_ns| {
+            // 1,700,000,000 s are 2023-11-14 22:13:20 UTC.
+            let at_unix_ns = 1_700_000_000_000_000_000;
+            change(&DelayChange { probe: 120, at_unix_ns, cause, there_ns, back_ns })
+        };
+        assert_eq!(
+            said(ChangeCause::Path, 3_100_000, 0),
+            "since 22:13:20 UTC (probe 120) the way there is 3.100 ms longer"
+        );
+        let both = said(ChangeCause::Path, 3_100_000, -200_000);
+        assert!(both.ends_with("is 3.100 ms longer and the way back is 0.200 ms shorter"));
+        assert_eq!(
+            said(ChangeCause::RemoteClock, -40_000_000, 40_000_000),
+            "at 22:13:20 UTC (probe 120) the reflector's clock was set back by 40.000 ms"
+        );
+        let local = said(ChangeCause::LocalClock, -1_000_000, 1_000_000);
+        assert!(local.ends_with("this host's clock was set forward by 1.000 ms"), "{local}");
     }
 }

@@ -12,6 +12,7 @@ use linerate_engine::compare;
 
 use super::flags::nanos;
 use super::measure::{self, Output};
+use super::round_trip_flags::RoundTripFlags;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     candidates: Vec<String>,
     /// Compare the goodput of TCP tests instead of round-trip times; the targets must run linerate
     /// serve
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["timeout", "wait", "no_kernel_stamps", "samples"])]
     tcp: bool,
     /// With --tcp: the server sends
     #[arg(short = 'R', long, requires = "tcp")]
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     /// Seed of the order in each round
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    round_trip: RoundTripFlags,
     #[command(flatten)]
     output: Output,
 }
@@ -111,9 +114,16 @@ fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result
             server: ServerPlan {
                 profile: profile.name,
                 known: profile.known,
+                family: args.round_trip.family.family(),
+                bind: args.round_trip.bind.clone(),
                 ..ServerPlan::new(None, profile.host, port)
             },
-            test: TcpTest { directions, finish: Finish::TimeNs(time_ns), ..TcpTest::default() },
+            test: TcpTest {
+                directions,
+                finish: Finish::TimeNs(time_ns),
+                dscp: args.round_trip.dscp,
+                ..TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         for (key, value) in keys {
@@ -121,16 +131,13 @@ fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result
         }
         return Ok(Plan::Tcp(plan));
     }
+    let transport = if args.udp { PingTransport::Udp } else { PingTransport::Icmp };
     let mut plan = PingPlan {
-        host: profile.host,
-        profile: profile.name,
-        transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
-        port,
         sizes_bytes: vec![args.size],
         count: Some(args.count),
         mode: PingMode::Flood,
         deadline_ns: Some(nanos(each.max(PROBES_MIN))),
-        ..PingPlan::default()
+        ..args.round_trip.plan(profile, transport, port)
     };
     for (key, value) in keys {
         set_ping(&mut plan, key, value)?;

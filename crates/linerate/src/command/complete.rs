@@ -185,7 +185,7 @@ fn fish(script: &str) -> String {
         let when = format!("__fish_linerate_using_subcommand {command}");
         asking.push_str(&format!("complete -c linerate -n \"{when}\" -k -a \"{what}\"\n"));
     };
-    ["tcp", "udp", "ping", "test"].iter().for_each(|command| offer(command, &ask("hosts")));
+    ["tcp", "udp", "ping", "test", "rrul"].iter().for_each(|command| offer(command, &ask("hosts")));
     ["report", "diff"].iter().for_each(|command| offer(command, &ask("results")));
     offer("study; and __fish_seen_subcommand_from run show", &studies.join(" "));
     asking
@@ -214,7 +214,9 @@ fn with_values(command: clap::Command, path: &str) -> clap::Command {
 fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
     let vias = [Via::Iperf3, Via::Iperf2, Via::Nuttcp, Via::Ttcp].map(Via::name);
     Some(match (command, argument) {
-        ("tcp" | "udp" | "ping" | "test" | "history" | "export", "host") => vec!["ASK-HOSTS"],
+        ("tcp" | "udp" | "ping" | "test" | "rrul" | "history" | "export", "host") => {
+            vec!["ASK-HOSTS"]
+        }
         ("report" | "diff", "id" | "first" | "second") => vec!["ASK-RESULTS"],
         ("history" | "export", "name") => vec!["ASK-NAMES"],
         ("history" | "export" | "report", "run") | ("study run" | "bench", "resume") => {
@@ -227,7 +229,7 @@ fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
         ("tcp" | "udp", "via") => vias.to_vec(),
         ("tcp", "send_with") => SendWith::ALL.iter().map(|it| it.name()).collect(),
         ("tcp", "receive_with") => ReceiveWith::ALL.iter().map(|it| it.name()).collect(),
-        ("tcp" | "test", "congestion") => vec!["bbr", "cubic", "reno"],
+        ("tcp" | "test" | "rrul", "congestion") => vec!["bbr", "cubic", "reno"],
         ("lab run" | "lab check", "plan") => lab::SHIPPED.map(|(name, _)| name).to_vec(),
         _ => return None,
     })

@@ -8,12 +8,11 @@ mod network;
 
 use linerate_core::time::decimals_of_ms;
 use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
-use linerate_report::{Block, Document, Fact};
+use linerate_report::{Block, Document, Fact, calibration};
 use linerate_sys::stop::Stop;
 
 use self::check::{Check, State};
 use self::facts::Facts;
-use super::measure;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -34,6 +33,19 @@ enum Part {
     Clock,
 }
 
+/// Flags of `linerate calibrate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CalibrateArgs {
+    /// Print one JSON document
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+/// What this host adds to delays: the clock test, in a second.
+pub(crate) fn calibrate(args: &CalibrateArgs) -> Outcome {
+    run(Args { part: Some(Part::Clock), json: args.json })
+}
+
 /// Exit code of a host that spoils measurements.
 const UNFIT: u8 = 1;
 
@@ -41,7 +53,7 @@ const UNFIT: u8 = 1;
 pub(crate) fn run(args: Args) -> Outcome {
     let stop = Stop::on_signals()?;
     let extent = if args.part.is_some() { Extent::Whole } else { Extent::Short };
-    let clock = clock_check::examine(extent, &measure::tool(), &stop);
+    let clock = clock_check::examine(extent, &stop);
     let checks = if args.part.is_none() { checks(&clock) } else { Vec::new() };
     let bad = checks.iter().any(|check| check.state == State::Bad);
     let code = if bad { UNFIT } else { 0 };
@@ -53,7 +65,10 @@ pub(crate) fn run(args: Args) -> Outcome {
         return Ok(code);
     }
     let found = match args.part {
-        Some(Part::Clock) => vec![Block::Facts(clock_facts(&clock))],
+        Some(Part::Clock) => {
+            let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
+            vec![line, Block::Facts(clock_facts(&clock))]
+        }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
     let sentence = Block::Text(sentence(&clock));
@@ -116,6 +131,8 @@ fn clock_facts(clock: &ClockReport) -> Vec<Fact> {
         ("a sleep of 100 us ends late", late),
         ("stolen time", stolen(clock)),
         ("echo on 127.0.0.1", floor(clock)),
+        ("half of them to the other", difference(clock)),
+        ("kernel timestamps", stamps(clock)),
         ("civil time", civil(clock)),
     ];
     rows.map(|(label, text)| Fact::new(label, 27, text)).into()
@@ -172,6 +189,25 @@ fn floor(clock: &ClockReport) -> String {
     }
 }
 
+/// The A/A floor of comparisons.
+fn difference(clock: &ClockReport) -> String {
+    let difference = clock.floor.and_then(|floor| floor.difference_ns);
+    difference.map_or_else(
+        || "not measured".to_owned(),
+        |ns| {
+            format!("differs by at most {:.3} us (A/A, 95 %): smaller ones mean nothing", ns / 1e3)
+        },
+    )
+}
+
+fn stamps(clock: &ClockReport) -> String {
+    let Some(stamps) = clock.stamps else { return "not measured".to_owned() };
+    format!(
+        "of {} echoes {} have a pair, {} also that before the queueing discipline",
+        stamps.answered, stamps.paired, stamps.split
+    )
+}
+
 fn civil(clock: &ClockReport) -> String {
     match (clock.synchronised, clock.error_max_us) {
         (Some(true), Some(error_us)) => format!("synchronised, error at most {error_us} us"),
@@ -210,6 +246,7 @@ mod tests {
             gap_max_ns: 235_000,
             floor: None,
             floor_missing: Some("no socket".to_owned()),
+            stamps: Some(clock_check::StampHealth { answered: 50, paired: 50, split: 49 }),
             synchronised: Some(false),
             error_max_us: Some(16_000_000),
         }
@@ -232,6 +269,7 @@ mod tests {
         assert!(text.contains("true step                    10.04 ns (clarity 0.99)\n"), "{text}");
         assert!(text.contains("steps 50/99/99.99/100 %      30/31/190/38000 ns\n"), "{text}");
         assert!(text.contains("echo on 127.0.0.1            not measured: no socket\n"), "{text}");
+        assert!(text.contains("kernel timestamps            of 50 echoes 50 have a pair, 49 also"));
         assert!(text.contains("stolen time                  0.91 % in 900 gaps"), "{text}");
     }
 

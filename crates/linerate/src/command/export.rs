@@ -1,9 +1,13 @@
 //! `linerate export`: stored records as they are, for other programs.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use linerate_core::record::Record;
-use linerate_report::csv;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use linerate_core::record::{Failure, Fault, Record};
+use linerate_engine::failure::words_of;
+use linerate_report::{csv, flent};
 
 use super::history::Filters;
 use crate::exit::Outcome;
@@ -18,10 +22,10 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// json: one array of whole records; jsonl: one record per line; csv: one summary value per
-    /// line
+    /// line; flent: one file per result for flent, in the directory of -o
     #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
     format: Format,
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output; a directory for flent
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Read this store instead of the default one
@@ -34,6 +38,7 @@ enum Format {
     Json,
     Jsonl,
     Csv,
+    Flent,
 }
 
 /// Runs the command. Records of studies are exported each by itself, the oldest first.
@@ -50,6 +55,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             lines.collect::<anyhow::Result<String>>()?
         }
         Format::Csv => csv::records(records.iter()),
+        Format::Flent => return all_for_flent(&records, args.output.as_deref()),
     };
     match &args.output {
         Some(path) => {
@@ -59,4 +65,36 @@ pub(crate) fn run(args: Args) -> Outcome {
         None => output::text(&text),
     }
     Ok(0)
+}
+
+/// One file for each record that has what flent plots, in a directory.
+fn all_for_flent(records: &[Record], directory: Option<&Path>) -> Outcome {
+    let directory = directory.unwrap_or(Path::new("."));
+    let records = records.iter().filter(|record| flent::document(record).is_some());
+    for record in records {
+        let id = record.id.to_string();
+        write_flent(&directory.join(format!("{}-{id}.flent.gz", record.plan.kind())), record)?;
+    }
+    Ok(0)
+}
+
+/// Writes a record as a file of flent.
+/// # Errors
+/// When it has no probes beside a load, or cannot be written.
+pub(super) fn write_flent(path: &Path, record: &Record) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let Some(document) = flent::document(record) else {
+        let reason = "it has no TCP streams with probes beside them";
+        return Err(Failure::new(Fault::Usage, "write for flent", record.id.to_string(), reason)
+            .advise("take a result of linerate rrul, tcp or test with answered probes"));
+    };
+    let fail =
+        |error: &dyn std::fmt::Display| Failure::new(Fault::System, "write", name.clone(), error);
+    let text = serde_json::to_vec(&document).map_err(|error| fail(&error))?;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&text).map_err(|error| fail(&error))?;
+    let packed = packed.finish().map_err(|error| fail(&error))?;
+    std::fs::write(path, packed).map_err(|error| fail(&words_of(&error)))?;
+    output::note(&format!("wrote {name}"));
+    Ok(())
 }

@@ -17,6 +17,8 @@ pub(crate) mod path;
 pub(crate) mod ping;
 mod probes;
 pub(crate) mod report;
+mod round_trip_flags;
+pub(crate) mod rrul;
 pub(crate) mod serve;
 pub(crate) mod stamp;
 mod stamp_key;

@@ -1,19 +1,16 @@
 //! `linerate ping`: round-trip times to any host by ICMP, or by UDP to `linerate serve`.
 
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
+    DEFAULT_PORT, Event, Failure, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
 };
 use linerate_core::time::decimals_of_ms;
-use linerate_core::units::parse_span;
+use linerate_engine::context::Context;
 use linerate_engine::rtt;
 use linerate_report::live;
 
-use super::assert::AssertFlags;
-use super::flags::{FamilyFlags, nanos};
-use super::measure::{self, Output};
+use super::measure;
+use super::round_trip_flags::ProberFlags;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
@@ -24,70 +21,38 @@ use crate::output;
 pub(crate) struct Args {
     /// Target: host name or address; with --udp also HOST:PORT
     host: Target,
-    /// Probes to send per size [default: until Ctrl-C]
-    #[arg(short, long, value_name = "N")]
-    count: Option<u64>,
     /// Payload size in bytes, or a list of sizes to test in turn: 56,250,500,1024,1500
     #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',', default_value = "56")]
     sizes: Vec<u32>,
-    /// Time between probes
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    interval: Duration,
     /// Flood: send the next probe as soon as the previous one is answered
     #[arg(short, long)]
     flood: bool,
     /// Flood with this many probes in flight
     #[arg(long, value_name = "N")]
     window: Option<u16>,
-    /// Wait this long for a reply; later it is lost
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    timeout: Duration,
-    /// Stop testing each size after this long
-    #[arg(short = 'w', long, value_name = "TIME", value_parser = parse_span)]
-    deadline: Option<Duration>,
-    /// Source address or interface
-    #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
-    bind: Option<String>,
     /// Time to live (IPv6: hop limit) of the probes
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     ttl: Option<u8>,
-    /// Differentiated services code point (DSCP), 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
-    dscp: Option<u8>,
     /// Set the don't-fragment flag and do not fragment locally
     #[arg(long)]
     dont_fragment: bool,
     /// Path MTU discovery as in ping(8): do forbids fragmentation, want and dont allow it
     #[arg(short = 'M', long, value_name = "do|want|dont", conflicts_with = "dont_fragment")]
     pmtudisc: Option<Fragmentation>,
-    #[command(flatten)]
-    family: FamilyFlags,
     /// Probe with UDP instead of ICMP; the target must run linerate serve
     #[arg(long)]
     udp: bool,
     /// Port of linerate serve, with --udp [default: 5210]
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
-    /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
-    /// otherwise
-    #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
-    wait: WaitMode,
     /// Use kernel timestamps for floods too; slows the flood by a third
     #[arg(long, conflicts_with = "no_kernel_stamps")]
     kernel_stamps: bool,
-    /// Do not use kernel timestamps
-    #[arg(long)]
-    no_kernel_stamps: bool,
     /// Probes to send first and not count, so that ARP or neighbor discovery is not measured
     #[arg(long, value_name = "N", default_value_t = PingPlan::default().warmup)]
     warmup: u32,
-    /// Store every sample in order in the record
-    #[arg(long)]
-    samples: bool,
     #[command(flatten)]
-    assert: AssertFlags,
-    #[command(flatten)]
-    output: Output,
+    prober: ProberFlags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -100,21 +65,26 @@ enum Fragmentation {
 /// Runs the command. As ping: 0 when anything was answered, 1 when nothing was.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
-    let mut lines = Lines::new();
-    let bar = lines.bar.clone();
-    let record = measure::run(
-        &args.output,
-        |context| {
-            let record = rtt::run(&plan, context);
-            bar.finish_and_clear();
-            record
-        },
-        &mut |event| lines.event(event),
-    )?;
-    Ok(args.assert.judge(&record, exit_code(&record), args.output.say()))
+    probe(&args.prober, |context| rtt::run(&plan, context))
 }
 
-pub(super) fn exit_code(record: &Record) -> u8 {
+/// Runs a measurement with its live lines.
+pub(super) fn probe(
+    flags: &ProberFlags,
+    measure: impl FnOnce(&mut Context<'_>) -> Record,
+) -> Outcome {
+    let mut lines = Lines::new();
+    let bar = lines.bar.clone();
+    let measure = |context: &mut Context<'_>| {
+        let record = measure(context);
+        bar.finish_and_clear();
+        record
+    };
+    let record = measure::run(&flags.output, measure, &mut |event| lines.event(event))?;
+    Ok(flags.assert.judge(&record, exit_code(&record), flags.output.say()))
+}
+
+fn exit_code(record: &Record) -> u8 {
     let answered =
         record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
     match &record.failure {
@@ -135,34 +105,23 @@ fn plan(args: &Args) -> Result<PingPlan, Failure> {
         (None, true) => PingMode::Flood,
         (None, false) => PingMode::Paced,
     };
-    // Stamps cost a flood a third of its speed, so there they are for the asking.
-    let kernel_stamps = args.kernel_stamps || (mode == PingMode::Paced && !args.no_kernel_stamps);
+    let transport = if args.udp { PingTransport::Udp } else { PingTransport::Icmp };
+    let port = args.host.port(args.port, usual)?;
+    let plan = args.prober.plan(profile, transport, port);
     Ok(PingPlan {
-        host: profile.host,
-        profile: profile.name,
-        transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
-        port: args.host.port(args.port, usual)?,
-        family: args.family.family(),
-        bind: args.bind.clone(),
         sizes_bytes: args.sizes.clone(),
-        count: args.count,
-        interval_ns: nanos(args.interval),
         mode,
-        timeout_ns: nanos(args.timeout),
-        deadline_ns: args.deadline.map(nanos),
         warmup: args.warmup,
-        wait: args.wait,
-        kernel_stamps,
+        // Stamps cost a flood a third of its speed, so there they are on request only.
+        kernel_stamps: args.kernel_stamps || (mode == PingMode::Paced && plan.kernel_stamps),
         ttl: args.ttl,
-        dscp: args.dscp,
         dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
-        keep_samples: args.samples,
-        stamp: None,
+        ..plan
     })
 }
 
 /// What people see while a ping runs.
-pub(super) struct Lines {
+struct Lines {
     target: String,
     /// Decimals of a time in ms that the clock justifies.
     decimals: usize,
@@ -171,7 +130,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let step_ns = rtt::clock_check::calibrate().map_or(1.0, |tick| tick.step_ns);
         Self {
             target: String::new(),
@@ -183,9 +142,9 @@ impl Lines {
         }
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    fn event(&mut self, event: &Event) {
         match event {
-            Event::Plan(linerate_core::record::Plan::Ping(plan)) => {
+            Event::Plan(Plan::Ping(plan)) => {
                 self.target.clone_from(&plan.host);
             }
             Event::Connected(line) => output::folded(line),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use linerate_core::record::{Finish, ProbePlan, ServerPlan};
+use linerate_core::record::{Finish, ProbeKind, ProbePlan, ServerPlan};
 
 /// Probes per second where the load leaves room for them.
 const PER_SECOND: f64 = 50.0;
@@ -19,15 +19,17 @@ const IDLE_COUNT: u32 = 20;
 const PER_SECOND_MAX: f64 = 1000.0;
 
 /// Flags of tests that load a path.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ProbeFlags {
     /// Probe the delay before and under load at this rate per second; off for none [default: 50, or
     /// 0.5 % of a load whose rate is known]
     #[arg(long, value_name = "RATE")]
     probes: Option<ProbeRate>,
-    /// DSCP of the probes, 0 to 63 [default: that of the load]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
-    probe_dscp: Option<u8>,
+    /// DSCP of the probes, 0 to 63; of several, as 0,46, each has probes of its own, and the first
+    /// are those of the result [default: that of the load]
+    #[arg(long, value_name = "N,...", value_delimiter = ',',
+          value_parser = clap::value_parser!(u8).range(0..64))]
+    probe_dscp: Vec<u8>,
 }
 
 /// How often probes go.
@@ -53,7 +55,7 @@ impl FromStr for ProbeRate {
 impl ProbeFlags {
     /// The probes beside a load, whose rate in bit/s is known where something bounds it.
     pub(crate) fn plan(
-        self,
+        &self,
         server: &ServerPlan,
         load_bps: Option<f64>,
         finish: Finish,
@@ -64,12 +66,15 @@ impl ProbeFlags {
         let per_second = match self.probes {
             Some(ProbeRate::Off) => return None,
             Some(ProbeRate::PerSecond(rate)) => rate,
-            None => usual_rate(load_bps, finish),
+            None => usual_rate(load_bps, finish) / self.probe_dscp.len().max(1) as f64,
         };
+        let kind = |dscp: &u8| ProbeKind { transport: None, dscp: Some(*dscp) };
         Some(ProbePlan {
             interval_ns: (1e9 / per_second) as u64,
             idle_count: IDLE_COUNT,
-            dscp: self.probe_dscp,
+            dscp: self.probe_dscp.first().copied(),
+            beside: self.probe_dscp.iter().skip(1).map(kind).collect(),
+            ..ProbePlan::default()
         })
     }
 }
@@ -121,7 +126,7 @@ mod tests {
         server.known = Some(known);
         let plan = ProbeFlags::default().plan(&server, None, Finish::Bytes(1));
         assert_eq!(plan.map(|plan| plan.interval_ns), Some(100_000_000));
-        let off = ProbeFlags { probes: Some(ProbeRate::Off), probe_dscp: None };
+        let off = ProbeFlags { probes: Some(ProbeRate::Off), ..ProbeFlags::default() };
         assert_eq!(off.plan(&server, None, Finish::Bytes(1)), None);
     }
 }

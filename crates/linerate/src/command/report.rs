@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Write the values as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write a result for flent: FILE.flent.gz
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    flent: Option<PathBuf>,
     /// Write the plots of a run to this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
@@ -105,7 +108,9 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     put(&args.html, &|| document.html())?;
     put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| linerate_report::csv::record(record))?;
-    if wrote.is_empty() && !args.json {
+    if let Some(path) = &args.flent {
+        super::export::write_flent(path, record)?;
+    } else if wrote.is_empty() && !args.json {
         output::result(&document, args.amount.detail());
     }
     Ok(wrote)

@@ -93,6 +93,7 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             congestion_control: args.congestion.clone(),
             pace: args.bitrate,
             dscp: flow.dscp,
+            dscps: Vec::new(),
             zero_copy: args.zerocopy,
             read_bytes: args.read_size.map(|size| call_bytes("--read-size", size)).transpose()?,
             background: args.background,

@@ -25,12 +25,15 @@ pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "stamp", "trace", "compare"]),
+    (
+        "Between two hosts",
+        &["serve", "test", "tcp", "udp", "rrul", "ping", "stamp", "trace", "compare"],
+    ),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Theory and contracts", &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
-    (THIS_HOST, &["doctor", "config", "generate"]),
+    (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];
 
@@ -88,6 +91,15 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate udp B -b 64k -l 160 --dscp 46 -t 60", "as a call with G.711 does"),
         ],
         see: &["serve", "tcp", "ping", "udp(7)", "iperf3(1)"],
+    },
+    Page {
+        command: "rrul",
+        shown: &["port", "time", "idle", "probes", "congestion", "flent", "json", "quiet"],
+        examples: &[
+            ("linerate rrul B", "5 s at rest, 60 s loaded both ways: how late, and whose queue"),
+            ("linerate rrul B -t 20s --flent b.flent.gz", "20 s of load, a file for flent"),
+        ],
+        see: &["tcp", "test", "serve", "export"],
     },
     Page {
         command: "ping",
@@ -428,6 +440,7 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             ("linerate export --kind tcp -o tcp.json", "whole records of TCP"),
             ("linerate export --since 30d --format csv", "a month as CSV"),
+            ("linerate export --format flent -n 1 -o .", "the newest result as a file of flent"),
         ],
         see: &["history", "report"],
     },
@@ -439,6 +452,15 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate doctor --json", "for a program"),
         ],
         see: &["serve", "bench", "sysctl(8)", "ethtool(8)"],
+    },
+    Page {
+        command: "calibrate",
+        shown: &[],
+        examples: &[
+            ("linerate calibrate", "the clock, late sleeps, the least difference that counts"),
+            ("linerate calibrate --json", "for a program"),
+        ],
+        see: &["doctor", "ping", "compare"],
     },
     Page {
         command: "doctor clock",

@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, PingMode, PingPlan, PingTransport, ProbePhase, ProbePlan, ProbeSpan,
-    Probes, ServerPlan, TcpDirections,
+    Direction, Failure, Fault, PingMode, PingPlan, PingTransport, ProbeKind, ProbePhase, ProbePlan,
+    ProbeSpan, Probes, ServerPlan, TcpDirections,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{Limits, UDP_ECHO_TIMES_BYTES};
@@ -39,40 +39,74 @@ const PAYLOAD_BYTES: u32 = UDP_ECHO_TIMES_BYTES as u32;
 /// Probes of one test that are kept: at 50/s those of more than half an hour.
 const KEPT_MAX: usize = 100_000;
 
-/// Probes under way.
+/// Probes of one kind under way.
 #[derive(Debug)]
-pub(crate) struct Prober {
+struct Prober {
     record: Probes,
     idle: Kept,
     loaded: Option<JoinHandle<(Kept, Option<Failure>)>>,
     stop: Stop,
 }
 
+/// All probes of a test under way: those that its summary is of, and those beside them.
+#[derive(Debug)]
+pub(crate) struct Probers {
+    first: Prober,
+    beside: Vec<Prober>,
+}
+
 /// Sends the probes before the load, and begins with those beside it, where any are planned.
-pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Prober> {
-    let plan = server.probes?;
-    let transports: &[PingTransport] = match server.via {
-        None => &[PingTransport::Udp, PingTransport::Icmp],
-        Some(_) => &[PingTransport::Icmp],
+/// Probes of several kinds go at the same time also before it.
+pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Probers> {
+    let plan = server.probes.as_ref()?;
+    let first = ProbeKind { transport: None, dscp: plan.dscp };
+    let of = |kind: ProbeKind| {
+        let kind = ProbeKind { dscp: kind.dscp.or(load_dscp), ..kind };
+        Prober::of_kind(server, plan, kind, stop)
     };
-    let mut first = None;
-    for &transport in transports {
-        let prober = Prober::begin(server, &plan, (transport, load_dscp), stop);
-        if prober.record.silent.is_none() {
-            return Some(prober);
-        }
-        // Of two ways that both fail the first one's reason says more.
-        first.get_or_insert(prober);
+    std::thread::scope(|scope| {
+        let beside: Vec<_> =
+            plan.beside.iter().map(|&kind| scope.spawn(move || of(kind))).collect();
+        let first = of(first);
+        let beside = beside.into_iter().filter_map(|prober| prober.join().ok()).collect();
+        Some(Probers { first, beside })
+    })
+}
+
+impl Probers {
+    /// Ends them beside a load that began at a time: the first kind, and the others.
+    pub(crate) fn end(self, begin: MonoTime) -> (Probes, Vec<Probes>) {
+        // None goes on while another is waited for.
+        [&self.first].into_iter().chain(&self.beside).for_each(|prober| prober.stop.ask());
+        let beside = self.beside.into_iter().map(|prober| prober.end(begin)).collect();
+        (self.first.end(begin), beside)
     }
-    first
 }
 
 impl Prober {
+    /// Begins with those of one kind, by the first transport that is answered where it is open.
+    fn of_kind(server: &ServerPlan, plan: &ProbePlan, kind: ProbeKind, stop: &Stop) -> Self {
+        let transports: &[PingTransport] = match (kind.transport, server.via) {
+            (Some(PingTransport::Icmp), _) | (None, Some(_)) => &[PingTransport::Icmp],
+            (Some(_), _) => &[PingTransport::Udp],
+            (None, None) => &[PingTransport::Udp, PingTransport::Icmp],
+        };
+        let (&first, others) = transports.split_first().expect("none is empty");
+        let begin = |transport| Self::begin(server, plan, (transport, kind.dscp), stop);
+        let prober = begin(first);
+        if prober.record.silent.is_none() {
+            return prober;
+        }
+        // Of two ways that both fail the first one's reason says more.
+        let other = others.iter().map(|&it| begin(it)).find(|it| it.record.silent.is_none());
+        other.unwrap_or(prober)
+    }
+
     /// Probes the path at rest; where that works, a thread goes on.
     fn begin(
         server: &ServerPlan,
         plan: &ProbePlan,
-        (transport, load_dscp): (PingTransport, Option<u8>),
+        (transport, dscp): (PingTransport, Option<u8>),
         stop: &Stop,
     ) -> Self {
         let ping = PingPlan {
@@ -83,7 +117,7 @@ impl Prober {
             bind: server.bind.clone(),
             sizes_bytes: vec![PAYLOAD_BYTES],
             mode: PingMode::Flood,
-            dscp: plan.dscp.or(load_dscp),
+            dscp,
             ..PingPlan::default()
         };
         let record = Probes::new(transport, server.host.clone(), PAYLOAD_BYTES);
@@ -124,10 +158,12 @@ impl Prober {
         wire.load(PAYLOAD_BYTES, name())?;
         let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: REMEMBERED };
         if plan.idle_count > 0 {
+            let interval_ns = plan.idle_interval_ns.unwrap_or(IDLE_INTERVAL_NS);
+            let all = Duration::from_nanos(interval_ns.saturating_mul(plan.idle_count.into()));
             let rules = Rules {
-                pace: Pace::Every(IDLE_INTERVAL_NS),
+                pace: Pace::Every(interval_ns),
                 count: Some(plan.idle_count.into()),
-                deadline: Some(clock::monotonic() + IDLE_MAX),
+                deadline: Some(clock::monotonic() + all.max(IDLE_MAX)),
                 limits,
             };
             let run = drive(&mut wire, &rules, stop, &mut self.idle);
@@ -176,7 +212,7 @@ impl Prober {
     }
 
     /// Ends the probes beside a load that began at a time.
-    pub(crate) fn end(mut self, begin: MonoTime) -> Probes {
+    fn end(mut self, begin: MonoTime) -> Probes {
         self.stop.ask();
         let loaded = self.loaded.take().and_then(|thread| thread.join().ok());
         let (loaded, failure) = loaded.unwrap_or_else(|| (Kept::new(0), None));

@@ -18,7 +18,9 @@ pub(in crate::flow) fn add(record: &mut Record, omit_ns: u64) {
     let Some(to_ns) = load_end_ns(record) else { return };
     let from_ns = i64::try_from(omit_ns).unwrap_or(i64::MAX);
     let Some(probes) = &mut record.probes else { return };
-    probes.phases.push(ProbeSpan { phase: phase_of(directions), from_ns, to_ns });
+    let span = ProbeSpan { phase: phase_of(directions), from_ns, to_ns };
+    probes.phases.push(span);
+    record.probes_beside.iter_mut().for_each(|probes| probes.phases.push(span));
     record.summary.extend(rows(probes, directions));
 }
 
@@ -32,10 +34,7 @@ fn load_end_ns(record: &Record) -> Option<i64> {
 
 /// The rows of the probes of a load in these directions.
 fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
-    let of = |idle: bool| {
-        let places = probes.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
-        places.map(|place| probes.rtt_ns[place]).collect::<Vec<Option<u64>>>()
-    };
+    let of = |idle| probes.round_trips(idle).collect::<Vec<Option<u64>>>();
     let (idle, loaded) = (of(true), of(false));
     let [at_rest, under_load] =
         [&idle, &loaded].map(|all| Sorted::new(all.iter().flatten().copied().collect()));

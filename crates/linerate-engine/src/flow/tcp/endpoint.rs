@@ -90,6 +90,11 @@ struct Windows {
     queued: Option<u64>,
 }
 
+/// Options of one stream's socket.
+pub(crate) fn stream_options(request: &TcpTest, stream: u16) -> TcpOptions {
+    TcpOptions { dscp: request.dscp_of(stream), ..socket_options(request) }
+}
+
 /// Options of the sockets of a test; they go before the handshake.
 pub(crate) fn socket_options(request: &TcpTest) -> TcpOptions {
     TcpOptions {

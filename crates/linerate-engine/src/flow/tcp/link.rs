@@ -14,7 +14,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::control::{
     bind_address, client_failure, connect_control, connect_failure, lost, plain, rtt_min, token_of,
 };
-use super::endpoint::{Endpoint, socket_options};
+use super::endpoint::{Endpoint, stream_options};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
@@ -238,8 +238,11 @@ impl Connector {
     ) -> Result<String, Failure> {
         let side = client_side(hello.direction);
         let options = match side {
-            Side::Sender => socket_options(request),
-            Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
+            Side::Sender => stream_options(request, hello.stream),
+            Side::Receiver => {
+                let options = stream_options(request, hello.stream);
+                TcpOptions { congestion_control: None, ..options }
+            }
         };
         let socket = tcp::connect(self.server, self.local, &options, self.timeout)
             .map_err(|error| connect_failure(&error))?;

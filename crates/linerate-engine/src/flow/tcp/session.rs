@@ -391,7 +391,7 @@ impl TcpServer {
         let side = server_side(hello.direction);
         let of_test = self.request.each_direction().contains(&hello.direction);
         let background = self.request.background().filter(|_| !of_test);
-        prepare(&socket, background.as_ref().unwrap_or(&self.request), side)?;
+        prepare(&socket, background.as_ref().unwrap_or(&self.request), hello.stream, side)?;
         let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
         let endpoint = if of_test { &mut self.test } else { &mut self.background };
         if let Some(endpoint) = endpoint {
@@ -498,7 +498,9 @@ fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpLi
 }
 
 /// Options that may be set on an accepted socket.
-fn prepare(socket: &TcpStream, request: &TcpTest, side: Side) -> Result<(), Failure> {
+fn prepare(socket: &TcpStream, request: &TcpTest, stream: u16, side: Side) -> Result<(), Failure> {
+    let class = TcpOptions { dscp: request.dscp_of(stream), ..TcpOptions::default() };
+    tcp::adjust(socket, &class).map_err(|error| crate::failure::system(&error))?;
     if side == Side::Sender
         && let Some(name) = &request.congestion_control
     {

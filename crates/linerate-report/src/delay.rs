@@ -1,0 +1,220 @@
+//! Delay under load in words: one line each of what probes saw, where the queue stands, and what
+//! probes of several kinds saw.
+
+use linerate_core::record::{Direction, MetricId, PingTransport, Probes, Record, Stat};
+use linerate_core::stats::Sorted;
+
+use crate::{number, words};
+
+/// `20.1 ms idle, 122.4 ms loaded (p99 130.2), +102.3 ms: 490 RPM`; why nothing is known, where
+/// probes were sent; none where none were.
+pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
+    let of = |metric, stat| record.value(metric, stat, way);
+    let Some(loaded) = of(MetricId::DelayLoaded, Stat::P50) else {
+        return record.probes.as_ref()?.silent.clone();
+    };
+    let idle = record.value(MetricId::DelayIdle, Stat::P50, None);
+    let p99 = of(MetricId::DelayLoaded, Stat::P99)
+        .map_or_else(String::new, |ns| format!(" (p99 {})", ms(ns)));
+    let mut text = idle.map_or_else(String::new, |ns| format!("{} ms idle, ", ms(ns)));
+    text.push_str(&format!("{} ms loaded{p99}", ms(loaded)));
+    if let Some(added) = of(MetricId::DelayAdded, Stat::Value) {
+        let sign = if added < 0.0 { '\u{2212}' } else { '+' };
+        text.push_str(&format!(", {sign}{} ms", ms(added.abs())));
+    }
+    if let Some(rpm) = of(MetricId::Responsiveness, Stat::Value) {
+        text.push_str(&format!(": {rpm:.0} RPM"));
+    }
+    if let Some(lost) = of(MetricId::DelayLoss, Stat::Value).filter(|lost| *lost > 0.0) {
+        text.push_str(&format!(", {} lost", number::percent(lost)));
+    }
+    Some(text)
+}
+
+/// What is added is a queue from here on: less, or a smaller share of the delay at rest, is noise.
+const QUEUE_NS: f64 = 1e6;
+const QUEUE_SHARE: f64 = 0.1;
+/// A place with a smaller share of what is added is not named.
+const PLACE_SHARE: f64 = 0.05;
+
+/// Where the queue stands: `100.0 ms on the way there, 6.00 ms in this host's own queue (eth0)`;
+/// none without a queue, or without stamps that tell.
+pub(crate) fn queue(record: &Record) -> Option<String> {
+    let of = |metric| record.value(metric, Stat::Value, None);
+    let added = of(MetricId::DelayAdded)?;
+    let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
+    if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
+        return None;
+    }
+    let path = of(MetricId::AddedPath)?;
+    let [here, peer] = [MetricId::AddedHere, MetricId::AddedPeer].map(|id| of(id).unwrap_or(0.0));
+    let mut places = match of(MetricId::AddedThere).zip(of(MetricId::AddedBack)) {
+        Some((there, back)) => vec![(there, "on the way there"), (back, "on the way back")],
+        None => vec![(path, "on the path")],
+    };
+    let own = format!("in this host's own queue{}", interface(record));
+    places.push((here, &own));
+    places.push((peer, "within the other end"));
+    places.push((added - path - here - peer, "within this host"));
+    places.retain(|(ns, _)| *ns >= PLACE_SHARE * added);
+    places.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let places = places.iter().map(|(ns, name)| format!("{} ms {name}", ms(*ns)));
+    let places: Vec<String> = places.collect();
+    (!places.is_empty()).then(|| places.join(", "))
+}
+
+/// The interface that probes leave by, in brackets.
+fn interface(record: &Record) -> String {
+    let interface = record.ends.first().and_then(|end| end.interface.as_ref());
+    interface.map_or_else(String::new, |it| match it.shaper_bps {
+        Some(bps) => format!(" (shaper of {} on {})", number::rate(bps as f64), it.name),
+        None => format!(" ({})", it.name),
+    })
+}
+
+/// `20.1 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms (p99 31.0)`, of what is known.
+pub(crate) fn both_ways(record: &Record) -> Option<String> {
+    let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
+    let loaded = ways.filter_map(|(way, name)| {
+        let of = |stat| record.value(MetricId::DelayLoaded, stat, Some(way));
+        let p99 = of(Stat::P99).map_or_else(String::new, |ns| format!(" (p99 {})", ms(ns)));
+        Some(format!("{name} {} ms{p99}", ms(of(Stat::P50)?)))
+    });
+    let loaded: Vec<String> = loaded.collect();
+    let idle = record.value(MetricId::DelayIdle, Stat::P50, None);
+    let idle = idle.map_or_else(String::new, |ns| format!("{} ms idle; ", ms(ns)));
+    (!loaded.is_empty()).then(|| format!("{idle}loaded {}", loaded.join(", ")))
+}
+
+/// What probes of several kinds saw under load: `BE 122.4 ms, CS1 130.2 ms, EF 25.0 ms, ICMP 122.1
+/// ms`; none where all were of one kind.
+pub(crate) fn kinds(record: &Record) -> Option<String> {
+    let first = record.probes.as_deref().filter(|_| !record.probes_beside.is_empty())?;
+    let each = [first].into_iter().chain(&record.probes_beside).map(|probes| {
+        let rtts = probes.round_trips(false).flatten().collect();
+        let median = Sorted::new(rtts).quantile(0.5);
+        let delay = median.map_or_else(|| "no answer".to_owned(), |ns| ms(ns as f64) + " ms");
+        format!("{} {delay}", kind(probes))
+    });
+    Some(each.collect::<Vec<String>>().join(", "))
+}
+
+/// Some probes in a word: `EF`, `ICMP`, `ICMP EF`.
+pub(crate) fn kind(probes: &Probes) -> String {
+    let class = words::class(probes.dscp.unwrap_or(0));
+    match probes.transport {
+        PingTransport::Icmp if class == "BE" => "ICMP".to_owned(),
+        PingTransport::Icmp => format!("ICMP {class}"),
+        _ => class,
+    }
+}
+
+/// `+102.3 ms under load (100.0 ms on the way there)`; none where it is not known.
+pub(crate) fn added(record: &Record) -> Option<String> {
+    let added = record.value(MetricId::DelayAdded, Stat::Value, None)?;
+    let sign = if added < 0.0 { '\u{2212}' } else { '+' };
+    let place = queue(record).map_or_else(String::new, |places| format!(" ({places})"));
+    Some(format!("{sign}{} ms under load{place}", ms(added.abs())))
+}
+
+/// Milliseconds in as many digits as a reader of queues needs.
+fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    match ms {
+        _ if ms < 1.0 => format!("{ms:.3}"),
+        _ if ms < 10.0 => format!("{ms:.2}"),
+        _ => format!("{ms:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Plan, ProbePhase, ProbeSpan, RecordId, Summary, TcpPlan, Tool};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn record() -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
+        let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
+        Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at)
+    }
+
+    #[test]
+    fn the_line_has_what_is_known_and_no_more() {
+        let mut record = record();
+        assert_eq!(line(&record, None), None);
+        let row =
+            |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+        record.summary = vec![
+            row(MetricId::DelayLoaded, Stat::P50, 122.44e6),
+            row(MetricId::DelayLoaded, Stat::P99, 130.2e6),
+            row(MetricId::DelayLoss, Stat::Value, 0.0),
+            row(MetricId::Responsiveness, Stat::Value, 490.2),
+        ];
+        let text = |record: &Record| line(record, Some(Direction::Up));
+        let expected = "122.4 ms loaded (p99 130.2): 490 RPM";
+        assert_eq!(text(&record).as_deref(), Some(expected));
+        record.summary.push(Summary::of(MetricId::DelayIdle, Stat::P50, 0.0312e6));
+        record.summary.push(row(MetricId::DelayAdded, Stat::Value, 122.4088e6));
+        record.summary[2].value = 0.01;
+        let expected =
+            "0.031 ms idle, 122.4 ms loaded (p99 130.2), +122.4 ms: 490 RPM, 1.00 % lost";
+        assert_eq!(text(&record).as_deref(), Some(expected));
+        let down = Summary::of(MetricId::DelayLoaded, Stat::P50, 25e6);
+        record.summary.push(down.in_direction(Direction::Down));
+        let expected = "0.031 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms";
+        assert_eq!(both_ways(&record).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_their_class_and_transport() {
+        let kind = |transport, dscp, rtt_ns| Probes {
+            dscp: Some(dscp),
+            phases: vec![ProbeSpan { phase: ProbePhase::Both, from_ns: 0, to_ns: 10 }],
+            sent_ns: vec![0, 1, 2],
+            rtt_ns,
+            ..Probes::new(transport, String::new(), 40)
+        };
+        let three = |ms: u64| vec![Some(1), Some(ms * 1_000_000), Some(1_000_000_000)];
+        let mut record = record();
+        record.probes = Some(Box::new(kind(PingTransport::Udp, 0, three(122))));
+        assert_eq!(kinds(&record), None, "there is but one");
+        record.probes_beside = vec![
+            kind(PingTransport::Udp, 46, three(25)),
+            kind(PingTransport::Udp, 34, vec![None; 3]),
+            kind(PingTransport::Icmp, 0, three(121)),
+            kind(PingTransport::Icmp, 8, three(3)),
+        ];
+        let expected = "BE 122.0 ms, EF 25.0 ms, AF41 no answer, ICMP 121.0 ms, ICMP CS1 3.00 ms";
+        assert_eq!(kinds(&record).as_deref(), Some(expected));
+        assert_eq!(words::class(1), "DSCP 1");
+    }
+
+    #[test]
+    fn the_places_of_a_queue_come_by_size_and_small_ones_are_left_out() {
+        let told = |values: &[(MetricId, f64)]| {
+            let mut record = record();
+            let row = |&(metric, ms): &(MetricId, f64)| {
+                let stat = if metric == MetricId::DelayIdle { Stat::P50 } else { Stat::Value };
+                Summary::of(metric, stat, ms * 1e6)
+            };
+            record.summary = values.iter().map(row).collect();
+            queue(&record).unwrap_or_default()
+        };
+        let [idle, added] = [MetricId::DelayIdle, MetricId::DelayAdded];
+        let [here, path] = [MetricId::AddedHere, MetricId::AddedPath];
+        let [there, back, peer] = [MetricId::AddedThere, MetricId::AddedBack, MetricId::AddedPeer];
+        let known = [(idle, 20.0), (added, 102.5), (here, 0.0), (path, 100.0), (peer, 0.1)];
+        assert_eq!(told(&known), "100.0 ms on the path");
+        let split = [&known[..], &[(there, 8.0), (back, 92.0)]].concat();
+        assert_eq!(told(&split), "92.0 ms on the way back, 8.00 ms on the way there");
+        let own = [(idle, 0.1), (added, 50.0), (here, 49.0), (path, 0.2)];
+        assert_eq!(told(&own), "49.0 ms in this host's own queue");
+        let late = [(idle, 0.1), (added, 10.0), (here, 0.0), (path, 0.2), (peer, 6.0)];
+        assert_eq!(told(&late), "6.00 ms within the other end, 3.80 ms within this host");
+        // 1.9 ms on 20 are no queue, and without stamps nobody knows.
+        assert_eq!(told(&[(idle, 20.0), (added, 1.9), (path, 1.9)]), "");
+        assert_eq!(told(&[(idle, 20.0), (added, 100.0)]), "");
+    }
+}

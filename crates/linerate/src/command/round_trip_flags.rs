@@ -1,0 +1,89 @@
+//! The flags of commands that measure round-trip times, and what they fill in of a plan.
+
+use std::time::Duration;
+
+use linerate_core::record::{PingPlan, PingTransport, WaitMode};
+use linerate_core::units::parse_span;
+
+use super::assert::AssertFlags;
+use super::flags::{FamilyFlags, nanos};
+use super::measure::Output;
+use crate::config::Profile;
+
+/// How one probe leaves and its reply is waited for: flags of `ping`, `stamp` and `compare`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RoundTripFlags {
+    /// Wait this long for a reply; later it is lost
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    timeout: Duration,
+    /// Source address or interface
+    #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
+    pub(super) bind: Option<String>,
+    /// Differentiated services code point (DSCP), 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    pub(super) dscp: Option<u8>,
+    #[command(flatten)]
+    pub(super) family: FamilyFlags,
+    /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
+    /// otherwise
+    #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
+    wait: WaitMode,
+    /// Do not use kernel timestamps
+    #[arg(long)]
+    pub(super) no_kernel_stamps: bool,
+    /// Store every sample in order in the record
+    #[arg(long)]
+    samples: bool,
+}
+
+impl RoundTripFlags {
+    /// A plan for a host with these flags, and defaults for the rest.
+    pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
+        PingPlan {
+            host: host.host,
+            profile: host.name,
+            transport,
+            port,
+            family: self.family.family(),
+            bind: self.bind.clone(),
+            timeout_ns: nanos(self.timeout),
+            wait: self.wait,
+            kernel_stamps: !self.no_kernel_stamps,
+            dscp: self.dscp,
+            keep_samples: self.samples,
+            ..PingPlan::default()
+        }
+    }
+}
+
+/// Flags of commands that probe one host until they have enough: `ping` and `stamp`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProberFlags {
+    /// Probes to send per size [default: until Ctrl-C]
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// Time between probes
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    interval: Duration,
+    /// Stop testing each size after this long
+    #[arg(short = 'w', long, value_name = "TIME", value_parser = parse_span)]
+    deadline: Option<Duration>,
+    #[command(flatten)]
+    pub(super) round_trip: RoundTripFlags,
+    #[command(flatten)]
+    pub(super) assert: AssertFlags,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+impl ProberFlags {
+    /// A plan for a host with these flags, and defaults for the rest.
+    pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
+        PingPlan {
+            count: self.count,
+            interval_ns: nanos(self.interval),
+            deadline_ns: self.deadline.map(nanos),
+            ..self.round_trip.plan(host, transport, port)
+        }
+    }
+}
