@@ -40,7 +40,21 @@ const PLACE_SHARE: f64 = 0.05;
 /// Where the queue stands: `100.0 ms on the way there, 6.00 ms in this host's own queue (eth0)`;
 /// none without a queue, or without stamps that tell.
 pub(crate) fn queue(record: &Record) -> Option<String> {
-    let of = |metric| record.value(metric, Stat::Value, None);
+    queue_of(record, None)
+}
+
+/// The same for each direction of a survey, each measured alone: `up 74.3 ms on the way there; down
+/// 30.1 ms on the way back`.
+pub(crate) fn queues(record: &Record) -> Option<String> {
+    let ways = [(Direction::Up, "up"), (Direction::Down, "down")].into_iter();
+    let each =
+        ways.filter_map(|(way, name)| Some(format!("{name} {}", queue_of(record, Some(way))?)));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
+fn queue_of(record: &Record, way: Option<Direction>) -> Option<String> {
+    let of = |metric| record.value(metric, Stat::Value, way);
     let added = of(MetricId::DelayAdded)?;
     let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
     if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
@@ -118,7 +132,7 @@ pub(crate) fn added(record: &Record) -> Option<String> {
 }
 
 /// Milliseconds in as many digits as a reader of queues needs.
-fn ms(ns: f64) -> String {
+pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     match ms {
         _ if ms < 1.0 => format!("{ms:.3}"),
@@ -165,6 +179,28 @@ mod tests {
         record.summary.push(down.in_direction(Direction::Down));
         let expected = "0.031 ms idle; loaded up 122.4 ms (p99 130.2), down 25.0 ms";
         assert_eq!(both_ways(&record).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_survey_has_the_queue_of_each_direction() {
+        let mut record = record();
+        let row = |metric, ms: f64| Summary::of(metric, Stat::Value, ms * 1e6);
+        let idle = Summary::of(MetricId::DelayIdle, Stat::P50, 20e6);
+        let ways = |up, [added, there, back]: [f64; 3]| {
+            let [a, p, t, b] = [
+                row(MetricId::DelayAdded, added),
+                row(MetricId::AddedPath, added),
+                row(MetricId::AddedThere, there),
+                row(MetricId::AddedBack, back),
+            ];
+            let way = if up { Direction::Up } else { Direction::Down };
+            [a, p, t, b].map(|row| row.in_direction(way))
+        };
+        record.summary = [vec![idle], ways(true, [74.0, 74.0, 0.0]).to_vec()].concat();
+        assert_eq!(queues(&record).as_deref(), Some("up 74.0 ms on the way there"));
+        record.summary.extend(ways(false, [30.0, 0.2, 29.8]));
+        let expected = "up 74.0 ms on the way there; down 29.8 ms on the way back";
+        assert_eq!(queues(&record).as_deref(), Some(expected));
     }
 
     #[test]

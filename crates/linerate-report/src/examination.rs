@@ -65,6 +65,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     missing.dedup();
     let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
+    facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };

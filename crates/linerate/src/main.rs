@@ -66,7 +66,7 @@ enum Command {
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
-    /// Measure delay while the line is full both ways (RRUL, as flent's test)
+    /// Measure delay while the line is full both ways (flent's RRUL)
     ///
     /// Realtime Response Under Load, as flent defines it: four TCP streams each way, of four
     /// classes of service, and probes by UDP and ICMP before and beside them.

@@ -58,7 +58,7 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     assert!((868e6..900e6).contains(&ceiling), "{ceiling}");
     assert!(json["ceiling"]["inputs"].to_string().contains("as told by --link"), "{json}");
     let probes = &json["parts"][1]["plan"]["probes"];
-    let expected = serde_json::json!({"interval_ns": 10_000_000, "idle_count": 0, "dscp": 8});
+    let expected = serde_json::json!({"interval_ns": 10_000_000, "idle_count": 8, "dscp": 8});
     assert_eq!(probes, &expected);
     let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
     for line in lines.lines() {

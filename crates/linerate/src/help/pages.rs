@@ -19,7 +19,8 @@ impl Page {
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }
 
-/// The last two groups, which `-h` puts on one line each.
+/// The groups that `-h` puts on one line each.
+pub(super) const THEORY: &str = "Theory and contracts";
 pub(super) const THIS_HOST: &str = "This host and program";
 pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
@@ -31,7 +32,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
-    ("Theory and contracts", &["ceiling", "conform"]),
+    (THEORY, &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
     (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),

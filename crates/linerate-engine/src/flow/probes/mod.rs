@@ -26,7 +26,7 @@ use crate::address::resolve;
 use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.
-const IDLE_INTERVAL_NS: u64 = 10_000_000;
+pub(crate) const IDLE_INTERVAL_NS: u64 = 10_000_000;
 /// However long the round trip, a test waits for its load no longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// An answer that takes longer is none. Queues of a second and more exist (RFC 8290 §1 names
