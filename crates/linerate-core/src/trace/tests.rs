@@ -12,7 +12,9 @@ fn path(seed: u64, hops: u8, rounds: u64, loss: impl Fn(u8) -> f64) -> Trace {
     for ttl in 1..=hops {
         let samples = (0..rounds).map(|round| {
             let lost = random.unit() < loss(ttl);
-            let rtt = 1_000_000 * u64::from(ttl) + (random.unit() * 100_000.0) as u64;
+            // Noise of up to 0.1 ms in steps of 1 us.
+            let noise = (0..100).filter(|_| random.unit() < 0.5).count() as u64 * 1000;
+            let rtt = 1_000_000 * u64::from(ttl) + noise;
             sample(round * 10_000_000, (!lost).then_some(rtt), TracePhase::Idle)
         });
         trace.hops.push(Hop {
