@@ -139,6 +139,20 @@ impl EchoSocket {
         Ok(socket)
     }
 
+    pub(crate) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Address and port that probes leave from; of an ICMP datagram socket the port is the
+    /// identifier.
+    pub fn local_socket_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
+    }
+
     fn bind(&self, source: Option<&Source>) -> std::result::Result<(), OpenError> {
         match source {
             Some(Source::Address(address)) => self
