@@ -143,6 +143,7 @@ pub fn line(record: &Record) -> String {
             format!("UDP: {}", number::or_dash(goodput, number::measured_rate))
         }
         Plan::Bench(plan) => crate::device::limit::result(record, plan),
+        Plan::Trace(_) => crate::headline::Headline::of(record).result,
         Plan::Tcp(_) | Plan::Simulate(_) | Plan::Test(_) | Plan::Compare(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!(

@@ -92,7 +92,11 @@ impl Line {
             Plan::Tcp(plan) => Some(plan.test.directions),
             Plan::Udp(plan) => Some(plan.test.directions),
             Plan::Test(_) => Some(TcpDirections::Both),
-            Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => None,
+            Plan::Ping(_)
+            | Plan::Simulate(_)
+            | Plan::Bench(_)
+            | Plan::Compare(_)
+            | Plan::Trace(_) => None,
         };
         let first = directions.map(|all| all.each()[0]);
         let second = directions.and_then(|all| all.each().get(1).copied());
