@@ -52,7 +52,7 @@ impl StampSession {
             bytes,
             ssid: self.ssid,
             key: self.key.clone(),
-            error: super::reflect::error_of_clock(),
+            error: super::civil_time::CivilTime::ask().of_stamps(),
             first_sequence: self.next,
             reply_dscp: self.reply_dscp,
         };
