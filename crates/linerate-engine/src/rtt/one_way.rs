@@ -32,6 +32,8 @@ const STEPS_MAX: usize = 64;
 const SHARE: f64 = 0.5;
 /// A reply's number that falls so far back is that of a reflector that began anew.
 const RESTART: i64 = 64;
+/// So is one that falls back by more than packets overtake each other, to what was sent since.
+const OVERTAKEN: i64 = 8;
 
 /// The times of one probe that was answered, as far as they are known.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +249,7 @@ impl TimesBook {
             self.answered.iter().map(|t| (t.sequence, t.reply_sequence)).collect();
         by_probe.sort_unstable();
         let mut all = Losses::default();
-        for part in by_probe.chunk_by(|a, b| ahead(b.1, a.1) > -RESTART) {
+        for part in by_probe.chunk_by(|a, b| !anew(*a, *b)) {
             let (first, last) = (part.first()?, part.last()?);
             let numbers = || part.iter().map(|(_, reply)| ahead(*reply, first.1));
             let taken = (numbers().max()? - numbers().min()? + 1).cast_unsigned();
@@ -295,6 +297,12 @@ fn changes(
             Some(DelayChange { probe, at_unix_ns, cause, there_ns, back_ns })
         })
         .collect()
+}
+
+/// Whether the reflector began its count anew between two neighbours: probe and reply's number.
+fn anew(a: (u64, u32), b: (u64, u32)) -> bool {
+    let back = -ahead(b.1, a.1);
+    back >= RESTART || (back > OVERTAKEN && u64::from(b.1) <= b.0 - a.0)
 }
 
 /// How far `number` lies ahead of `of`, both of 32 bits that wrap.

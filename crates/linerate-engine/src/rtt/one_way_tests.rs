@@ -95,6 +95,7 @@ fn losses_of_both_directions_are_told_apart_by_the_reflectors_count() {
     assert_eq!(losses(&[(0, u32::MAX), (1, 0), (3, 1)]), of(4, 1, 0), "the count wraps");
     let anew = of(4, 0, 0).map(|losses| Losses { parts: 2, ..losses });
     assert_eq!(losses(&[(0, 900), (1, 901), (3, 0), (4, 1)]), anew, "begun anew");
+    assert_eq!(losses(&[(0, 40), (1, 41), (3, 1), (4, 2)]), anew, "begun anew soon");
     assert_eq!(losses(&[(0, 3), (1, 4), (4, 7)]), None, "our numbers come back");
     assert_eq!(losses(&[(0, 10), (1, 12)]).map(|l| l.sent), None, "doubled on the way there");
 }
