@@ -14,6 +14,7 @@ use linerate_proto::stamp::{Key, StampProbe};
 use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
+use super::civil_time::CivilTime;
 use super::collector::{Collector, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
@@ -22,7 +23,7 @@ use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
-use super::{clock_check, reflect, target};
+use super::{clock_check, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -137,7 +138,9 @@ impl Session<'_, '_> {
         }
         if self.is_own_peer() {
             let how = match self.plan.transport {
-                PingTransport::Icmp => "an echo is answered inside the send call",
+                PingTransport::Icmp | PingTransport::Tcp => {
+                    "an echo is answered inside the send call"
+                }
                 PingTransport::Udp | PingTransport::Stamp => {
                     "the one that answers shares its cores with the prober"
                 }
@@ -271,7 +274,7 @@ impl Session<'_, '_> {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
                 clock_step_ns: self.clock_step_ns(),
-                local_error_ns: reflect::own_clock_error_ns(),
+                local_error_ns: CivilTime::ask().error_ns(),
             }),
             started: self.started,
         };
@@ -537,7 +540,7 @@ fn mode_words(plan: &PingPlan) -> String {
         PingMode::Window(window) => format!("closed loop: {window} in flight"),
     };
     let transport = match plan.transport {
-        PingTransport::Icmp => "answered by the peer's kernel",
+        PingTransport::Icmp | PingTransport::Tcp => "answered by the peer's kernel",
         PingTransport::Udp => "answered by linerate serve",
         PingTransport::Stamp => "answered by a reflector",
     };

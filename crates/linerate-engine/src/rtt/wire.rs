@@ -18,6 +18,9 @@ pub(crate) struct Arrival {
     pub(crate) stamp_ns: Option<u64>,
     /// The responder's times, where asked for and told.
     pub(crate) peer: Option<PeerTimes>,
+    /// The traffic class of the probe as it came there, and that of the answer as it came here,
+    /// where asked for and told.
+    pub(crate) classes: [Option<u8>; 2],
     /// What a reflector of STAMP told, and T4 by civil time.
     pub(crate) reflected: Option<(Reflected, u64)>,
 }
@@ -29,6 +32,14 @@ pub(crate) enum SendStamp {
     Queued(u64),
     /// Given to the driver.
     Left(u64),
+}
+
+impl Arrival {
+    /// An answer that nothing more is known of.
+    pub(crate) const fn of(sequence: u64, at: MonoTime) -> Self {
+        let (ttl, stamp_ns, peer, reflected) = (None, None, None, None);
+        Self { sequence, at, ttl, stamp_ns, peer, classes: [None; 2], reflected }
+    }
 }
 
 /// Carries probes out and answers in.

@@ -36,6 +36,8 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "background",
             "probes",
             "probe-dscp",
+            "probe-ecn",
+            "rpm",
             "idle",
             "verify",
             "warmup",
