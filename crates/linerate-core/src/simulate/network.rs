@@ -235,9 +235,9 @@ impl Simulation {
     fn send_ack(&mut self, at: MonoTime, index: usize, ack: Ack) {
         let End { tcp, hash, .. } = &self.receivers[index];
         let blocks = ack.blocks.iter().filter(|(from, to)| from < to).count();
-        let blocks =
-            u32::try_from(blocks).expect("at most three") + u32::from(ack.duplicate.is_some());
-        let blocks = blocks.min(BLOCKS as u32);
+        // The duplicate is told in the first block (RFC 2883).
+        let blocks = (blocks + usize::from(ack.duplicate.is_some())).min(BLOCKS);
+        let blocks = u32::try_from(blocks).expect("at most three");
         let option = if blocks > 0 { 4 + BLOCK_BYTES * blocks } else { 0 };
         let (bytes, hash) = (tcp.header_bytes + option, *hash);
         let tag = self.acks.put(index, ack);

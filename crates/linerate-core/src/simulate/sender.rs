@@ -281,7 +281,8 @@ impl Sender {
     ) -> Option<Duration> {
         let acked = delivered.filter(|delivered| delivered.is_sample).map(|it| it.sent);
         let by_block = heard.newest.filter(|newest| self.is_rack() && !newest.again);
-        let sent = acked.or(by_block.filter(|_| delivered.is_none()).map(|newest| newest.at))?;
+        let sacked = by_block.filter(|_| delivered.is_none()).map(|newest| newest.at);
+        let sent = acked.or(sacked)?;
         let rtt = now.since(sent);
         self.rtt_min = self.rtt_min.min(rtt);
         self.measure(rtt.as_secs_f64());
