@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use super::sender::whole;
 use crate::time::MonoTime;
 
 /// Bytes of a piece at the most (`GSO_MAX_SIZE`).
@@ -97,6 +96,11 @@ impl Bursts {
         let credit = start.since(self.paced);
         self.paced = start + (span - credit.min(span / 2));
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+pub(super) const fn whole(value: f64) -> u64 {
+    value as u64
 }
 
 #[cfg(test)]

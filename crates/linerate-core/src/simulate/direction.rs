@@ -148,8 +148,9 @@ pub(super) fn parts_of(tag: u64) -> (usize, (u64, bool)) {
     (flow, (tag & (AGAIN - 1), tag & AGAIN > 0))
 }
 
-/// Acknowledgements that say more than the next segment on their way. A tag is the place and, above it, how
-/// often the place was used before, so that a second copy is told from another acknowledgement.
+/// Acknowledgements that say more than the next segment on their way. A tag is the place and, above
+/// it, how often the place was used before, so that a second copy is told from another
+/// acknowledgement.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     entries: Vec<Entry>,

@@ -18,6 +18,7 @@ mod flow;
 mod hystart;
 #[cfg(test)]
 mod live_tests;
+mod loss_state;
 mod network;
 mod points;
 mod rack;

@@ -5,47 +5,12 @@
 use std::time::Duration;
 
 use super::delivery::Heard;
+use super::loss_state::{Probe, State, Undo};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, THRESHOLD};
 use super::sender::Sender;
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
-
-/// What the sender is doing about losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Open,
-    /// Fast recovery until this segment is acknowledged.
-    Recovery {
-        until: u64,
-    },
-    /// After a time-out, until this segment is acknowledged.
-    Timeout {
-        until: u64,
-    },
-}
-
-/// What a reduction of the window is undone by, and what it reduced evenly with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Undo {
-    cwnd: f64,
-    ssthresh: f64,
-    /// Retransmissions of which no duplicate came back.
-    open: u64,
-    any: bool,
-    /// Segments delivered and sent in this recovery (RFC 6937 §3).
-    delivered: u64,
-    sent_before: u64,
-}
-
-/// The probe of a tail (RFC 8985 §7).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Probe {
-    pub(super) due: Option<MonoTime>,
-    /// Until this segment is acknowledged no other probe is sent; whether the one that was is a
-    /// retransmission.
-    out: Option<(u64, bool)>,
-}
 
 /// Added to two round trips before a probe, for clocks (two jiffies of 4 ms in Linux).
 const PROBE_MARGIN: Duration = Duration::from_millis(8);

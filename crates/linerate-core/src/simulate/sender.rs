@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::acked::Acked;
 use super::bbr::{Bbr, Told};
-use super::burst::{Bursts, Room, piece_segments};
+use super::burst::{Bursts, Room, piece_segments, whole};
 use super::congestion::Window;
 use super::delivery::{Deliveries, Heard};
 use super::flow::{FlowPlan, FlowResult};
+use super::loss_state::{Probe, State, Undo};
 use super::points::Recorder;
 use super::rack::{Rack, RoundTrips};
 use super::receiver::Ack;
-use super::repair::{Probe, State, Undo};
 use super::scoreboard::{Delivered, Scoreboard};
 use super::{CongestionControl, Point};
 use crate::record::LossRecovery;
@@ -390,9 +390,4 @@ impl Sender {
             recorder.keep(point);
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-pub(super) const fn whole(value: f64) -> u64 {
-    value as u64
 }
