@@ -172,6 +172,22 @@ fn the_queue_stands_before_the_first_hop_from_which_all_rise() {
 }
 
 #[test]
+fn a_router_that_comes_again_and_again_is_a_loop_from_where_it_is_first() {
+    let mut trace = path(1, 8, 1, |_| 0.0);
+    trace.hops[7].is_end = false;
+    for ttl in [4, 6, 8] {
+        trace.hops[ttl - 1].nodes[0].address = "10.9.9.9".to_owned();
+    }
+    judge(&mut trace, None);
+    let expected = Finding::Loop { at: 4, address: "10.9.9.9".to_owned() };
+    assert_eq!(trace.findings.first(), Some(&expected));
+    // One that forwards a packet that it should have answered is there twice.
+    trace.hops[7].nodes[0].address = "10.0.8.1".to_owned();
+    judge(&mut trace, None);
+    assert!(trace.findings.is_empty(), "{:?}", trace.findings);
+}
+
+#[test]
 fn changed_headers_and_parting_flows_are_placed() {
     let mut trace = path(1, 5, 1, |_| 0.0);
     (trace.dscp_sent, trace.ecn_sent) = (Some(10), Some(2));
