@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod chrony;
 pub mod dialect;
 pub mod echo;
 pub mod frame;

@@ -108,18 +108,43 @@ pub(crate) fn kinds(record: &Record) -> Option<String> {
         let rtts = probes.round_trips(false).flatten().collect();
         let median = Sorted::new(rtts).quantile(0.5);
         let delay = median.map_or_else(|| "no answer".to_owned(), |ns| ms(ns as f64) + " ms");
-        format!("{} {delay}", kind(probes))
+        format!("{} {delay}{}", kind(probes), marked(probes))
     });
     Some(each.collect::<Vec<String>>().join(", "))
 }
 
-/// Some probes in a word: `EF`, `ICMP`, `ICMP EF`.
+/// ` (12.0 % marked there, 1.50 % back)`, of those that can be marked.
+fn marked(probes: &Probes) -> String {
+    if probes.ecn.is_none_or(|field| field == 0) {
+        return String::new();
+    }
+    let share = |seen: &[Option<u8>]| {
+        probes.ce_share(seen).map_or_else(|| number::NONE.to_owned(), number::percent)
+    };
+    format!(" ({} marked there, {} back)", share(&probes.ecn_there), share(&probes.ecn_back))
+}
+
+/// Some probes in a word: `EF`, `ECT(1)`, `EF ECT(1)`, `ICMP`, `ICMP EF`.
 pub(crate) fn kind(probes: &Probes) -> String {
     let class = words::class(probes.dscp.unwrap_or(0));
     match probes.transport {
         PingTransport::Icmp if class == "BE" => "ICMP".to_owned(),
         PingTransport::Icmp => format!("ICMP {class}"),
-        _ => class,
+        _ => match (probes.ecn, class.as_str()) {
+            (None, _) => class,
+            (Some(field), "BE") => ecn(field).to_owned(),
+            (Some(field), _) => format!("{class} {}", ecn(field)),
+        },
+    }
+}
+
+/// The ECN field (RFC 3168 §5).
+const fn ecn(field: u8) -> &'static str {
+    match field & 3 {
+        0 => "not ECT",
+        1 => "ECT(1)",
+        2 => "ECT(0)",
+        _ => "CE",
     }
 }
 
@@ -225,6 +250,15 @@ mod tests {
         let expected = "BE 122.0 ms, EF 25.0 ms, AF41 no answer, ICMP 121.0 ms, ICMP CS1 3.00 ms";
         assert_eq!(kinds(&record).as_deref(), Some(expected));
         assert_eq!(words::class(1), "DSCP 1");
+        let l4s = |ecn, ecn_there| Probes {
+            ecn: Some(ecn),
+            ecn_there,
+            ..kind(PingTransport::Udp, 0, three(2))
+        };
+        record.probes = Some(Box::new(l4s(0, vec![Some(0); 3])));
+        record.probes_beside = vec![l4s(1, vec![Some(3), Some(1), Some(1)])];
+        let expected = "not ECT 2.00 ms, ECT(1) 2.00 ms (33.3 % marked there, \u{2014} back)";
+        assert_eq!(kinds(&record).as_deref(), Some(expected));
     }
 
     #[test]

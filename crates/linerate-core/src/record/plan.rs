@@ -143,6 +143,9 @@ pub struct ProbePlan {
     pub idle_interval_ns: Option<u64>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
+    /// Their ECN field; null is 0, and nothing is reported of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<u8>,
     /// Others that go at the same times, to be compared with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ProbeKind>,
@@ -155,6 +158,9 @@ pub struct ProbeKind {
     pub transport: Option<PingTransport>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
+    /// Their ECN field (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<u8>,
 }
 
 impl ServerPlan {

@@ -233,6 +233,7 @@ impl Sink for Collector<'_> {
                 ttl: None,
                 stamp_ns: None,
                 peer: None,
+                classes: [None; 2],
                 reflected: None,
             };
             self.tell_reply(&nobody, None, false);

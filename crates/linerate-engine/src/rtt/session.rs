@@ -14,6 +14,7 @@ use linerate_proto::stamp::{Key, StampProbe};
 use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
+use super::civil_time::CivilTime;
 use super::collector::{Collector, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
@@ -22,7 +23,7 @@ use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
-use super::{clock_check, reflect, target};
+use super::{clock_check, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -271,7 +272,7 @@ impl Session<'_, '_> {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
                 clock_step_ns: self.clock_step_ns(),
-                local_error_ns: reflect::own_clock_error_ns(),
+                local_error_ns: CivilTime::ask().error_ns(),
             }),
             started: self.started,
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use etherparse::Ipv4HeaderSlice;
 use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe};
+use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe, class_of_question};
 use linerate_proto::frame::icmp;
 use linerate_proto::stamp::{Key, ProbeOptions, Reflected, StampProbe};
 use linerate_sys::clock;
@@ -52,7 +52,7 @@ impl StampSession {
             bytes,
             ssid: self.ssid,
             key: self.key.clone(),
-            error: super::reflect::error_of_clock(),
+            error: super::civil_time::CivilTime::ask().of_stamps(),
             first_sequence: self.next,
             reply_dscp: self.reply_dscp,
         };
@@ -86,6 +86,8 @@ pub(crate) struct SocketWire {
     queue_stamps: bool,
     /// Probes ask for the responder's times.
     peer_times: bool,
+    /// They have this traffic class, ask for it in answers, and how it came there.
+    class: Option<u8>,
     probe: Probe,
     buffer: Vec<u8>,
     /// Of STAMP.
@@ -125,6 +127,7 @@ impl SocketWire {
             stamps: false,
             queue_stamps: false,
             peer_times: false,
+            class: None,
             probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
             buffer: vec![0; PACKET_BYTES_MAX],
             session: None,
@@ -153,7 +156,11 @@ impl SocketWire {
         self.probe = match (self.kind, &self.session) {
             (EchoKind::Udp, Some(session)) => Probe::Stamp(session.probe(len)),
             (EchoKind::Udp, None) if self.peer_times => {
-                Probe::Udp(udp_probe(len, cookie)?.asking_times())
+                let probe = udp_probe(len, cookie)?.asking_times();
+                Probe::Udp(match self.class {
+                    Some(class) => probe.asking_class(class),
+                    None => probe,
+                })
             }
             (EchoKind::Udp, None) => Probe::Udp(udp_probe(len, cookie)?),
             (EchoKind::IcmpDatagram, _) => {
@@ -193,6 +200,15 @@ impl SocketWire {
     /// Whether probes ask for the responder's times; from the next run on.
     pub(crate) fn ask_peer_times(&mut self, peer_times: bool) {
         self.peer_times = peer_times;
+    }
+
+    /// Sends with this traffic class, both ways where the responder knows it; from the next run on.
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn use_class(&mut self, class: u8) -> Result<(), Failure> {
+        self.class = Some(class);
+        let set = self.socket.use_class(class);
+        set.map_err(|error| crate::failure::system(&error))
     }
 
     /// Asks for kernel stamps, those before the queueing discipline on request.
@@ -376,6 +392,7 @@ impl Wire for SocketWire {
         let at = clock::monotonic();
         let answer = self.parse(packet.len);
         let bytes = &self.buffer[..packet.len];
+        let class_there = self.class.and_then(|_| class_of_question(bytes));
         let peer = self.peer_times.then(|| PeerTimes::of_answer(bytes)).flatten();
         Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
             sequence,
@@ -383,6 +400,7 @@ impl Wire for SocketWire {
             ttl: packet.ttl.or(ttl),
             stamp_ns: packet.arrived_ns,
             peer,
+            classes: [class_there, packet.class],
             reflected,
         }))
     }

@@ -68,6 +68,8 @@ pub struct Packet {
     pub ttl: Option<u8>,
     /// The kernel's time of arrival on CLOCK_REALTIME, where asked for and told.
     pub arrived_ns: Option<u64>,
+    /// Traffic class, where asked for and told.
+    pub class: Option<u8>,
 }
 
 /// Why a wait ended.
@@ -237,7 +239,7 @@ impl EchoSocket {
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
-            Ok((len, _)) => Ok(Some(Packet { len, ttl: None, arrived_ns: None })),
+            Ok((len, _)) => Ok(Some(Packet { len, ..Packet::default() })),
             Err(Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -251,7 +253,7 @@ impl EchoSocket {
         let Some(taken) = control::receive(self.socket.as_fd(), buffer, &mut control, 0)? else {
             return Ok(None);
         };
-        let mut packet = Packet { len: taken.len, ttl: None, arrived_ns: None };
+        let mut packet = Packet { len: taken.len, ..Packet::default() };
         control::messages(&control.0[..taken.control_len], |level, kind, data| {
             match (level, kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
@@ -259,6 +261,10 @@ impl EchoSocket {
                 }
                 (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
                     packet.ttl = u8::try_from(control::int(data)).ok();
+                }
+                (libc::SOL_IP, libc::IP_TOS) => packet.class = data.first().copied(),
+                (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
+                    packet.class = u8::try_from(control::int(data)).ok();
                 }
                 _ => {}
             }
@@ -319,6 +325,19 @@ impl EchoSocket {
         timestamps::switch_on_arrivals(self.socket.as_fd())
             .and_then(|()| timestamps::switch_on(self.socket.as_fd(), with_queue))
             .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
+    }
+
+    /// Sends with this traffic class from now on, and asks for that of answers.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn use_class(&self, class: u8) -> Result<()> {
+        let (level, of_sent, of_received) = match self.family {
+            Family::V4 => (libc::SOL_IP, libc::IP_TOS, libc::IP_RECVTOS),
+            Family::V6 => (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS),
+        };
+        set_int(self.socket.as_fd(), level, of_sent, class.into())
+            .and_then(|()| set_int(self.socket.as_fd(), level, of_received, 1))
+            .map_err(|source| Error::new("set traffic class", class, source))
     }
 
     /// Ends kernel timestamps.

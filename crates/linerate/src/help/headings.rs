@@ -36,6 +36,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "background",
             "probes",
             "probe-dscp",
+            "probe-ecn",
             "idle",
             "verify",
             "warmup",
