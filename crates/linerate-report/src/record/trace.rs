@@ -26,7 +26,7 @@ pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
         let blocks = [Block::Table(table(trace)), Block::Facts(facts(trace))];
         let caption = "Median round trip to each hop that answers.";
         let figure = Figure::of("Round trip by hop", caption, chart(trace).svg());
-        let figure = (trace.hops.len() > 1).then(|| Block::Figure(figure));
+        let figure = (trace.hops.len() > 1).then_some(Block::Figure(figure));
         Section::apart("Hops", blocks.into_iter().chain(figure))
     });
     let probes = match plan.probes {
