@@ -90,6 +90,15 @@ fn routers_that_limit_their_answers_are_never_charged_with_loss() {
 }
 
 #[test]
+fn a_limit_that_only_the_search_met_is_no_limit_of_the_rounds() {
+    let mut trace = path(1, 3, 10, |_| 0.0);
+    let bunch = (0..40).map(|n| sample(n * 1_000_000, (n < 6).then_some(1), TracePhase::Search));
+    trace.hops[1].samples.splice(0..0, bunch.collect::<Vec<_>>());
+    judge(&mut trace, None);
+    assert_eq!(trace.findings, []);
+}
+
+#[test]
 fn loss_is_found_between_the_witnesses_around_a_limited_hop() {
     let found = (0..20).filter(|&seed| {
         let mut trace = path(seed, 6, 1000, |ttl| if ttl >= 3 { 0.02 } else { 0.0 });
