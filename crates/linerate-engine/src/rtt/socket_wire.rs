@@ -96,6 +96,8 @@ pub(crate) struct SocketWire {
     /// The probe that the kernel's stamp number 0 belongs to.
     stamp_origin: u64,
     send_stamps: Vec<(u64, SendStamp)>,
+    /// Replies that a queue on the way marked (CE).
+    congestion_marks: u64,
     /// Messages about packets that could not be delivered.
     troubles: Troubles,
 }
@@ -133,6 +135,7 @@ impl SocketWire {
             last_send: MonoTime::default(),
             stamp_origin: 0,
             send_stamps: Vec::new(),
+            congestion_marks: 0,
             troubles: Troubles::default(),
         }
     }
@@ -214,6 +217,11 @@ impl SocketWire {
 
     pub(crate) const fn troubles(&self) -> &Troubles {
         &self.troubles
+    }
+
+    /// Replies marked CE since the last call, where notes are taken.
+    pub(crate) const fn take_congestion_marks(&mut self) -> u64 {
+        std::mem::replace(&mut self.congestion_marks, 0)
     }
 
     fn restart_stamps(&mut self, origin: u64) -> Result<(), Failure> {
@@ -375,6 +383,7 @@ impl Wire for SocketWire {
         };
         let at = clock::monotonic();
         let answer = self.parse(packet.len);
+        self.congestion_marks += u64::from(answer.is_some() && packet.congestion_marked);
         let bytes = &self.buffer[..packet.len];
         let peer = self.peer_times.then(|| PeerTimes::of_answer(bytes)).flatten();
         Ok(answer.map(|(sequence, ttl, reflected)| Arrival {

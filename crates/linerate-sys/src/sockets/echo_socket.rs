@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::Family;
+use linerate_core::record::{Ecn, Family};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -51,6 +51,8 @@ pub struct EchoOptions {
     pub ttl: Option<u8>,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
+    /// ECN bits; replies then tell theirs.
+    pub ecn: Option<Ecn>,
     /// Forbid fragmentation, here and on the way.
     pub dont_fragment: bool,
     /// Tell the time to live of received packets.
@@ -68,6 +70,8 @@ pub struct Packet {
     pub ttl: Option<u8>,
     /// The kernel's time of arrival on CLOCK_REALTIME, where asked for and told.
     pub arrived_ns: Option<u64>,
+    /// It came with the ECN bits 11 (CE), where they are told.
+    pub congestion_marked: bool,
 }
 
 /// Why a wait ended.
@@ -174,8 +178,11 @@ impl EchoSocket {
         if let Some(ttl) = options.ttl {
             set("IP_TTL", libc::IP_TTL, i32::from(ttl))?;
         }
-        if let Some(dscp) = options.dscp {
-            set("IP_TOS", libc::IP_TOS, i32::from(dscp) << 2)?;
+        if let Some(octet) = traffic_class(options) {
+            set("IP_TOS", libc::IP_TOS, octet)?;
+        }
+        if options.ecn.is_some() {
+            set("IP_RECVTOS", libc::IP_RECVTOS, 1)?;
         }
         if options.dont_fragment {
             set("IP_MTU_DISCOVER", libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
@@ -195,8 +202,11 @@ impl EchoSocket {
         if let Some(ttl) = options.ttl {
             set("IPV6_UNICAST_HOPS", libc::IPV6_UNICAST_HOPS, i32::from(ttl))?;
         }
-        if let Some(dscp) = options.dscp {
-            set("IPV6_TCLASS", libc::IPV6_TCLASS, i32::from(dscp) << 2)?;
+        if let Some(octet) = traffic_class(options) {
+            set("IPV6_TCLASS", libc::IPV6_TCLASS, octet)?;
+        }
+        if options.ecn.is_some() {
+            set("IPV6_RECVTCLASS", libc::IPV6_RECVTCLASS, 1)?;
         }
         if options.dont_fragment {
             set("IPV6_MTU_DISCOVER", libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
@@ -223,7 +233,7 @@ impl EchoSocket {
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
-            Ok((len, _)) => Ok(Some(Packet { len, ttl: None, arrived_ns: None })),
+            Ok((len, _)) => Ok(Some(Packet { len, ..Packet::default() })),
             Err(Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -237,7 +247,7 @@ impl EchoSocket {
         let Some(taken) = control::receive(self.socket.as_fd(), buffer, &mut control, 0)? else {
             return Ok(None);
         };
-        let mut packet = Packet { len: taken.len, ttl: None, arrived_ns: None };
+        let mut packet = Packet { len: taken.len, ..Packet::default() };
         control::messages(&control.0[..taken.control_len], |level, kind, data| {
             match (level, kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
@@ -245,6 +255,13 @@ impl EchoSocket {
                 }
                 (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
                     packet.ttl = u8::try_from(control::int(data)).ok();
+                }
+                // One octet in IPv4, an int in IPv6 (ip(7), ipv6(7)).
+                (libc::SOL_IP, libc::IP_TOS) => {
+                    packet.congestion_marked = data.first().is_some_and(|octet| octet & 3 == 3);
+                }
+                (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
+                    packet.congestion_marked = control::int(data) & 3 == 3;
                 }
                 _ => {}
             }
@@ -328,6 +345,13 @@ fn open(kind: EchoKind, family: Family) -> io::Result<Socket> {
             Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
         }
     }
+}
+
+/// DSCP and ECN as the octet that carries both (RFC 2474 §3, RFC 3168 §5), where either is set.
+fn traffic_class(options: &EchoOptions) -> Option<i32> {
+    let (dscp, ecn) = (options.dscp, options.ecn.map(Ecn::bits));
+    let octet = dscp.unwrap_or(0) << 2 | ecn.unwrap_or(0);
+    (dscp.is_some() || ecn.is_some()).then_some(octet.into())
 }
 
 const fn kind_name(kind: EchoKind) -> &'static str {
