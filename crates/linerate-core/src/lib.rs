@@ -19,6 +19,7 @@ pub mod stats;
 pub mod study;
 pub mod theory;
 pub mod time;
+pub mod trace;
 pub mod units;
 
 pub use near::near;

@@ -54,6 +54,7 @@ fn decisions(seed: u64) -> Vec<u8> {
             number,
             ip_bytes: 1500,
             flow: 0,
+            hosts: [0; 2],
             ecn: Ecn::NotCapable,
             dont_fragment: true,
             corrupted: false,

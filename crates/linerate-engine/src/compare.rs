@@ -49,7 +49,7 @@ fn part(plan: &Plan, context: &mut Context<'_>) -> Record {
         Plan::Ping(plan) => rtt::run_uncalibrated(plan, &mut quiet),
         Plan::Tcp(plan) => tcp::run(plan, &mut quiet),
         Plan::Udp(plan) => udp::run(plan, &mut quiet),
-        Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) => {
+        Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => {
             let mut record = Record::begin(record_id(), quiet.tool, plan.clone(), wall());
             let reason = format!("a {} cannot be one of them", plan.kind());
             record.failure = Some(Failure::new(Fault::Usage, "compare", "candidates", reason));

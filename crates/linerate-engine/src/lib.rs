@@ -19,3 +19,4 @@ pub mod rtt;
 pub mod served;
 pub mod simulate;
 pub mod study;
+pub mod trace;

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod chrony;
 pub mod dialect;
 pub mod echo;
 pub mod frame;
+pub mod icmp_error;
 pub mod iperf2;
 pub mod iperf3;
 pub mod native;

@@ -65,6 +65,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     missing.dedup();
     let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
+    facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };
@@ -142,6 +143,7 @@ pub fn line(record: &Record) -> String {
             format!("UDP: {}", number::or_dash(goodput, number::measured_rate))
         }
         Plan::Bench(plan) => crate::device::limit::result(record, plan),
+        Plan::Trace(_) => crate::headline::Headline::of(record).result,
         Plan::Tcp(_) | Plan::Simulate(_) | Plan::Test(_) | Plan::Compare(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!(

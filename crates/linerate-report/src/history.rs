@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::document::Table;
 use crate::headline::{Headline, LimitedBy};
 use crate::number::{self, NONE, or_dash};
-use crate::{Align, csv, words};
+use crate::{Align, csv, delay, words};
 
 /// What a device did, the figure that says most first.
 const FRAME_RATES: [MetricId; 5] = [
@@ -46,6 +46,10 @@ pub struct Line {
     pub ip_capacity_max_bps: Option<f64>,
     /// Mean round trip of a ping, of its first size.
     pub rtt_mean_ns: Option<f64>,
+    /// Median delay of probes before the load.
+    pub delay_idle_ns: Option<f64>,
+    /// Median delay of probes under load, of the first direction.
+    pub delay_loaded_ns: Option<f64>,
     /// Lost probes of a ping, lost datagrams of UDP.
     pub loss_ratio: Option<f64>,
     /// Throughput of a device, of the strictest kind that was measured.
@@ -88,7 +92,11 @@ impl Line {
             Plan::Tcp(plan) => Some(plan.test.directions),
             Plan::Udp(plan) => Some(plan.test.directions),
             Plan::Test(_) => Some(TcpDirections::Both),
-            Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => None,
+            Plan::Ping(_)
+            | Plan::Simulate(_)
+            | Plan::Bench(_)
+            | Plan::Compare(_)
+            | Plan::Trace(_) => None,
         };
         let first = directions.map(|all| all.each()[0]);
         let second = directions.and_then(|all| all.each().get(1).copied());
@@ -115,6 +123,8 @@ impl Line {
             goodput_reverse_bps: reverse,
             ip_capacity_max_bps: record.value(MetricId::IpCapacity, Stat::Value, None),
             rtt_mean_ns: of_ping(MetricId::Rtt, Stat::Mean),
+            delay_idle_ns: record.value(MetricId::DelayIdle, Stat::P50, None),
+            delay_loaded_ns: record.value(MetricId::DelayLoaded, Stat::P50, None),
             loss_ratio: of_ping(MetricId::LossRatio, Stat::Value).or(datagrams),
             throughput_frames_per_sec: FRAME_RATES.iter().find_map(|rate| value(*rate, None)),
             measurements: None,
@@ -206,9 +216,10 @@ fn verdict(record: &Record, headline: &Headline) -> String {
 /// all share go, and long verdicts are cut.
 pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Table {
     let narrow = width.is_some_and(|width| width < WIDE);
-    let names = ["started", "kind", "from", "to", "result", "of ceiling", "limited by", "name"];
+    let names =
+        ["started", "kind", "from", "to", "result", "of ceiling", "delay", "limited by", "name"];
     let names = names.into_iter().chain(["tags", "id"]);
-    let right = |name: &&str| matches!(*name, "result" | "of ceiling");
+    let right = |name: &&str| matches!(*name, "result" | "of ceiling" | "delay");
     let columns = names.map(|name| {
         let align = if right(&name) { Align::Right } else { Align::Left };
         (if narrow && name == "of ceiling" { "of max" } else { name }, align)
@@ -224,6 +235,7 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
             cut(&line.towards(), if narrow { 17 } else { 40 }),
             line.result(),
             or_dash(line.ceiling_ratio, number::share),
+            or_dash(line.delay_loaded_ns, |ns| format!("{} ms", delay::ms(ns))),
             cut(
                 line.verdict.strip_prefix(LIMITED).unwrap_or(&line.verdict),
                 if narrow { 16 } else { 60 },
@@ -233,7 +245,7 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
             line.id.chars().take(short_id_chars).collect(),
         ]
     });
-    Table::of(columns).rows(rows).dropping(&[8, 2, 7, 5])
+    Table::of(columns).rows(rows).dropping(&[9, 2, 8, 5, 6])
 }
 
 /// What the heading of the column says already.
@@ -276,7 +288,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
 }
 
 /// The fields of [`Line`], in its order.
-const HEAD: [&str; 26] = [
+const HEAD: [&str; 28] = [
     "id",
     "started_at",
     "kind",
@@ -287,6 +299,8 @@ const HEAD: [&str; 26] = [
     "goodput_reverse_bps",
     "ip_capacity_max_bps",
     "rtt_mean_ns",
+    "delay_idle_ns",
+    "delay_loaded_ns",
     "loss_ratio",
     "throughput_frames_per_sec",
     "measurements",

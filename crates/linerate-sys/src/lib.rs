@@ -25,7 +25,7 @@ pub use process::{
 };
 pub use sockets::{
     answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, page_cache,
-    poll, splice, tcp, timestamps, zero_copy,
+    poll, splice, tcp, timestamps, trace_socket, zero_copy,
 };
 pub(crate) use sockets::{control, socket_option};
 pub use time::{clock, clock_facts, local_time, timer};

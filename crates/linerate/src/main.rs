@@ -55,13 +55,18 @@ enum Command {
     /// Measure delay, loss and jitter of each direction to a reflector of STAMP (RFC 8762): routers
     /// have one, and so has linerate serve.
     Stamp(command::stamp::Args),
+    /// Find the path to a host hop by hop: loss, queue, packet sizes
+    ///
+    /// Find the path to a host hop by hop: who is on it, where packets are lost, where the queue
+    /// stands under load, what sizes and header fields survive.
+    Trace(command::trace::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
     /// Survey a path: round-trip time, TCP by window and streams, limits
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
-    /// Measure delay while the line is full both ways (RRUL, as flent's test)
+    /// Measure delay while the line is full both ways (flent's RRUL)
     ///
     /// Realtime Response Under Load, as flent defines it: four TCP streams each way, of four
     /// classes of service, and probes by UDP and ICMP before and beside them.
@@ -126,6 +131,7 @@ fn main() -> std::process::ExitCode {
         Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
         Command::Stamp(args) => command::stamp::run(args),
+        Command::Trace(args) => command::trace::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
         Command::Compare(args) => command::compare::run(args),

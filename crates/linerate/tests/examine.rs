@@ -50,6 +50,7 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
         "--assert=ceiling < 1 Gbit/s",
         "--probes=100",
         "--probe-dscp=8",
+        "--probe-ecn",
     ];
     let json = ends_with(0, &[&fixed[..], &further, &told, &["--json"]].concat());
     let json: Value = serde_json::from_str(&json).expect("one document");
@@ -58,7 +59,11 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     assert!((868e6..900e6).contains(&ceiling), "{ceiling}");
     assert!(json["ceiling"]["inputs"].to_string().contains("as told by --link"), "{json}");
     let probes = &json["parts"][1]["plan"]["probes"];
-    let expected = serde_json::json!({"interval_ns": 10_000_000, "idle_count": 0, "dscp": 8});
+    let expected = serde_json::json!({
+        "interval_ns": 10_000_000, "idle_count": 8, "dscp": 8, "ecn": 0, "beside": [
+            {"transport": "udp", "dscp": 8, "ecn": 2}, {"transport": "udp", "dscp": 8, "ecn": 1},
+        ],
+    });
     assert_eq!(probes, &expected);
     let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
     for line in lines.lines() {

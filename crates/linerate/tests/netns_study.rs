@@ -199,7 +199,12 @@ fn check_record(record: &Record) {
             assert_eq!(record.value_at(MetricId::Sent, Stat::Value, size), Some(100.0));
             assert_eq!(record.value_at(MetricId::LossRatio, Stat::Value, size), Some(0.0));
         }
-        Plan::Tcp(_) | Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) => {
+        Plan::Tcp(_)
+        | Plan::Simulate(_)
+        | Plan::Bench(_)
+        | Plan::Test(_)
+        | Plan::Compare(_)
+        | Plan::Trace(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             assert!(goodput.is_some_and(|bps| bps > 1e6), "{goodput:?}");
             let sender = record.flows[0].sender.as_ref().expect("the sender told");

@@ -136,7 +136,7 @@ fn what_cannot_be_is_one_line_and_code_2() {
         (&["--loss", "200%"], "loss: \"200%\" is not a share"),
         (&["--jitter", "x"], "jitter.most: "),
         (&["--link", "oc12", "--carrier", "ethernet"], "carrier: ethernet does not run on oc12"),
-        (&["--queue", "fast"], "tail, red, codel and fq-codel"),
+        (&["--queue", "fast"], "tail, red, codel, fq-codel, cake and dualpi2"),
         (&["--buffer", "much"], "buffer: write for example"),
         (&["--ends", "a:b"], "two ends are NETNS:DEV,NETNS:DEV"),
         (&["--left-address", "here"], "an address with its prefix length"),

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
 use support::{command, end_of, free_port, interrupt, linerate, stderr, stdout};
 
 /// A listening personality, whose first line on the pipe says that it is there.
@@ -315,4 +316,35 @@ fn a_server_says_which_programs_it_answers() {
     assert!(stderr(&output).contains("one of iperf3, iperf2, nuttcp, ttcp"), "{}", stderr(&output));
     let output = linerate(&["serve", "--foreign", "iperf2:x"]);
     assert!(stderr(&output).contains("a port is 0 to 65535"), "{}", stderr(&output));
+}
+
+/// `--via iperf3` with probes, to a server of that protocol, which answers none by UDP echo.
+#[test]
+fn probes_beside_a_test_with_another_program_go_by_icmp() {
+    let port = free_port();
+    let list = format!("iperf3:{port}");
+    let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", &list])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let pipe = child.stderr.take().expect("a pipe");
+    let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("answers iperf3")));
+    std::thread::spawn(move || lines.for_each(drop));
+    let flags = ["tcp", "--via=iperf3", "-p", &port, "-t1", "-b50M", "--probes=100"];
+    let output = linerate(&[&flags[..], &["--no-save", "--json", "127.0.0.1"]].concat());
+    interrupt(&child);
+    assert!(end_of(&mut child).is_some());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record: Value = serde_json::from_str(&stdout(&output)).expect("one document");
+    let probes = &record["probes"];
+    assert_eq!((&probes["transport"], &probes["target"]), (&"icmp".into(), &"127.0.0.1".into()));
+    let rows = record["summary"].as_array().expect("a summary");
+    let has = |metric: &str| rows.iter().any(|row| row["metric"] == metric);
+    assert!(has("goodput_bps"));
+    // Where ICMP is forbidden one line says so, and the test is made.
+    match probes["silent"].as_str() {
+        Some(reason) => assert!(reason.contains("ICMP"), "{reason}"),
+        None => assert!(has("delay_loaded_ns") && has("responsiveness_rpm"), "{rows:?}"),
+    }
 }

@@ -179,6 +179,19 @@ fn probes_go_beside_the_load_with_a_class_of_their_own_unless_they_are_off() {
     assert_eq!((&other["silent"], &other["phases"][1]["phase"]), (&Value::Null, &"up".into()));
     assert_eq!(record["plan"]["probes"]["interval_ns"], 40_000_000, "50 a second in all");
 
+    let record = server.record(&["-t", "300ms", "-b", "50M", "--probe-ecn", "--probe-dscp=10"]);
+    let first = &record["probes"];
+    assert_eq!((&first["ecn"], &first["ecn_there"][25]), (&0.into(), &0.into()));
+    for (kind, field) in [(0, 2), (1, 1)] {
+        // Nothing marks or clears on loopback, neither there nor back.
+        let probes = &record["probes_beside"][kind];
+        assert_eq!((&probes["dscp"], &probes["ecn"]), (&10.into(), &field.into()));
+        for way in ["ecn_there", "ecn_back"] {
+            let seen = probes[way].as_array().expect("a column");
+            assert!(!seen.is_empty() && seen.iter().all(|it| *it == field), "{way} {seen:?}");
+        }
+    }
+
     let record = server.record(&["-t", "200ms", "--probes=off"]);
     assert_eq!((&record["plan"]["probes"], &record["probes"]), (&Value::Null, &Value::Null));
     assert!(value(&record, "delay_loaded_ns", "up").is_nan());

@@ -38,7 +38,11 @@ impl Assertion {
             Plan::Tcp(plan) => plan.test.directions.each(),
             Plan::Udp(plan) => plan.test.directions.each(),
             Plan::Test(_) => &[Direction::Up, Direction::Down],
-            Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => &[],
+            Plan::Ping(_)
+            | Plan::Simulate(_)
+            | Plan::Bench(_)
+            | Plan::Compare(_)
+            | Plan::Trace(_) => &[],
         };
         let mut ways: Vec<Option<Direction>> = directions.iter().copied().map(Some).collect();
         if ways.is_empty() {

@@ -9,9 +9,9 @@ use super::facts::{
 use super::{
     Arrivals, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
-    Delay, Duplication, Element, FqCodel, Framing, Jitter, Limit, Link, ListedLoss, Medium,
-    MtuLimit, Outages, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper, Spread,
-    TailDrop, Trace, TraceLink, Trunk,
+    Delay, DualPi2, DualPi2Settings, Duplication, Element, FqCodel, Framing, Jitter, Limit, Link,
+    ListedLoss, Medium, MtuLimit, Outages, Pipeline, Policer, Queue, Random, Red, RedSettings,
+    Shaper, Spread, TailDrop, Trace, TraceLink, Trunk,
 };
 use crate::record::{BucketPlan, CrossPlan, PathPlan, QueuePlan};
 use crate::theory::red;
@@ -186,6 +186,9 @@ impl<'a> Builder<'a> {
             QueuePlan::Tail => Box::new(TailDrop::new(limit)),
             QueuePlan::Codel => Box::new(Codel::new(codel, limit)),
             QueuePlan::FqCodel => Box::new(FqCodel::new(codel, limit)),
+            QueuePlan::Cake => Box::new(FqCodel::new(codel, limit).fair_to_hosts()),
+            // Its queues are told apart by ECN: it marks whatever the plan says.
+            QueuePlan::Dualpi2 => Box::new(DualPi2::new(DualPi2Settings::STANDARD, limit)),
             QueuePlan::Red => {
                 let settings = self.red_settings(ecn)?;
                 let random = self.random();

@@ -60,6 +60,7 @@ const fn packet(number: u64, ip_bytes: u32, flow: u32) -> Packet {
         number,
         ip_bytes,
         flow,
+        hosts: [0; 2],
         ecn: Ecn::NotCapable,
         dont_fragment: true,
         corrupted: false,

@@ -96,6 +96,7 @@ impl Element for CrossTraffic {
                 number: self.sent,
                 ip_bytes: self.settings.ip_bytes,
                 flow: self.settings.flow,
+                hosts: [self.settings.flow; 2],
                 ecn: Ecn::NotCapable,
                 dont_fragment: true,
                 corrupted: false,

@@ -1,6 +1,10 @@
 //! FQ-CoDel: flows in queues of their own, served in turn, each under CoDel (RFC 8290 §4).
 //!
 //! The flow's hash picks the queue, so two flows may share one, as on a real device.
+//!
+//! On request hosts come before flows: the quantum of a flow is divided by the number of flows that
+//! its source or its destination has waiting, the larger of both, as CAKE does (Høiland-Jørgensen,
+//! Täht, Morton 2018, §3.2, triple isolation).
 
 use std::collections::VecDeque;
 
@@ -21,6 +25,27 @@ struct FlowQueue {
     credit: i64,
     /// On one of the two lists.
     listed: bool,
+    /// Of the packet that listed it.
+    hosts: [u32; 2],
+}
+
+/// How many flows of each host are on the lists.
+#[derive(Debug)]
+struct Hosts([Vec<u32>; 2]);
+
+impl Hosts {
+    fn change(&mut self, hosts: [u32; 2], change: impl Fn(u32) -> u32) {
+        for (counts, host) in self.0.iter_mut().zip(hosts) {
+            let count = &mut counts[host as usize % FLOW_QUEUES];
+            *count = change(*count);
+        }
+    }
+
+    /// Flows of the busier of two hosts.
+    fn most(&self, hosts: [u32; 2]) -> u32 {
+        let counts = self.0.iter().zip(hosts).map(|(it, host)| it[host as usize % FLOW_QUEUES]);
+        counts.max().unwrap_or(0).max(1)
+    }
 }
 
 /// An FQ-CoDel queue.
@@ -32,6 +57,8 @@ pub struct FqCodel {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: Backlog,
+    /// Where hosts share the line before flows do.
+    hosts: Option<Hosts>,
 }
 
 impl FqCodel {
@@ -39,7 +66,19 @@ impl FqCodel {
     pub fn new(settings: CodelSettings, limit: Limit) -> Self {
         let queues = (0..FLOW_QUEUES).map(|_| FlowQueue::default()).collect();
         let (new, old) = (VecDeque::new(), VecDeque::new());
-        Self { settings, limit, queues, new, old, waiting: Backlog::default() }
+        Self { settings, limit, queues, new, old, waiting: Backlog::default(), hosts: None }
+    }
+
+    /// The same with equal shares for hosts.
+    pub fn fair_to_hosts(mut self) -> Self {
+        self.hosts = Some(Hosts([vec![0; FLOW_QUEUES], vec![0; FLOW_QUEUES]]));
+        self
+    }
+
+    /// Bytes that a flow may send in one turn.
+    fn quantum(&self, hosts: [u32; 2]) -> i64 {
+        let flows = self.hosts.as_ref().map_or(1, |counts| counts.most(hosts));
+        i64::from((self.settings.mtu_bytes / flows).max(1))
     }
 
     /// Loses the oldest packet of the queue with the most bytes (RFC 8290 §4.1.2).
@@ -72,6 +111,9 @@ impl FqCodel {
             self.old.push_back(index);
         } else {
             self.queues[index].listed = false;
+            if let Some(counts) = &mut self.hosts {
+                counts.change(self.queues[index].hosts, |count| count.saturating_sub(1));
+            }
         }
     }
 }
@@ -82,8 +124,11 @@ impl Queue for FqCodel {
         let queue = &mut self.queues[index];
         queue.fifo.push(at, packet);
         if !queue.listed {
-            queue.listed = true;
-            queue.credit = i64::from(self.settings.mtu_bytes);
+            (queue.listed, queue.hosts) = (true, packet.hosts);
+            if let Some(counts) = &mut self.hosts {
+                counts.change(packet.hosts, |count| count + 1);
+            }
+            self.queues[index].credit = self.quantum(packet.hosts);
             self.new.push_back(index);
         }
         let fits = self.limit.admits(self.waiting, &packet);
@@ -96,9 +141,10 @@ impl Queue for FqCodel {
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
         while let Some((index, was_new)) = self.turn() {
+            let quantum = self.quantum(self.queues[index].hosts);
             let queue = &mut self.queues[index];
             if queue.credit <= 0 {
-                queue.credit += i64::from(self.settings.mtu_bytes);
+                queue.credit += quantum;
                 self.pass_on(was_new, true);
                 continue;
             }
@@ -171,5 +217,48 @@ mod tests {
         assert_eq!(out.lost.len(), 1);
         assert_eq!((out.lost[0].packet.flow, out.lost[0].packet.number), (1, 0));
         assert_eq!(queue.backlog(), Backlog { packets: 10, bytes: 9 * 1500 + 100 });
+    }
+
+    /// Shares of the bytes that a line takes from one flow of host 1 and three of host 2, all to
+    /// different hosts.
+    fn shares(mut queue: FqCodel) -> [f64; 2] {
+        let mut out = Outlet::default();
+        for _ in 0..3000 {
+            for flow in 1..=4 {
+                let hosts = [if flow == 1 { 1 } else { 2 }, 10 + flow];
+                queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+            }
+        }
+        let mut bytes = [0_u64; 2];
+        for _ in 0..3000 {
+            let packet = queue.get(at(0), &mut out).expect("packets wait");
+            bytes[packet.hosts[0] as usize - 1] += u64::from(packet.ip_bytes);
+        }
+        bytes.map(|bytes| bytes as f64 / (3000.0 * 1500.0))
+    }
+
+    #[test]
+    fn hosts_share_before_flows_where_asked_and_flows_alone_otherwise() {
+        let plain = || FqCodel::new(CodelSettings::STANDARD, Limit::Packets(20_000));
+        let close = |got: [f64; 2], expected: [f64; 2]| {
+            (got[0] - expected[0]).abs() < 0.003 && (got[1] - expected[1]).abs() < 0.003
+        };
+        assert!(close(shares(plain()), [0.25, 0.75]), "{:?}", shares(plain()));
+        let fair = shares(plain().fair_to_hosts());
+        assert!(close(fair, [0.5, 0.5]), "{fair:?}");
+    }
+
+    #[test]
+    fn a_host_counts_while_its_flows_wait_and_not_after() {
+        let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(100)).fair_to_hosts();
+        let mut out = Outlet::default();
+        for flow in 1..=3 {
+            let hosts = [7, 20 + flow];
+            queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+        }
+        assert_eq!(queue.quantum([7, 21]), 1514 / 3);
+        assert_eq!(queue.quantum([8, 9]), 1514);
+        while queue.get(at(0), &mut out).is_some() {}
+        assert_eq!(queue.quantum([7, 21]), 1514);
     }
 }

@@ -10,6 +10,8 @@ pub struct Packet {
     pub ip_bytes: u32,
     /// Hash of addresses, protocol and ports: one flow, one value.
     pub flow: u32,
+    /// Hashes of its source and destination address.
+    pub hosts: [u32; 2],
     /// The ECN field of its IP header.
     pub ecn: Ecn,
     /// Not to be fragmented (IPv4 DF; always for IPv6).

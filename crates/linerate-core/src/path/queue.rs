@@ -82,6 +82,11 @@ impl Fifo {
         Some((at, packet))
     }
 
+    /// When the oldest packet came.
+    pub(super) fn oldest(&self) -> Option<MonoTime> {
+        self.packets.front().map(|(came, _)| *came)
+    }
+
     pub(super) fn backlog(&self) -> Backlog {
         Backlog { packets: self.packets.len() as u64, bytes: self.bytes }
     }

@@ -9,6 +9,7 @@ pub(crate) const fn packet(ip_bytes: u32) -> Packet {
         number: 0,
         ip_bytes,
         flow: 0,
+        hosts: [0; 2],
         ecn: Ecn::NotCapable,
         dont_fragment: true,
         corrupted: false,

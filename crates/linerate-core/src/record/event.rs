@@ -7,7 +7,7 @@ use super::{BenchTrial, Caveat, Direction, Plan, SubInterval};
 /// One thing that happened during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
-#[allow(clippy::large_enum_variant, reason = "a plan comes once, and first")]
+#[allow(clippy::large_enum_variant, reason = "there is one plan, and events are borrowed")]
 pub enum Event {
     /// The plan with every default filled in, before anything is sent.
     Plan(Plan),

@@ -29,6 +29,7 @@ mod sample;
 mod search;
 mod simulate_plan;
 mod tcp_info;
+mod trace;
 mod transfer;
 mod upgrade;
 
@@ -70,7 +71,8 @@ pub use path_plan::{
 pub use plain::one_line;
 pub use plan::{
     Candidate, ComparePlan, Ecn, PingMode, PingPlan, PingTransport, Plan, ProbeKind, ProbePlan,
-    ServerPlan, StampPlan, TcpPlan, TestPlan, UdpPlan, WaitMode,
+    ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan, TraceProbes, UdpPlan,
+    WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};
@@ -80,6 +82,10 @@ pub use search::{
 };
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
+pub use trace::{
+    AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, Trace,
+    TracePhase,
+};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 
 use std::collections::BTreeMap;
@@ -136,6 +142,9 @@ pub struct Record {
     /// What a benchmark of a device found; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Box<BenchResult>>,
+    /// What a trace found of a path; none in other tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<Trace>>,
     /// The probes that went beside the load; none where none were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Box<Probes>>,
@@ -200,6 +209,7 @@ impl Record {
             background: None,
             search: None,
             bench: None,
+            trace: None,
             probes: None,
             probes_beside: Vec::new(),
             series: Vec::new(),

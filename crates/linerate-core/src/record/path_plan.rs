@@ -157,6 +157,11 @@ pub enum QueuePlan {
     Codel,
     /// FQ-CoDel with RFC 8290's values.
     FqCodel,
+    /// FQ-CoDel in which hosts have equal shares, and the flows of a host those of its share, as in
+    /// CAKE; nothing else of CAKE.
+    Cake,
+    /// DualPI2 for L4S with RFC 9332's values and a step of 1 ms.
+    Dualpi2,
 }
 
 /// Varying delay.

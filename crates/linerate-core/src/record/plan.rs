@@ -27,6 +27,8 @@ pub enum Plan {
     Test(TestPlan),
     /// The same measurement of several targets in turn: its measurements are the record's parts.
     Compare(ComparePlan),
+    /// The way to a host, hop by hop.
+    Trace(TracePlan),
 }
 
 impl Plan {
@@ -45,6 +47,7 @@ impl Plan {
             Self::Bench(_) => "bench",
             Self::Test(_) => "test",
             Self::Compare(_) => "compare",
+            Self::Trace(_) => "trace",
         }
     }
 
@@ -55,6 +58,7 @@ impl Plan {
             Self::Ping(plan) => Some(&mut plan.host),
             Self::Udp(plan) => Some(&mut plan.server.host),
             Self::Test(plan) => Some(&mut plan.server.host),
+            Self::Trace(plan) => Some(&mut plan.host),
             Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
         }
     }
@@ -65,7 +69,11 @@ impl Plan {
             Self::Tcp(plan) => plan.server.known.as_ref(),
             Self::Udp(plan) => plan.server.known.as_ref(),
             Self::Test(plan) => plan.server.known.as_ref(),
-            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) | Self::Compare(_) => None,
+            Self::Ping(_)
+            | Self::Simulate(_)
+            | Self::Bench(_)
+            | Self::Compare(_)
+            | Self::Trace(_) => None,
         }
     }
 
@@ -77,6 +85,7 @@ impl Plan {
             Self::Udp(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Test(plan) => (&plan.server.profile, Some(&plan.server.host)),
             Self::Ping(plan) => (&plan.profile, Some(&plan.host)),
+            Self::Trace(plan) => (&plan.profile, Some(&plan.host)),
             Self::Compare(plan) => (&None, plan.candidates.first().map(|first| &first.name)),
             Self::Simulate(_) | Self::Bench(_) => (&None, None),
         };
@@ -134,6 +143,9 @@ pub struct ProbePlan {
     pub idle_interval_ns: Option<u64>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
+    /// Their ECN field; null is 0, and nothing is reported of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<u8>,
     /// Others that go at the same times, to be compared with these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ProbeKind>,
@@ -146,6 +158,9 @@ pub struct ProbeKind {
     pub transport: Option<PingTransport>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
+    /// Their ECN field (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0); null is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<u8>,
 }
 
 impl ServerPlan {
@@ -233,6 +248,78 @@ pub struct Candidate {
     pub name: String,
     /// What is measured in each round.
     pub plan: Plan,
+}
+
+/// Port of UDP probes: the first one of the classic traceroute, where nothing listens.
+pub const TRACE_PORT: u16 = 33_434;
+
+/// What a trace's probes are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceProbes {
+    /// UDP, each flow from a port of its own, all to one port.
+    #[default]
+    Udp,
+    /// ICMP echo requests: one flow, and an end that limits no answers.
+    Icmp,
+}
+
+named!(TraceProbes { Udp = "udp", Icmp = "icmp" });
+
+/// A trace of the path to a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TracePlan {
+    /// Name or address of the target.
+    pub host: String,
+    /// What the probes are.
+    pub probes: TraceProbes,
+    /// Port that UDP probes go to.
+    pub port: u16,
+    /// Only this address family.
+    pub family: Option<Family>,
+    /// Local address or interface to send from.
+    pub bind: Option<String>,
+    /// Differentiated services code point of all probes, 0 … 63.
+    pub dscp: Option<u8>,
+    /// Rounds: each sends one probe to every hop.
+    pub count: u32,
+    /// Time between the starts of rounds.
+    pub interval_ns: u64,
+    /// After this long a probe counts as unanswered.
+    pub timeout_ns: u64,
+    /// Largest time to live.
+    pub hops_max: u8,
+    /// Look for next hops that flows are spread over.
+    pub paths: bool,
+    /// Look for the largest packet that reaches each hop.
+    pub mtu: bool,
+    /// The test that loads the path for a second series of rounds; null for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Box<TcpPlan>>,
+    /// The target's name in the configuration file, where it is from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+}
+
+impl Default for TracePlan {
+    fn default() -> Self {
+        Self {
+            host: "localhost".to_owned(),
+            probes: TraceProbes::Udp,
+            port: TRACE_PORT,
+            family: None,
+            bind: None,
+            dscp: None,
+            count: 10,
+            interval_ns: 500_000_000,
+            timeout_ns: 1_000_000_000,
+            hops_max: 30,
+            paths: true,
+            mtu: true,
+            load: None,
+            profile: None,
+        }
+    }
 }
 
 /// How probes travel.

@@ -45,6 +45,9 @@ pub struct Probes {
     pub payload_bytes: u32,
     /// Differentiated services code point that was set.
     pub dscp: Option<u8>,
+    /// ECN field that was set, where it was: 0 is not ECT, 1 ECT(1), 2 ECT(0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<u8>,
     /// Why none was answered, in one line; null when one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
@@ -73,6 +76,13 @@ pub struct Probes {
     /// The way back alone, with the same reserve as the way there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub back_ns: Vec<Option<i64>>,
+    /// The ECN field of each as it came to the other end, where `ecn` was set and the other end
+    /// reports it; 3 is congestion experienced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ecn_there: Vec<Option<u8>>,
+    /// That of the answer to each as it came here; it left with the one of `ecn`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ecn_back: Vec<Option<u8>>,
 }
 
 impl Probes {
@@ -83,6 +93,7 @@ impl Probes {
             target,
             payload_bytes,
             dscp: None,
+            ecn: None,
             silent: None,
             phases: Vec::new(),
             sent_ns: Vec::new(),
@@ -92,6 +103,8 @@ impl Probes {
             there_ns: Vec::new(),
             peer_ns: Vec::new(),
             back_ns: Vec::new(),
+            ecn_there: Vec::new(),
+            ecn_back: Vec::new(),
         }
     }
 
@@ -100,6 +113,15 @@ impl Probes {
     pub fn round_trips(&self, idle: bool) -> impl Iterator<Item = Option<u64>> {
         let places = self.sent_in(move |phase| (phase == ProbePhase::Idle) == idle);
         places.map(|place| self.rtt_ns[place])
+    }
+
+    /// The share of the probes beside the load that came with congestion experienced, of those of
+    /// which it is known; of `ecn_there` or `ecn_back`.
+    pub fn ce_share(&self, seen: &[Option<u8>]) -> Option<f64> {
+        let places = self.sent_in(|phase| phase != ProbePhase::Idle);
+        let known: Vec<u8> = places.filter_map(|it| seen.get(it).copied().flatten()).collect();
+        let marked = known.iter().filter(|field| **field == 3).count();
+        (!known.is_empty()).then(|| marked as f64 / known.len() as f64)
     }
 
     /// The places of the probes that were sent in phases which `of` picks.

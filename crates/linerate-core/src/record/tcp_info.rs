@@ -101,6 +101,27 @@ pub struct TcpInfo {
     pub rehash: Option<u32>,
     /// Retransmission time-outs (6.7).
     pub total_rto: Option<u16>,
+    /// Segments received with a congestion mark (6.18, as are those below).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_ce: Option<u32>,
+    /// Payload bytes that were delivered with ECT(1), by the peer's accurate ECN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_e1_bytes: Option<u32>,
+    /// The same with ECT(0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_e0_bytes: Option<u32>,
+    /// The same with a congestion mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_ce_bytes: Option<u32>,
+    /// Payload bytes received with ECT(1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_e1_bytes: Option<u32>,
+    /// The same with ECT(0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_e0_bytes: Option<u32>,
+    /// The same with a congestion mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_ce_bytes: Option<u32>,
 }
 
 impl TcpInfo {
@@ -156,6 +177,13 @@ impl TcpInfo {
             rcv_wnd_bytes: at.u32(232),
             rehash: at.u32(236),
             total_rto: at.u16(240),
+            received_ce: at.u32(248),
+            delivered_e1_bytes: at.u32(252),
+            delivered_e0_bytes: at.u32(256),
+            delivered_ce_bytes: at.u32(260),
+            received_e1_bytes: at.u32(264),
+            received_e0_bytes: at.u32(268),
+            received_ce_bytes: at.u32(272),
         }
     }
 
@@ -217,6 +245,7 @@ mod tests {
             (192, |info| info.sndbuf_limited_us.is_some() && info.delivered.is_none()),
             (232, |info| info.snd_wnd_bytes.is_some() && info.rcv_wnd_bytes.is_none()),
             (240, |info| info.rehash.is_some() && info.total_rto.is_none()),
+            (248, |info| info.total_rto.is_some() && info.received_ce.is_none()),
         ];
         for (len, holds) in cases {
             assert!(holds(&TcpInfo::from_ne_bytes(&ramp(*len))), "length {len}");
@@ -232,6 +261,10 @@ mod tests {
         assert_eq!(info.snd_wnd_bytes, Some(u32::from_ne_bytes([228, 229, 230, 231])));
         assert_eq!(info.rcv_wnd_bytes, Some(u32::from_ne_bytes([232, 233, 234, 235])));
         assert_eq!((info.snd_wscale, info.rcv_wscale), (Some(6), Some(0)));
+        let info = TcpInfo::from_ne_bytes(&ramp(280));
+        assert_eq!(info.received_ce, Some(u32::from_ne_bytes([248, 249, 250, 251])));
+        assert_eq!(info.delivered_e1_bytes, Some(u32::from_ne_bytes([252, 253, 254, 255])));
+        assert_eq!(info.received_ce_bytes, Some(u32::from_ne_bytes([16, 17, 18, 19])));
     }
 
     #[test]

@@ -328,6 +328,7 @@ impl Run {
             number: 0,
             ip_bytes: PACKET_BYTES,
             flow: 0,
+            hosts: [0; 2],
             ecn: Ecn::NotCapable,
             dont_fragment: true,
             corrupted: false,

@@ -301,6 +301,7 @@ const fn packet(ip_bytes: u32, flow: u32, tag: u64) -> Packet {
         number: 0,
         ip_bytes,
         flow,
+        hosts: [0, 1],
         ecn: Ecn::NotCapable,
         dont_fragment: true,
         corrupted: false,

@@ -150,7 +150,7 @@ fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
         return fault("repetitions", "repetitions is 0; measure at least once");
     }
     match &test.kind {
-        TestKind::Ping { sizes_bytes, count } => {
+        TestKind::Ping { sizes_bytes, count, .. } => {
             if *count == 0 {
                 return fault("count", "count is 0; send at least one probe");
             }
@@ -262,7 +262,7 @@ mod tests {
         };
         let ping = |sizes_bytes: Vec<u32>, count| {
             move |plan: &mut StudyPlan| {
-                plan.tests[0].kind = TestKind::Ping { sizes_bytes: sizes_bytes.clone(), count };
+                plan.tests[0].kind = TestKind::ping(sizes_bytes.clone(), count);
             }
         };
         refused(tcp(vec![], 1.0), "windows_bytes is empty");
@@ -295,12 +295,12 @@ mod tests {
         refused(spoilt(|test| test.seconds = None), "it has no end");
         refused(spoilt(|test| test.omit_seconds = Some(601.0)), "omit_seconds is 601");
         refused(
-            spoilt(|test| test.congestion_control = Some("C U".to_owned())),
+            spoilt(|test| test.base.congestion_control = Some("C U".to_owned())),
             "no name of a congestion control",
         );
         refused(
             spoilt(|test| {
-                test.congestion_control = Some("reno".to_owned());
+                test.base.congestion_control = Some("reno".to_owned());
                 test.congestion_controls = Some(vec!["cubic".to_owned()]);
             }),
             "give one of them",

@@ -22,6 +22,8 @@ const TAG_BYTES: u32 = 4;
 const VLANS_MAX: usize = 2;
 /// The numbers of VLANs that carry frames (IEEE 802.1Q table 9-2).
 const VLAN_IDS: (u16, u16) = (1, 4094);
+/// It has 6 bits (RFC 2474 §3).
+const DSCP_MAX: u8 = 63;
 const FLOWS_MAX: u32 = 1_000_000;
 const BURST_MAX: u32 = 65_536;
 const TRIALS_MAX: u32 = 1000;
@@ -80,6 +82,10 @@ fn check_frames(bench: &FramesSweep) -> Checked {
 
 /// Lengths that hold the headers, once it is known that these can be.
 fn check_headers(bench: &FramesSweep) -> Checked {
+    if bench.frames.dscp > DSCP_MAX {
+        let message = format!("dscp is {}; 0 to {DSCP_MAX} are allowed", bench.frames.dscp);
+        return problem(&[Step::Key("dscp")], message);
+    }
     for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
         if let Some(reason) = too_short(bench, length) {
             return problem(&[Step::Key("frame_sizes"), Step::Index(index)], reason);
@@ -94,7 +100,7 @@ fn check_headers(bench: &FramesSweep) -> Checked {
 
 /// Why a frame of that length cannot be: its headers and the signature need more.
 fn too_short(bench: &FramesSweep, length: u32) -> Option<String> {
-    let (protocol, tags) = (bench.protocol(), bench.vlans.as_ref().map_or(0, Vec::len));
+    let (protocol, tags) = (bench.protocol(), bench.frames.vlans.len());
     let least = protocol.shortest_frame_bytes(tags);
     let with = match tags {
         0 => String::new(),
@@ -219,9 +225,9 @@ fn check_numbers(bench: &FramesSweep) -> Checked {
     let bounds = [
         ("quick", bench.quick, QUICK_MAX),
         ("trials", bench.trials.map(u64::from), TRIALS_MAX.into()),
-        ("flows", bench.flows.map(u64::from), FLOWS_MAX.into()),
-        ("burst", bench.burst.map(u64::from), BURST_MAX.into()),
-        ("frames_per_sec_max", bench.frames_per_sec_max, u64::from(u32::MAX)),
+        ("flows", Some(bench.frames.flows.into()), FLOWS_MAX.into()),
+        ("burst", Some(bench.frames.burst.into()), BURST_MAX.into()),
+        ("frames_per_sec_max", bench.base.frames_per_sec_max, u64::from(u32::MAX)),
     ];
     for (key, value, most) in bounds {
         if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
@@ -229,12 +235,12 @@ fn check_numbers(bench: &FramesSweep) -> Checked {
             return problem(&[Step::Key(key)], message);
         }
     }
-    if bench.vlans.as_ref().is_some_and(|tags| tags.len() > VLANS_MAX) {
+    if bench.frames.vlans.len() > VLANS_MAX {
         let message = format!("at most {VLANS_MAX} tags are allowed");
         return problem(&[Step::Key("vlans")], message);
     }
     let (least, most) = VLAN_IDS;
-    for (index, tag) in bench.vlans.iter().flatten().enumerate() {
+    for (index, tag) in bench.frames.vlans.iter().enumerate() {
         if !(least..=most).contains(tag) {
             let path = [Step::Key("vlans"), Step::Index(index)];
             return problem(&path, format!("VLAN {tag}; {least} to {most} are allowed"));
@@ -273,7 +279,7 @@ fn fits(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
         return Err(reason.to_owned());
     }
     let ports = bench.ports(topology)?.len();
-    if bench.way == Some(record::BenchWay::Mesh) && ports < 3 {
+    if bench.base.way == record::BenchWay::Mesh && ports < 3 {
         return Err(format!("a mesh has three ports or more; it has {ports} hosts"));
     }
     let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
@@ -281,7 +287,7 @@ fn fits(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
     let target = layout.address_of(&topology.server);
     let way = node.zip(target).map(|(node, target)| layout.way(node, target)).unwrap_or_default();
     let mtu = way.iter().map(|crossing| layout.links[crossing.link].mtu_bytes).min();
-    let tags = u32::try_from(bench.vlans.as_ref().map_or(0, Vec::len)).unwrap_or(0) * TAG_BYTES;
+    let tags = u32::try_from(bench.frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
     let mix = bench.mix.as_deref().and_then(|mix| parse_mix(mix).ok()).unwrap_or_default();
     let lengths = mix.into_iter().map(|part| part.0);
     let longest = lengths.chain(bench.frame_sizes.iter().flatten().copied()).max();
@@ -478,8 +484,14 @@ mod tests {
             (&format!("{sizes}{flood}line = \"fast\""), "21:8", "fast"),
             (&format!("{sizes}{flood}flows = 1000001"), "21:9", "1 to 1000000"),
             (&format!("{sizes}{flood}vlans = [4095]"), "21:10", "1 to 4094"),
-            (&format!("{sizes}{flood}seconds = 1.0"), "15:1", "bench has no key 'seconds'"),
-            (&format!("{sizes}{flood}count = 1"), "15:1", "bench has no key 'count'"),
+            (&format!("{sizes}{flood}seconds = 1.0"), "21:1", "bench has no key 'seconds'"),
+            (&format!("{sizes}{flood}count = 1"), "21:1", "bench has no key 'count'"),
+            (&format!("{sizes}{flood}dscp = 64"), "21:8", "dscp is 64; 0 to 63"),
+            (
+                &format!("{sizes}{flood}reset_command = \"reboot\""),
+                "21:1",
+                "no key 'reset_command'",
+            ),
         ];
         for (keys, place, words) in cases {
             let line = study(keys).expect_err(words);

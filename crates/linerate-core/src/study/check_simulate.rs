@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::check_tcp::{Checked, check_background, check_end, check_lists, list, named, problem};
-use super::{SimulateSweep, StudyPlan, Test};
+use super::{SimulateSweep, StudyPlan, Test, embedded};
 use crate::lab::Step;
 use crate::record::ControlName;
 use crate::simulate::INITIAL_WINDOW_MAX;
@@ -40,7 +40,7 @@ fn check_values(test: &SimulateSweep) -> Checked {
     list("streams", lists.streams.as_ref(), 1, STREAMS_MAX)?;
     list("transfer_bytes", lists.transfer_bytes.as_ref(), 1, TRANSFER_BYTES_MAX)?;
     list("sack", lists.sack.as_ref(), false, true)?;
-    let one = lists.congestion_control.iter();
+    let one = lists.base.congestion_control.iter();
     let one = one.map(|name| (name, vec![Step::Key("congestion_control")]));
     let names = lists.congestion_controls.iter().flatten().enumerate();
     let names =
@@ -70,12 +70,15 @@ fn check_settings(test: &SimulateSweep) -> Checked {
         let message = "sack and recoveries both say how losses are repaired; give one of them";
         return problem(&[Step::Key("sack")], message.to_owned());
     }
-    if lists.congestion_control.is_some() && lists.congestion_controls.is_some() {
+    if lists.base.congestion_control.is_some() && lists.congestion_controls.is_some() {
         let message = "congestion_control and congestion_controls; give one of them".to_owned();
         return problem(&[Step::Key("congestion_control")], message);
     }
-    if lists.read_bytes.is_some() {
-        return problem(&[Step::Key("read_bytes")], "simulate has no key 'read_bytes'".to_owned());
+    let live = embedded::differing(&lists.base).into_iter().map(|(key, _)| key);
+    let live = live.chain(lists.read_bytes.as_ref().map(|_| "read_bytes".to_owned()));
+    if let Some(key) = live.into_iter().find(|key| key != "congestion_control") {
+        let message = format!("simulate has no key '{key}'");
+        return problem(&[Step::Named(key)], message);
     }
     if lists.omit_seconds.is_some() && lists.transfer_bytes.is_some() {
         let message = "a transfer is timed whole; leave omit_seconds out, or give it seconds";

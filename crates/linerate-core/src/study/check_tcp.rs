@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use super::embedded::{Embedded, refused};
 use super::parameter::Parameter;
 use super::{StudyPlan, TcpSweep, Test};
 use crate::lab::{Problem, Step, is_congestion_control};
+use crate::record::TcpTest;
 
 /// Longest single run: a day.
 const SECONDS_MAX: f64 = 86_400.0;
@@ -40,7 +42,19 @@ pub(super) fn check_tcp(study: &StudyPlan, test: &Test, tcp: &TcpSweep) -> Check
     named(id, check_lists(&lists))?;
     named(id, check_values(tcp))?;
     named(id, check_end(tcp))?;
+    named(id, check_base(&tcp.base, TcpTest::check))?;
     named(id, check_background(study, test, tcp))
+}
+
+/// Whether every field that a test gives of its plan can be.
+pub(super) fn check_base<T: Embedded, E: ToString>(
+    base: &T,
+    check: impl Fn(&T) -> Result<(), E>,
+) -> Checked {
+    match refused(base, check) {
+        Some((key, reason)) => problem(&[Step::Named(key)], reason),
+        None => Ok(()),
+    }
 }
 
 /// One list has several values at most.
@@ -69,7 +83,7 @@ fn check_values(test: &TcpSweep) -> Checked {
     let names = test.congestion_controls.iter().flatten().enumerate();
     let names =
         names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
-    let one = test.congestion_control.iter();
+    let one = test.base.congestion_control.iter();
     let one = one.map(|name| (name, vec![Step::Key("congestion_control")]));
     let mut seen = BTreeSet::new();
     for (name, path) in one.chain(names) {
@@ -81,7 +95,7 @@ fn check_values(test: &TcpSweep) -> Checked {
             return problem(&path, format!("{name} is there twice"));
         }
     }
-    if test.congestion_control.is_some() && test.congestion_controls.is_some() {
+    if test.base.congestion_control.is_some() && test.congestion_controls.is_some() {
         let message = "congestion_control and congestion_controls; give one of them".to_owned();
         return problem(&[Step::Key("congestion_control")], message);
     }

@@ -1,7 +1,7 @@
 //! What a UDP test of a study must hold: one varied list, datagrams that there are, an end.
 
 use super::UdpSweep;
-use super::check_tcp::{Checked, check_seconds, problem};
+use super::check_tcp::{Checked, check_base, check_seconds, problem};
 use crate::lab::Step;
 
 /// The protocol's bounds on datagrams.
@@ -39,5 +39,7 @@ pub(super) fn check_udp(udp: &UdpSweep) -> Checked {
         let path = [Step::Key(udp.parameter().key), Step::Index(at)];
         return problem(&path, format!("{} is there twice", values[at].label));
     }
+    // The length is checked above; this one fits every packet.
+    check_base(&udp.base, |base| base.clone().with_size(least).check())?;
     check_seconds(udp.seconds, udp.omit_seconds)
 }

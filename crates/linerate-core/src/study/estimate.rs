@@ -71,6 +71,11 @@ pub fn expected_ns(plan: &Plan) -> u64 {
         }
         Plan::Bench(plan) => plan.expected_ns(),
         Plan::Test(plan) => plan.within_ns.unwrap_or(0),
+        Plan::Trace(plan) => {
+            let load =
+                plan.load.as_ref().map_or(0, |load| expected_ns(&Plan::Tcp((**load).clone())));
+            u64::from(plan.count).saturating_mul(plan.interval_ns).saturating_add(load)
+        }
         Plan::Compare(plan) => {
             let first = plan.candidates.first();
             let round = plan.candidates.iter().chain(first).map(|it| expected_ns(&it.plan));

@@ -7,14 +7,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Topology;
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_sweep::nanos;
+use super::{Topology, embedded};
 use crate::lab::Layout;
 use crate::record::{
-    self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay,
-    CounterKind, GeneratorKind, Plan,
+    self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, Plan,
 };
 use crate::units::BitRate;
 
@@ -56,44 +55,25 @@ pub struct FramesSweep {
     /// Trials of latency and of bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<u32>,
-    /// What frames carry; `udp4` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<BenchProtocol>,
-    /// Different flows; one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flows: Option<u32>,
-    /// Which ports send; the client's alone when absent. In a mesh every host of the laboratory
-    /// is a port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<BenchWay>,
     /// Rate of the medium that theoretical frame rates are of; none when absent, because links of a
     /// laboratory have no medium.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// No load above this, in frames per second of each sending port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frames_per_sec_max: Option<u64>,
     /// What was ordered, for the measure `contract`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<OrderedContract>,
     /// What was ordered in cells instead: frames of each length stand for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_contract: Option<OrderedCells>,
-    /// Frames that leave back to back at a time; one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<u32>,
-    /// VLAN tags, the outer first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vlans: Option<Vec<u16>>,
-    /// How frames are sent; the fastest that works when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub generator: Option<GeneratorKind>,
-    /// How frames are counted; the fastest that works when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counter: Option<CounterKind>,
-    /// Of everything random; 1 when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    /// Which frames, by the names of a plan: `protocol`, `flows`, `burst`, `vlans`, `dscp`.
+    #[serde(flatten, with = "embedded")]
+    #[schemars(schema_with = "embedded::schema::<BenchFrames>")]
+    pub frames: BenchFrames,
+    /// What holds for every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
+    /// a mesh every host of the laboratory is a port.
+    #[serde(flatten, with = "embedded")]
+    #[schemars(schema_with = "embedded::schema::<BenchPlan>")]
+    pub base: BenchPlan,
     /// The whole plan but for the length of frames, as the flags of a command gave it: it stands in
     /// the place of all keys above but lengths and mix. Ports that it names are those of the host
     /// itself; without any they are the laboratory's.
@@ -141,7 +121,7 @@ impl FramesSweep {
         if let Some(plan) = &self.plan {
             return plan.frames.protocol;
         }
-        self.protocol.unwrap_or(BenchProtocol::Udp4)
+        self.frames.protocol
     }
 
     /// What to measure for each value on `topology`; nothing on one that has no ports for it.
@@ -170,11 +150,11 @@ impl FramesSweep {
     /// Hosts that have a port: client and server, and every other host where a mesh or a measure
     /// needs a third one.
     fn hosts<'a>(&self, topology: &'a Topology) -> Vec<&'a str> {
-        let way = self.plan.as_ref().map_or(self.way, |plan| Some(plan.way));
+        let way = self.plan.as_ref().map_or(self.base.way, |plan| plan.way);
         let of_many = [record::BenchTest::Addresses, record::BenchTest::Blocking];
         let mut hosts = vec![topology.client.as_str(), topology.server.as_str()];
         let many = self.measures.iter().any(|measure| of_many.contains(&measure.0));
-        if many || way == Some(BenchWay::Mesh) {
+        if many || way == BenchWay::Mesh {
             let all = topology.lab.hosts.iter().map(|host| host.name.as_str());
             hosts.extend(all.filter(|name| *name != topology.client && *name != topology.server));
         }
@@ -189,30 +169,14 @@ impl FramesSweep {
             return BenchPlan { frames, ..plan.as_ref().clone() };
         }
         BenchPlan {
-            ports: Vec::new(),
-            frames: BenchFrames {
-                protocol: self.protocol(),
-                size_bytes,
-                mix: self.mix.clone(),
-                vlans: self.vlans.clone().unwrap_or_default(),
-                flows: self.flows.unwrap_or(1),
-                burst: self.burst.unwrap_or(1),
-                ..BenchFrames::default()
-            },
-            way: self.way.unwrap_or_default(),
+            frames: BenchFrames { size_bytes, mix: self.mix.clone(), ..self.frames.clone() },
             tests: self.measures.iter().map(|measure| measure.0).collect(),
             goals: self.goals(),
             times: self.times(),
-            generator: self.generator,
-            counter: self.counter,
             line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
-            known: None,
-            frames_per_sec_max: self.frames_per_sec_max,
-            filters: None,
             contract: self.contract.as_ref().and_then(|it| it.contract().ok()),
             cell_contract: self.cell_contract.as_ref().and_then(|it| it.contract().ok()),
-            reset_command: None,
-            seed: self.seed.unwrap_or(1),
+            ..self.base.clone()
         }
     }
 

@@ -9,6 +9,7 @@ mod check_bench;
 mod check_simulate;
 mod check_tcp;
 mod check_udp;
+mod embedded;
 mod estimate;
 mod frames_sweep;
 mod parameter;

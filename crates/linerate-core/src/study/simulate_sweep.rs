@@ -153,7 +153,7 @@ impl SimulateSweep {
     fn choice(&self, at: usize) -> TcpChoice {
         let lists = &self.common;
         let named = pick(lists.congestion_controls.as_ref(), at);
-        let named = named.or_else(|| lists.congestion_control.clone());
+        let named = named.or_else(|| lists.base.congestion_control.clone());
         let sack = pick(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
         TcpChoice {
             stack: self.tcp,

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
-use super::{Background, Topology};
-use crate::record::{self, DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan};
+use super::{Background, Topology, embedded};
+use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan, TcpTest};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
@@ -41,12 +41,13 @@ pub struct TcpSweep {
     /// Span at the start of each run that is left out of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_seconds: Option<f64>,
-    /// Congestion control at the sender, where it is not varied; null is the host's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion_control: Option<String>,
     /// A flow from the server to the client while the test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
+    /// What holds for every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
+    #[serde(flatten, with = "embedded")]
+    #[schemars(schema_with = "embedded::schema::<TcpTest>")]
+    pub base: TcpTest,
 }
 
 /// What a TCP test can vary, in the order that decides where nothing is varied.
@@ -173,16 +174,16 @@ impl TcpSweep {
         };
         let plan = TcpPlan {
             server: ServerPlan::new(None, "", DEFAULT_PORT),
-            test: record::TcpTest {
+            test: TcpTest {
                 finish,
                 interval_ns,
                 omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
                 streams: pick(self.streams.as_ref(), at).unwrap_or(1),
                 window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
                 read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-                congestion_control: named.or_else(|| self.congestion_control.clone()),
+                congestion_control: named.or_else(|| self.base.congestion_control.clone()),
                 background,
-                ..record::TcpTest::default()
+                ..self.base.clone()
             },
             ..TcpPlan::default()
         };

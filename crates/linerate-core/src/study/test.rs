@@ -4,19 +4,17 @@
 //! The parameter's name and unit and the label of each value are here, so that tables, legends
 //! and progress lines name every test alike.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde_json::Value as Json;
 
+use super::embedded::{self, Embedded, Keys};
 use super::parameter::{Parameter, TestStep, Value};
 use super::{
     Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateSweep, TcpSweep, Topology, UdpSweep,
 };
-use crate::record::{
-    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, LossRecovery, PingMode,
-    PingPlan, Plan,
-};
+use crate::record::{BenchFrames, BenchPlan, LossRecovery, PingPlan, Plan, TcpTest, UdpTest};
 use crate::simulate::Stack;
 
 /// One test of a study.
@@ -46,6 +44,10 @@ pub enum TestKind {
         sizes_bytes: Vec<u32>,
         /// Probes of each size.
         count: u64,
+        /// What holds for every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
+        #[serde(flatten, with = "embedded")]
+        #[schemars(schema_with = "embedded::schema::<PingPlan>")]
+        base: PingPlan,
     },
     /// TCP throughput by one of its parameters.
     Tcp(TcpSweep),
@@ -55,6 +57,13 @@ pub enum TestKind {
     Udp(UdpSweep),
     /// Raw frames through a device, by their length.
     Bench(FramesSweep),
+}
+
+impl TestKind {
+    /// Flood ping with these payloads, so many probes of each.
+    pub fn ping(sizes_bytes: Vec<u32>, count: u64) -> Self {
+        Self::Ping { sizes_bytes, count, base: PingPlan::base() }
+    }
 }
 
 impl Test {
@@ -103,8 +112,11 @@ impl Test {
     /// What to measure for each value on `topology`, without a target.
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
         match &self.kind {
-            TestKind::Ping { sizes_bytes, count } => {
-                let plan = |&size| Plan::Ping(flood_plan(size, *count));
+            TestKind::Ping { sizes_bytes, count, base } => {
+                let plan = |&size: &u32| {
+                    let (sizes_bytes, count) = (vec![size], Some(*count));
+                    Plan::Ping(PingPlan { sizes_bytes, count, ..base.clone() })
+                };
                 let steps = sizes_bytes.iter().map(plan).zip(self.values());
                 steps.map(|(plan, value)| TestStep { value, plan, sack: None }).collect()
             }
@@ -116,21 +128,11 @@ impl Test {
     }
 }
 
-fn flood_plan(size: u32, count: u64) -> PingPlan {
-    PingPlan {
-        host: String::new(),
-        sizes_bytes: vec![size],
-        count: Some(count),
-        mode: PingMode::Flood,
-        ..PingPlan::default()
-    }
-}
-
-/// A test as its table in the file has it. A flattened enum would not know the place of a key that
-/// is unknown or of a wrong type, so the keys of all kinds are listed here once.
+/// A test as its table in the file has it. A flattened enum would not know the place of a key of a
+/// wrong type, so the keys of all kinds that no plan has are listed here once.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct TestTable {
+#[schemars(deny_unknown_fields)]
+pub(super) struct TestTable {
     id: String,
     kind: KindName,
     repetitions: u32,
@@ -145,12 +147,10 @@ struct TestTable {
     read_bytes: Option<Vec<u32>>,
     seconds: Option<f64>,
     omit_seconds: Option<f64>,
-    congestion_control: Option<String>,
     background: Option<Background>,
     tcp: Option<Stack>,
     recoveries: Option<Vec<LossRecovery>>,
     initial_window: Option<u32>,
-    mss_bytes: Option<u32>,
     hystart: Option<bool>,
     start_spread_seconds: Option<f64>,
     rates: Option<Vec<OfferedRate>>,
@@ -166,19 +166,28 @@ struct TestTable {
     after_seconds: Option<f64>,
     settle_seconds: Option<f64>,
     trials: Option<u32>,
-    protocol: Option<BenchProtocol>,
-    flows: Option<u32>,
-    way: Option<BenchWay>,
     line: Option<String>,
-    frames_per_sec_max: Option<u64>,
     contract: Option<OrderedContract>,
     cell_contract: Option<OrderedCells>,
-    burst: Option<u32>,
-    vlans: Option<Vec<u16>>,
-    generator: Option<GeneratorKind>,
-    counter: Option<CounterKind>,
-    seed: Option<u64>,
     plan: Option<Box<BenchPlan>>,
+    /// The keys of the plan that the kind embeds.
+    #[serde(flatten)]
+    #[schemars(schema_with = "plans_schema")]
+    of_plan: Keys,
+}
+
+/// The keys of every plan that a kind of test embeds.
+fn plans_schema(generator: &mut SchemaGenerator) -> Schema {
+    let plans = [
+        embedded::schema::<TcpTest>(generator),
+        embedded::schema::<UdpTest<Option<u32>>>(generator),
+        embedded::schema::<PingPlan>(generator),
+        embedded::schema::<BenchFrames>(generator),
+        embedded::schema::<BenchPlan>(generator),
+    ];
+    let properties = plans.iter().filter_map(|plan| plan.get("properties")?.as_object().cloned());
+    let properties: Keys = properties.flatten().collect();
+    json_schema!({ "type": "object", "properties": properties })
 }
 
 /// The kinds of test by name.
@@ -192,21 +201,67 @@ enum KindName {
     Bench,
 }
 
-impl TryFrom<TestTable> for Test {
-    type Error = String;
+impl KindName {
+    /// Whether the plan that this kind embeds has a key, for which the value has to fit.
+    fn has(self, key: &str, value: &Json) -> Result<bool, serde_json::Error> {
+        match self {
+            Self::Ping => embedded::has::<PingPlan>(key, value),
+            Self::Tcp | Self::Simulate => embedded::has::<TcpTest>(key, value),
+            Self::Udp => embedded::has::<UdpTest<Option<u32>>>(key, value),
+            Self::Bench => Ok(embedded::has::<BenchFrames>(key, value)?
+                || embedded::has::<BenchPlan>(key, value)?),
+        }
+    }
+}
 
-    fn try_from(table: TestTable) -> Result<Self, String> {
-        let text = |error: serde_json::Error| error.to_string();
-        let mut keys = serde_json::to_value(&table).map_err(text)?;
+/// Why a table is no test.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct TestFault {
+    message: String,
+    /// The key that is at fault, where it is one, and whether that is for its value.
+    pub(super) key: Option<(String, bool)>,
+}
+
+impl TestTable {
+    fn fault(&self, reason: String, key: Option<(&str, bool)>) -> TestFault {
+        let kind = serde_json::to_value(self.kind).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default();
+        let key = key.map(|(key, is_value)| (key.to_owned(), is_value));
+        TestFault { message: format!("test '{}' of kind {kind}{reason}", self.id), key }
+    }
+
+    fn unknown(&self, key: &str) -> TestFault {
+        self.fault(format!(" has no key '{key}'"), Some((key, false)))
+    }
+
+    /// Whether the keys of a plan are those of the kind's.
+    fn check_plan(&self) -> Result<(), TestFault> {
+        self.of_plan.iter().try_for_each(|(key, value)| match self.kind.has(key, value) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.unknown(key)),
+            Err(error) => Err(self.fault(format!(": {key}: {error}"), Some((key, true)))),
+        })
+    }
+}
+
+impl TryFrom<TestTable> for Test {
+    type Error = TestFault;
+
+    fn try_from(table: TestTable) -> Result<Self, TestFault> {
+        table.check_plan()?;
+        let mut keys = serde_json::to_value(&table).unwrap_or_default();
         keys.as_object_mut().into_iter().for_each(|keys| keys.retain(|_, it| !it.is_null()));
-        let name = format!("test '{}' of kind {}", table.id, keys["kind"].as_str().unwrap_or(""));
         // The kind takes the keys that it has; what it did not take belongs to another.
-        let kind = TestKind::deserialize(&keys).map_err(|error| format!("{name}: {error}"))?;
-        let taken = serde_json::to_value(&kind).map_err(text)?;
+        let kind = TestKind::deserialize(&keys);
+        let kind = kind.map_err(|error| table.fault(format!(": {error}"), None))?;
+        let taken = serde_json::to_value(&kind).unwrap_or_default();
         let own = |key: &str| ["id", "on", "repetitions"].contains(&key);
-        let left = |key: &&String| !own(key) && taken.get(key).is_none();
-        if let Some(key) = keys.as_object().into_iter().flat_map(Map::keys).find(left) {
-            return Err(format!("{name} has no key '{key}'"));
+        let is_left = |key: &&String| {
+            taken.get(*key).is_none() && !own(key) && !table.of_plan.contains_key(*key)
+        };
+        if let Some(key) = keys.as_object().into_iter().flat_map(Keys::keys).find(is_left) {
+            return Err(table.unknown(key));
         }
         Ok(Self { id: table.id, on: table.on, kind, repetitions: table.repetitions })
     }

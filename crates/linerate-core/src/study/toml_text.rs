@@ -5,8 +5,11 @@
 
 use std::fmt;
 
-use super::StudyPlan;
-use crate::lab::{Problem, line_and_column, one_line, place_of};
+use serde::Deserialize;
+
+use super::test::TestTable;
+use super::{StudyPlan, Test};
+use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
 
 /// A study file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,9 @@ impl StudyPlan {
     /// Text that is no TOML, an unknown or missing key, or a plan that [`StudyPlan::check`]
     /// refuses.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        if let Some(error) = test_error(text) {
+            return Err(error);
+        }
         let plan: Self = toml::from_str(text).map_err(|error| PlanError {
             place: error.span().map(|span| line_and_column(text, span.start)),
             reason: one_line(error.message()),
@@ -54,9 +60,35 @@ impl StudyPlan {
     }
 }
 
+/// A key of a test that its kind does not have, or with a value that does not fit: a place that a
+/// flattened table does not keep.
+fn test_error(text: &str) -> Option<PlanError> {
+    #[derive(Deserialize)]
+    struct Tests {
+        #[serde(default)]
+        test: Vec<TestTable>,
+    }
+    let tests = toml::from_str::<Tests>(text).ok()?.test;
+    tests.into_iter().enumerate().find_map(|(index, table)| {
+        let fault = Test::try_from(table).err()?;
+        let message = fault.to_string();
+        let (key, is_value) = fault.key?;
+        let path = vec![Step::Key("test"), Step::Index(index), Step::Named(key.clone())];
+        let value = place_of(text, &Problem { path, message: message.clone() });
+        let place = match is_value {
+            true => value,
+            false => value.and_then(|value| text.get(..value)?.rfind(&key)),
+        };
+        let place = place.map(|offset| line_and_column(text, offset));
+        Some(PlanError { place, reason: one_line(&message) })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{PingMode, Plan, SendWith};
+    use crate::units::BitRate;
 
     const GOOD: &str = r#"name = "s"
 title = "t"
@@ -121,7 +153,7 @@ repetitions = 1
     #[test]
     fn a_key_of_the_other_kind_is_refused_at_its_test() {
         let text = GOOD.replace("count = 10", "count = 10\nseconds = 1.0");
-        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "seconds"]);
+        check(&text, Some(place(&text, "seconds")), &["'ping'", "no key 'seconds'"]);
         let text = GOOD.replace("count = 10\n", "");
         check(&text, Some(place(&text, "[[test]]")), &["'ping'", "missing", "count"]);
     }
@@ -164,6 +196,46 @@ repetitions = 1
         let plan = StudyPlan::from_toml(&text).expect("a good file");
         let again = StudyPlan::from_toml(&plan.to_toml().expect("small numbers"));
         assert_eq!(again, Ok(plan));
+    }
+
+    #[test]
+    fn every_option_of_a_plan_is_a_key_of_its_tests() {
+        let udp = "\n[[test]]\nid = \"udp\"\nkind = \"udp\"\nrepetitions = 1\n\
+                   rates = [\"max\"]\nseconds = 1.0\njoined = false\ndscp = 8\n";
+        let tcp = "streams = [2]\nseconds = 1.0\nnodelay = true\nmss_bytes = 1400\ndscp = 46\n\
+                   pace_bps = 1000000\nbuffer_bytes = 4096\nmeans = { send_with = \"vmsplice\" }";
+        let ping = GOOD.replace("count = 10", "count = 10\nwarmup = 7\nmode = \"paced\"");
+        let text = with_tcp(tcp).replace(GOOD, &ping) + udp;
+        let plan = StudyPlan::from_toml(&text).expect("a good file");
+        let plans: Vec<Plan> = plan.cells().into_iter().map(|cell| cell.plan).collect();
+        let [Plan::Ping(ping), Plan::Tcp(tcp), Plan::Udp(udp)] = plans.as_slice() else {
+            panic!("a cell of each: {plans:?}");
+        };
+        assert_eq!((ping.warmup, ping.mode, ping.count), (7, PingMode::Paced, Some(10)));
+        assert_eq!((tcp.test.nodelay, tcp.test.mss_bytes, tcp.test.streams), (true, Some(1400), 2));
+        assert_eq!((tcp.test.dscp, tcp.test.buffer_bytes), (Some(46), 4096));
+        assert_eq!(tcp.test.pace.map(BitRate::bits_per_sec), Some(1_000_000));
+        assert_eq!(tcp.test.means.send_with, SendWith::Vmsplice);
+        assert_eq!((udp.test.joined, udp.test.dscp, udp.test.pace), (false, Some(8), None));
+        let again = StudyPlan::from_toml(&plan.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(plan));
+    }
+
+    #[test]
+    fn an_option_of_a_plan_is_refused_where_it_stands() {
+        let tcp = |key: &str| with_tcp(&format!("streams = [1]\nseconds = 1.0\n{key}"));
+        let text = tcp("no_delay = true");
+        check(&text, Some(place(&text, "no_delay")), &["'tcp'", "no key 'no_delay'"]);
+        let text = tcp("nodelay = \"on\"");
+        check(&text, Some(place(&text, "\"on\"")), &["'tcp'", "nodelay", "boolean"]);
+        let text = tcp("mss_bytes = 7");
+        check(&text, Some(place(&text, "7\n")), &["'tcp'", "segment size of 7"]);
+        // What the lists and spans of a test set has no second name.
+        let text = tcp("interval_ns = 1");
+        check(&text, Some(place(&text, "interval_ns")), &["'tcp'", "no key 'interval_ns'"]);
+        assert!(StudyPlan::from_toml(&tcp("nodelay = false")).is_ok(), "as it is without");
+        let text = GOOD.replace("count = 10", "count = 10\nhost = \"h\"");
+        check(&text, Some(place(&text, "host = ")), &["'ping'", "no key 'host'"]);
     }
 
     /// The good file with a second topology that a model can stand for, and a test on it.
@@ -219,9 +291,12 @@ repetitions = 1
     #[test]
     fn keys_of_a_model_belong_to_no_live_test() {
         let text = with_tcp("streams = [1]\nseconds = 1.0\nrecoveries = [\"sack\"]");
-        check(&text, Some(place(&text, "[[test]]")), &["'tcp'", "'recoveries'"]);
+        check(&text, Some(place(&text, "recoveries")), &["'tcp'", "no key 'recoveries'"]);
         let text = GOOD.replace("count = 10", "count = 10\ntcp = \"1999\"");
-        check(&text, Some(place(&text, "[[test]]")), &["ping has no key 'tcp'"]);
+        check(&text, Some(place(&text, "tcp = ")), &["ping has no key 'tcp'"]);
+        let one = "on = [\"wan\"]\nwindows_bytes = [0]\nseconds = 1.0\n";
+        let text = with_simulate(&format!("{one}nodelay = true"));
+        check(&text, Some(place(&text, "true")), &["simulate has no key 'nodelay'"]);
     }
 
     #[test]

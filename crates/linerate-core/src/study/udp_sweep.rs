@@ -9,9 +9,10 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::embedded;
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_sweep::{nanos, pick};
-use crate::record::{self, DEFAULT_PORT, Finish, Plan, ServerPlan, UdpPlan};
+use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, UdpPlan, UdpTest};
 use crate::units::BitRate;
 
 /// Shortest reporting interval of a study's runs.
@@ -31,6 +32,10 @@ pub struct UdpSweep {
     /// Datagrams sent within this span at the start of each run are left out of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_seconds: Option<f64>,
+    /// What holds for every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
+    #[serde(flatten, with = "embedded")]
+    #[schemars(schema_with = "embedded::schema::<UdpTest<Option<u32>>>")]
+    pub base: UdpTest<Option<u32>>,
 }
 
 /// A rate to send at, or as fast as possible.
@@ -110,13 +115,13 @@ impl UdpSweep {
             let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
             let plan = UdpPlan {
                 server: ServerPlan::new(None, "", DEFAULT_PORT),
-                test: record::UdpTest {
+                test: UdpTest {
                     finish: Finish::TimeNs(measured_ns),
                     omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
                     interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
                     size_bytes: pick(self.sizes_bytes.as_ref(), at),
                     pace: rate.0,
-                    ..record::UdpTest::default()
+                    ..self.base.clone()
                 },
                 ..UdpPlan::default()
             };

@@ -86,6 +86,8 @@ fn fold(record: &mut Record) {
     for direction in [Direction::Up, Direction::Down] {
         let Some(best) = record.best_part(direction) else { continue };
         let rows = best.summary.iter().filter(|row| row.flow.is_none());
+        // Of the two delays at rest that of the ping counts.
+        let rows = rows.filter(|row| row.metric != MetricId::DelayAdded);
         summary.extend(rows.filter(|row| row.direction == Some(direction)).cloned());
         let loaded = best.value(MetricId::DelayLoaded, Stat::P50, Some(direction));
         let added = idle.as_ref().zip(loaded).map(|(idle, loaded)| loaded - idle.value);
@@ -114,6 +116,9 @@ pub const STREAMS: [u16; 3] = [1, 4, 2];
 const LOOK_PROBES: u64 = 3;
 const LOOK_INTERVAL_NS: u64 = 20_000_000;
 const LOOK_SIZES: [u32; 2] = [SIZES_BYTES[0], SIZES_BYTES[4]];
+
+/// Probes without load before each TCP test, 10 ms apart.
+const IDLE_PROBES: u32 = 8;
 
 /// Told of an examination as it goes on.
 #[derive(Debug)]
@@ -214,9 +219,10 @@ impl Examination {
     fn tcp(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
         let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
-        // What the path is at rest was measured by then.
+        // The place of a queue is by the difference to the path at rest, by the same clocks and
+        // just before.
         let probes = self.server.probes.clone();
-        let probes = probes.map(|probes| ProbePlan { idle_count: 0, ..probes });
+        let probes = probes.map(|probes| ProbePlan { idle_count: IDLE_PROBES, ..probes });
         TcpPlan {
             server: ServerPlan { probes, ..self.server.clone() },
             test: TcpTest {

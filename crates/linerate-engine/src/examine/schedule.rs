@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{PingMode, PingPlan, TcpPlan};
 
+use crate::flow::probes::IDLE_INTERVAL_NS;
 use crate::flow::start_up::start_up_ns;
 
 const MS: u64 = 1_000_000;
@@ -80,9 +81,10 @@ impl FirstRtts {
         (omit_ns.max(START_UP_NS_MIN), measured_ns)
     }
 
-    /// What a test by time takes in all.
+    /// What a test by time takes in all, its probes at rest included.
     pub(super) fn cost(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
-        let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS;
+        let idle = plan.server.probes.as_ref().map_or(0, |it| u64::from(it.idle_count));
+        let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS + idle * IDLE_INTERVAL_NS;
         Duration::from_nanos(plan.test.omit_ns + measured_ns + beside)
     }
 }

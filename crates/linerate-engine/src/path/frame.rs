@@ -85,6 +85,7 @@ pub(super) struct Frame {
     pub(super) super_packet: Option<Super>,
     pub(super) segments: u16,
     pub(super) flow: u32,
+    pub(super) hosts: [u32; 2],
     pub(super) ecn: Ecn,
     pub(super) dont_fragment: bool,
     /// The host sends it for itself: it finds neighbours or tells groups. Programs cannot know when
@@ -103,6 +104,7 @@ impl Frame {
             super_packet: None,
             segments: 1,
             flow: 0,
+            hosts: [0; 2],
             ecn: Ecn::NotCapable,
             dont_fragment: true,
             // ARP, and what else is no IP.
@@ -131,6 +133,7 @@ impl Frame {
         // More fragments, or an offset: the ports are in the first alone.
         let ports = if fragment & 0x3fff == 0 { usize::from(ip[0] & 15) * 4 } else { ip.len() };
         self.flow = flow(&ip[12..20], ip[9], ip.get(ports..));
+        self.hosts = [&ip[12..16], &ip[16..20]].map(host);
         self.is_housekeeping = ip[9] == IGMP;
     }
 
@@ -138,6 +141,7 @@ impl Frame {
         self.version = 6;
         self.ecn = Ecn::from_bits(ip[1] >> 4);
         self.flow = flow(&ip[8..40], ip[6], ip.get(40..));
+        self.hosts = [&ip[8..24], &ip[24..40]].map(host);
         self.is_housekeeping = is_housekeeping_v6(ip);
     }
 
@@ -198,6 +202,7 @@ impl Frame {
             number: if self.is_housekeeping { Packet::UNNUMBERED } else { 0 },
             ip_bytes: self.ip_bytes(index),
             flow: self.flow,
+            hosts: self.hosts,
             ecn: self.ecn,
             dont_fragment: self.dont_fragment,
             corrupted: false,
@@ -217,6 +222,16 @@ fn is_housekeeping_v6(ip: &[u8]) -> bool {
         protocol => (Some(protocol), 40),
     };
     protocol == Some(ICMPV6) && ip.get(at).is_some_and(|kind| OF_HOSTS.contains(kind))
+}
+
+/// One number for an address.
+fn host(address: &[u8]) -> u32 {
+    let words = address.chunks_exact(4);
+    words.fold(0, |hash: u32, word| {
+        let word = u32::from_be_bytes(word.try_into().expect("chunks of four"));
+        // As below, with 32 bits; the highest bits are the best mixed ones.
+        (hash ^ word).wrapping_mul(0x9e37_79b9).rotate_right(16)
+    })
 }
 
 /// One number for addresses, protocol and ports: multiplicative mixing, eight bytes at a time.

@@ -80,6 +80,8 @@ pub(crate) struct Collector<'a> {
     late: Vec<(u64, u64)>,
     interval_ns: u64,
     pub(crate) outages: Outages,
+    /// Replies that a queue on the way marked (CE), where their class is told.
+    pub(crate) marked: u64,
     pub(crate) times: Option<TimesBook>,
     kept: Option<Vec<Kept>>,
     first_t1: Option<MonoTime>,
@@ -103,6 +105,7 @@ impl<'a> Collector<'a> {
             late: Vec::new(),
             interval_ns: 0,
             outages: Outages::default(),
+            marked: 0,
             book: wishes.stamps.then(StampBook::new),
             times: wishes.four_times.map(TimesBook::new),
             kept: wishes.keep_samples.then(Vec::new),
@@ -227,6 +230,7 @@ impl Sink for Collector<'_> {
         self.answered += 1;
         self.last_at = arrival.at;
         self.rtt.record(rtt_ns);
+        self.marked += u64::from(arrival.classes[1].is_some_and(|class| class & 3 == 3));
         self.outages.settled(arrival.sequence, false);
         self.by_schedule(arrival.sequence, rtt_ns);
         if self.kept.is_some() {
@@ -272,6 +276,7 @@ impl Sink for Collector<'_> {
                 ttl: None,
                 stamp_ns: None,
                 peer: None,
+                classes: [None; 2],
                 reflected: None,
             };
             self.tell_reply(&nobody, None, false);
@@ -327,14 +332,22 @@ mod tests {
             collector.sent(sequence, t1);
             collector.late(sequence, late_ms * MS, 10 * MS);
             let at = MonoTime::from_nanos(t1.nanos() + MS);
-            let arrival =
-                Arrival { sequence, at, ttl: None, stamp_ns: None, peer: None, reflected: None };
+            let arrival = Arrival {
+                sequence,
+                at,
+                ttl: None,
+                stamp_ns: None,
+                peer: None,
+                classes: [None, Some(3)],
+                reflected: None,
+            };
             collector.answered(&arrival, t1, MS);
         }
         let values = |samples: &Samples, metric| {
             let distribution = samples.distribution(metric).expect("samples");
             distribution.values.iter().map(|ns| *ns as u64 / MS).collect::<Vec<u64>>()
         };
+        assert_eq!(collector.marked, 3);
         assert_eq!(values(&collector.rtt, MetricId::Rtt), [1]);
         assert_eq!(values(&collector.scheduled, MetricId::RttScheduled), [1, 6, 16, 26, 36]);
     }

@@ -60,7 +60,15 @@ impl<F: FnMut(u64) -> Vec<u64>> Wire for SimPath<F> {
         }
         self.under_way.pop_first();
         let at = MonoTime::from_nanos(at);
-        Ok(Some(Arrival { sequence, at, ttl: None, stamp_ns: None, peer: None, reflected: None }))
+        Ok(Some(Arrival {
+            sequence,
+            at,
+            ttl: None,
+            stamp_ns: None,
+            peer: None,
+            classes: [None; 2],
+            reflected: None,
+        }))
     }
 
     fn wait(&mut self, _now: MonoTime, until: MonoTime) {

@@ -5,6 +5,7 @@
 //! keeps what comes, `session` makes a record of it.
 
 mod answering;
+pub mod civil_time;
 pub mod clock_check;
 mod collector;
 mod drive;

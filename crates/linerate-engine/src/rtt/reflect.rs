@@ -3,26 +3,18 @@
 //! really left, which the next reply of their session brings.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::stamp::{
-    Arrived, ErrorEstimate, Reflector, ReflectorOptions, Refusals, SessionId, TimeFormat,
-};
+use linerate_proto::stamp::{Arrived, Reflector, ReflectorOptions, Refusals, SessionId};
 use linerate_sys::answer_socket::{AnswerSocket, Question};
+use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 use linerate_sys::timestamps::Notice;
-use linerate_sys::{clock, clock_facts};
 
 use super::answering::{self, Answering};
+use super::civil_time::CivilTime;
 
-/// How often the state of the clock is asked for: it changes by adjtimex(2), seldom.
-const CLOCK_EVERY: Duration = Duration::from_secs(1);
-/// Allowance for the way between the kernel's stamps and the wire. Over veth the whole path between
-/// the stamps of both ends takes 0.5 µs at least (Linux 6.18); a card with interrupt moderation
-/// needs more, which its driver does not say.
-const STAMP_ERROR_NS: u64 = 1_000;
 /// Replies whose time of leaving may still come.
 const LEAVING_MAX: usize = 4096;
 /// A time of leaving is not later than this after the program gave the reply away.
@@ -61,8 +53,7 @@ impl StampReflector {
             reflector: Reflector::new(self.options.clone()),
             leaving: vec![None; LEAVING_MAX],
             sent: 0,
-            error: error_of_clock(),
-            asked_clock: clock::monotonic(),
+            civil_time: CivilTime::ask(),
         };
         answering::run(&self.socket, &mut running, stop);
         running.reflector.refusals()
@@ -85,8 +76,7 @@ struct Running<'a> {
     leaving: Vec<Option<Leaving>>,
     /// Answers since the kernel began to number them.
     sent: u32,
-    error: ErrorEstimate,
-    asked_clock: MonoTime,
+    civil_time: CivilTime,
 }
 
 impl Answering for Running<'_> {
@@ -105,10 +95,6 @@ impl Running<'_> {
     fn reply(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) {
         let user_ns = clock::realtime_ns();
         self.read_notices();
-        if now.since(self.asked_clock) >= CLOCK_EVERY {
-            self.error = error_of_clock();
-            self.asked_clock = now;
-        }
         let (notes, Some(source)) = (question.notes(), question.source()) else { return };
         let local = notes.local.unwrap_or_else(|| IpAddr::from([0, 0, 0, 0]));
         let arrived = Arrived {
@@ -119,8 +105,10 @@ impl Running<'_> {
             ttl: notes.ttl,
             tos: notes.tos,
         };
+        self.civil_time.keep(now);
+        let error = self.civil_time.of_stamps();
         let len = question.len();
-        let Ok(prepared) = self.reflector.prepare(buffer, len, &arrived, self.error, now) else {
+        let Ok(prepared) = self.reflector.prepare(buffer, len, &arrived, error, now) else {
             return;
         };
         let reply = &mut buffer[..prepared.len];
@@ -154,18 +142,4 @@ impl Running<'_> {
             }
         }
     }
-}
-
-/// The error of this host's civil time, as far as it is known.
-pub(crate) fn error_of_clock() -> ErrorEstimate {
-    let state = clock_facts::sync_state().ok();
-    let error_ns = state.map_or(u64::MAX, |state| state.error_max_us.saturating_mul(1_000));
-    let synchronised = state.is_some_and(|state| state.synchronised);
-    ErrorEstimate::of(error_ns.saturating_add(STAMP_ERROR_NS), synchronised, TimeFormat::Ntp)
-}
-
-/// Largest error of this host's civil time, where something keeps it right.
-pub(crate) fn own_clock_error_ns() -> Option<u64> {
-    let own = error_of_clock();
-    own.ns().filter(|_| own.synchronised)
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{PeerTimes, answer_in_place};
+use linerate_proto::echo::{PeerTimes, answer_in_place, class_asked, write_class};
 use linerate_sys::answer_socket::{AnswerSocket, Question};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -34,6 +34,7 @@ impl UdpResponder {
                 .advise("another server may hold the port: see `ss -ulpn`")
         })?;
         socket.take_arrival_times();
+        socket.take_classes();
         Ok(Self { socket, answers_per_second_max: ANSWERS_PER_SECOND_MAX })
     }
 
@@ -68,13 +69,24 @@ impl Answering for Echo<'_> {
         if !answer_in_place(datagram) || !self.allowance.take(now) {
             return false;
         }
+        let class = class_asked(datagram);
         if PeerTimes::asked(datagram) {
             let sent_ns = clock::realtime_ns();
             // A stamp from before a step of the clock says nothing.
             let received_ns = question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);
             PeerTimes { received_ns: received_ns.unwrap_or(sent_ns), sent_ns }.write(datagram);
         }
-        self.socket.answer(question, datagram);
+        match (class, question.notes().tos) {
+            (Some(class), of_question) => {
+                if let Some(of_question) = of_question {
+                    write_class(datagram, of_question);
+                }
+                self.socket.answer_in_class(question, datagram, class);
+            }
+            (None, _) => {
+                self.socket.answer(question, datagram);
+            }
+        }
         true
     }
 }

@@ -14,6 +14,7 @@ use linerate_proto::stamp::{Key, StampProbe};
 use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
+use super::civil_time::CivilTime;
 use super::collector::{Collector, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
@@ -22,7 +23,7 @@ use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
-use super::{clock_check, real_time, reflect, target};
+use super::{clock_check, real_time, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -58,6 +59,9 @@ pub(crate) fn measure(
     let peer = resolve(&plan.host, plan.port, plan.family)?;
     let (kind, socket) = target::open(plan, peer)?;
     let mut wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    if let Some(ecn) = plan.ecn {
+        wire.use_class(plan.dscp.unwrap_or(0) << 2 | ecn.bits())?;
+    }
     if let Some(stamp) = &plan.stamp {
         wire.speak_stamp(stamp_session(*stamp, key)?);
     }
@@ -255,7 +259,7 @@ impl Session<'_, '_> {
         self.record.distributions.extend(distributions.map(|d| d.at_payload(size)));
         self.record.series.extend(outcome.series);
         self.record.outages.extend(outcome.outages);
-        self.note_marks(size, run.counts.answered);
+        self.note_marks(size, outcome.marked, run.counts.answered);
         Ok(run)
     }
 
@@ -279,7 +283,7 @@ impl Session<'_, '_> {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
                 clock_step_ns: self.clock_step_ns(),
-                local_error_ns: reflect::own_clock_error_ns(),
+                local_error_ns: CivilTime::ask().error_ns(),
             }),
             started: self.started,
         };
@@ -392,8 +396,7 @@ impl Session<'_, '_> {
     }
 
     /// Of how many replies the ECN bits say that a queue marked them.
-    fn note_marks(&mut self, size: u32, answered: u64) {
-        let marked = self.wire.take_congestion_marks();
+    fn note_marks(&mut self, size: u32, marked: u64, answered: u64) {
         if self.plan.ecn.is_some() && answered > 0 {
             let ratio = marked as f64 / answered as f64;
             let row = Summary::of(MetricId::CongestionMarked, Stat::Value, ratio).with_n(answered);

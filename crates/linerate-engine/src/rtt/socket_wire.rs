@@ -11,7 +11,7 @@ use std::time::Duration;
 use etherparse::Ipv4HeaderSlice;
 use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe};
+use linerate_proto::echo::{IcmpProbe, PeerTimes, UdpProbe, class_of_question};
 use linerate_proto::frame::icmp;
 use linerate_proto::stamp::{Key, ProbeOptions, Reflected, StampProbe};
 use linerate_sys::clock;
@@ -52,7 +52,7 @@ impl StampSession {
             bytes,
             ssid: self.ssid,
             key: self.key.clone(),
-            error: super::reflect::error_of_clock(),
+            error: super::civil_time::CivilTime::ask().of_stamps(),
             first_sequence: self.next,
             reply_dscp: self.reply_dscp,
         };
@@ -86,6 +86,8 @@ pub(crate) struct SocketWire {
     queue_stamps: bool,
     /// Probes ask for the responder's times.
     peer_times: bool,
+    /// They have this traffic class, ask for it in answers, and how it came there.
+    class: Option<u8>,
     probe: Probe,
     buffer: Vec<u8>,
     /// Of STAMP.
@@ -96,8 +98,6 @@ pub(crate) struct SocketWire {
     /// The probe that the kernel's stamp number 0 belongs to.
     stamp_origin: u64,
     send_stamps: Vec<(u64, SendStamp)>,
-    /// Replies that a queue on the way marked (CE).
-    congestion_marks: u64,
     /// Messages about packets that could not be delivered.
     troubles: Troubles,
 }
@@ -127,6 +127,7 @@ impl SocketWire {
             stamps: false,
             queue_stamps: false,
             peer_times: false,
+            class: None,
             probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
             buffer: vec![0; PACKET_BYTES_MAX],
             session: None,
@@ -135,7 +136,6 @@ impl SocketWire {
             last_send: MonoTime::default(),
             stamp_origin: 0,
             send_stamps: Vec::new(),
-            congestion_marks: 0,
             troubles: Troubles::default(),
         }
     }
@@ -156,7 +156,11 @@ impl SocketWire {
         self.probe = match (self.kind, &self.session) {
             (EchoKind::Udp, Some(session)) => Probe::Stamp(session.probe(len)),
             (EchoKind::Udp, None) if self.peer_times => {
-                Probe::Udp(udp_probe(len, cookie)?.asking_times())
+                let probe = udp_probe(len, cookie)?.asking_times();
+                Probe::Udp(match self.class {
+                    Some(class) => probe.asking_class(class),
+                    None => probe,
+                })
             }
             (EchoKind::Udp, None) => Probe::Udp(udp_probe(len, cookie)?),
             (EchoKind::IcmpDatagram, _) => {
@@ -198,6 +202,15 @@ impl SocketWire {
         self.peer_times = peer_times;
     }
 
+    /// Sends with this traffic class, both ways where the responder knows it; from the next run on.
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn use_class(&mut self, class: u8) -> Result<(), Failure> {
+        self.class = Some(class);
+        let set = self.socket.use_class(class);
+        set.map_err(|error| crate::failure::system(&error))
+    }
+
     /// Asks for kernel stamps, those before the queueing discipline on request.
     /// # Errors
     /// When the kernel refuses.
@@ -217,11 +230,6 @@ impl SocketWire {
 
     pub(crate) const fn troubles(&self) -> &Troubles {
         &self.troubles
-    }
-
-    /// Replies marked CE since the last call, where notes are taken.
-    pub(crate) const fn take_congestion_marks(&mut self) -> u64 {
-        std::mem::replace(&mut self.congestion_marks, 0)
     }
 
     fn restart_stamps(&mut self, origin: u64) -> Result<(), Failure> {
@@ -383,8 +391,8 @@ impl Wire for SocketWire {
         };
         let at = clock::monotonic();
         let answer = self.parse(packet.len);
-        self.congestion_marks += u64::from(answer.is_some() && packet.congestion_marked);
         let bytes = &self.buffer[..packet.len];
+        let class_there = self.class.and_then(|_| class_of_question(bytes));
         let peer = self.peer_times.then(|| PeerTimes::of_answer(bytes)).flatten();
         Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
             sequence,
@@ -392,6 +400,7 @@ impl Wire for SocketWire {
             ttl: packet.ttl.or(ttl),
             stamp_ns: packet.arrived_ns,
             peer,
+            classes: [class_there, packet.class],
             reflected,
         }))
     }

@@ -54,7 +54,6 @@ fn options(plan: &PingPlan, peer: SocketAddr) -> EchoOptions {
         source,
         ttl: plan.ttl,
         dscp: plan.dscp,
-        ecn: plan.ecn,
         dont_fragment: plan.dont_fragment,
         receive_ttl: plan.mode == PingMode::Paced,
         receive_buffer_bytes: many.then_some(WINDOW_BUFFER_BYTES),

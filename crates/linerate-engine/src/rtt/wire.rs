@@ -18,6 +18,9 @@ pub(crate) struct Arrival {
     pub(crate) stamp_ns: Option<u64>,
     /// The responder's times, where asked for and told.
     pub(crate) peer: Option<PeerTimes>,
+    /// The traffic class of the probe as it came there, and that of the answer as it came here,
+    /// where asked for and told.
+    pub(crate) classes: [Option<u8>; 2],
     /// What a reflector of STAMP told, and T4 by civil time.
     pub(crate) reflected: Option<(Reflected, u64)>,
 }

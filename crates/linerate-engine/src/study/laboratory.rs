@@ -19,7 +19,7 @@ use super::Measurer;
 use crate::context::Context;
 use crate::flow::{tcp, udp};
 use crate::lab::Lab;
-use crate::{compare, device, examine, rtt, simulate};
+use crate::{compare, device, examine, rtt, simulate, trace};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -76,6 +76,7 @@ impl Laboratory {
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
                 Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
                 Plan::Test(plan) => examine::run(plan, &mut context, &mut |_| {}),
+                Plan::Trace(plan) => trace::run(plan, &mut context),
                 Plan::Compare(plan) => compare::run(plan, &mut context, &mut |_| {}),
             }
         };

@@ -13,6 +13,6 @@ pub use marks::{MARKS_BYTES, Marks};
 pub use sequence::extend;
 pub use tracker::{Counts, Limits, Tracker, Verdict};
 pub use udp::{
-    PeerTimes, UDP_ECHO_BYTES_MIN, UDP_ECHO_TIMES_BYTES, UDP_HEADER_BYTES, UdpAnswer, UdpProbe,
-    answer_in_place, read_answer,
+    PeerTimes, UDP_ECHO_BYTES_MIN, UDP_ECHO_CLASSES_BYTES, UDP_ECHO_TIMES_BYTES, UDP_HEADER_BYTES,
+    UdpAnswer, UdpProbe, answer_in_place, class_asked, class_of_question, read_answer, write_class,
 };

@@ -10,7 +10,11 @@
 //! 24  filler; 16 octets of 0 ask for the responder's times:
 //! 24  T2             when the question came, by the responder's CLOCK_REALTIME in ns
 //! 32  T3             when the answer left, by the same
-//! 40  filler
+//! 40  a 1 asks for the traffic class as well, where the times are asked for; else filler
+//! 41  the traffic class that the answer is to have
+//! 42  1 where the responder knows the next
+//! 43  the traffic class with which the question came
+//! 44  filler
 //! ```
 
 const MAGIC: [u8; 3] = *b"LRE";
@@ -25,6 +29,12 @@ const TIMES: std::ops::Range<usize> = 24..40;
 
 /// Smallest probe that has room for them.
 pub const UDP_ECHO_TIMES_BYTES: usize = TIMES.end;
+
+/// Where the traffic classes are.
+const CLASSES: std::ops::Range<usize> = 40..44;
+
+/// Smallest probe that has room for times and traffic classes.
+pub const UDP_ECHO_CLASSES_BYTES: usize = CLASSES.end;
 
 /// Octets of the UDP header (RFC 768).
 pub const UDP_HEADER_BYTES: usize = 8;
@@ -54,6 +64,16 @@ impl UdpProbe {
     pub fn asking_times(mut self) -> Self {
         if let Some(room) = self.datagram.get_mut(TIMES) {
             room.fill(0);
+        }
+        self
+    }
+
+    /// The same probe, which asks for the traffic class with which it comes, and for one of the
+    /// answer, where it has room for them.
+    #[must_use]
+    pub fn asking_class(mut self, of_answer: u8) -> Self {
+        if let Some(room) = self.datagram.get_mut(CLASSES) {
+            room.copy_from_slice(&[1, of_answer, 0, 0]);
         }
         self
     }
@@ -131,6 +151,27 @@ impl PeerTimes {
     }
 }
 
+/// The traffic class that the answer to a datagram is to have, where it asks for one.
+#[inline]
+pub fn class_asked(datagram: &[u8]) -> Option<u8> {
+    let classes = datagram.get(CLASSES).filter(|classes| classes[0] == 1);
+    classes.filter(|_| PeerTimes::asked(datagram)).map(|classes| classes[1])
+}
+
+/// Writes the traffic class of a question that asked for it into its answer.
+pub fn write_class(datagram: &mut [u8], of_question: u8) {
+    if let Some(room) = datagram.get_mut(CLASSES) {
+        room[2..].copy_from_slice(&[1, of_question]);
+    }
+}
+
+/// The traffic class with which a question came, in the answer to one that asked for it; `None`
+/// where the responder left it out.
+pub fn class_of_question(datagram: &[u8]) -> Option<u8> {
+    let classes = datagram.get(CLASSES)?;
+    (classes[0] == 1 && classes[2] == 1).then(|| classes[3])
+}
+
 /// Turns a question into its answer where it lies; the length stays, so nothing is amplified.
 /// False when the datagram is no question, and then it is not to be answered.
 #[inline]
@@ -170,6 +211,28 @@ mod tests {
             assert_eq!(probe.answered(&datagram), Some(70_000));
             assert!(!answer_in_place(&mut datagram), "no loop between responders");
         }
+    }
+
+    #[test]
+    fn a_traffic_class_comes_only_where_it_was_asked_for() {
+        let times = UdpProbe::new(44, 7).expect("room enough").asking_times();
+        let plain = times.clone().request(1, 2).to_vec();
+        assert_eq!((class_asked(&plain), class_of_question(&plain)), (None, None), "filler");
+        let mut probe = times.asking_class(0xb9);
+        let mut datagram = probe.request(1, 2).to_vec();
+        assert_eq!(datagram[40..], [1, 0xb9, 0, 0]);
+        assert_eq!(class_asked(&datagram), Some(0xb9));
+        assert!(answer_in_place(&mut datagram));
+        assert_eq!(class_of_question(&datagram), None, "a responder that does not know it");
+        write_class(&mut datagram, 3);
+        assert_eq!(
+            (datagram[40..].to_vec(), class_of_question(&datagram)),
+            (vec![1, 0xb9, 1, 3], Some(3))
+        );
+        PeerTimes { received_ns: 1, sent_ns: 2 }.write(&mut datagram);
+        assert_eq!(class_asked(&datagram), None, "an answer asks for nothing");
+        let mut short = UdpProbe::new(43, 7).expect("room enough").asking_times().asking_class(1);
+        assert_eq!(class_asked(short.request(1, 2)), None);
     }
 
     #[test]

@@ -217,6 +217,7 @@ fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
             number: 0,
             ip_bytes: 1228,
             flow: 0,
+            hosts: [0; 2],
             ecn: Ecn::NotCapable,
             dont_fragment: true,
             corrupted: false,

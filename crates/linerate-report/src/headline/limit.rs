@@ -124,7 +124,7 @@ pub(super) fn of(record: &Record) -> Limit {
         Plan::Ping(_) => of_ping(record),
         Plan::Bench(plan) => of_device(record, plan),
         // Its parts have limits, each its own.
-        Plan::Test(_) | Plan::Compare(_) => Limit::new(LimitedBy::Nothing, ""),
+        Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => Limit::new(LimitedBy::Nothing, ""),
         Plan::Udp(plan) if plan.test.search.is_some() => of_search(record),
         Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) => {
             let each = directions(&record.plan).iter().map(|&way| of_direction(record, way));

@@ -9,6 +9,7 @@ mod guess;
 mod limit;
 mod quality;
 mod result;
+mod traced;
 
 use linerate_core::record::{Direction, MetricId, Plan, Record, Stat};
 
@@ -60,6 +61,9 @@ impl Headline {
         }
         if let Plan::Compare(_) = record.plan {
             return compared::of(record);
+        }
+        if let Plan::Trace(_) = record.plan {
+            return traced::of(record);
         }
         let limit = limit::of(record);
         let (quality, doubt) = quality::of(record, &limit);

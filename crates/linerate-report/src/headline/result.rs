@@ -20,8 +20,8 @@ pub(super) fn of(record: &Record) -> String {
         Plan::Tcp(plan) => flows(record, plan.test.directions),
         Plan::Udp(plan) => datagrams(record, plan),
         Plan::Test(_) => flows(record, TcpDirections::Both),
-        // Its headline is made of its parts.
-        Plan::Compare(_) => String::new(),
+        // They have headlines of their own.
+        Plan::Compare(_) | Plan::Trace(_) => String::new(),
         Plan::Ping(plan) => ping(record, plan),
         Plan::Simulate(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
@@ -41,7 +41,7 @@ pub(super) fn directions(plan: &Plan) -> &'static [Direction] {
         Plan::Udp(plan) => words::each_direction(plan.test.directions),
         Plan::Simulate(_) => &[Direction::Up],
         Plan::Test(_) => words::each_direction(TcpDirections::Both),
-        Plan::Ping(_) | Plan::Bench(_) | Plan::Compare(_) => &[],
+        Plan::Ping(_) | Plan::Bench(_) | Plan::Compare(_) | Plan::Trace(_) => &[],
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_core::record::{
 };
 use linerate_core::time::decimals_of_ms;
 
-use super::{datagrams, streams};
+use super::{datagrams, streams, trace};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
 use crate::{ceiling, compare, delay, examination, words};
@@ -25,6 +25,10 @@ pub(super) fn of(record: &Record) -> Vec<Block> {
         Plan::Bench(_) => Vec::new(),
         Plan::Test(_) => return examination::brief(record),
         Plan::Compare(_) => return compare::brief(record),
+        Plan::Trace(_) => {
+            let notes = Block::Facts(notes(record).into_iter().collect());
+            return trace::brief(record).into_iter().chain([notes]).collect();
+        }
     };
     let bounds = record.ceilings().filter_map(bound);
     let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();

@@ -15,6 +15,7 @@ mod stamp;
 mod streams;
 mod tcp;
 mod tcp_means;
+pub(crate) mod trace;
 mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
@@ -33,6 +34,7 @@ pub fn document(record: &Record) -> Document {
         Plan::Bench(plan) => device::document(record, plan),
         Plan::Test(_) => examination::document(record),
         Plan::Compare(_) => compare::document(record),
+        Plan::Trace(plan) => trace::document(record, plan),
     };
     let (limits, notes) = match &record.plan {
         Plan::Test(_) => examination::cautions(record),

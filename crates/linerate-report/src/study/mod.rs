@@ -137,7 +137,7 @@ fn tests(plan: &StudyPlan) -> Option<String> {
                 let control = match test.parameter().key {
                     "congestion_controls" => String::new(),
                     _ => {
-                        let named = tcp.congestion_control.as_deref();
+                        let named = tcp.base.congestion_control.as_deref();
                         format!(", congestion control {}", named.unwrap_or("as the host has it"))
                     }
                 };

@@ -96,10 +96,7 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
         Test {
             id: "ping".to_owned(),
             on: None,
-            kind: TestKind::Ping {
-                sizes_bytes: vec![56, 250, 500, 1024, 1460, 1500],
-                count: 10_000,
-            },
+            kind: TestKind::ping(vec![56, 250, 500, 1024, 1460, 1500], 10_000),
             repetitions: 1,
         },
         Test {

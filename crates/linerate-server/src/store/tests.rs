@@ -67,7 +67,7 @@ fn new_run(id: &str) -> NewRun {
         tests: vec![Test {
             id: "ping".to_owned(),
             on: None,
-            kind: TestKind::Ping { sizes_bytes: vec![56], count: 10 },
+            kind: TestKind::ping(vec![56], 10),
             repetitions: 3,
         }],
         questions: vec![],

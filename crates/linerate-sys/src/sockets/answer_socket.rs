@@ -111,6 +111,16 @@ impl AnswerSocket {
         let _ = timestamps::switch_on_arrivals(self.socket.as_fd());
     }
 
+    /// Asks for the traffic class of each datagram; where the kernel has none, [`Question::notes`]
+    /// lack it.
+    pub fn take_classes(&self) {
+        // An IPv6 socket takes the first as well, for what comes to it by IPv4.
+        let _ = set_int(self.socket.as_fd(), libc::SOL_IP, libc::IP_RECVTOS, 1);
+        if self.local_address().is_some_and(|address| address.is_ipv6()) {
+            let _ = set_int(self.socket.as_fd(), libc::SOL_IPV6, libc::IPV6_RECVTCLASS, 1);
+        }
+    }
+
     /// Asks for the kernel's times; answers are numbered from 0 from here on.
     /// # Errors
     /// The kernel's reason.

@@ -45,6 +45,17 @@ pub(crate) fn receive(
     control: &mut Control,
     flags: i32,
 ) -> io::Result<Option<Taken>> {
+    receive_named(fd, data, control, flags, None)
+}
+
+/// The same, and the address that it came from.
+pub(crate) fn receive_named(
+    fd: BorrowedFd<'_>,
+    data: &mut [u8],
+    control: &mut Control,
+    flags: i32,
+    name: Option<&mut libc::sockaddr_storage>,
+) -> io::Result<Option<Taken>> {
     let mut piece = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
     // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -52,8 +63,12 @@ pub(crate) fn receive(
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
-    // SAFETY: `message` points to `piece`, `data` and `control`, which outlive the call; the
-    // kernel writes at most the given lengths.
+    if let Some(name) = name {
+        message.msg_namelen = size_of_val(name) as libc::socklen_t;
+        message.msg_name = std::ptr::from_mut(name).cast();
+    }
+    // SAFETY: `message` points to `piece`, `data`, `control` and `name`, which outlive the call;
+    // the kernel writes at most the given lengths.
     let len =
         unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
     if len < 0 {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Ecn, Family};
+use linerate_core::record::Family;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -51,8 +51,6 @@ pub struct EchoOptions {
     pub ttl: Option<u8>,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
-    /// ECN bits; replies then tell theirs.
-    pub ecn: Option<Ecn>,
     /// Forbid fragmentation, here and on the way.
     pub dont_fragment: bool,
     /// Tell the time to live of received packets.
@@ -70,8 +68,8 @@ pub struct Packet {
     pub ttl: Option<u8>,
     /// The kernel's time of arrival on CLOCK_REALTIME, where asked for and told.
     pub arrived_ns: Option<u64>,
-    /// It came with the ECN bits 11 (CE), where they are told.
-    pub congestion_marked: bool,
+    /// Traffic class, where asked for and told.
+    pub class: Option<u8>,
 }
 
 /// Why a wait ended.
@@ -141,6 +139,20 @@ impl EchoSocket {
         Ok(socket)
     }
 
+    pub(crate) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(crate) const fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Address and port that probes leave from; of an ICMP datagram socket the port is the
+    /// identifier.
+    pub fn local_socket_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
+    }
+
     fn bind(&self, source: Option<&Source>) -> std::result::Result<(), OpenError> {
         match source {
             Some(Source::Address(address)) => self
@@ -178,11 +190,8 @@ impl EchoSocket {
         if let Some(ttl) = options.ttl {
             set("IP_TTL", libc::IP_TTL, i32::from(ttl))?;
         }
-        if let Some(octet) = traffic_class(options) {
-            set("IP_TOS", libc::IP_TOS, octet)?;
-        }
-        if options.ecn.is_some() {
-            set("IP_RECVTOS", libc::IP_RECVTOS, 1)?;
+        if let Some(dscp) = options.dscp {
+            set("IP_TOS", libc::IP_TOS, i32::from(dscp) << 2)?;
         }
         if options.dont_fragment {
             set("IP_MTU_DISCOVER", libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
@@ -202,11 +211,8 @@ impl EchoSocket {
         if let Some(ttl) = options.ttl {
             set("IPV6_UNICAST_HOPS", libc::IPV6_UNICAST_HOPS, i32::from(ttl))?;
         }
-        if let Some(octet) = traffic_class(options) {
-            set("IPV6_TCLASS", libc::IPV6_TCLASS, octet)?;
-        }
-        if options.ecn.is_some() {
-            set("IPV6_RECVTCLASS", libc::IPV6_RECVTCLASS, 1)?;
+        if let Some(dscp) = options.dscp {
+            set("IPV6_TCLASS", libc::IPV6_TCLASS, i32::from(dscp) << 2)?;
         }
         if options.dont_fragment {
             set("IPV6_MTU_DISCOVER", libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
@@ -256,12 +262,9 @@ impl EchoSocket {
                 (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
                     packet.ttl = u8::try_from(control::int(data)).ok();
                 }
-                // One octet in IPv4, an int in IPv6 (ip(7), ipv6(7)).
-                (libc::SOL_IP, libc::IP_TOS) => {
-                    packet.congestion_marked = data.first().is_some_and(|octet| octet & 3 == 3);
-                }
+                (libc::SOL_IP, libc::IP_TOS) => packet.class = data.first().copied(),
                 (libc::SOL_IPV6, libc::IPV6_TCLASS) => {
-                    packet.congestion_marked = control::int(data) & 3 == 3;
+                    packet.class = u8::try_from(control::int(data)).ok();
                 }
                 _ => {}
             }
@@ -324,6 +327,19 @@ impl EchoSocket {
             .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
     }
 
+    /// Sends with this traffic class from now on, and asks for that of answers.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn use_class(&self, class: u8) -> Result<()> {
+        let (level, of_sent, of_received) = match self.family {
+            Family::V4 => (libc::SOL_IP, libc::IP_TOS, libc::IP_RECVTOS),
+            Family::V6 => (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS),
+        };
+        set_int(self.socket.as_fd(), level, of_sent, class.into())
+            .and_then(|()| set_int(self.socket.as_fd(), level, of_received, 1))
+            .map_err(|source| Error::new("set traffic class", class, source))
+    }
+
     /// Ends kernel timestamps.
     pub fn stop_stamps(&self) {
         // Switching off an option of an open socket has no failure to handle.
@@ -345,13 +361,6 @@ fn open(kind: EchoKind, family: Family) -> io::Result<Socket> {
             Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
         }
     }
-}
-
-/// DSCP and ECN as the octet that carries both (RFC 2474 §3, RFC 3168 §5), where either is set.
-fn traffic_class(options: &EchoOptions) -> Option<i32> {
-    let (dscp, ecn) = (options.dscp, options.ecn.map(Ecn::bits));
-    let octet = dscp.unwrap_or(0) << 2 | ecn.unwrap_or(0);
-    (dscp.is_some() || ecn.is_some()).then_some(octet.into())
 }
 
 const fn kind_name(kind: EchoKind) -> &'static str {

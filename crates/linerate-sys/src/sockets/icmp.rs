@@ -43,6 +43,25 @@ pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Opens a raw socket that is shown the messages of routers alone: unreachable, too big, time
+/// exceeded (3 and 11 in RFC 792; 1 to 3 in RFC 4443).
+pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
+    let (domain, protocol) = names(family);
+    let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
+    match family {
+        Family::V4 => {
+            let blocked = !(1u32 << 3 | 1 << 11);
+            set_octets(socket.as_fd(), libc::SOL_RAW, ICMP_FILTER, &blocked.to_ne_bytes())?;
+        }
+        Family::V6 => {
+            let mut octets = [u8::MAX; 32];
+            octets[..4].copy_from_slice(&(!0b1110u32).to_ne_bytes());
+            set_octets(socket.as_fd(), libc::IPPROTO_ICMPV6, ICMP6_FILTER, &octets)?;
+        }
+    }
+    Ok(socket)
+}
+
 /// Shows a raw socket only messages with this identifier, so that answers to other programs do
 /// not fill its buffer. A later call replaces the filter.
 ///

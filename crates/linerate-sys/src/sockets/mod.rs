@@ -13,4 +13,5 @@ pub(crate) mod socket_option;
 pub mod splice;
 pub mod tcp;
 pub mod timestamps;
+pub mod trace_socket;
 pub mod zero_copy;

@@ -124,18 +124,18 @@ fn read_notice(control: &[u8]) -> Option<Notice> {
 
 /// struct sock_extended_err and the address behind it (ip(7)):
 /// errno (4), origin, type, code, pad (1 each), info (4), data (4), then a sockaddr.
-struct ExtendedError {
-    errno: i32,
-    origin: u8,
-    kind: u8,
-    code: u8,
-    info: u32,
-    data: u32,
-    from: Option<IpAddr>,
+pub(crate) struct ExtendedError {
+    pub(crate) errno: i32,
+    pub(crate) origin: u8,
+    pub(crate) kind: u8,
+    pub(crate) code: u8,
+    pub(crate) info: u32,
+    pub(crate) data: u32,
+    pub(crate) from: Option<IpAddr>,
 }
 
 impl ExtendedError {
-    fn read(data: &[u8]) -> Option<Self> {
+    pub(crate) fn read(data: &[u8]) -> Option<Self> {
         let (head, offender) = data.split_first_chunk::<16>()?;
         Some(Self {
             errno: control::int(head),
@@ -150,7 +150,7 @@ impl ExtendedError {
 }
 
 /// sockaddr_in has its address at 4, sockaddr_in6 at 8 (ip(7), ipv6(7)).
-fn read_address(sockaddr: &[u8]) -> Option<IpAddr> {
+pub(crate) fn read_address(sockaddr: &[u8]) -> Option<IpAddr> {
     let family = u16::from_ne_bytes(*sockaddr.first_chunk()?);
     match i32::from(family) {
         libc::AF_INET => {

@@ -3,6 +3,7 @@
 
 mod check;
 mod checks;
+mod civil_time;
 mod facts;
 mod network;
 
@@ -64,10 +65,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::line(&format!("{document:#}"));
         return Ok(code);
     }
-    let found = match args.part {
+    let found: Vec<Block> = match args.part {
         Some(Part::Clock) => {
             let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
-            vec![line, Block::Facts(clock_facts(&clock))]
+            let facts = [line, Block::Facts(clock_facts(&clock))].into_iter();
+            facts.chain(civil_time::blocks(&civil_time::found())).collect()
         }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };
@@ -211,9 +213,7 @@ fn stamps(clock: &ClockReport) -> String {
 fn civil(clock: &ClockReport) -> String {
     match (clock.synchronised, clock.error_max_us) {
         (Some(true), Some(error_us)) => format!("synchronised, error at most {error_us} us"),
-        (Some(false), _) => {
-            "not synchronised; one-way delays between hosts mean nothing".to_owned()
-        }
+        (Some(false), _) => "not synchronised, as far as the kernel was told".to_owned(),
         _ => "unknown".to_owned(),
     }
 }

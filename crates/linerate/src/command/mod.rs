@@ -26,5 +26,6 @@ pub(crate) mod study;
 mod target;
 pub(crate) mod tcp;
 pub(crate) mod test;
+pub(crate) mod trace;
 pub(crate) mod udp;
 mod udp_search;

@@ -2,15 +2,15 @@
 
 use std::str::FromStr;
 
-use linerate_core::record::{Finish, ProbeKind, ProbePlan, ServerPlan};
+use linerate_core::record::{Finish, PingTransport, ProbeKind, ProbePlan, ServerPlan};
 
 /// Probes per second where the load leaves room for them.
 const PER_SECOND: f64 = 50.0;
 /// Share of a load whose rate is known that they may take.
 const SHARE_MAX: f64 = 0.005;
-/// Bits of a probe in an Ethernet frame: 40 bytes with the headers of UDP (8), IPv4 (20) and
+/// Bits of a probe in an Ethernet frame: 44 bytes with the headers of UDP (8), IPv4 (20) and
 /// Ethernet (18), preamble and gap (20).
-const FRAME_BITS: f64 = 106.0 * 8.0;
+const FRAME_BITS: f64 = 110.0 * 8.0;
 /// Probes that a test of known length has room for in its record.
 const COUNT_MAX: f64 = 60_000.0;
 /// Probes before the load.
@@ -30,6 +30,10 @@ pub(crate) struct ProbeFlags {
     #[arg(long, value_name = "N,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u8).range(0..64))]
     probe_dscp: Vec<u8>,
+    /// Send probes with ECT(0) and with ECT(1) beside those without ECN, to see an L4S queue and
+    /// the share that is marked each way
+    #[arg(long)]
+    probe_ecn: bool,
 }
 
 /// How often probes go.
@@ -66,14 +70,25 @@ impl ProbeFlags {
         let per_second = match self.probes {
             Some(ProbeRate::Off) => return None,
             Some(ProbeRate::PerSecond(rate)) => rate,
-            None => usual_rate(load_bps, finish) / self.probe_dscp.len().max(1) as f64,
+            None => {
+                let kinds = self.probe_dscp.len().max(1) + 2 * usize::from(self.probe_ecn);
+                usual_rate(load_bps, finish) / kinds as f64
+            }
         };
-        let kind = |dscp: &u8| ProbeKind { transport: None, dscp: Some(*dscp) };
+        let kind = |dscp: &u8| ProbeKind { dscp: Some(*dscp), ..ProbeKind::default() };
+        let dscp = self.probe_dscp.first().copied();
+        let mut beside: Vec<ProbeKind> = self.probe_dscp.iter().skip(1).map(kind).collect();
+        if self.probe_ecn {
+            // ECT(0) is 2 and ECT(1) is 1 (RFC 3168 §5).
+            let transport = Some(PingTransport::Udp);
+            beside.extend([2, 1].map(|ecn| ProbeKind { transport, dscp, ecn: Some(ecn) }));
+        }
         Some(ProbePlan {
             interval_ns: (1e9 / per_second) as u64,
             idle_count: IDLE_COUNT,
-            dscp: self.probe_dscp.first().copied(),
-            beside: self.probe_dscp.iter().skip(1).map(kind).collect(),
+            dscp,
+            ecn: self.probe_ecn.then_some(0),
+            beside,
             ..ProbePlan::default()
         })
     }
@@ -96,8 +111,8 @@ mod tests {
     #[test]
     fn probes_take_a_two_hundredth_of_a_known_load_and_fifty_a_second_at_most() {
         let ten_seconds = Finish::TimeNs(10_000_000_000);
-        // 0.005 * 1,696,000 / 848 = 10.
-        let cases = [(None, 50.0), (Some(100e6), 50.0), (Some(1.696e6), 10.0), (Some(1e3), 0.1)];
+        // 0.005 * 1,760,000 / 880 = 10.
+        let cases = [(None, 50.0), (Some(100e6), 50.0), (Some(1.76e6), 10.0), (Some(1e3), 0.1)];
         for (load, expected) in cases {
             assert!((usual_rate(load, ten_seconds) - expected).abs() < 1e-9, "{load:?}");
         }
@@ -120,7 +135,7 @@ mod tests {
         let mut server = ServerPlan::default();
         let known = linerate_core::record::KnownPath {
             link: None,
-            capacity_bps: "1696000".parse().ok(),
+            capacity_bps: "1760000".parse().ok(),
             source: "--capacity".to_owned(),
         };
         server.known = Some(known);

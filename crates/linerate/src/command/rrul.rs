@@ -89,13 +89,14 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let profile = Config::load()?.profile(&args.host.host, &args.known);
     let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
     let interval_ns = 1_000_000_000 / u64::from(args.probes);
-    let udp = |dscp| ProbeKind { transport: Some(PingTransport::Udp), dscp: Some(dscp) };
-    let icmp = ProbeKind { transport: Some(PingTransport::Icmp), dscp: Some(0) };
+    let udp = |dscp| ProbeKind { transport: Some(PingTransport::Udp), dscp: Some(dscp), ecn: None };
+    let icmp = ProbeKind { transport: Some(PingTransport::Icmp), dscp: Some(0), ecn: None };
     let probes = ProbePlan {
         interval_ns,
         idle_count: u32::try_from(nanos(args.idle) / interval_ns).unwrap_or(u32::MAX).max(1),
         idle_interval_ns: Some(interval_ns),
         dscp: Some(0),
+        ecn: None,
         beside: vec![udp(8), udp(46), icmp],
     };
     let server = ServerPlan {

@@ -37,6 +37,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "background",
             "probes",
             "probe-dscp",
+            "probe-ecn",
             "idle",
             "verify",
             "warmup",

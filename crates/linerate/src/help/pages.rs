@@ -19,16 +19,20 @@ impl Page {
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }
 
-/// The last two groups, which `-h` puts on one line each.
+/// The groups that `-h` puts on one line each.
+pub(super) const THEORY: &str = "Theory and contracts";
 pub(super) const THIS_HOST: &str = "This host and program";
 pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "rrul", "ping", "stamp", "compare"]),
+    (
+        "Between two hosts",
+        &["serve", "test", "tcp", "udp", "rrul", "ping", "stamp", "trace", "compare"],
+    ),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
-    ("Theory and contracts", &["ceiling", "conform"]),
+    (THEORY, &["ceiling", "conform"]),
     ("Results", &["history", "report", "diff", "export"]),
     (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
@@ -136,6 +140,21 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate stamp B:8620 -s 72,1472 -c 50", "another port, two sizes"),
         ],
         see: &["ping", "serve", "udp(7)"],
+    },
+    Page {
+        command: "trace",
+        shown: &[
+            "count", "interval", "timeout", "max-hops", "load", "reverse", "time", "icmp", "dscp",
+            "bind", "json", "quiet",
+        ],
+        examples: &[
+            ("linerate trace HOST", "hops, paths, sizes; needs no privilege"),
+            ("linerate trace HOST -c 1000 -i 20ms", "where one packet in a hundred is lost"),
+            ("linerate trace B --load", "where the queue stands; B runs linerate serve"),
+            ("linerate trace B --load -R", "the same for the way back"),
+            ("linerate trace HOST --icmp", "where UDP is not let through"),
+        ],
+        see: &["ping", "test", "serve", "icmp(7)", "ip(7)"],
     },
     Page {
         command: "serve",

@@ -58,6 +58,30 @@ pub struct BenchPlan {
     pub seed: u64,
 }
 
+/// Nothing is measured yet: ports and tests are those of whoever asks.
+impl Default for BenchPlan {
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            frames: BenchFrames::default(),
+            way: BenchWay::default(),
+            tests: Vec::new(),
+            goals: Vec::new(),
+            times: BenchTimes::default(),
+            generator: None,
+            counter: None,
+            line: None,
+            known: None,
+            frames_per_sec_max: None,
+            filters: None,
+            contract: None,
+            cell_contract: None,
+            reset_command: None,
+            seed: 1,
+        }
+    }
+}
+
 /// One interface of the tester.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchPort {

@@ -32,6 +32,8 @@ struct Probe {
     left_ns: Option<u64>,
     arrived_ns: Option<u64>,
     peer: Option<PeerTimes>,
+    /// As the probe came there, and its answer here.
+    classes: [Option<u8>; 2],
 }
 
 /// Where the time of a probe passed.
@@ -130,6 +132,10 @@ impl Kept {
             record.there_ns.push(there_ns);
             record.peer_ns.push(peer_ns);
             record.back_ns.push(back_ns);
+            // The lowest two bits of the traffic class (RFC 3168 §5).
+            let [there, back] = probe.classes.map(|class| class.map(|class| class & 3));
+            record.ecn_there.push(there);
+            record.ecn_back.push(back);
         }
     }
 
@@ -153,6 +159,8 @@ pub(super) fn leave_out_unknown(record: &mut Probes) {
     clear(&mut record.there_ns);
     clear(&mut record.peer_ns);
     clear(&mut record.back_ns);
+    clear(&mut record.ecn_there);
+    clear(&mut record.ecn_back);
 }
 
 /// Nanoseconds from `begin` to a time before or after it.
@@ -166,7 +174,15 @@ impl Sink for Kept {
         if self.probes.len() < self.most {
             let fate = Fate::UnderWay;
             let (queued_ns, left_ns, arrived_ns, peer) = (None, None, None, None);
-            self.probes.push(Probe { t1, fate, queued_ns, left_ns, arrived_ns, peer });
+            self.probes.push(Probe {
+                t1,
+                fate,
+                queued_ns,
+                left_ns,
+                arrived_ns,
+                peer,
+                classes: [None; 2],
+            });
         }
     }
 
@@ -174,6 +190,7 @@ impl Sink for Kept {
         self.change(arrival.sequence, |probe| {
             probe.fate = Fate::Answered(rtt_ns);
             (probe.arrived_ns, probe.peer) = (arrival.stamp_ns, arrival.peer);
+            probe.classes = arrival.classes;
         });
     }
 
@@ -207,7 +224,15 @@ mod tests {
     }
 
     fn arrival(sequence: u64) -> Arrival {
-        Arrival { sequence, at: at(0), ttl: None, stamp_ns: None, peer: None, reflected: None }
+        Arrival {
+            sequence,
+            at: at(0),
+            ttl: None,
+            stamp_ns: None,
+            peer: None,
+            classes: [None; 2],
+            reflected: None,
+        }
     }
 
     fn record() -> Probes {

@@ -16,7 +16,7 @@ use linerate_core::record::{
     ProbeSpan, Probes, ServerPlan, TcpDirections,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::echo::{Limits, UDP_ECHO_TIMES_BYTES};
+use linerate_proto::echo::{Limits, UDP_ECHO_CLASSES_BYTES};
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched, timestamps};
 
@@ -26,7 +26,7 @@ use crate::address::resolve;
 use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.
-const IDLE_INTERVAL_NS: u64 = 10_000_000;
+pub(crate) const IDLE_INTERVAL_NS: u64 = 10_000_000;
 /// However long the round trip, a test waits for its load no longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// An answer that takes longer is none. Queues of a second and more exist (RFC 8290 §1 names
@@ -34,8 +34,8 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 const TIMEOUT_NS: u64 = 3_000_000_000;
 /// Probes that can be on their way in that time at 1000/s, and more.
 const REMEMBERED: usize = 1 << 12;
-/// Octets of a probe: room for the times of the other end.
-const PAYLOAD_BYTES: u32 = UDP_ECHO_TIMES_BYTES as u32;
+/// Octets of a probe: room for the times and the traffic class of the other end.
+const PAYLOAD_BYTES: u32 = UDP_ECHO_CLASSES_BYTES as u32;
 /// Probes of one test that are kept: at 50/s those of more than half an hour.
 const KEPT_MAX: usize = 100_000;
 
@@ -59,7 +59,7 @@ pub(crate) struct Probers {
 /// Probes of several kinds go at the same time also before it.
 pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Probers> {
     let plan = server.probes.as_ref()?;
-    let first = ProbeKind { transport: None, dscp: plan.dscp };
+    let first = ProbeKind { dscp: plan.dscp, ecn: plan.ecn, transport: None };
     let of = |kind: ProbeKind| {
         let kind = ProbeKind { dscp: kind.dscp.or(load_dscp), ..kind };
         Prober::of_kind(server, plan, kind, stop)
@@ -92,7 +92,9 @@ impl Prober {
             (None, None) => &[PingTransport::Udp, PingTransport::Icmp],
         };
         let (&first, others) = transports.split_first().expect("none is empty");
-        let begin = |transport| Self::begin(server, plan, (transport, kind.dscp), stop);
+        let begin = |transport| {
+            Self::begin(server, plan, ProbeKind { transport: Some(transport), ..kind }, stop)
+        };
         let prober = begin(first);
         if prober.record.silent.is_none() {
             return prober;
@@ -103,12 +105,8 @@ impl Prober {
     }
 
     /// Probes the path at rest; where that works, a thread goes on.
-    fn begin(
-        server: &ServerPlan,
-        plan: &ProbePlan,
-        (transport, dscp): (PingTransport, Option<u8>),
-        stop: &Stop,
-    ) -> Self {
+    fn begin(server: &ServerPlan, plan: &ProbePlan, kind: ProbeKind, stop: &Stop) -> Self {
+        let transport = kind.transport.unwrap_or(PingTransport::Udp);
         let ping = PingPlan {
             host: server.host.clone(),
             transport,
@@ -117,11 +115,11 @@ impl Prober {
             bind: server.bind.clone(),
             sizes_bytes: vec![PAYLOAD_BYTES],
             mode: PingMode::Flood,
-            dscp,
+            dscp: kind.dscp,
             ..PingPlan::default()
         };
         let record = Probes::new(transport, server.host.clone(), PAYLOAD_BYTES);
-        let record = Probes { dscp: ping.dscp, ..record };
+        let record = Probes { dscp: kind.dscp, ecn: kind.ecn, ..record };
         let mut prober =
             Self { record, idle: Kept::new(KEPT_MAX), loaded: None, stop: Stop::new() };
         let started = resolve(&server.host, server.port, server.family)
@@ -147,6 +145,8 @@ impl Prober {
         let (kind, socket) = open_socket(ping, peer)?;
         let mut wire = SocketWire::new(socket, kind, peer, Waiting::Sleep);
         wire.ask_peer_times(true);
+        let class = self.record.dscp.unwrap_or(0) << 2 | self.record.ecn.unwrap_or(0);
+        wire.use_class(class)?;
         // A kernel without stamps leaves the program's own times.
         if wire.start_stamps(true).is_ok() {
             wire.take_notes(true);
@@ -225,6 +225,10 @@ impl Prober {
         let answered = self.idle.has_answers() || loaded.has_answers();
         self.idle.fill(begin, &mut record);
         loaded.fill(begin, &mut record);
+        if record.ecn.is_none() {
+            // Nobody looks for marks of what cannot be marked.
+            (record.ecn_there, record.ecn_back) = (Vec::new(), Vec::new());
+        }
         kept::leave_out_unknown(&mut record);
         if !answered && record.silent.is_none() {
             let count = record.sent_ns.len();

@@ -155,6 +155,7 @@ impl Wire {
             number: 0,
             ip_bytes: bytes.len() as u32 + 28,
             flow: stream as u32,
+            hosts: [0; 2],
             ecn: Ecn::NotCapable,
             dont_fragment: true,
             corrupted: false,

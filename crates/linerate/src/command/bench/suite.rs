@@ -63,7 +63,7 @@ fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
         frame_sizes: mix.is_none().then(|| defaults::sizes(args)),
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
-        vlans: Some(plan.frames.vlans.clone()).filter(|tags| !tags.is_empty()),
+        frames: BenchFrames { vlans: plan.frames.vlans.clone(), ..BenchFrames::default() },
         contract: plan.contract.as_ref().map(|it| OrderedContract {
             cir: it.cir.to_string(),
             cbs_bytes: it.cbs_bytes,

@@ -36,7 +36,8 @@ pub(super) struct PathFlags {
     /// Queue limit of the link: 250kB, '100 packets', 20ms, '1 BDP'
     #[arg(long, value_name = "SIZE", help_heading = "Path")]
     buffer: Option<String>,
-    /// Queue discipline: tail (drop-tail FIFO), red, codel, fq-codel
+    /// Queue discipline: tail (drop-tail FIFO), red, codel, fq-codel, cake (fair
+    /// to hosts), dualpi2 (L4S)
     #[arg(long, value_name = "NAME", help_heading = "Path", value_parser = queue)]
     queue: Option<QueuePlan>,
     /// Seed of the random generators [default: as in the path file, or 1]
@@ -46,7 +47,7 @@ pub(super) struct PathFlags {
 
 fn queue(name: &str) -> Result<QueuePlan, String> {
     let queue = serde_json::from_value(serde_json::Value::from(name));
-    queue.map_err(|_| "it is one of tail, red, codel and fq-codel".to_owned())
+    queue.map_err(|_| "it is one of tail, red, codel, fq-codel, cake and dualpi2".to_owned())
 }
 
 impl PathFlags {

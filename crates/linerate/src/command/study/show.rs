@@ -131,7 +131,7 @@ fn topology_row(topology: &Topology) -> Vec<String> {
 
 fn test_row(test: &Test) -> Vec<String> {
     let (values, each) = match &test.kind {
-        TestKind::Ping { sizes_bytes, count } => {
+        TestKind::Ping { sizes_bytes, count, .. } => {
             (format!("{} bytes", joined(sizes_bytes)), format!("{count} pings"))
         }
         TestKind::Tcp(tcp) => (values_of(test), each_of(tcp)),
@@ -169,7 +169,7 @@ fn values_of(test: &Test) -> String {
 fn each_of(tcp: &TcpSweep) -> String {
     let time = tcp.seconds.map(|seconds| format!("{seconds} s"));
     let transfer = tcp.transfer().map(|bytes| format!("{bytes} bytes"));
-    let parts = [time, transfer, tcp.congestion_control.clone()];
+    let parts = [time, transfer, tcp.base.congestion_control.clone()];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -1,0 +1,236 @@
+//! What a trace found: each hop with every probe to it, and what follows.
+//!
+//! Findings are made of the samples by [`crate::trace`], so that a later version may judge anew.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Direction;
+
+/// What a trace found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trace {
+    /// The address that was traced.
+    pub target: String,
+    /// Whether an answer came from the end of the path.
+    pub reached: bool,
+    /// The routers in order, the end last where it was reached.
+    pub hops: Vec<Hop>,
+    /// ICMP echo requests to the target beside UDP probes: hosts limit their error messages, but
+    /// not these answers.
+    #[serde(default)]
+    pub echoes: Vec<HopSample>,
+    /// Whether headers quoted by routers could be read, which takes CAP_NET_RAW.
+    pub reads_quotes: bool,
+    /// The DSCP that probes for marks left with; null where none were sent.
+    #[serde(default)]
+    pub dscp_sent: Option<u8>,
+    /// Their ECN field.
+    #[serde(default)]
+    pub ecn_sent: Option<u8>,
+    /// Largest packet that came to the end in one piece.
+    #[serde(default)]
+    pub mtu_bytes: Option<u32>,
+    /// Where packets above a size do not go on.
+    #[serde(default)]
+    pub size_limits: Vec<SizeLimit>,
+    /// Step of the clock, or the noise of the kernel's stamps where that is more.
+    #[serde(default)]
+    pub floor_ns: Option<u64>,
+    /// What follows from all that.
+    pub findings: Vec<Finding>,
+}
+
+/// A place where packets above a size do not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeLimit {
+    /// Last hop that larger ones reach; 0 is this host.
+    pub after: u8,
+    /// First hop that they do not reach.
+    pub at: u8,
+    /// Largest that goes on.
+    pub bytes: u32,
+    /// Whether a router reports it to senders; else larger packets vanish.
+    pub reported: bool,
+}
+
+/// One distance on the path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hop {
+    /// Time to live that ends here.
+    pub ttl: u8,
+    /// Who answered, the most frequent of the measured flow first; empty for a silent router.
+    pub nodes: Vec<HopNode>,
+    /// Whether this is the end of the path.
+    pub is_end: bool,
+    /// Every probe to here, in the order sent.
+    pub samples: Vec<HopSample>,
+    /// Header fields as they arrived here, where the answer showed them.
+    #[serde(default)]
+    pub arrived: Option<ArrivedMarks>,
+    /// Largest packet that is known to arrive here in one piece.
+    #[serde(default)]
+    pub mtu_bytes: Option<u32>,
+    /// How much longer the round trip to here is than to the hop before, where that shows.
+    #[serde(default)]
+    pub added: Option<AddedDelay>,
+}
+
+/// A router or host at one distance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HopNode {
+    /// The address that it answers from.
+    pub address: String,
+    /// Flows that it was seen on.
+    pub flows: Vec<u16>,
+    /// The label stack that a probe arrived with (RFC 4950).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<MplsLabel>,
+}
+
+/// An entry of an MPLS label stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MplsLabel {
+    /// 20 bits.
+    pub label: u32,
+    /// Traffic class, 3 bits.
+    pub traffic_class: u8,
+    /// Time to live of the label.
+    pub ttl: u8,
+}
+
+/// A probe and its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HopSample {
+    /// When it was sent, since the start of the trace.
+    pub at_ns: u64,
+    /// Its flow.
+    pub flow: u16,
+    /// Which of the hop's nodes answered; null for none.
+    pub node: Option<u16>,
+    /// Round-trip time; null without an answer.
+    pub rtt_ns: Option<u64>,
+    /// What it was sent for.
+    pub phase: TracePhase,
+}
+
+/// What a probe was sent for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TracePhase {
+    /// To find hops, paths, sizes: sent in bunches.
+    #[default]
+    Search,
+    /// A round without load.
+    Idle,
+    /// A round under load.
+    Loaded,
+}
+
+/// What of a probe's header a router quoted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivedMarks {
+    /// DSCP.
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: u8,
+    /// Source address or port, or destination, are not those that the probe left with.
+    pub translated: bool,
+}
+
+/// A difference of medians with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AddedDelay {
+    /// Difference of the medians.
+    pub median_ns: f64,
+    /// Both ends of an interval that holds it with 95 % or more.
+    pub low_ns: f64,
+    /// As above.
+    pub high_ns: f64,
+}
+
+/// Something that a trace says of the path. `after` is the last hop without it (0 is this host),
+/// `at` the first with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// Packets are lost: all later hops show it.
+    Loss {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+        /// Share that is lost there and back.
+        ratio: f64,
+        /// Both ends of its interval, 95 %.
+        low: f64,
+        /// As above.
+        high: f64,
+        /// Probes that it rests on.
+        sent: u64,
+    },
+    /// Under load the round trip rises from here on: the queue stands between these hops.
+    Queue {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+        /// How much the round trip to the end rises.
+        rise_ns: f64,
+        /// The way that the load went.
+        direction: Direction,
+    },
+    /// A router limits its answers: no loss.
+    RateLimited {
+        /// The hop.
+        at: u8,
+        /// Answers per second that it keeps to, where a token bucket explains them.
+        per_second: Option<f64>,
+        /// Probes and answers.
+        sent: u64,
+        /// As above.
+        answered: u64,
+    },
+    /// Flows are spread over several routers.
+    Spread {
+        /// Last hop that all flows share.
+        after: u8,
+        /// First hop with several.
+        at: u8,
+        /// Most routers at one distance.
+        width: u16,
+        /// First hop that all flows share again; null where they do not.
+        until: Option<u8>,
+    },
+    /// Packets above a size do not go on.
+    Mtu(SizeLimit),
+    /// The DSCP is changed.
+    Dscp {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+        /// Before.
+        from: u8,
+        /// After.
+        to: u8,
+    },
+    /// The ECN field is changed.
+    Ecn {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+        /// Before.
+        from: u8,
+        /// After.
+        to: u8,
+    },
+    /// Addresses or ports are changed.
+    Translated {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+    },
+}

@@ -1,0 +1,35 @@
+//! What the probes of a trace say of the path: where packets are lost, where the queue stands,
+//! who limits answers, how much each link adds.
+//!
+//! Routers answer when they like, so a hop proves nothing by silence: whatever is charged to a
+//! place must show at all later places too.
+
+pub mod bucket;
+mod delay;
+mod loss;
+mod places;
+pub mod stopping;
+#[cfg(test)]
+mod tests;
+
+use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
+
+/// Judges a trace by its samples, and replaces what an earlier judgement found. `load` is the way
+/// that the load went, where there was one. Findings come in the order in which a reader wants
+/// them: loss and queue first.
+pub fn judge(trace: &mut Trace, load: Option<Direction>) {
+    delay::add_differences(trace);
+    let (mut findings, limited) = loss::find(trace);
+    findings.extend(load.and_then(|direction| delay::queue(trace, direction)));
+    findings.extend(trace.size_limits.iter().copied().map(Finding::Mtu));
+    findings.extend(places::marks(trace));
+    findings.extend(places::spread(trace));
+    findings.extend(limited);
+    trace.findings = findings;
+}
+
+/// The round trips of a phase, in the order sent.
+pub fn round_trips(samples: &[HopSample], phase: TracePhase) -> Vec<f64> {
+    let of_phase = samples.iter().filter(|it| it.phase == phase);
+    of_phase.filter_map(|it| it.rtt_ns).map(|ns| ns as f64).collect()
+}

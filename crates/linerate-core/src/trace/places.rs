@@ -1,0 +1,51 @@
+//! Where headers are changed and where flows part, by what arrived at each hop.
+
+use crate::record::{ArrivedMarks, Finding, Trace};
+
+/// Places where DSCP, ECN, addresses or ports change.
+pub(super) fn marks(trace: &Trace) -> Vec<Finding> {
+    let (Some(dscp), Some(ecn)) = (trace.dscp_sent, trace.ecn_sent) else { return Vec::new() };
+    let mut seen = ArrivedMarks { dscp, ecn, translated: false };
+    let mut after = 0;
+    let mut found = Vec::new();
+    for hop in &trace.hops {
+        let Some(here) = hop.arrived else { continue };
+        let at = hop.ttl;
+        if here.dscp != seen.dscp {
+            found.push(Finding::Dscp { after, at, from: seen.dscp, to: here.dscp });
+        }
+        if here.ecn != seen.ecn {
+            found.push(Finding::Ecn { after, at, from: seen.ecn, to: here.ecn });
+        }
+        if here.translated && !seen.translated {
+            found.push(Finding::Translated { after, at });
+        }
+        (seen, after) = (here, at);
+    }
+    found
+}
+
+/// Each run of hops at which flows meet several routers.
+pub(super) fn spread(trace: &Trace) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut open: Option<(u8, u8, u16)> = None;
+    let mut shared = 0;
+    for hop in &trace.hops {
+        let width = u16::try_from(hop.nodes.len()).unwrap_or(u16::MAX);
+        match (width, open) {
+            (0, _) => {}
+            (1, Some((after, at, widest))) => {
+                found.push(Finding::Spread { after, at, width: widest, until: Some(hop.ttl) });
+                open = None;
+            }
+            (1, None) => {}
+            (_, None) => open = Some((shared, hop.ttl, width)),
+            (_, Some((after, at, widest))) => open = Some((after, at, widest.max(width))),
+        }
+        if width == 1 {
+            shared = hop.ttl;
+        }
+    }
+    found.extend(open.map(|(after, at, width)| Finding::Spread { after, at, width, until: None }));
+    found
+}

@@ -1,0 +1,169 @@
+//! The way to a host, hop by hop: who is on it, where packets are lost, where the queue stands.
+//!
+//! `network` is what probes go through, `live` the real one; `prober` gives each probe its answer;
+//! `survey` and `sizes` are the parts of a trace. What they found is judged by
+//! [`linerate_core::trace`].
+
+mod live;
+mod load;
+mod network;
+mod prober;
+mod sizes;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use linerate_core::record::{
+    Distribution, End, Event, Failure, Fault, HopSample, MetricId, Plan, Record, Stat, Status,
+    Summary, TracePhase, TracePlan, TraceProbes,
+};
+use linerate_core::stats::{Z_95, wilson_interval};
+use linerate_core::trace;
+use linerate_sys::clock;
+use linerate_sys::echo_socket::Source;
+
+use self::live::{Course, Live};
+use self::survey::Survey;
+use crate::address::resolve;
+use crate::context::Context;
+use crate::environment;
+use crate::path::witness::{self, Witness};
+use crate::rtt::clock_check;
+
+/// Of links that the kernel tells no MTU of.
+const USUAL_MTU: u32 = 1500;
+
+/// Traces as `plan` says and returns the record: always one, with `failure` set when something
+/// went wrong and what was found so far kept.
+pub fn run(plan: &TracePlan, context: &mut Context<'_>) -> Record {
+    let started = clock::monotonic();
+    let whole = Plan::Trace(plan.clone());
+    (context.watch)(&Event::Plan(whole.clone()));
+    let mut record = Record::begin(clock::record_id(), context.tool.clone(), whole, clock::wall());
+    if let Err(failure) = measure(plan, context, &mut record) {
+        let found = record.trace.as_ref().is_some_and(|trace| !trace.hops.is_empty());
+        record.status = if found { Status::Partial } else { Status::Error };
+        record.failure = Some(failure);
+    }
+    if context.stop.asked() {
+        record.status = Status::Interrupted;
+    }
+    record.duration_ns = clock::monotonic().nanos_since(started);
+    record
+}
+
+fn measure(
+    plan: &TracePlan,
+    context: &mut Context<'_>,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    check(plan)?;
+    let peer = resolve(&plan.host, plan.port, plan.family)?;
+    let source = plan.bind.as_ref().map(|bind| match bind.parse() {
+        Ok(address) => Source::Address(address),
+        Err(_) => Source::Interface(bind.clone()),
+    });
+    let local = environment::local_end(Some(peer.ip()));
+    let mtu = local.interface.as_ref().and_then(|it| it.mtu_bytes).unwrap_or(USUAL_MTU);
+    let course = Course { peer, source, echoes_only: plan.probes == TraceProbes::Icmp };
+    let tick = clock_check::calibrate().map(|tick| tick.step_ns);
+    let witness = Witness::begin(peer.ip());
+    let network = Live::open(course, mtu, context.stop.clone())?;
+    record.ends = ends(local, network.local(), peer.ip(), tick);
+    (context.watch)(&Event::Connected(format!(
+        "TRACE {} ({}): {}, {} rounds, one every {}",
+        plan.host,
+        peer.ip(),
+        if plan.probes == TraceProbes::Udp { "UDP" } else { "ICMP echo" },
+        plan.count,
+        linerate_core::units::print_span(std::time::Duration::from_nanos(plan.interval_ns)),
+    )));
+    let mut survey = Survey::new(network, plan, peer.ip());
+    survey.trace.floor_ns = tick.map(|ns| ns.ceil() as u64);
+    let outcome = parts(&mut survey, context, record);
+    let mut found = survey.trace;
+    trace::judge(&mut found, plan.load.as_ref().map(|load| load.test.directions.each()[0]));
+    record.summary = summary(&found.echoes, &found);
+    let silent = found.hops.is_empty();
+    record.trace = Some(Box::new(found));
+    record.paths = witness.end();
+    record.caveats.extend(witness::caveats(&record.paths));
+    outcome?;
+    if silent && !context.stop.asked() {
+        let reason = "no router and no end answers";
+        return Err(Failure::new(Fault::Unreachable, "trace", peer.ip().to_string(), reason)
+            .advise("try --icmp, or see `ip route get` and the firewall of this host"));
+    }
+    Ok(())
+}
+
+fn parts(
+    survey: &mut Survey<'_, Live>,
+    context: &mut Context<'_>,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    survey.find_hops()?;
+    let count = survey.plan.count;
+    survey.rounds(count, TracePhase::Idle, || false)?;
+    let loaded = match &survey.plan.load {
+        Some(plan) => load::rounds(survey, plan, context, record),
+        None => Ok(()),
+    };
+    if survey.plan.paths && survey.plan.probes == TraceProbes::Udp {
+        survey.find_paths()?;
+    }
+    survey.read_marks()?;
+    if survey.plan.mtu {
+        survey.find_sizes()?;
+    }
+    loaded
+}
+
+/// The end's round trips and losses: by echoes where these were answered, else by its own answers
+/// to the rounds.
+fn summary(echoes: &[HopSample], found: &linerate_core::record::Trace) -> Vec<Summary> {
+    let answered = echoes.iter().any(|it| it.rtt_ns.is_some());
+    let end = found.hops.last().filter(|hop| hop.is_end);
+    let samples = if answered { echoes } else { end.map_or(&[][..], |hop| &hop.samples) };
+    let rounds: Vec<&HopSample> =
+        samples.iter().filter(|it| it.phase == TracePhase::Idle).collect();
+    let times: Vec<u64> = rounds.iter().filter_map(|it| it.rtt_ns).collect();
+    let (sent, received) = (rounds.len() as u64, times.len() as u64);
+    let mut rows = Distribution::from_samples(MetricId::Rtt, &times).summary();
+    if sent > 0 {
+        let row = |metric, value| Summary::of(metric, Stat::Value, value);
+        let lost = sent - received;
+        rows.push(row(MetricId::Sent, sent as f64));
+        rows.push(row(MetricId::Received, received as f64));
+        rows.push(row(MetricId::LossRatio, lost as f64 / sent as f64).with_n(sent));
+        let high = wilson_interval(lost, sent, Z_95).map_or(1.0, |interval| interval.high);
+        rows.push(row(MetricId::LossRatioHigh, high).with_n(sent));
+    }
+    rows
+}
+
+fn ends(local: End, address: Option<IpAddr>, peer: IpAddr, tick: Option<f64>) -> Vec<End> {
+    let address = address.map(|address| address.to_string());
+    let local = End { address, clock_tick_ns: tick, ..local };
+    let remote =
+        End { role: "remote".to_owned(), address: Some(peer.to_string()), ..End::default() };
+    vec![local, remote]
+}
+
+fn check(plan: &TracePlan) -> Result<(), Failure> {
+    let refuse = |object: &str, reason: &str, advice: &str| {
+        Err(Failure::new(Fault::Usage, "read", object, reason).advise(advice))
+    };
+    if plan.count == 0 {
+        return refuse("count", "there is nothing to send", "give -c 1 or more");
+    }
+    if plan.hops_max == 0 {
+        return refuse("max-hops", "no packet goes anywhere with 0", "give 1 or more");
+    }
+    if plan.timeout_ns == 0 || plan.interval_ns == 0 {
+        return refuse("time", "nothing happens in no time", "give a longer -i or -W");
+    }
+    Ok(())
+}

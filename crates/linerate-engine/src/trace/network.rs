@@ -1,0 +1,68 @@
+//! What a trace sends through, live or simulated: probes go out, answers come back.
+
+use std::net::IpAddr;
+
+use linerate_core::record::{ArrivedMarks, Failure, MplsLabel};
+
+/// One probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Probe {
+    /// Its number, by which its answer is known.
+    pub(super) number: u16,
+    /// Its flow: source and destination port.
+    pub(super) flow: u16,
+    /// Time to live.
+    pub(super) ttl: u8,
+    /// Octets of the IP packet; 0 for the smallest.
+    pub(super) bytes: u32,
+    /// DSCP and ECN.
+    pub(super) tos: u8,
+    /// An ICMP echo request, whatever the flows are.
+    pub(super) echo: bool,
+}
+
+/// What came back of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) number: u16,
+    /// Who answered.
+    pub(super) from: IpAddr,
+    pub(super) said: Said,
+    pub(super) rtt_ns: u64,
+    /// Header fields as they arrived, where the answer quotes them.
+    pub(super) arrived: Option<ArrivedMarks>,
+    pub(super) labels: Vec<MplsLabel>,
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// A router: its time to live ended.
+    Exceeded,
+    /// The end of the path.
+    Reached,
+    /// A router: longer than this, the MTU of its next link, where it tells one.
+    TooBig(u32),
+    /// A router does not pass it on, with the code of its message.
+    Refused(u8),
+}
+
+/// The way out.
+pub(super) trait Network {
+    /// Monotonic time in ns.
+    fn now_ns(&self) -> u64;
+    /// Sends a probe; false where it is longer than this host's own link takes.
+    /// # Errors
+    /// When nothing can be sent at all.
+    fn send(&mut self, probe: &Probe) -> Result<bool, Failure>;
+    /// Takes answers that came, and waits for the first one no longer than `until_ns`.
+    fn answers(&mut self, until_ns: u64) -> Vec<Answer>;
+    /// Whether the user wants no more.
+    fn stopped(&self) -> bool;
+    /// Whether answers tell how headers arrived.
+    fn reads_quotes(&self) -> bool;
+    /// Whether echo requests can be sent beside other probes.
+    fn has_echo(&self) -> bool;
+    /// Largest IP packet that this host's own link takes.
+    fn link_mtu(&self) -> u32;
+}

@@ -1,0 +1,105 @@
+//! Sends probes by a schedule and gives each its answer: the one loop of a trace.
+
+use std::collections::HashMap;
+
+use linerate_core::record::Failure;
+
+use super::network::{Answer, Network, Probe};
+
+/// A probe with its time, since the start of the schedule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shot {
+    pub(super) after_ns: u64,
+    pub(super) probe: Probe,
+}
+
+/// What became of a probe.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) probe: Probe,
+    /// Since the start of the trace; none where this host's own link did not take it.
+    pub(super) sent_ns: Option<u64>,
+    pub(super) answer: Option<Answer>,
+}
+
+/// The probes of one trace.
+#[derive(Debug)]
+pub(super) struct Prober<N> {
+    pub(super) network: N,
+    began_ns: u64,
+    timeout_ns: u64,
+    next: u16,
+}
+
+impl<N: Network> Prober<N> {
+    pub(super) fn new(network: N, timeout_ns: u64) -> Self {
+        let began_ns = network.now_ns();
+        Self { network, began_ns, timeout_ns, next: 0 }
+    }
+
+    /// Sends the probes one every `gap_ns`, and waits for the last answer or its time-out.
+    pub(super) fn all(
+        &mut self,
+        probes: impl IntoIterator<Item = Probe>,
+        gap_ns: u64,
+    ) -> Result<Vec<Outcome>, Failure> {
+        let shots = probes.into_iter().enumerate();
+        let shots = shots.map(|(index, probe)| Shot { after_ns: index as u64 * gap_ns, probe });
+        self.run(&shots.collect::<Vec<_>>(), || false)
+    }
+
+    /// Sends probes by their times, until the last is answered or given up, or `ended`. Probes that
+    /// were not sent by then are left out.
+    pub(super) fn run(
+        &mut self,
+        shots: &[Shot],
+        mut ended: impl FnMut() -> bool,
+    ) -> Result<Vec<Outcome>, Failure> {
+        let start_ns = self.network.now_ns();
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(shots.len());
+        let mut open: HashMap<u16, usize> = HashMap::new();
+        let mut last_ns = start_ns;
+        loop {
+            let over = self.network.stopped() || ended();
+            let next = shots.get(outcomes.len()).filter(|_| !over);
+            let now_ns = self.network.now_ns();
+            let due_ns = next.map(|shot| start_ns + shot.after_ns);
+            if let (Some(shot), Some(due_ns)) = (next, due_ns)
+                && due_ns <= now_ns
+            {
+                let number = self.next;
+                self.next = self.next.wrapping_add(1);
+                let probe = Probe { number, ..shot.probe };
+                let sent = self.network.send(&probe)?;
+                last_ns = now_ns;
+                if sent {
+                    open.insert(number, outcomes.len());
+                }
+                let sent_ns = sent.then(|| now_ns.saturating_sub(self.began_ns));
+                outcomes.push(Outcome { probe, sent_ns, answer: None });
+                self.take(now_ns, &mut open, &mut outcomes);
+                continue;
+            }
+            let given_up_ns = last_ns + self.timeout_ns;
+            if due_ns.is_none() && (open.is_empty() || now_ns >= given_up_ns || over) {
+                break;
+            }
+            self.take(due_ns.unwrap_or(given_up_ns), &mut open, &mut outcomes);
+        }
+        Ok(outcomes)
+    }
+
+    fn take(&mut self, until_ns: u64, open: &mut HashMap<u16, usize>, outcomes: &mut [Outcome]) {
+        for answer in self.network.answers(until_ns) {
+            // A duplicate may know what the first did not: the raw socket quotes the header.
+            let Some(outcome) = open
+                .remove(&answer.number)
+                .map(|index| &mut outcomes[index])
+                .filter(|_| answer.rtt_ns <= self.timeout_ns)
+            else {
+                continue;
+            };
+            outcome.answer = Some(answer);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The parts of a trace over any network: find the hops, measure them in rounds, then look for
+//! next hops, changed headers and sizes. Rounds come before the rest, whose bunches of probes use
+//! up what routers answer.
+
+use std::net::IpAddr;
+
+use linerate_core::record::{
+    ArrivedMarks, Failure, Hop, HopNode, HopSample, Trace, TracePhase, TracePlan, TraceProbes,
+};
+use linerate_core::trace::stopping::{FAILURE, flows_needed};
+
+use super::live::FLOWS_MAX;
+use super::network::{Network, Probe, Said};
+use super::prober::{Outcome, Prober, Shot};
+
+/// Probes of the search go out in bunches of so many hops: the end answers those beyond it too,
+/// and its answers are limited.
+const BUNCH: u8 = 4;
+/// So many hops in a row that say nothing end the search.
+const SILENT_MAX: usize = 8;
+/// Between the probes of a bunch, so that they make no queue.
+const GAP_NS: u64 = 3_000_000;
+/// Tries for flows that are not answered; Linux answers one a second of those beyond a burst.
+const PATH_TRIES: usize = 12;
+/// Where no other is asked for: assured forwarding 11 (RFC 2597), which a router that clears marks
+/// does not spare, and no queue is hurried for.
+const DSCP: u8 = 10;
+/// ECT(0) (RFC 3168 §5).
+const ECN: u8 = 2;
+/// Larger than the hops of any path.
+pub(super) const TTL_FAR: u8 = 64;
+
+/// A trace as it goes on.
+pub(super) struct Survey<'a, N> {
+    pub(super) prober: Prober<N>,
+    pub(super) plan: &'a TracePlan,
+    pub(super) trace: Trace,
+    pub(super) tos: u8,
+}
+
+impl<'a, N: Network> Survey<'a, N> {
+    pub(super) fn new(network: N, plan: &'a TracePlan, target: IpAddr) -> Self {
+        let trace = Trace {
+            target: target.to_string(),
+            reads_quotes: network.reads_quotes(),
+            ..Trace::default()
+        };
+        let tos = plan.dscp.unwrap_or(0) << 2;
+        Self { prober: Prober::new(network, plan.timeout_ns), plan, trace, tos }
+    }
+
+    fn probe(&self, ttl: u8) -> Probe {
+        Probe { ttl, tos: self.tos, ..Probe::default() }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.prober.network.stopped()
+    }
+
+    /// Finds the hops and where they end.
+    pub(super) fn find_hops(&mut self) -> Result<(), Failure> {
+        let mut first = 1;
+        while first <= self.plan.hops_max && !self.stopped() {
+            let last = first.saturating_add(BUNCH - 1).min(self.plan.hops_max);
+            let probes: Vec<Probe> = (first..=last).map(|ttl| self.probe(ttl)).collect();
+            let mut outcomes = self.prober.all(probes, GAP_NS)?;
+            // Once more those that were not answered, before a path seems longer than it is.
+            let silent = outcomes.iter().filter(|it| it.answer.is_none()).map(|it| it.probe);
+            let again = self.prober.all(silent.collect::<Vec<_>>(), GAP_NS)?;
+            outcomes.extend(again);
+            let ended = outcomes
+                .iter()
+                .filter(|it| is_end(it) || is_refusal(it))
+                .map(|it| it.probe.ttl)
+                .min();
+            let last = ended.unwrap_or(last);
+            for ttl in first..=last {
+                self.trace.hops.push(Hop { ttl, ..Hop::default() });
+            }
+            for outcome in outcomes.iter().filter(|it| it.probe.ttl <= last) {
+                self.note(outcome, TracePhase::Search);
+            }
+            let silent = self.trace.hops.iter().rev().take_while(|hop| hop.nodes.is_empty());
+            if ended.is_some() || silent.count() >= SILENT_MAX {
+                break;
+            }
+            first = last.saturating_add(1);
+        }
+        let heard = self.trace.hops.iter().rposition(|hop| !hop.nodes.is_empty());
+        self.trace.hops.truncate(heard.map_or(0, |last| last + 1));
+        self.trace.reached = self.trace.hops.last().is_some_and(|hop| hop.is_end);
+        Ok(())
+    }
+
+    /// Sends one probe to each hop every interval, `count` times or until `ended`.
+    pub(super) fn rounds(
+        &mut self,
+        count: u32,
+        phase: TracePhase,
+        ended: impl FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        let hops = self.trace.hops.len() as u64;
+        let gap_ns = self.plan.interval_ns / (hops + 2).max(1);
+        let echoes = self.plan.probes == TraceProbes::Udp && self.prober.network.has_echo();
+        let mut shots = Vec::new();
+        for round in 0..u64::from(count) {
+            let start_ns = round * self.plan.interval_ns;
+            for hop in &self.trace.hops {
+                let after_ns = start_ns + u64::from(hop.ttl - 1) * gap_ns;
+                shots.push(Shot { after_ns, probe: self.probe(hop.ttl) });
+            }
+            if echoes {
+                let probe = Probe { echo: true, ..self.probe(TTL_FAR) };
+                shots.push(Shot { after_ns: start_ns + hops * gap_ns, probe });
+            }
+        }
+        for outcome in self.prober.run(&shots, ended)? {
+            self.note(&outcome, phase);
+        }
+        Ok(())
+    }
+
+    /// Keeps what became of a probe.
+    pub(super) fn note(&mut self, outcome: &Outcome, phase: TracePhase) {
+        let Some(at_ns) = outcome.sent_ns else { return };
+        let answer = outcome.answer.as_ref();
+        let rtt_ns = answer.map(|answer| answer.rtt_ns);
+        let flow = outcome.probe.flow;
+        if outcome.probe.echo {
+            self.trace.echoes.push(HopSample { at_ns, flow, node: None, rtt_ns, phase });
+            return;
+        }
+        let index = usize::from(outcome.probe.ttl).saturating_sub(1);
+        let Some(hop) = self.trace.hops.get_mut(index) else { return };
+        let node = answer.map(|answer| {
+            hop.is_end |= is_end(outcome);
+            let address = answer.from.to_string();
+            let known = hop.nodes.iter().position(|node| node.address == address);
+            let index = known.unwrap_or_else(|| {
+                hop.nodes.push(HopNode { address, ..HopNode::default() });
+                hop.nodes.len() - 1
+            });
+            let node = &mut hop.nodes[index];
+            if !node.flows.contains(&flow) {
+                node.flows.push(flow);
+            }
+            if node.labels.is_empty() {
+                node.labels.clone_from(&answer.labels);
+            }
+            index as u16
+        });
+        hop.samples.push(HopSample { at_ns, flow, node, rtt_ns, phase });
+    }
+
+    /// Sends more flows to each hop until all its next hops are seen with 95 %.
+    pub(super) fn find_paths(&mut self) -> Result<(), Failure> {
+        for _ in 0..PATH_TRIES {
+            let mut probes = Vec::new();
+            for hop in self.trace.hops.iter().filter(|hop| !hop.nodes.is_empty()) {
+                probes.extend(wanted_flows(hop).into_iter().map(|flow| (hop.ttl, flow)));
+            }
+            if probes.is_empty() || self.stopped() {
+                return Ok(());
+            }
+            // One flow after the other, so that each router has time in between.
+            probes.sort_by_key(|(ttl, flow)| (*flow, *ttl));
+            let probes = probes.into_iter().map(|(ttl, flow)| Probe { flow, ..self.probe(ttl) });
+            let outcomes = self.prober.all(probes.collect::<Vec<_>>(), GAP_NS)?;
+            for outcome in &outcomes {
+                self.note(outcome, TracePhase::Search);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends probes with marks and reads how they arrive.
+    pub(super) fn read_marks(&mut self) -> Result<(), Failure> {
+        if !self.prober.network.reads_quotes() {
+            return Ok(());
+        }
+        let dscp = self.plan.dscp.filter(|dscp| *dscp > 0).unwrap_or(DSCP);
+        (self.trace.dscp_sent, self.trace.ecn_sent) = (Some(dscp), Some(ECN));
+        for _ in 0..3 {
+            let open = self.trace.hops.iter().filter(|hop| hop.arrived.is_none());
+            let open = open.filter(|hop| !hop.nodes.is_empty());
+            let marked = |ttl| Probe { tos: dscp << 2 | ECN, ..self.probe(ttl) };
+            let probes: Vec<Probe> = open.map(|hop| marked(hop.ttl)).collect();
+            if probes.is_empty() || self.stopped() {
+                return Ok(());
+            }
+            for outcome in self.prober.all(probes, GAP_NS)? {
+                self.note(&outcome, TracePhase::Search);
+                let arrived: Option<ArrivedMarks> = outcome.answer.and_then(|it| it.arrived);
+                let index = usize::from(outcome.probe.ttl) - 1;
+                if let (Some(hop), Some(arrived)) = (self.trace.hops.get_mut(index), arrived) {
+                    hop.arrived = Some(arrived);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a router passes nothing on.
+fn is_refusal(outcome: &Outcome) -> bool {
+    outcome.answer.as_ref().is_some_and(|it| matches!(it.said, Said::Refused(_)))
+}
+
+/// Whether an answer is the target's.
+fn is_end(outcome: &Outcome) -> bool {
+    outcome.answer.as_ref().is_some_and(|it| matches!(it.said, Said::Reached))
+}
+
+/// Flows to send to a hop: as many as are missing to what its known routers ask for.
+fn wanted_flows(hop: &Hop) -> Vec<u16> {
+    if hop.is_end {
+        return Vec::new();
+    }
+    let needed = flows_needed(hop.nodes.len(), FAILURE).min(FLOWS_MAX);
+    let answered: Vec<u16> = hop.nodes.iter().flat_map(|node| node.flows.clone()).collect();
+    let missing = usize::from(needed).saturating_sub(answered.len());
+    (0..FLOWS_MAX).filter(|flow| !answered.contains(flow)).take(missing).collect()
+}

@@ -1,0 +1,112 @@
+//! The packet that a router quotes: header fields as they arrived there, and which probe it was.
+//!
+//! A router has to quote the IP header and eight octets (RFC 792), and many quote no more. Of a
+//! UDP probe these hold ports, length and checksum, so that without its payload its number is read
+//! from the checksum, which the payload is chosen for; of an echo request they hold the number.
+
+use std::net::IpAddr;
+
+use etherparse::{IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice};
+use linerate_core::record::Family;
+
+/// A quoted packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote<'a> {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// Differentiated services code point.
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: u8,
+    /// Time to live as it arrived; 1, where nobody leaves it alone on the way.
+    pub ttl: u8,
+    /// Protocol in the packet.
+    pub protocol: u8,
+    /// What is quoted behind the IP header.
+    pub transport: &'a [u8],
+}
+
+impl<'a> Quote<'a> {
+    /// Takes a quoted packet apart.
+    pub fn parse(family: Family, original: &'a [u8]) -> Option<Self> {
+        match family {
+            Family::V4 => {
+                let header = Ipv4HeaderSlice::from_slice(original).ok()?;
+                Some(Self {
+                    source: header.source_addr().into(),
+                    destination: header.destination_addr().into(),
+                    dscp: header.dcp().value(),
+                    ecn: header.ecn().value(),
+                    ttl: header.ttl(),
+                    protocol: header.protocol().0,
+                    transport: original.get(header.slice().len()..)?,
+                })
+            }
+            Family::V6 => {
+                let header = Ipv6HeaderSlice::from_slice(original).ok()?;
+                Some(Self {
+                    source: header.source_addr().into(),
+                    destination: header.destination_addr().into(),
+                    dscp: header.traffic_class() >> 2,
+                    ecn: header.traffic_class() & 3,
+                    ttl: header.hop_limit(),
+                    protocol: header.next_header().0,
+                    transport: original.get(header.slice().len()..)?,
+                })
+            }
+        }
+    }
+
+    /// Source and destination port of a UDP packet.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        let octets = self.transport.first_chunk::<4>()?;
+        (self.protocol == IpNumber::UDP.0).then(|| {
+            (u16::from_be_bytes([octets[0], octets[1]]), u16::from_be_bytes([octets[2], octets[3]]))
+        })
+    }
+
+    /// What is quoted of a UDP packet's payload.
+    pub fn udp_payload(&self) -> &'a [u8] {
+        self.transport.get(8..).unwrap_or(&[])
+    }
+
+    /// Identifier and number of a quoted echo request.
+    pub fn echo(&self) -> Option<(u16, u16)> {
+        let octets = self.transport.first_chunk::<8>()?;
+        let request = [(IpNumber::ICMP.0, 8), (IpNumber::IPV6_ICMP.0, 128)];
+        request.contains(&(self.protocol, octets[0])).then(|| {
+            (u16::from_be_bytes([octets[4], octets[5]]), u16::from_be_bytes([octets[6], octets[7]]))
+        })
+    }
+}
+
+/// What the payload of a UDP probe begins with: whose it is, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeMark {
+    /// The trace's own.
+    pub cookie: u32,
+    /// The probe's number.
+    pub number: u16,
+}
+
+impl ProbeMark {
+    /// Octets of it.
+    pub const BYTES: usize = 6;
+
+    /// As it is sent.
+    pub fn octets(self) -> [u8; Self::BYTES] {
+        let (cookie, number) = (self.cookie.to_be_bytes(), self.number.to_be_bytes());
+        [cookie[0], cookie[1], cookie[2], cookie[3], number[0], number[1]]
+    }
+
+    /// From the start of a payload.
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let octets = payload.first_chunk::<{ Self::BYTES }>()?;
+        Some(Self {
+            cookie: u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]]),
+            number: u16::from_be_bytes([octets[4], octets[5]]),
+        })
+    }
+}

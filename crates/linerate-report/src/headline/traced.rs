@@ -1,0 +1,77 @@
+//! The answer of a trace: what is wrong with the path and where, else how long it is.
+
+use linerate_core::record::{Finding, MetricId, Plan, Record, Stat, Status};
+use linerate_core::time::decimals_of_ms;
+
+use super::{Headline, Limit, LimitedBy, Quality, short_id};
+use crate::number;
+use crate::record::trace::{is_trouble, sentence};
+use crate::words::counted;
+
+/// The answer in one line.
+pub(super) fn of(record: &Record) -> Headline {
+    let id = short_id(&record.id.to_string()).to_owned();
+    let (quality, doubt) = match (&record.failure, record.status) {
+        (_, Status::Interrupted) => (Quality::Doubtful, "interrupted".to_owned()),
+        (Some(failure), Status::Error) => (Quality::Bad, failure.to_string()),
+        (Some(failure), _) => (Quality::Doubtful, format!("ended early: {}", failure.reason)),
+        (None, _) => (Quality::Good, String::new()),
+    };
+    let limit = Limit::new(LimitedBy::Nothing, "");
+    Headline {
+        result: result(record),
+        share: None,
+        ceiling: String::new(),
+        limit,
+        quality,
+        doubt,
+        id,
+    }
+}
+
+fn result(record: &Record) -> String {
+    let Some(trace) = record.trace.as_ref().filter(|trace| !trace.hops.is_empty()) else {
+        return "nothing was found of the path".to_owned();
+    };
+    let troubles = trace.findings.iter().filter(|it| is_trouble(it));
+    let mut parts: Vec<String> = troubles.map(sentence).collect();
+    parts.push(length(record));
+    let clean = !trace.findings.iter().any(|it| matches!(it, Finding::Loss { .. }));
+    let loaded = matches!(&record.plan, Plan::Trace(plan) if plan.load.is_some());
+    let queued = trace.findings.iter().any(|it| matches!(it, Finding::Queue { .. }));
+    if clean && trace.reached {
+        parts.extend(lost_at_end(record));
+    }
+    if loaded && !queued && record.failure.is_none() {
+        parts.push("no queue under load".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// Hops and the round trip to the end, or how far the answers go.
+fn length(record: &Record) -> String {
+    let (Some(trace), Plan::Trace(plan)) = (&record.trace, &record.plan) else {
+        return String::new();
+    };
+    let hops = counted(trace.hops.len() as u64, "hop");
+    if !trace.reached {
+        let last = trace.hops.last().and_then(|hop| Some((hop.ttl, hop.nodes.first()?)));
+        return last.map_or(hops, |(ttl, node)| {
+            format!(
+                "{} not reached, the last answer is from hop {ttl} ({})",
+                plan.host, node.address
+            )
+        });
+    }
+    let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
+    let rtt = record.value(MetricId::Rtt, Stat::P50, None);
+    let rtt = rtt.map(|ns| format!(", RTT {} ms", number::ms_of_clock(ns, decimals_of_ms(step))));
+    format!("{hops} to {}{}", plan.host, rtt.unwrap_or_default())
+}
+
+fn lost_at_end(record: &Record) -> Option<String> {
+    let sent = record.value(MetricId::Sent, Stat::Value, None)?;
+    let received = record.value(MetricId::Received, Stat::Value, None)?;
+    let limited = received < sent;
+    (!limited).then(|| "no loss".to_owned())
+}

@@ -1,0 +1,365 @@
+//! A trace: a row for each hop, with all routers where flows part, and what follows of it.
+
+use linerate_core::record::{
+    Direction, Finding, Hop, HopNode, MetricId, Record, Trace, TracePhase, TracePlan, TraceProbes,
+};
+use linerate_core::stats::median;
+use linerate_core::trace::round_trips;
+
+use crate::document::{Align, Block, Document, Fact, Section, Table};
+use crate::number::{self, or_dash};
+use crate::words::{counted, listed};
+
+/// Columns of the labels.
+const LABEL: usize = 8;
+
+/// What stands under the headline.
+pub(super) fn brief(record: &Record) -> Vec<Block> {
+    let Some(trace) = &record.trace else { return Vec::new() };
+    vec![Block::Table(table(trace)), Block::Facts(facts(trace))]
+}
+
+/// The whole page.
+pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
+    let sections = record.trace.iter().map(|trace| {
+        let blocks = [Block::Table(table(trace)), Block::Facts(facts(trace))];
+        Section::apart("Hops", blocks)
+    });
+    let probes = match plan.probes {
+        TraceProbes::Udp => format!("UDP to port {}, each flow from a port of its own", plan.port),
+        TraceProbes::Icmp => "ICMP echo".to_owned(),
+    };
+    let head = format!("{probes}, {}", counted(plan.count.into(), "round"));
+    Document {
+        title: format!("Trace to {}", plan.host),
+        head: vec![Block::Lines(vec![head])],
+        sections: sections.collect(),
+        metrics: vec![MetricId::Rtt, MetricId::LossRatio],
+        ..Document::default()
+    }
+}
+
+/// Whether a reader wants it before all else.
+pub(crate) const fn is_trouble(finding: &Finding) -> bool {
+    match finding {
+        Finding::Loss { .. } | Finding::Queue { .. } => true,
+        Finding::Mtu(limit) => !limit.reported,
+        _ => false,
+    }
+}
+
+/// A finding in words.
+pub(crate) fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Loss { after, at, ratio, low, high, .. } => format!(
+            "{} lost {} ({} to {})",
+            number::percent(*ratio),
+            between(*after, *at),
+            number::percent(*low),
+            number::percent(*high)
+        ),
+        Finding::Queue { after, at, rise_ns, direction } => {
+            let (way, whose) = match direction {
+                Direction::Up => ("to the end", sender(*after)),
+                Direction::Down => ("from the end", format!("hop {at}")),
+            };
+            format!(
+                "the queue {way} stands at {whose}, {}: {} ms under load",
+                between(*after, *at),
+                number::short_time(rise_ns / 1e6)
+            )
+        }
+        Finding::Mtu(limit) if limit.reported => format!(
+            "packets above {} bytes do not go on {}",
+            limit.bytes,
+            between(limit.after, limit.at)
+        ),
+        Finding::Mtu(limit) => {
+            format!("packets above {} bytes vanish {}", limit.bytes, between(limit.after, limit.at))
+        }
+        Finding::Dscp { after, at, from, to } => {
+            format!("DSCP {from} becomes {to} {}", between(*after, *at))
+        }
+        Finding::Ecn { after, at, from, to } => {
+            format!("ECN {} becomes {} {}", ecn(*from), ecn(*to), between(*after, *at))
+        }
+        Finding::Translated { after, at } => {
+            format!("addresses or ports are changed {}", between(*after, *at))
+        }
+        Finding::Spread { after, at, width, until } => {
+            let from = if *after == 0 { "this host".to_owned() } else { format!("hop {after}") };
+            let until = until.map_or_else(
+                || "to the end".to_owned(),
+                |until| format!("and meet again at hop {until}"),
+            );
+            format!("flows part after {from} over {width} routers at hop {at}, {until}")
+        }
+        Finding::RateLimited { at, per_second, sent, answered } => match per_second {
+            Some(rate) => {
+                format!("hop {at} answers at most {}/s: not loss", number::significant(*rate, 2))
+            }
+            None => format!("hop {at} answers {answered} of {sent}, later hops more: not loss"),
+        },
+    }
+}
+
+fn between(after: u8, at: u8) -> String {
+    match after {
+        0 => format!("between this host and hop {at}"),
+        _ => format!("between hop {after} and hop {at}"),
+    }
+}
+
+fn sender(after: u8) -> String {
+    if after == 0 { "this host".to_owned() } else { format!("hop {after}") }
+}
+
+/// Names of RFC 3168 §5.
+const fn ecn(field: u8) -> &'static str {
+    match field {
+        0 => "not-ECT",
+        1 => "ECT(1)",
+        2 => "ECT(0)",
+        _ => "CE",
+    }
+}
+
+fn table(trace: &Trace) -> Table {
+    let loaded = has_load(trace);
+    let ms = number::ms_to_microsecond;
+    let mut columns = vec![
+        ("hop", Align::Right),
+        ("router", Align::Left),
+        ("answers", Align::Right),
+        ("RTT ms", Align::Right),
+    ];
+    columns.push(if loaded { ("loaded ms", Align::Right) } else { ("adds ms", Align::Right) });
+    columns.push(("", Align::Left));
+    let mut table = Table::of(columns);
+    for hop in &trace.hops {
+        let typical = |phase| median(&round_trips(&hop.samples, phase));
+        let last = match loaded {
+            true => typical(TracePhase::Loaded),
+            false => hop.added.map(|added| added.median_ns),
+        };
+        let rtt = or_dash(typical(TracePhase::Idle), ms);
+        let last = last.map_or_else(String::new, ms);
+        let mut nodes = hop.nodes.iter().enumerate();
+        let first = nodes.next().map_or_else(|| "*".to_owned(), |(_, node)| name(hop, 0, node));
+        let remark = remark(hop, hop.nodes.first());
+        table.row([hop.ttl.to_string(), first, answers(hop), rtt, last, remark]);
+        for (index, node) in nodes {
+            let blank = String::new;
+            let row = [blank(), name(hop, index, node), blank(), blank(), blank()];
+            table.row(row.into_iter().chain([self::remark(hop, Some(node))]));
+        }
+    }
+    table
+}
+
+/// A router's address, with the shape of a diamond where flows part.
+fn name(hop: &Hop, index: usize, node: &HopNode) -> String {
+    let shape = match (hop.nodes.len(), index) {
+        (1, _) => "",
+        (_, 0) => "\u{250c} ",
+        (all, index) if index + 1 == all => "\u{2514} ",
+        _ => "\u{251c} ",
+    };
+    format!("{shape}{}", node.address)
+}
+
+/// Answers among probes of the rounds without load.
+fn answers(hop: &Hop) -> String {
+    let rounds = hop.samples.iter().filter(|it| it.phase == TracePhase::Idle);
+    let answered = rounds.clone().filter(|it| it.rtt_ns.is_some()).count();
+    format!("{answered}/{}", rounds.count())
+}
+
+/// What else is known of a router: its share of the flows, its labels, a smaller MTU.
+fn remark(hop: &Hop, node: Option<&HopNode>) -> String {
+    let Some(node) = node else { return String::new() };
+    let mut parts = Vec::new();
+    if hop.nodes.len() > 1 {
+        parts.push(counted(node.flows.len() as u64, "flow"));
+    }
+    if !node.labels.is_empty() {
+        let labels = node.labels.iter().map(|it| it.label.to_string());
+        parts.push(format!("MPLS {}", listed(&labels.collect::<Vec<_>>())));
+    }
+    parts.join(", ")
+}
+
+fn has_load(trace: &Trace) -> bool {
+    let mut samples = trace.hops.iter().flat_map(|hop| &hop.samples);
+    samples.any(|it| it.phase == TracePhase::Loaded)
+}
+
+fn facts(trace: &Trace) -> Vec<Fact> {
+    let fact = |label: &'static str, text: String| Fact::new(label, LABEL, text);
+    let mut facts = Vec::new();
+    for finding in &trace.findings {
+        let label = match finding {
+            Finding::Loss { .. } => "loss",
+            Finding::Queue { .. } => "queue",
+            Finding::Mtu(_) => "size",
+            Finding::Dscp { .. } | Finding::Ecn { .. } => "marks",
+            Finding::Translated { .. } => "NAT",
+            Finding::Spread { .. } => "paths",
+            Finding::RateLimited { .. } => continue,
+        };
+        facts.push(fact(label, sentence(finding)));
+    }
+    facts.extend(limited(trace).map(|text| fact("limits", text)));
+    let goes = trace.mtu_bytes.filter(|_| trace.size_limits.is_empty());
+    facts.extend(
+        goes.map(|bytes| fact("size", format!("packets of {bytes} bytes come to the end"))),
+    );
+    if !trace.reads_quotes {
+        let text = "changed headers are not read: that takes CAP_NET_RAW (run as root)";
+        facts.push(fact("marks", text.to_owned()));
+    }
+    facts
+}
+
+/// Routers that limit their answers, in one line: those alike together.
+fn limited(trace: &Trace) -> Option<String> {
+    let all: Vec<&Finding> = trace
+        .findings
+        .iter()
+        .filter(|finding| matches!(finding, Finding::RateLimited { .. }))
+        .collect();
+    if let [one] = all[..] {
+        return Some(sentence(one));
+    }
+    let mut parts: Vec<String> = Vec::new();
+    let mut groups: Vec<(String, Vec<u8>)> = Vec::new();
+    for finding in all {
+        match finding {
+            Finding::RateLimited { at, per_second: Some(rate), .. } => {
+                let rate = format!("at most {}/s", number::significant(*rate, 1));
+                match groups.iter_mut().find(|(known, _)| *known == rate) {
+                    Some((_, hops)) => hops.push(*at),
+                    None => groups.push((rate, vec![*at])),
+                }
+            }
+            Finding::RateLimited { at, sent, answered, .. } => {
+                parts.push(format!("hop {at} answered {answered} of {sent}"));
+            }
+            _ => {}
+        }
+    }
+    let of_group = |(rate, hops): &(String, Vec<u8>)| format!("{} {rate}", answering(hops));
+    let parts: Vec<String> = groups.iter().map(of_group).chain(parts).collect();
+    (!parts.is_empty()).then(|| format!("{}: not loss", parts.join("; ")))
+}
+
+/// `hops 1 to 3, 5 answer` of numbers in order.
+fn answering(hops: &[u8]) -> String {
+    let mut runs: Vec<(u8, u8)> = Vec::new();
+    for &hop in hops {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == hop => *last = hop,
+            _ => runs.push((hop, hop)),
+        }
+    }
+    let words = runs.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first} to {last}"),
+    });
+    let words: Vec<String> = words.collect();
+    match hops.len() {
+        1 => format!("hop {} answers", words.join(", ")),
+        _ => format!("hops {} answer", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        HopSample, MplsLabel, Plan, RecordId, SizeLimit, Stat, Summary, Tool,
+    };
+    use linerate_core::time::WallTime;
+
+    use super::*;
+    use crate::headline::Headline;
+
+    fn node(address: &str, flows: u16, label: Option<u32>) -> HopNode {
+        let labels = label.map(|label| MplsLabel { label, traffic_class: 0, ttl: 1 });
+        let labels = labels.into_iter().collect();
+        HopNode { address: address.to_owned(), flows: (0..flows).collect(), labels }
+    }
+
+    fn hop(ttl: u8, nodes: Vec<HopNode>) -> Hop {
+        let sample = |at_ns| HopSample {
+            at_ns,
+            rtt_ns: Some(1_000_000 * u64::from(ttl)),
+            phase: TracePhase::Idle,
+            ..HopSample::default()
+        };
+        Hop { ttl, nodes, samples: (0..4).map(sample).collect(), ..Hop::default() }
+    }
+
+    fn record(findings: Vec<Finding>) -> Record {
+        let plan = TracePlan { host: "far".to_owned(), ..TracePlan::default() };
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        let at = WallTime::from_unix_nanos(0);
+        let mut record = Record::begin(id, tool, Plan::Trace(plan), at);
+        let row = |metric, stat, value| Summary::of(metric, stat, value);
+        record.summary = vec![
+            row(MetricId::Rtt, Stat::P50, 3e6),
+            row(MetricId::Sent, Stat::Value, 4.0),
+            row(MetricId::Received, Stat::Value, 4.0),
+        ];
+        let mut hops = vec![
+            hop(1, vec![node("10.0.1.1", 6, None)]),
+            hop(2, vec![node("10.0.2.1", 5, Some(16)), node("10.0.2.2", 6, None)]),
+            hop(3, vec![node("10.0.3.1", 1, None)]),
+        ];
+        hops[2].is_end = true;
+        let trace = Trace { reached: true, hops, findings, reads_quotes: true, ..Trace::default() };
+        record.trace = Some(Box::new(trace));
+        record
+    }
+
+    #[test]
+    fn a_clean_path_is_hops_and_round_trip() {
+        let clean = record(Vec::new());
+        let line = Headline::of(&clean).line();
+        assert!(line.starts_with("3 hops to far, RTT 3.000 ms, no loss \u{b7} good"), "{line}");
+        let text = crate::record::document(&clean).text(None);
+        for part in ["\u{250c} 10.0.2.1", "\u{2514} 10.0.2.2", "5 flows, MPLS 16", "4/4"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_answer_is_what_is_wrong_and_where() {
+        let black_hole = SizeLimit { after: 1, at: 2, bytes: 1400, reported: false };
+        let loss =
+            Finding::Loss { after: 0, at: 1, ratio: 0.01, low: 0.005, high: 0.02, sent: 1000 };
+        let rise_ns = 2e7;
+        let queue = Finding::Queue { after: 2, at: 3, rise_ns, direction: Direction::Up };
+        let line = Headline::of(&record(vec![loss, queue, Finding::Mtu(black_hole)])).line();
+        for part in [
+            "1.00 % lost between this host and hop 1 (0.500 % to 2.00 %)",
+            "the queue to the end stands at hop 2, between hop 2 and hop 3: 20 ms under load",
+            "packets above 1400 bytes vanish between hop 1 and hop 2",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(!line.contains("no loss"), "{line}");
+    }
+
+    #[test]
+    fn routers_that_limit_alike_stand_together() {
+        let limit = |at, per_second| Finding::RateLimited { at, per_second, sent: 9, answered: 7 };
+        let all = [1, 2, 3, 5].map(|at| limit(at, Some(1.04)));
+        let all = all.into_iter().chain([limit(6, Some(10.0)), limit(7, None)]);
+        let text = crate::record::document(&record(all.collect())).text(None);
+        let expected = "hops 1 to 3, 5 answer at most 1/s; hop 6 answers at most 10/s; \
+                        hop 7 answered 7 of 9: not loss";
+        assert!(text.contains(expected), "{text}");
+    }
+}

@@ -1,0 +1,144 @@
+//! What keeps this host's civil time right, how well, and the lines that would make it better:
+//! for delays of one direction between hosts.
+
+use std::net::IpAddr;
+
+use linerate_engine::rtt::civil_time::CivilTime;
+use linerate_report::Align::Left;
+use linerate_report::{Block, Fact, Table};
+
+/// Polls of 32 s and less keep the drift between them small: `minpoll 5`. Operators of public
+/// servers ask for no more than one in 16 s.
+const POLL_S: f64 = 40.0;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Found {
+    /// What chronyd says, where one answers.
+    chronyd: Option<Chronyd>,
+    /// The kernel was told that civil time is right.
+    kernel: bool,
+}
+
+/// What chronyd says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Chronyd {
+    source: Option<IpAddr>,
+    stratum: u16,
+    error_ns: Option<u64>,
+    half_delay_ns: f64,
+    update_interval_s: f64,
+}
+
+/// Asks chronyd and the kernel.
+pub(super) fn found() -> Found {
+    let chronyd = CivilTime::ask().tracking().map(|tracking| Chronyd {
+        source: tracking.source,
+        stratum: tracking.stratum,
+        error_ns: tracking.error_ns(),
+        half_delay_ns: tracking.root_delay_s * 1e9 / 2.0,
+        update_interval_s: tracking.update_interval_s,
+    });
+    let kernel = linerate_sys::clock_facts::sync_state().is_ok_and(|state| state.synchronised);
+    Found { chronyd, kernel }
+}
+
+/// The state, and a table of lines where some would help.
+pub(super) fn blocks(found: &Found) -> Vec<Block> {
+    let state = Block::Facts(vec![Fact::new("chronyd", 27, state(found))]);
+    let lines = lines(found);
+    if lines.is_empty() {
+        return vec![state];
+    }
+    let table = Table::of([("in /etc/chrony/chrony.conf", Left), ("for", Left)]);
+    vec![state, Block::Table(table.rows(lines.into_iter().map(|(line, why)| [line, why])))]
+}
+
+fn state(found: &Found) -> String {
+    let Some(chronyd) = found.chronyd else {
+        return "does not answer on 127.0.0.1, UDP port 323".to_owned();
+    };
+    let Some(error_ns) = chronyd.error_ns else {
+        return "runs, and is not synchronised to any source".to_owned();
+    };
+    let source = chronyd.source.map_or_else(|| "a reference clock".to_owned(), |it| it.to_string());
+    format!(
+        "right to {:.1} us by {source}, stratum {}, asked every {:.0} s",
+        error_ns as f64 / 1e3,
+        chronyd.stratum,
+        chronyd.update_interval_s
+    )
+}
+
+fn lines(found: &Found) -> Vec<(String, String)> {
+    let Some(chronyd) = found.chronyd else { return Vec::new() };
+    let Some(error_ns) = chronyd.error_ns else {
+        let why = "a source: the nearest server of NTP, not one of a pool far away";
+        return vec![(
+            "server ADDRESS iburst minpoll 5 maxpoll 5 xleave".to_owned(),
+            why.to_owned(),
+        )];
+    };
+    let mut lines = Vec::new();
+    let of_delay = chronyd.half_delay_ns / error_ns.max(1) as f64;
+    if let Some(source) = chronyd.source.filter(|_| chronyd.update_interval_s > POLL_S) {
+        let why = format!("less drift between polls, now {:.0} s", chronyd.update_interval_s);
+        lines.push((format!("server {source} iburst minpoll 5 maxpoll 5 xleave"), why));
+    }
+    if of_delay > 0.5 && chronyd.source.is_some() {
+        let why = format!(
+            "a nearer one: {:.0} % of the error is half the round trip",
+            100.0 * of_delay.min(1.0)
+        );
+        lines.push(("server ADDRESS iburst minpoll 5 maxpoll 5 xleave".to_owned(), why));
+    }
+    if !found.kernel {
+        lines.push(("rtcsync".to_owned(), "the kernel to know that the clock is right".to_owned()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_report::Document;
+
+    use super::*;
+
+    fn text(chronyd: Option<Chronyd>, kernel: bool) -> String {
+        Document::default().with(blocks(&Found { chronyd, kernel })).text(Some(80))
+    }
+
+    fn chronyd() -> Chronyd {
+        Chronyd {
+            source: Some(IpAddr::from([10, 99, 13, 1])),
+            stratum: 2,
+            error_ns: Some(812_340),
+            half_delay_ns: 100_000.0,
+            update_interval_s: 64.7,
+        }
+    }
+
+    #[test]
+    fn lines_are_printed_for_what_the_error_is_made_of() {
+        let polled = text(Some(chronyd()), true);
+        let found = Found { chronyd: Some(chronyd()), kernel: true };
+        let said = "right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s";
+        assert_eq!(state(&found), said);
+        assert!(polled.contains("server 10.99.13.1 iburst minpoll 5 maxpoll 5 xleave"), "{polled}");
+        assert!(!polled.contains("rtcsync") && !polled.contains("nearer"), "{polled}");
+        let far = Chronyd { half_delay_ns: 700_000.0, update_interval_s: 32.1, ..chronyd() };
+        let far = text(Some(far), false);
+        assert!(far.contains("a nearer one: 86 % of the error is half the round trip"), "{far}");
+        assert!(far.contains("rtcsync") && !far.contains("between polls"), "{far}");
+        let good = Chronyd { update_interval_s: 32.1, ..chronyd() };
+        assert!(!text(Some(good), true).contains("chrony.conf"), "nothing is to be mended");
+    }
+
+    #[test]
+    fn a_chronyd_that_is_silent_or_lost_is_said_so() {
+        assert!(text(None, false).contains("does not answer on 127.0.0.1, UDP port 323"));
+        let lost = text(Some(Chronyd { error_ns: None, ..chronyd() }), false);
+        assert!(lost.contains("not synchronised to any source"), "{lost}");
+        assert!(lost.contains("server ADDRESS iburst"), "{lost}");
+    }
+}

@@ -1,0 +1,124 @@
+//! `linerate trace`: the way to a host, hop by hop.
+
+use std::time::Duration;
+
+use linerate_core::record::{
+    DEFAULT_PORT, Event, Failure, Finish, ServerPlan, TRACE_PORT, TcpDirections, TcpPlan, TcpTest,
+    TracePlan, TraceProbes,
+};
+use linerate_core::units::parse_span;
+use linerate_engine::trace;
+
+use super::flags::{FamilyFlags, nanos};
+use super::measure::{self, Output};
+use super::target::Target;
+use crate::config::{Config, KnownFlags};
+use crate::exit::Outcome;
+use crate::output;
+
+/// Flags of `linerate trace`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Target: host name or address; with --load also HOST:PORT
+    host: Target,
+    /// Rounds: each sends one probe to every hop
+    #[arg(short, long, value_name = "N", default_value_t = TracePlan::default().count)]
+    count: u32,
+    /// Time between rounds
+    #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = parse_span)]
+    interval: Duration,
+    /// Wait this long for an answer
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    timeout: Duration,
+    /// Largest time to live (IPv6: hop limit)
+    #[arg(short, long, value_name = "N", default_value_t = TracePlan::default().hops_max)]
+    max_hops: u8,
+    /// Load the path with TCP for a second series of rounds and find the hop of the queue; the
+    /// target must run linerate serve
+    #[arg(long)]
+    load: bool,
+    /// With --load: the target sends
+    #[arg(short = 'R', long, requires = "load")]
+    reverse: bool,
+    /// With --load: streams
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 4, requires = "load")]
+    parallel: u16,
+    /// With --load: time of the load
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
+    time: Duration,
+    /// Port of linerate serve, with --load [default: 5210]
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Probe with ICMP echo instead of UDP
+    #[arg(long)]
+    icmp: bool,
+    /// Port that UDP probes go to, where nothing listens
+    #[arg(long, value_name = "PORT", default_value_t = TRACE_PORT)]
+    probe_port: u16,
+    /// Differentiated services code point (DSCP) of the probes, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: Option<u8>,
+    /// Source address or interface
+    #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
+    bind: Option<String>,
+    #[command(flatten)]
+    family: FamilyFlags,
+    /// Do not look for the routers that flows are spread over
+    #[arg(long)]
+    no_paths: bool,
+    /// Do not look for the largest packet
+    #[arg(long)]
+    no_mtu: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Runs the command. 0 when the target answered, 1 when it did not.
+pub(crate) fn run(args: Args) -> Outcome {
+    let plan = plan(&args)?;
+    let mut live = |event: &Event| {
+        if let Event::Connected(line) | Event::Note(line) = event {
+            output::folded(line);
+        }
+    };
+    let record = measure::run(&args.output, |context| trace::run(&plan, context), &mut live)?;
+    let reached = record.trace.as_ref().is_some_and(|trace| trace.reached);
+    Ok(match record.exit_code() {
+        0 if !reached => 1,
+        code => code,
+    })
+}
+
+fn plan(args: &Args) -> Result<TracePlan, Failure> {
+    if !args.load {
+        args.host.without_port("a trace")?;
+    }
+    let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
+    let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let load = args.load.then(|| {
+        let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
+        let finish = Finish::TimeNs(nanos(args.time));
+        let test = TcpTest { directions, streams: args.parallel, finish, ..TcpTest::default() };
+        let server = ServerPlan {
+            family: args.family.family(),
+            ..ServerPlan::new(None, profile.host.clone(), port)
+        };
+        Box::new(TcpPlan { server, test, fast: false })
+    });
+    Ok(TracePlan {
+        host: profile.host,
+        profile: profile.name,
+        probes: if args.icmp { TraceProbes::Icmp } else { TraceProbes::Udp },
+        port: args.probe_port,
+        family: args.family.family(),
+        bind: args.bind.clone(),
+        dscp: args.dscp,
+        count: args.count,
+        interval_ns: nanos(args.interval),
+        timeout_ns: nanos(args.timeout),
+        hops_max: args.max_hops,
+        paths: !args.no_paths,
+        mtu: !args.no_mtu,
+        load,
+    })
+}

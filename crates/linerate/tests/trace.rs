@@ -1,0 +1,104 @@
+//! `linerate trace` on loopback, and over a router in a laboratory. Times are not judged.
+
+mod support;
+
+use serde_json::Value;
+use support::{Server, check_wrong_use, ends_with, linerate, no_laboratory, stdout};
+
+fn record(flags: &[&str]) -> Value {
+    let fixed = ["trace", "127.0.0.1", "--json", "--no-save", "--interval", "20ms"];
+    let json = ends_with(0, &[&fixed[..], flags].concat());
+    serde_json::from_str(&json).expect("a record")
+}
+
+#[test]
+fn this_host_is_one_hop_away() {
+    let found = record(&["--count", "3", "--max-hops", "5", "--timeout", "500ms"]);
+    let trace = &found["trace"];
+    assert_eq!((&trace["reached"], &found["plan"]["hops_max"]), (&true.into(), &5.into()));
+    let hops = trace["hops"].as_array().expect("hops");
+    assert_eq!(hops.len(), 1);
+    assert_eq!(
+        (&hops[0]["nodes"][0]["address"], &hops[0]["is_end"]),
+        (&"127.0.0.1".into(), &true.into())
+    );
+    let rtt = hops[0]["samples"][0]["rtt_ns"].as_u64().expect("answered");
+    assert!(rtt > 0 && rtt < 500_000_000, "{rtt}");
+    assert_eq!(found["plan"]["timeout_ns"], 500_000_000);
+}
+
+#[test]
+fn every_flag_is_in_the_plan() {
+    let flags =
+        ["-c1", "--dscp", "46", "--no-paths", "--no-mtu", "--probe-port", "40000", "--ipv4"];
+    let plan = record(&[&flags[..], &["--bind", "127.0.0.1"]].concat())["plan"].clone();
+    assert_eq!((&plan["kind"], &plan["probes"]), (&"trace".into(), &"udp".into()));
+    assert_eq!((&plan["dscp"], &plan["port"]), (&46.into(), &40_000.into()));
+    assert_eq!((&plan["paths"], &plan["mtu"]), (&false.into(), &false.into()));
+    assert_eq!((&plan["bind"], &plan["family"]), (&"127.0.0.1".into(), &"v4".into()));
+    let output =
+        linerate(&["trace", "127.0.0.1", "--icmp", "-c2", "-i20ms", "--json", "--no-save"]);
+    // A host may allow no ICMP socket to its users.
+    if output.status.code() == Some(0) {
+        let found: Value = serde_json::from_str(&stdout(&output)).expect("a record");
+        assert_eq!(found["plan"]["probes"], "icmp");
+        assert_eq!(found["trace"]["reached"], true);
+    }
+    check_wrong_use(&["trace", "127.0.0.1", "--reverse"], &["--load"]);
+    check_wrong_use(&["trace", "127.0.0.1", "--parallel", "2"], &["--load"]);
+    check_wrong_use(&["trace", "127.0.0.1:80"], &["no ports"]);
+    check_wrong_use(&["trace", "127.0.0.1", "-c0", "--no-save"], &["count", "-c 1"]);
+}
+
+#[test]
+fn a_trace_is_named_kept_and_read_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (store, file) = (path("store"), path("trace.json"));
+    let flags = ["--name", "first", "--tag", "k=v", "--store", &store, "--output", &file, "-c2"];
+    let fixed = ["trace", "127.0.0.1", "-i20ms", "--no-mtu", "--no-paths"];
+    let quiet = ends_with(0, &[&fixed[..], &flags, &["--quiet"]].concat());
+    assert!(quiet.starts_with("1 hop to 127.0.0.1, RTT ") && quiet.lines().count() == 1, "{quiet}");
+    let text = std::fs::read_to_string(&file).expect("written");
+    let kept: Value = serde_json::from_str(&text).expect("a record");
+    assert_eq!((&kept["name"], &kept["tags"]["k"]), (&"first".into(), &"v".into()));
+    let again = ends_with(0, &["report", "first", "--store", &store]);
+    assert!(again.contains("1 hop to 127.0.0.1") && again.contains("127.0.0.1"), "{again}");
+    let verbose = ends_with(0, &[&fixed[..], &["-c1", "--verbose", "--no-save"]].concat());
+    assert!(verbose.contains("Trace to 127.0.0.1"), "{verbose}");
+    let lines = ends_with(0, &[&fixed[..], &["-c1", "--jsonl", "--no-save"]].concat());
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{lines}");
+    check_wrong_use(&["trace", "--ipv4", "--ipv6", "127.0.0.1"], &["--ipv6"]);
+}
+
+#[test]
+fn a_load_is_a_part_of_the_record_and_has_rounds() {
+    let server = Server::start(&[]);
+    let load = ["--load", "--reverse", "--parallel", "2", "--time", "2s", "--port", &server.port];
+    let found = record(&[&load[..], &["-c", "5", "--no-paths", "--no-mtu"]].concat());
+    assert_eq!(found["parts"][0]["plan"]["kind"], "tcp");
+    assert_eq!(found["parts"][0]["plan"]["directions"], "down");
+    let samples = found["trace"]["hops"][0]["samples"].as_array().expect("samples");
+    let of = |phase: &str| samples.iter().filter(|it| it["phase"] == phase).count();
+    assert!(of("idle") == 5 && of("loaded") > 5, "{} and {}", of("idle"), of("loaded"));
+}
+
+#[test]
+fn a_router_stands_before_the_end_and_the_page_names_both() {
+    if let Some(reason) = no_laboratory() {
+        #[allow(clippy::print_stdout, reason = "a skipped test says so")]
+        {
+            println!("skipped: {reason}");
+        }
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_linerate");
+    for end in ["10.0.2.1", "fd00:0:0:2::1"] {
+        let traced = [program, "trace", end, "-c6", "-i50ms", "--no-save"];
+        let said =
+            ends_with(0, &[&["lab", "run", "router", "--on", "a", "--"], &traced[..]].concat());
+        assert!(said.contains(&format!("2 hops to {end}, RTT ")), "{said}");
+        assert!(said.contains("no loss"), "{said}");
+        assert!(said.contains("packets of 1500 bytes come to the end"), "{said}");
+    }
+}
