@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 use support::{Server, check_wrong_use, command, ends_with, free_port, linerate, stderr};
 
@@ -119,4 +122,48 @@ fn nobody_there_and_wrong_flags_are_told_in_one_line() {
     );
     check_wrong_use(&["stamp", "127.0.0.1", "--key", "/dev/null"], &["read key", "openssl rand"]);
     check_wrong_use(&["serve", "--stamp-port", "many"], &["--stamp-port"]);
+}
+
+/// What is short is answered with 44 bytes at most 1000 times a second, what is not with as many as
+/// it has, and what was refused is said when the server ends.
+#[test]
+fn no_answer_is_an_amplifier_and_refusals_are_said_at_the_end() {
+    let port = free_port();
+    let flags = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
+    let mut server = command(&[&flags[..], &["--stamp-port", &port]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("a pipe")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains("reflects STAMP"))));
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(format!("127.0.0.1:{port}")).expect("connected");
+    let wait = |ms| socket.set_read_timeout(Some(std::time::Duration::from_millis(ms)));
+    wait(200).expect("set");
+    let mut buffer = [0; 2048];
+    let mut ask = |bytes: usize| {
+        socket.send(&vec![0; bytes]).ok()?;
+        socket.recv(&mut buffer).ok()
+    };
+    for bytes in [14, 43, 44, 45, 112, 1472] {
+        assert_eq!(ask(bytes), Some(bytes.max(44)), "to {bytes} bytes");
+    }
+    assert_eq!(ask(13), None, "too short for anything");
+    let mut answered = 0;
+    wait(1).expect("set");
+    let sent = 3_000;
+    for _ in 0..sent {
+        answered += usize::from(ask(20).is_some());
+    }
+    wait(200).expect("set");
+    answered += std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count();
+    let interrupt = ["-INT".to_owned(), server.id().to_string()];
+    assert!(std::process::Command::new("kill").args(interrupt).status().expect("runs").success());
+    server.wait().expect("it ends");
+    let told: String = lines.map_while(Result::ok).collect();
+    let refused = told.split_once("with a wrong tag, ").expect("what was refused").1;
+    let refused: usize =
+        refused.split(' ').next().and_then(|it| it.parse().ok()).expect("a number");
+    assert!(told.contains("without an answer: 1 too short, 0 with a wrong tag"), "{told}");
+    assert_eq!((answered + refused, refused > 0), (sent, true), "{told}");
 }

@@ -164,6 +164,24 @@ metrics! {
          probes these are the foreign ones, one packet each way on an existing path; handshakes \
          of new connections are not in it.",
         "draft-ietf-ippm-responsiveness-08 (trimmed mean), foreign probes only";
+    DelayHandshake = "delay_handshake_ns", "handshake under load", "ns", None, Lower,
+        "Mean of the lowest 95 % of the handshakes of new TCP connections to the server while a \
+         throughput test loaded the path: from connect() to its return.",
+        "draft-ietf-ippm-responsiveness-09 §4.3.1 (tcp_f)";
+    ResponsivenessNew = "responsiveness_new_rpm", "responsiveness of new connections",
+        "round trips/min", None, Higher,
+        "60 000 ms over the mean of two trimmed means: handshakes of new connections, and UDP \
+         echo in place of the first request. Without TLS.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1, the form without TLS";
+    ResponsivenessLoaded = "responsiveness_loaded_rpm", "responsiveness of loaded connections",
+        "round trips/min", None, Higher,
+        "60 000 ms over the trimmed mean of the round trips that TCP saw of its own segments on \
+         the connections of the load (tcpi_rtt): what waits in the sender's buffer is not in it.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1 (http_l), by Linux tcp_info";
+    ResponsivenessDraft = "responsiveness_draft_rpm", "responsiveness, both", "round trips/min",
+        None, Higher,
+        "Mean of responsiveness_new_rpm and responsiveness_loaded_rpm.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1";
     DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",

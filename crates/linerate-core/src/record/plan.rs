@@ -332,6 +332,9 @@ pub enum PingTransport {
     Udp,
     /// STAMP (RFC 8762), answered by any reflector: routers, `linerate serve`.
     Stamp,
+    /// The handshake of a new TCP connection to the server, which is closed at once; beside a load
+    /// alone.
+    Tcp,
 }
 
 /// What a measurement by STAMP has beside its probes.

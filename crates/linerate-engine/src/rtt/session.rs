@@ -142,7 +142,9 @@ impl Session<'_, '_> {
         }
         if self.is_own_peer() {
             let how = match self.plan.transport {
-                PingTransport::Icmp => "an echo is answered inside the send call",
+                PingTransport::Icmp | PingTransport::Tcp => {
+                    "an echo is answered inside the send call"
+                }
                 PingTransport::Udp | PingTransport::Stamp => {
                     "the one that answers shares its cores with the prober"
                 }
@@ -558,7 +560,7 @@ fn mode_words(plan: &PingPlan) -> String {
         PingMode::Window(window) => format!("closed loop: {window} in flight"),
     };
     let transport = match plan.transport {
-        PingTransport::Icmp => "answered by the peer's kernel",
+        PingTransport::Icmp | PingTransport::Tcp => "answered by the peer's kernel",
         PingTransport::Udp => "answered by linerate serve",
         PingTransport::Stamp => "answered by a reflector",
     };

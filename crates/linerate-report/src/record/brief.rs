@@ -82,6 +82,8 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     facts.push(delays_of_path(record, ways));
     facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
+    let rpm = delay::responsiveness(record);
+    facts.extend(rpm.map(|text| Fact::new("draft", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }

@@ -38,6 +38,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "probes",
             "probe-dscp",
             "probe-ecn",
+            "rpm",
             "idle",
             "verify",
             "warmup",
