@@ -113,6 +113,20 @@ pub(crate) fn kinds(record: &Record) -> Option<String> {
     Some(each.collect::<Vec<String>>().join(", "))
 }
 
+/// Responsiveness by the draft: `654 RPM: new connections 612 (handshake 98.0 ms), loaded ones 697
+/// (86.1 ms)`; none without both.
+pub(crate) fn responsiveness(record: &Record) -> Option<String> {
+    let of = |metric| record.value(metric, Stat::Value, None);
+    let whole = of(MetricId::ResponsivenessDraft)?;
+    let [new, loaded] = [MetricId::ResponsivenessNew, MetricId::ResponsivenessLoaded].map(of);
+    let handshake = of(MetricId::DelayHandshake)
+        .map_or_else(String::new, |ns| format!(" (handshake {} ms)", ms(ns)));
+    let rpm = |value: Option<f64>| number::or_dash(value, |rpm| format!("{rpm:.0}"));
+    let (new, working) = (rpm(new), rpm(loaded));
+    let rtt = loaded.map_or_else(String::new, |rpm| format!(" ({} ms)", ms(60e9 / rpm)));
+    Some(format!("{whole:.0} RPM: new connections {new}{handshake}, loaded ones {working}{rtt}"))
+}
+
 /// ` (12.0 % marked there, 1.50 % back)`, of those that can be marked.
 fn marked(probes: &Probes) -> String {
     if probes.ecn.is_none_or(|field| field == 0) {
@@ -128,6 +142,7 @@ fn marked(probes: &Probes) -> String {
 pub(crate) fn kind(probes: &Probes) -> String {
     let class = words::class(probes.dscp.unwrap_or(0));
     match probes.transport {
+        PingTransport::Tcp => "TCP handshake".to_owned(),
         PingTransport::Icmp if class == "BE" => "ICMP".to_owned(),
         PingTransport::Icmp => format!("ICMP {class}"),
         _ => match (probes.ecn, class.as_str()) {

@@ -57,6 +57,7 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
         PingTransport::Icmp => "ICMP echo",
         PingTransport::Udp => "UDP echo",
         PingTransport::Stamp => "STAMP",
+        PingTransport::Tcp => "TCP handshake",
     }
 }
 

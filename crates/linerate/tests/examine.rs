@@ -51,6 +51,7 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
         "--probes=100",
         "--probe-dscp=8",
         "--probe-ecn",
+        "--rpm",
     ];
     let json = ends_with(0, &[&fixed[..], &further, &told, &["--json"]].concat());
     let json: Value = serde_json::from_str(&json).expect("one document");
@@ -62,6 +63,7 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     let expected = serde_json::json!({
         "interval_ns": 10_000_000, "idle_count": 8, "dscp": 8, "ecn": 0, "beside": [
             {"transport": "udp", "dscp": 8, "ecn": 2}, {"transport": "udp", "dscp": 8, "ecn": 1},
+            {"transport": "tcp", "dscp": null},
         ],
     });
     assert_eq!(probes, &expected);

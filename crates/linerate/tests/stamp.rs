@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 use support::{Server, check_wrong_use, command, ends_with, free_port, linerate, stderr};
 
@@ -31,7 +34,7 @@ fn each_direction_has_its_delay_loss_and_variation() {
     // Both ends are one host, so they have one clock.
     assert_eq!(clocks["state"], "synchronised", "{clocks}");
     assert_eq!((&clocks["stateful"], &clocks["payload_bytes"]), (&true.into(), &72.into()));
-    assert!(record["plan"]["stamp"]["poisson_seed"].is_u64(), "the seed repeats it");
+    assert!(record["plan"]["poisson_seed"].is_u64(), "the seed repeats it");
     for metric in ["owd_ns", "pdv_ns", "ipdv_ns", "jitter_rfc3550_ns", "loss_one_way_ratio"] {
         for direction in ["up", "down"] {
             let found = rows(&record, metric);
@@ -91,14 +94,21 @@ fn flags_are_in_the_plan() {
     let fixed = ["-c2", "--interval", "1ms", "--json", "--deadline", "5s", "--samples"];
     let more = ["--no-kernel-stamps", "--wait-mode", "spin", "--dscp", "46", "--bind", "127.0.0.1"];
     let record: Value =
-        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &more].concat())).expect("a record");
+        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &["--ecn=ect1"], &more].concat()))
+            .expect("a record");
     let plan = &record["plan"];
     assert_eq!((&plan["kind"], &plan["transport"]), (&"ping".into(), &"stamp".into()));
     assert_eq!((&plan["deadline_ns"], &plan["dscp"]), (&5_000_000_000u64.into(), &46.into()));
     assert_eq!((&plan["wait"], &plan["kernel_stamps"]), (&"spin".into(), &false.into()));
     assert_eq!(record["clocks"][0]["kernel_stamps"], false);
     assert!(record["series"][0]["values"].as_array().is_some_and(|values| values.len() == 2));
+    assert_eq!(plan["ecn"], "ect1");
     check_wrong_use(&["stamp", "--ipv4", "--ipv6", "127.0.0.1"], &["--ipv6"]);
+    // Spinning with priority is for the asking, for two CPUs or more, and for the privileged.
+    let output =
+        linerate(&["stamp", "127.0.0.1", "-p", &port, "-c1", "--no-save", "--real-time", "--json"]);
+    let said = stderr(&output);
+    assert!(output.status.success() || said.contains("real-time priority"), "{said}");
 }
 
 #[test]
@@ -112,4 +122,48 @@ fn nobody_there_and_wrong_flags_are_told_in_one_line() {
     );
     check_wrong_use(&["stamp", "127.0.0.1", "--key", "/dev/null"], &["read key", "openssl rand"]);
     check_wrong_use(&["serve", "--stamp-port", "many"], &["--stamp-port"]);
+}
+
+/// What is short is answered with 44 bytes at most 1000 times a second, what is not with as many as
+/// it has, and what was refused is said when the server ends.
+#[test]
+fn no_answer_is_an_amplifier_and_refusals_are_said_at_the_end() {
+    let port = free_port();
+    let flags = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
+    let mut server = command(&[&flags[..], &["--stamp-port", &port]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("a pipe")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains("reflects STAMP"))));
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(format!("127.0.0.1:{port}")).expect("connected");
+    let wait = |ms| socket.set_read_timeout(Some(std::time::Duration::from_millis(ms)));
+    wait(200).expect("set");
+    let mut buffer = [0; 2048];
+    let mut ask = |bytes: usize| {
+        socket.send(&vec![0; bytes]).ok()?;
+        socket.recv(&mut buffer).ok()
+    };
+    for bytes in [14, 43, 44, 45, 112, 1472] {
+        assert_eq!(ask(bytes), Some(bytes.max(44)), "to {bytes} bytes");
+    }
+    assert_eq!(ask(13), None, "too short for anything");
+    let mut answered = 0;
+    wait(1).expect("set");
+    let sent = 3_000;
+    for _ in 0..sent {
+        answered += usize::from(ask(20).is_some());
+    }
+    wait(200).expect("set");
+    answered += std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count();
+    let interrupt = ["-INT".to_owned(), server.id().to_string()];
+    assert!(std::process::Command::new("kill").args(interrupt).status().expect("runs").success());
+    server.wait().expect("it ends");
+    let told: String = lines.map_while(Result::ok).collect();
+    let refused = told.split_once("with a wrong tag, ").expect("what was refused").1;
+    let refused: usize =
+        refused.split(' ').next().and_then(|it| it.parse().ok()).expect("a number");
+    assert!(told.contains("without an answer: 1 too short, 0 with a wrong tag"), "{told}");
+    assert_eq!((answered + refused, refused > 0), (sent, true), "{told}");
 }

@@ -192,6 +192,16 @@ fn probes_go_beside_the_load_with_a_class_of_their_own_unless_they_are_off() {
         }
     }
 
+    let record = server.record(&["-t", "600ms", "-b", "50M", "-i", "100ms", "--rpm"]);
+    let new = &record["probes_beside"][0];
+    assert_eq!((&new["transport"], &new["silent"]), (&"tcp".into(), &Value::Null));
+    let count = new["rtt_ns"].as_array().map_or(0, Vec::len);
+    assert!((7..=13).contains(&count), "5 before and 6 or so beside: {count}");
+    for metric in ["delay_handshake_ns", "responsiveness_new_rpm", "responsiveness_loaded_rpm"] {
+        let rows = record["summary"].as_array().expect("a summary");
+        assert!(rows.iter().any(|row| row["metric"] == metric), "{metric}");
+    }
+
     let record = server.record(&["-t", "200ms", "--probes=off"]);
     assert_eq!((&record["plan"]["probes"], &record["probes"]), (&Value::Null, &Value::Null));
     assert!(value(&record, "delay_loaded_ns", "up").is_nan());

@@ -70,6 +70,10 @@ pub struct ClockAgreement {
     /// The reflector counts its answers itself, so that losses of both directions can be kept
     /// apart.
     pub stateful: bool,
+    /// The reflector began its count anew so many times: it was started again, or took the probes
+    /// for those of another session. Losses across that have no direction and are in none.
+    #[serde(default)]
+    pub restarts: u64,
     /// Probes with all four times.
     pub samples: u64,
     /// Lasting changes of the delays, in order; at most 64 of each cause.

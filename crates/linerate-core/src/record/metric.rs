@@ -164,6 +164,24 @@ metrics! {
          probes these are the foreign ones, one packet each way on an existing path; handshakes \
          of new connections are not in it.",
         "draft-ietf-ippm-responsiveness-08 (trimmed mean), foreign probes only";
+    DelayHandshake = "delay_handshake_ns", "handshake under load", "ns", None, Lower,
+        "Mean of the lowest 95 % of the handshakes of new TCP connections to the server while a \
+         throughput test loaded the path: from connect() to its return.",
+        "draft-ietf-ippm-responsiveness-09 §4.3.1 (tcp_f)";
+    ResponsivenessNew = "responsiveness_new_rpm", "responsiveness of new connections",
+        "round trips/min", None, Higher,
+        "60 000 ms over the mean of two trimmed means: handshakes of new connections, and UDP \
+         echo in place of the first request. Without TLS.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1, the form without TLS";
+    ResponsivenessLoaded = "responsiveness_loaded_rpm", "responsiveness of loaded connections",
+        "round trips/min", None, Higher,
+        "60 000 ms over the trimmed mean of the round trips that TCP saw of its own segments on \
+         the connections of the load (tcpi_rtt): what waits in the sender's buffer is not in it.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1 (http_l), by Linux tcp_info";
+    ResponsivenessDraft = "responsiveness_draft_rpm", "responsiveness, both", "round trips/min",
+        None, Higher,
+        "Mean of responsiveness_new_rpm and responsiveness_loaded_rpm.",
+        "draft-ietf-ippm-responsiveness-09 §5.3.1.1";
     DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",
@@ -250,6 +268,21 @@ metrics! {
         "From the kernel's receive timestamp of the reply to just after the receive call: the \
          socket's queue, the wake-up of the program, and copying.",
         "Linux SO_TIMESTAMPING";
+    RttScheduled = "rtt_scheduled_ns", "round trip from the schedule", "ns", None, Lower,
+        "From the time at which a paced probe was planned to leave to just after the receive call: \
+         with what the prober itself was late. Probes that a late prober left out count with the \
+         time that each would have waited, so that a stall weighs as much as it lasted.",
+        "Tene, How NOT to Measure Latency (coordinated omission); HdrHistogram";
+    Outages = "outages", "outages", "outages", None, Lower,
+        "Stretches of two and more successive probes without an answer.",
+        "RFC 3357 §5 (loss periods)";
+    OutageMax = "outage_max_ns", "longest outage", "ns", None, Lower,
+        "From the sending of the first lost probe of an outage to that of the next answered one.",
+        "RFC 3357 §5, fping -o";
+    CongestionMarked = "congestion_marked_ratio", "congestion marked", "1", None, Lower,
+        "Replies that came with the ECN bits 11 (CE) over replies, where probes were sent with ECT: \
+         a queue on the way there, whose marks an echo repeats, or on the way back.",
+        "RFC 3168 §5";
     RttPath = "rtt_path_ns", "path round-trip time", "ns", None, Lower,
         "(T4 - T1) - (T3 - T2): the round trip without the time that the reflector took, by the \
          best time stamps that both ends gave.",

@@ -36,7 +36,7 @@ pub(super) fn add(record: &mut Record, account: &Account) {
 }
 
 /// Round trips of all streams of a direction after the omitted span.
-fn loaded(series: &[Series], direction: Direction, omit_ns: u64) -> Vec<u64> {
+pub(super) fn loaded(series: &[Series], direction: Direction, omit_ns: u64) -> Vec<u64> {
     let of_it = |it: &&Series| it.metric == MetricId::TcpRtt && it.direction == Some(direction);
     let all = series.iter().filter(of_it).flat_map(|it| it.t_ns.iter().zip(&it.values));
     let counted = all.filter(|(t_ns, _)| **t_ns > omit_ns);

@@ -188,6 +188,7 @@ impl TimesBook {
             kernel_stamps: kernel,
             follow_up,
             stateful: counts.is_some(),
+            restarts: counts.map_or(0, |counts| counts.parts.saturating_sub(1)),
             samples: four.len() as u64,
             changes: changes(&probes, &offset, &steps),
         };
@@ -195,7 +196,7 @@ impl TimesBook {
         figures.add_paths(&four);
         figures.add_direction(Direction::Up, &probes, &arrivals, &offset);
         figures.add_direction(Direction::Down, &probes, &arrivals, &offset);
-        if let Some(Losses { sent, there, back }) = counts {
+        if let Some(Losses { sent, there, back, .. }) = counts {
             let ratio = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
             for (direction, lost, of) in
                 [(Direction::Up, there, sent), (Direction::Down, back, sent.saturating_sub(there))]
@@ -251,6 +252,7 @@ impl TimesBook {
             let numbers = || part.iter().map(|(_, reply)| ahead(*reply, first.1));
             let taken = (numbers().max()? - numbers().min()? + 1).cast_unsigned();
             let sent = last.0 - first.0 + 1;
+            all.parts += 1;
             all.sent += sent;
             all.there += sent.checked_sub(taken)?;
             all.back += taken.checked_sub(part.len() as u64)?;
@@ -302,6 +304,8 @@ const fn ahead(number: u32, of: u32) -> i64 {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Losses {
+    /// The reflector began to count so many times.
+    parts: u64,
     sent: u64,
     there: u64,
     back: u64,

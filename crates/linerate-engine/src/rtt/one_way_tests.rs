@@ -89,11 +89,12 @@ fn losses_of_both_directions_are_told_apart_by_the_reflectors_count() {
         book.losses()
     };
     // Probes 2 and 3 lost there, the reply to 5 lost back.
-    let of = |sent, there, back| Some(Losses { sent, there, back });
+    let of = |sent, there, back| Some(Losses { parts: 1, sent, there, back });
     assert_eq!(losses(&[(0, 10), (1, 11), (4, 12), (6, 14)]), of(7, 2, 1));
     assert_eq!(losses(&[(0, 10), (2, 11), (1, 12)]), of(3, 0, 0), "reordered there");
     assert_eq!(losses(&[(0, u32::MAX), (1, 0), (3, 1)]), of(4, 1, 0), "the count wraps");
-    assert_eq!(losses(&[(0, 900), (1, 901), (3, 0), (4, 1)]), of(4, 0, 0), "begun anew");
+    let anew = of(4, 0, 0).map(|losses| Losses { parts: 2, ..losses });
+    assert_eq!(losses(&[(0, 900), (1, 901), (3, 0), (4, 1)]), anew, "begun anew");
     assert_eq!(losses(&[(0, 3), (1, 4), (4, 7)]), None, "our numbers come back");
     assert_eq!(losses(&[(0, 10), (1, 12)]).map(|l| l.sent), None, "doubled on the way there");
 }

@@ -21,6 +21,8 @@ pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoS
     let kinds: &[EchoKind] = match plan.transport {
         PingTransport::Udp | PingTransport::Stamp => &[EchoKind::Udp],
         PingTransport::Icmp => &[EchoKind::IcmpDatagram, EchoKind::IcmpRaw],
+        // A handshake has no packet of its own to send.
+        PingTransport::Tcp => &[],
     };
     let mut refused = None;
     for kind in kinds {

@@ -34,6 +34,14 @@ pub(crate) enum SendStamp {
     Left(u64),
 }
 
+impl Arrival {
+    /// An answer that nothing more is known of.
+    pub(crate) const fn of(sequence: u64, at: MonoTime) -> Self {
+        let (ttl, stamp_ns, peer, reflected) = (None, None, None, None);
+        Self { sequence, at, ttl, stamp_ns, peer, classes: [None; 2], reflected }
+    }
+}
+
 /// Carries probes out and answers in.
 pub(crate) trait Wire {
     /// Now.

@@ -82,6 +82,8 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     facts.push(delays_of_path(record, ways));
     facts.extend(delay::queue(record).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(delay::kinds(record).map(|text| Fact::new("kinds", LABEL, text)));
+    let rpm = delay::responsiveness(record);
+    facts.extend(rpm.map(|text| Fact::new("draft", LABEL, text)));
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)
 }
@@ -233,6 +235,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
+        ("outages", super::ping::outages(record, size).unwrap_or_default()),
         ("host", calibration(record, at(MetricId::Rtt, Stat::P50, size)).unwrap_or_default()),
     ];
     vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]

@@ -2,13 +2,13 @@
 
 use linerate_core::record::{MetricId, ProbePhase, Probes, Record};
 
-use crate::delay::{kind, kinds, line, queue};
+use crate::delay::{kind, kinds, line, queue, responsiveness};
 use crate::document::{Block, Fact, Figure, Section};
 use crate::svg::{self, Axis, LineChart};
 use crate::{number, words};
 
 /// The metrics that a page defines.
-pub(super) const METRICS: [MetricId; 10] = [
+pub(super) const METRICS: [MetricId; 14] = [
     MetricId::DelayIdle,
     MetricId::DelayLoaded,
     MetricId::DelayAdded,
@@ -19,6 +19,10 @@ pub(super) const METRICS: [MetricId; 10] = [
     MetricId::AddedPeer,
     MetricId::DelayLoss,
     MetricId::Responsiveness,
+    MetricId::DelayHandshake,
+    MetricId::ResponsivenessNew,
+    MetricId::ResponsivenessLoaded,
+    MetricId::ResponsivenessDraft,
 ];
 
 /// Points of a curve that a page has room for.
@@ -30,6 +34,7 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     let mut facts = vec![Fact::new("delay", 8, line(record, None)?)];
     facts.extend(queue(record).map(|text| Fact::new("queue", 8, text)));
     facts.extend(kinds(record).map(|text| Fact::new("kinds", 8, text)));
+    facts.extend(responsiveness(record).map(|text| Fact::new("draft", 8, text)));
     facts.push(Fact::new("probes", 8, how(probes)));
     let figure = chart(record).map(|chart| {
         let caption = "Round trips of the probes; a gap is a lost one. The load began at 0.";

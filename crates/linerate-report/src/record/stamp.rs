@@ -135,6 +135,12 @@ impl View<'_> {
             }
             .to_owned(),
         );
+        if clocks.restarts > 0 {
+            let times = if clocks.restarts == 1 { "once" } else { "more than once" };
+            parts.push(format!(
+                "the reflector began its count anew {times}: losses meanwhile have no direction"
+            ));
+        }
         if !clocks.stateful {
             parts.push("the reflector does not count, so losses have no direction".to_owned());
         }

@@ -34,6 +34,10 @@ pub(crate) struct ProbeFlags {
     /// the share that is marked each way
     #[arg(long)]
     probe_ecn: bool,
+    /// Probe with new TCP connections too, ten per second, and report responsiveness as the IETF's
+    /// draft computes it, without TLS
+    #[arg(long)]
+    rpm: bool,
 }
 
 /// How often probes go.
@@ -77,12 +81,15 @@ impl ProbeFlags {
         };
         let kind = |dscp: &u8| ProbeKind { dscp: Some(*dscp), ..ProbeKind::default() };
         let dscp = self.probe_dscp.first().copied();
+        let handshakes = ProbeKind { transport: Some(PingTransport::Tcp), ..ProbeKind::default() };
         let mut beside: Vec<ProbeKind> = self.probe_dscp.iter().skip(1).map(kind).collect();
         if self.probe_ecn {
             // ECT(0) is 2 and ECT(1) is 1 (RFC 3168 §5).
             let transport = Some(PingTransport::Udp);
             beside.extend([2, 1].map(|ecn| ProbeKind { transport, dscp, ecn: Some(ecn) }));
         }
+        // Another program would take a handshake for a client.
+        beside.extend((self.rpm && server.via.is_none()).then_some(handshakes));
         Some(ProbePlan {
             interval_ns: (1e9 / per_second) as u64,
             idle_count: IDLE_COUNT,

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Search for the IP-layer capacity (RFC 9097), adjusting the rate to loss and delay
     #[arg(long, conflicts_with_all = ["bytes", "blocks", "parallel", "bidir", "omit",
           "probes", "probe_dscp",
-          "probe_ecn"])]
+          "probe_ecn", "rpm"])]
     search: bool,
     /// Override search parameters: feedback=50ms low=30ms high=90ms errors=10 confirm=3 step=10
     /// delay=rtt|one-way; repeatable

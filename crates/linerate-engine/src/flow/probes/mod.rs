@@ -4,6 +4,7 @@
 //! UDP echo where linerate serve answers, else ICMP echo. Whatever becomes of the probes, the test
 //! goes on: probes that nobody answers are told in one line of its record.
 
+mod handshakes;
 mod kept;
 mod sums;
 
@@ -20,13 +21,19 @@ use linerate_proto::echo::{Limits, UDP_ECHO_CLASSES_BYTES};
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, sched, timestamps};
 
+use self::handshakes::Handshakes;
 use self::kept::Kept;
 pub(super) use self::sums::add;
 use crate::address::resolve;
+use crate::flow::tcp::client::bind_address;
 use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.
 pub(crate) const IDLE_INTERVAL_NS: u64 = 10_000_000;
+/// New connections come no faster than this, and few of them without load: the server has a thread
+/// for each while it lasts.
+const HANDSHAKE_INTERVAL_NS: u64 = 100_000_000;
+const IDLE_HANDSHAKES: u32 = 5;
 /// However long the round trip, a test waits for its load no longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// An answer that takes longer is none. Queues of a second and more exist (RFC 8290 §1 names
@@ -88,6 +95,7 @@ impl Prober {
     fn of_kind(server: &ServerPlan, plan: &ProbePlan, kind: ProbeKind, stop: &Stop) -> Self {
         let transports: &[PingTransport] = match (kind.transport, server.via) {
             (Some(PingTransport::Icmp), _) | (None, Some(_)) => &[PingTransport::Icmp],
+            (Some(PingTransport::Tcp), _) => &[PingTransport::Tcp],
             (Some(_), _) => &[PingTransport::Udp],
             (None, None) => &[PingTransport::Udp, PingTransport::Icmp],
         };
@@ -139,9 +147,12 @@ impl Prober {
         stop: &Stop,
     ) -> Result<(), Failure> {
         self.record.target = match ping.transport {
-            PingTransport::Udp | PingTransport::Stamp => peer.to_string(),
+            PingTransport::Udp | PingTransport::Stamp | PingTransport::Tcp => peer.to_string(),
             PingTransport::Icmp => peer.ip().to_string(),
         };
+        if ping.transport == PingTransport::Tcp {
+            return self.start_handshakes(ping, peer, plan, stop);
+        }
         let (kind, socket) = open_socket(ping, peer)?;
         let mut wire = SocketWire::new(socket, kind, peer, Waiting::Sleep);
         wire.ask_peer_times(true);
@@ -190,11 +201,44 @@ impl Prober {
             };
             (kept, failure)
         };
+        self.spawn(run)
+    }
+
+    /// The same with handshakes.
+    fn start_handshakes(
+        &mut self,
+        ping: &PingPlan,
+        peer: SocketAddr,
+        plan: &ProbePlan,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        self.record.payload_bytes = 0;
+        let interval = Duration::from_nanos(plan.interval_ns.max(HANDSHAKE_INTERVAL_NS));
+        let local = bind_address(ping.bind.as_deref())?;
+        let timeout = Duration::from_nanos(TIMEOUT_NS);
+        let handshakes = Handshakes { peer, local, interval, timeout };
+        let idle = Handshakes { interval: Duration::from_nanos(IDLE_INTERVAL_NS), ..handshakes };
+        let until = clock::monotonic() + IDLE_MAX;
+        idle.run(Some(plan.idle_count.min(IDLE_HANDSHAKES)), Some(until), stop, &mut self.idle)?;
+        let stop = self.stop.clone();
+        let run = move || {
+            let mut kept = Kept::new(KEPT_MAX);
+            let failure = handshakes.run(None, None, &stop, &mut kept).err();
+            kept.settle(clock::monotonic());
+            (kept, failure)
+        };
+        self.spawn(run)
+    }
+
+    /// Goes on in a thread.
+    fn spawn(
+        &mut self,
+        run: impl FnOnce() -> (Kept, Option<Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
         let thread = std::thread::Builder::new().name("linerate-probe".to_owned()).spawn(run);
-        self.loaded =
-            Some(thread.map_err(|error| {
-                Failure::new(Fault::System, "start thread for", "probes", error)
-            })?);
+        let thread = thread
+            .map_err(|error| Failure::new(Fault::System, "start thread for", "probes", error));
+        self.loaded = Some(thread?);
         Ok(())
     }
 
@@ -207,6 +251,7 @@ impl Prober {
             PingTransport::Udp => "UDP",
             PingTransport::Icmp => "ICMP",
             PingTransport::Stamp => "STAMP",
+            PingTransport::Tcp => "TCP handshake",
         };
         format!("none of {count} probes by {echo} echo to {} was answered", self.record.target)
     }
