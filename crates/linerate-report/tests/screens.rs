@@ -279,7 +279,7 @@ fn simulated() -> SimulationReport {
         ceiling_bps: Some(47_070_000.0),
         tcp: TcpSummary {
             congestion_control: "cubic",
-            recovery: "sack",
+            recovery: "rack",
             mss_bytes: 1448,
             header_bytes: 52,
             initial_window: 10,
@@ -287,6 +287,7 @@ fn simulated() -> SimulationReport {
             bytes_counted: true,
             window_bytes: 1_073_741_824,
             ack_every: 2,
+            segmentation_offload: true,
             rto_min_ns: 200_000_000,
         },
         flow_count: 1,

@@ -99,13 +99,14 @@ fn mistakes_are_told_in_a_line() {
 fn flags_of_probes_hold_for_every_candidate_that_does_not_say_otherwise() {
     let words = ["127.0.0.1", "127.0.0.1,dscp=46", "--count=5"];
     let flags = ["--dscp=8", "--ipv4", "--bind=127.0.0.1", "--timeout=2s", "--wait-mode=block"];
-    let more = ["--samples", "--no-kernel-stamps"];
+    let more = ["--samples", "--no-kernel-stamps", "--ecn=ect0"];
     let record = compared(&[&words[..], &flags, &more].concat());
     let parts = record["parts"].as_array().expect("parts");
     for dscp in [8, 46] {
         // The order is drawn for each round.
         let plan = parts.iter().map(|part| &part["plan"]).find(|plan| plan["dscp"] == dscp);
         let plan = plan.expect("a candidate with this DSCP");
+        assert_eq!(plan["ecn"], "ect0");
         assert_eq!((&plan["family"], &plan["bind"]), (&"v4".into(), &"127.0.0.1".into()));
         assert_eq!(
             (&plan["timeout_ns"], &plan["wait"]),
@@ -115,4 +116,6 @@ fn flags_of_probes_hold_for_every_candidate_that_does_not_say_otherwise() {
     }
     let other = support::linerate(&["compare", "--tcp", "a", "b", "--ipv6", "--timeout=1s"]);
     assert!(support::stderr(&other).contains("--timeout"));
+    let other = support::linerate(&["compare", "--tcp", "a", "b", "--real-time"]);
+    assert!(support::stderr(&other).contains("--real-time"));
 }

@@ -46,6 +46,8 @@ fn every_flag_reaches_the_plan() {
         "--bind=127.0.0.1",
         "--ttl=9",
         "--dscp=8",
+        "--ecn=ect1",
+        "--poisson",
         "--dont-fragment",
         "--ipv4",
         "--wait-mode=block",
@@ -65,6 +67,9 @@ fn every_flag_reaches_the_plan() {
     assert_eq!(plan["bind"], "127.0.0.1");
     assert_eq!(plan["ttl"], 9);
     assert_eq!(plan["dscp"], 8);
+    assert_eq!(plan["ecn"], "ect1");
+    assert!(plan["poisson_seed"].is_u64());
+    assert!(plan.get("real_time").is_none());
     assert_eq!(plan["dont_fragment"], true);
     assert_eq!(plan["family"], "v4");
     assert_eq!(plan["wait"], "block");
@@ -77,6 +82,24 @@ fn every_flag_reaches_the_plan() {
     for size in [56, 100] {
         assert_eq!(value(&record, "probes_sent", "value", size), 3.0);
         assert_eq!(value(&record, "probes_answered", "value", size), 3.0);
+    }
+}
+
+/// Real-time priority is had, or refused with what it takes.
+#[test]
+fn real_time_priority_is_had_or_its_privilege_is_named() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let flags = ["ping", "127.0.0.1", "--no-save", "--count=3", "--interval=10ms", "--real-time"];
+    let output = linerate(&[&flags[..], &["--wait-mode=block", "--json"]].concat());
+    match output.status.code() {
+        Some(0) => {
+            let record: Value = serde_json::from_str(&stdout(&output)).expect("one document");
+            assert_eq!(record["plan"]["real_time"], true);
+        }
+        code => assert!(stderr(&output).contains("CAP_SYS_NICE"), "{code:?} {}", stderr(&output)),
     }
 }
 

@@ -34,7 +34,7 @@ fn each_direction_has_its_delay_loss_and_variation() {
     // Both ends are one host, so they have one clock.
     assert_eq!(clocks["state"], "synchronised", "{clocks}");
     assert_eq!((&clocks["stateful"], &clocks["payload_bytes"]), (&true.into(), &72.into()));
-    assert!(record["plan"]["stamp"]["poisson_seed"].is_u64(), "the seed repeats it");
+    assert!(record["plan"]["poisson_seed"].is_u64(), "the seed repeats it");
     for metric in ["owd_ns", "pdv_ns", "ipdv_ns", "jitter_rfc3550_ns", "loss_one_way_ratio"] {
         for direction in ["up", "down"] {
             let found = rows(&record, metric);
@@ -94,14 +94,21 @@ fn flags_are_in_the_plan() {
     let fixed = ["-c2", "--interval", "1ms", "--json", "--deadline", "5s", "--samples"];
     let more = ["--no-kernel-stamps", "--wait-mode", "spin", "--dscp", "46", "--bind", "127.0.0.1"];
     let record: Value =
-        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &more].concat())).expect("a record");
+        serde_json::from_str(&stamp(&port, 0, &[&fixed[..], &["--ecn=ect1"], &more].concat()))
+            .expect("a record");
     let plan = &record["plan"];
     assert_eq!((&plan["kind"], &plan["transport"]), (&"ping".into(), &"stamp".into()));
     assert_eq!((&plan["deadline_ns"], &plan["dscp"]), (&5_000_000_000u64.into(), &46.into()));
     assert_eq!((&plan["wait"], &plan["kernel_stamps"]), (&"spin".into(), &false.into()));
     assert_eq!(record["clocks"][0]["kernel_stamps"], false);
     assert!(record["series"][0]["values"].as_array().is_some_and(|values| values.len() == 2));
+    assert_eq!(plan["ecn"], "ect1");
     check_wrong_use(&["stamp", "--ipv4", "--ipv6", "127.0.0.1"], &["--ipv6"]);
+    // Spinning with priority is for the asking, for two CPUs or more, and for the privileged.
+    let output =
+        linerate(&["stamp", "127.0.0.1", "-p", &port, "-c1", "--no-save", "--real-time", "--json"]);
+    let said = stderr(&output);
+    assert!(output.status.success() || said.contains("real-time priority"), "{said}");
 }
 
 #[test]

@@ -268,6 +268,21 @@ metrics! {
         "From the kernel's receive timestamp of the reply to just after the receive call: the \
          socket's queue, the wake-up of the program, and copying.",
         "Linux SO_TIMESTAMPING";
+    RttScheduled = "rtt_scheduled_ns", "round trip from the schedule", "ns", None, Lower,
+        "From the time at which a paced probe was planned to leave to just after the receive call: \
+         with what the prober itself was late. Probes that a late prober left out count with the \
+         time that each would have waited, so that a stall weighs as much as it lasted.",
+        "Tene, How NOT to Measure Latency (coordinated omission); HdrHistogram";
+    Outages = "outages", "outages", "outages", None, Lower,
+        "Stretches of two and more successive probes without an answer.",
+        "RFC 3357 §5 (loss periods)";
+    OutageMax = "outage_max_ns", "longest outage", "ns", None, Lower,
+        "From the sending of the first lost probe of an outage to that of the next answered one.",
+        "RFC 3357 §5, fping -o";
+    CongestionMarked = "congestion_marked_ratio", "congestion marked", "1", None, Lower,
+        "Replies that came with the ECN bits 11 (CE) over replies, where probes were sent with ECT: \
+         a queue on the way there, whose marks an echo repeats, or on the way back.",
+        "RFC 3168 §5";
     RttPath = "rtt_path_ns", "path round-trip time", "ns", None, Lower,
         "(T4 - T1) - (T3 - T2): the round trip without the time that the reflector took, by the \
          best time stamps that both ends gave.",

@@ -70,12 +70,12 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, PingMode, PingPlan, PingTransport, Plan, ProbeKind, ProbePlan,
+    Candidate, ComparePlan, Ecn, PingMode, PingPlan, PingTransport, Plan, ProbeKind, ProbePlan,
     ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan, TraceProbes, UdpPlan,
     WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
-pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
+pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
@@ -160,6 +160,9 @@ pub struct Record {
     /// How the clocks of both ends agreed while STAMP was measured, for each size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockAgreement>,
+    /// Stretches without answers of a ping, in order; the first 1000 of each size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<LostStretch>,
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
@@ -212,6 +215,7 @@ impl Record {
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),
+            outages: Vec::new(),
             distributions: Vec::new(),
             summary: Vec::new(),
             ceiling: None,

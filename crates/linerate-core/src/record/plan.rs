@@ -342,9 +342,6 @@ pub enum PingTransport {
 pub struct StampPlan {
     /// Packets are signed; the key is no part of the plan.
     pub authenticated: bool,
-    /// Times between probes are exponential with `interval_ns` as mean, drawn from this seed; null
-    /// is one probe every `interval_ns`.
-    pub poisson_seed: Option<u64>,
     /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
     pub reply_dscp: Option<u8>,
 }
@@ -374,6 +371,28 @@ pub enum WaitMode {
 }
 
 named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
+
+/// ECN bits by which a sender says that it understands congestion marks (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ecn {
+    /// ECT(0), 2: classic.
+    Ect0,
+    /// ECT(1), 1: L4S (RFC 9331).
+    Ect1,
+}
+
+named!(Ecn { Ect0 = "ect0", Ect1 = "ect1" });
+
+impl Ecn {
+    /// The two bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Ect0 => 2,
+            Self::Ect1 => 1,
+        }
+    }
+}
 
 /// A measurement of round-trip times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -411,6 +430,16 @@ pub struct PingPlan {
     pub ttl: Option<u8>,
     /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
+    /// ECN bits of the probes; null is Not-ECT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Ecn>,
+    /// Times between paced probes are exponential with `interval_ns` as mean, drawn from this
+    /// seed; null is one probe every `interval_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poisson_seed: Option<u64>,
+    /// The prober runs with real-time priority.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub real_time: bool,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
@@ -442,6 +471,9 @@ impl Default for PingPlan {
             kernel_stamps: true,
             ttl: None,
             dscp: None,
+            ecn: None,
+            poisson_seed: None,
+            real_time: false,
             dont_fragment: false,
             keep_samples: false,
             stamp: None,

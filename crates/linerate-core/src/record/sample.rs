@@ -103,6 +103,19 @@ impl Summary {
     }
 }
 
+/// Successive probes without an answer, two at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostStretch {
+    /// Payload of the probes.
+    pub payload_bytes: u32,
+    /// When the first of them was sent, since the first probe of that size.
+    pub start_ns: u64,
+    /// From there to the sending of the next probe that was answered, or of the last one.
+    pub length_ns: u64,
+    /// How many.
+    pub probes_lost: u64,
+}
+
 /// Values of one metric over time, from one end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {

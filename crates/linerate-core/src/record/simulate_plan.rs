@@ -36,7 +36,7 @@ pub struct SimulatePlan {
 /// A model of TCP and its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulatedTcp {
-    /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438.
+    /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
     pub congestion_control: ControlName,
     /// How losses are repaired.
     pub recovery: LossRecovery,
@@ -51,6 +51,9 @@ pub struct SimulatedTcp {
     pub growth_per_ack_segments: Option<u32>,
     /// Slow start ends early, before it has filled the queue.
     pub hystart: bool,
+    /// Segments leave in pieces of a millisecond of the rate, as with segmentation offload.
+    #[serde(default)]
+    pub segmentation_offload: bool,
     /// The receiver's window.
     pub window_bytes: u64,
     /// Segments after which an acknowledgement is sent.
@@ -69,9 +72,11 @@ pub enum ControlName {
     Reno,
     /// RFC 9438.
     Cubic,
+    /// Version 1, as in Linux.
+    Bbr,
 }
 
-named!(ControlName { Reno = "reno", Cubic = "cubic" });
+named!(ControlName { Reno = "reno", Cubic = "cubic", Bbr = "bbr" });
 
 /// How a sender repairs losses.
 #[derive(
@@ -85,6 +90,9 @@ pub enum LossRecovery {
     NewReno,
     /// Selective acknowledgements tell what is missing (RFC 2018, RFC 6675).
     Sack,
+    /// Losses are found by time, also those of retransmissions, and reordering is no loss: RACK-TLP
+    /// (RFC 8985) with PRR (RFC 6937), as in Linux.
+    Rack,
 }
 
-named!(LossRecovery { Reno = "reno", NewReno = "newreno", Sack = "sack" });
+named!(LossRecovery { Reno = "reno", NewReno = "newreno", Sack = "sack", Rack = "rack" });

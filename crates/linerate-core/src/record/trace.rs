@@ -169,6 +169,13 @@ pub enum Finding {
         /// Probes that it rests on.
         sent: u64,
     },
+    /// Packets go round between routers.
+    Loop {
+        /// Where the router that comes again is seen first.
+        at: u8,
+        /// Its address.
+        address: String,
+    },
     /// Under load the round trip rises from here on: the queue stands between these hops.
     Queue {
         /// Last hop without it.

@@ -19,7 +19,7 @@ pub const INITIAL_WINDOW_MAX: u32 = 1000;
 /// Whose TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Stack {
-    /// Linux of today: CUBIC, SACK, HyStart, ten segments at first.
+    /// Linux of today: CUBIC, RACK, HyStart, ten segments at first.
     #[default]
     #[serde(rename = "today")]
     Today,
@@ -41,7 +41,8 @@ impl Stack {
     /// today have NewReno (RFC 6582), those of 1999 Reno.
     pub const fn recovery(self, sack: bool) -> LossRecovery {
         match (self, sack) {
-            (_, true) => LossRecovery::Sack,
+            (Self::Today, true) => LossRecovery::Rack,
+            (Self::Of1999, true) => LossRecovery::Sack,
             (Self::Today, false) => LossRecovery::NewReno,
             (Self::Of1999, false) => LossRecovery::Reno,
         }

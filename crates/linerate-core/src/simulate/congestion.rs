@@ -77,6 +77,8 @@ impl Window {
             CongestionControl::Cubic { beta, scale } => {
                 self.grow_cubic(acked, segments, beta, scale);
             }
+            // It sets the window itself.
+            CongestionControl::Bbr => {}
         }
     }
 
@@ -105,7 +107,7 @@ impl Window {
         let beta = self.control.beta();
         let before = match self.control {
             CongestionControl::Reno { .. } => in_flight,
-            CongestionControl::Cubic { .. } => self.cwnd,
+            CongestionControl::Cubic { .. } | CongestionControl::Bbr => self.cwnd,
         };
         // Fast convergence (RFC 9438 §4.7): give way to newer flows.
         self.window_max = if self.cwnd < self.window_max {

@@ -120,8 +120,12 @@ impl Direction {
     }
 }
 
-/// Bits of a tag that hold a segment's number: 2^40 segments of 1448 bytes are 1.6 PB.
-const NUMBER_BITS: u32 = 40;
+/// Bits of a tag that hold a segment's number: 2^39 segments of 1448 bytes are 0.8 PB.
+const NUMBER_BITS: u32 = 39;
+/// Marks a retransmission.
+const AGAIN: u64 = 1 << NUMBER_BITS;
+/// The flow is above both.
+const FLOW_SHIFT: u32 = NUMBER_BITS + 1;
 /// Marks the tag of an acknowledgement that is in the slab.
 const IN_SLAB: u64 = 1 << 63;
 
@@ -130,17 +134,23 @@ pub(super) const FLOWS_MAX: usize = 1 << 23;
 
 /// The tag of a segment, or of an acknowledgement that names the next one and no more.
 pub(super) const fn tag_of(flow: usize, number: u64) -> u64 {
-    (flow as u64) << NUMBER_BITS | number
+    (flow as u64) << FLOW_SHIFT | number
 }
 
-/// Flow and segment of such a tag.
-pub(super) fn parts_of(tag: u64) -> (usize, u64) {
-    let flow = usize::try_from(tag >> NUMBER_BITS).expect("at most 24 bits");
-    (flow, tag & ((1 << NUMBER_BITS) - 1))
+/// The tag of a transmission of a segment.
+pub(super) const fn tag_of_sent(flow: usize, (number, again): (u64, bool)) -> u64 {
+    tag_of(flow, number) | if again { AGAIN } else { 0 }
 }
 
-/// Acknowledgements with selective blocks on their way. A tag is the place and, above it, how
-/// often the place was used before, so that a second copy is told from another acknowledgement.
+/// Flow and segment of such a tag, and whether it is a retransmission.
+pub(super) fn parts_of(tag: u64) -> (usize, (u64, bool)) {
+    let flow = usize::try_from(tag >> FLOW_SHIFT).expect("at most 24 bits");
+    (flow, (tag & (AGAIN - 1), tag & AGAIN > 0))
+}
+
+/// Acknowledgements that say more than the next segment on their way. A tag is the place and, above
+/// it, how often the place was used before, so that a second copy is told from another
+/// acknowledgement.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     entries: Vec<Entry>,
@@ -156,7 +166,7 @@ struct Entry {
 
 impl Acks {
     pub(super) fn put(&mut self, flow: usize, ack: Ack) -> u64 {
-        if !ack.has_blocks() {
+        if ack.is_plain() {
             return tag_of(flow, ack.next);
         }
         let place = self.free.pop().unwrap_or_else(|| {
@@ -172,7 +182,7 @@ impl Acks {
     /// say nothing new.
     pub(super) fn take(&mut self, tag: u64) -> Option<(usize, Ack)> {
         if tag & IN_SLAB == 0 {
-            let (flow, next) = parts_of(tag);
+            let (flow, (next, _)) = parts_of(tag);
             return Some((flow, Ack { next, ..Ack::default() }));
         }
         let place = u32::try_from(tag & u64::from(u32::MAX)).expect("32 bits");

@@ -3,18 +3,27 @@
 //!
 //! Over the same [`Pipeline`](crate::path::Pipeline)s as the live path, packet for packet.
 //! Sequence numbers count full segments. Left out: connection set-up and tear-down, Nagle's rule,
-//! path MTU discovery, PRR and RACK-TLP (RFC 6937, RFC 8985): recovery is that of RFC 6582 or RFC
-//! 6675, and a retransmission that is lost again waits for the timer.
+//! path MTU discovery. Recovery is that of RFC 5681, RFC 6582 or RFC 6675, where a retransmission
+//! that is lost again waits for the timer, or that of Linux: RACK-TLP (RFC 8985) and PRR (RFC
+//! 6937).
 
 mod acked;
+mod bbr;
+mod burst;
 mod choice;
 mod congestion;
+mod delivery;
 mod direction;
 mod flow;
 mod hystart;
+#[cfg(test)]
+mod live_tests;
+mod loss_state;
 mod network;
 mod points;
+mod rack;
 mod receiver;
+mod repair;
 mod scenario;
 mod scoreboard;
 mod sender;

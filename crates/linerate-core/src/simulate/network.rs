@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use super::TcpModel;
-use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of};
+use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of_sent};
 use super::flow::{FlowPlan, FlowResult};
-use super::receiver::{Ack, Receiver};
+use super::receiver::{Ack, BLOCKS, Receiver};
 use super::sender::Sender;
 use super::timers::Timers;
 use crate::path::{Ecn, Packet, Pipeline};
@@ -209,9 +209,9 @@ impl Simulation {
 
     fn deliver_data(&mut self, at: MonoTime, tag: u64) {
         self.events += 1;
-        let (index, number) = parts_of(tag);
+        let (index, sent) = parts_of(tag);
         let End { receiver, tcp, .. } = &mut self.receivers[index];
-        if let Some(ack) = receiver.take(at, number, tcp) {
+        if let Some(ack) = receiver.take(at, sent, tcp) {
             self.send_ack(at, index, ack);
         } else if let Some(due) = receiver.ack_due {
             self.ack_timers.set(index, due);
@@ -235,6 +235,8 @@ impl Simulation {
     fn send_ack(&mut self, at: MonoTime, index: usize, ack: Ack) {
         let End { tcp, hash, .. } = &self.receivers[index];
         let blocks = ack.blocks.iter().filter(|(from, to)| from < to).count();
+        // The duplicate is told in the first block (RFC 2883).
+        let blocks = (blocks + usize::from(ack.duplicate.is_some())).min(BLOCKS);
         let blocks = u32::try_from(blocks).expect("at most three");
         let option = if blocks > 0 { 4 + BLOCK_BYTES * blocks } else { 0 };
         let (bytes, hash) = (tcp.header_bytes + option, *hash);
@@ -276,9 +278,9 @@ impl Simulation {
         let sender = &mut self.senders[index];
         if !std::mem::replace(&mut self.started[index], true) {
             self.events += 1;
-        } else if sender.rto_due.is_some_and(|due| due <= at) {
+        } else if sender.due().is_some_and(|due| due <= at) {
             self.events += 1;
-            sender.on_timeout(at);
+            sender.on_timer(at);
         }
         self.send_data(at, index);
     }
@@ -287,10 +289,10 @@ impl Simulation {
         let sender = &mut self.senders[index];
         let plan = sender.plan();
         let (bytes, hash) = (plan.tcp.mss_bytes + plan.tcp.header_bytes, plan.hash);
-        while let Some(number) = sender.send(at) {
-            self.forward.send(at, packet(bytes, hash, tag_of(index, number)));
+        while let Some(sent) = sender.send(at) {
+            self.forward.send(at, packet(bytes, hash, tag_of_sent(index, sent)));
         }
-        if let Some(due) = sender.rto_due {
+        if let Some(due) = sender.due() {
             self.send_timers.set(index, due);
         }
     }

@@ -17,11 +17,16 @@ pub(super) struct Ack {
     pub(super) next: u64,
     /// Arrived out of order: first and one past the last; empty blocks are 0..0.
     pub(super) blocks: [(u64, u64); BLOCKS],
+    /// The segment that moved `next` on was a retransmission, as its timestamp tells (RFC 7323).
+    pub(super) again: bool,
+    /// A segment that had arrived before (RFC 2883).
+    pub(super) duplicate: Option<u64>,
 }
 
 impl Ack {
-    pub(super) const fn has_blocks(&self) -> bool {
-        self.blocks[0].1 > 0
+    /// It says that all below `next` has arrived, and no more.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.blocks[0].1 == 0 && !self.again && self.duplicate.is_none()
     }
 }
 
@@ -35,24 +40,34 @@ pub(super) struct Receiver {
     /// acknowledgement tells, as some of them grow together.
     recent: Vec<u64>,
     unacknowledged: u32,
+    /// What the first segment since the last acknowledgement that moved `next` on was.
+    again: Option<bool>,
     /// When an acknowledgement that waits is due.
     pub(super) ack_due: Option<MonoTime>,
 }
 
 impl Receiver {
     /// A segment arrives; the acknowledgement that it makes at once.
-    pub(super) fn take(&mut self, now: MonoTime, number: u64, tcp: &TcpModel) -> Option<Ack> {
+    pub(super) fn take(
+        &mut self,
+        now: MonoTime,
+        (number, again): (u64, bool),
+        tcp: &TcpModel,
+    ) -> Option<Ack> {
         let in_order = number == self.next;
         let had_gap = !self.ranges.is_empty();
+        let mut duplicate = number < self.next;
         if in_order {
+            self.again.get_or_insert(again);
             self.next += 1;
             self.close_gap();
         } else if number > self.next {
-            self.insert(number);
+            duplicate = !self.insert(number);
         }
         if !in_order || had_gap {
             // RFC 5681 §4.2: at once when out of order, and when a gap is filled.
-            return Some(self.acknowledge());
+            let ack = self.acknowledge();
+            return Some(Ack { duplicate: duplicate.then_some(number), ..ack });
         }
         self.unacknowledged += 1;
         if self.unacknowledged >= tcp.ack_every {
@@ -66,7 +81,8 @@ impl Receiver {
     pub(super) fn acknowledge(&mut self) -> Ack {
         self.unacknowledged = 0;
         self.ack_due = None;
-        let mut ack = Ack { next: self.next, ..Ack::default() };
+        let again = self.again.take().unwrap_or_default();
+        let mut ack = Ack { next: self.next, again, ..Ack::default() };
         for (block, start) in ack.blocks.iter_mut().zip(&self.recent) {
             *block = (*start, self.ranges[start]);
         }
@@ -84,10 +100,11 @@ impl Receiver {
         }
     }
 
-    fn insert(&mut self, number: u64) {
+    /// Remembers a segment above a gap; whether it is new.
+    fn insert(&mut self, number: u64) -> bool {
         let before = self.ranges.range(..=number).next_back().map(|(&start, &end)| (start, end));
         let (start, mut end) = match before {
-            Some((_, end)) if number < end => return,
+            Some((_, end)) if number < end => return false,
             Some((start, end)) if number == end => (start, number + 1),
             _ => (number, number + 1),
         };
@@ -99,6 +116,7 @@ impl Receiver {
         self.recent.retain(|&recent| recent != start);
         self.recent.insert(0, start);
         self.recent.truncate(RECENT_MAX);
+        true
     }
 }
 
@@ -111,19 +129,33 @@ mod tests {
         let tcp = TcpModel::TODAY;
         let now = MonoTime::from_nanos(0);
         let mut receiver = Receiver::default();
-        assert_eq!(receiver.take(now, 0, &tcp), None);
+        assert_eq!(receiver.take(now, (0, false), &tcp), None);
         assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
-        assert_eq!(receiver.take(now, 1, &tcp).map(|ack| ack.next), Some(2));
-        let ack = receiver.take(now, 4, &tcp).expect("out of order");
+        assert_eq!(receiver.take(now, (1, false), &tcp).map(|ack| ack.next), Some(2));
+        let ack = receiver.take(now, (4, false), &tcp).expect("out of order");
         assert_eq!((ack.next, ack.blocks[0]), (2, (4, 5)));
-        let ack = receiver.take(now, 6, &tcp).expect("out of order");
+        let ack = receiver.take(now, (6, false), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((6, 7), (4, 5)));
         // 5 joins 4 and 6.
-        let ack = receiver.take(now, 5, &tcp).expect("out of order");
+        let ack = receiver.take(now, (5, false), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((4, 7), (0, 0)));
-        let ack = receiver.take(now, 2, &tcp).expect("a gap is there");
+        let ack = receiver.take(now, (2, false), &tcp).expect("a gap is there");
         assert_eq!(ack.next, 3);
-        let ack = receiver.take(now, 3, &tcp).expect("the gap closes");
+        let ack = receiver.take(now, (3, false), &tcp).expect("the gap closes");
         assert_eq!((ack.next, ack.blocks[0]), (7, (0, 0)));
+    }
+
+    #[test]
+    fn what_arrives_twice_and_what_filled_a_gap_is_told() {
+        let (tcp, now) = (TcpModel::TODAY, MonoTime::from_nanos(0));
+        let mut receiver = Receiver::default();
+        let mut take = |number, again| receiver.take(now, (number, again), &tcp);
+        assert_eq!(take(0, false), None);
+        assert_eq!(take(2, false).map(|ack| (ack.duplicate, ack.again)), Some((None, false)));
+        assert_eq!(take(1, true).map(|ack| (ack.next, ack.again)), Some((3, true)));
+        assert_eq!(take(1, false).map(|ack| (ack.duplicate, ack.again)), Some((Some(1), false)));
+        assert_eq!(take(4, false).map(|ack| ack.duplicate), Some(None));
+        assert_eq!(take(4, true).map(|ack| ack.duplicate), Some(Some(4)));
+        assert_eq!(take(3, true).map(|ack| (ack.next, ack.again)), Some((5, true)));
     }
 }

@@ -2,18 +2,27 @@
 
 use std::collections::VecDeque;
 
+use super::delivery::{Heard, Mark, Sent};
 use crate::time::MonoTime;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     sent: MonoTime,
+    /// What was known when it was sent.
+    mark: Mark,
     /// 0 until it is known to have arrived; then all that are less than this far above it are
     /// known to have arrived, too, so that a long run is passed in a few steps.
     skip: u32,
     retransmitted: bool,
     /// Taken for lost, and not sent again since.
     lost: bool,
+}
+
+impl Segment {
+    const fn as_sent(&self, number: u64) -> Sent {
+        Sent { at: self.sent, number, again: self.retransmitted, mark: self.mark }
+    }
 }
 
 /// Duplicate acknowledgements, or segments known to have arrived above one, that make it lost
@@ -64,19 +73,46 @@ impl Scoreboard {
         self.segments.is_empty()
     }
 
-    pub(super) fn send_new(&mut self, now: MonoTime) -> u64 {
+    /// When the first segment that is not acknowledged was last sent.
+    pub(super) fn oldest(&self) -> Option<MonoTime> {
+        self.segments.front().map(|segment| segment.sent)
+    }
+
+    /// Segments above the first gap that are known to have arrived.
+    pub(super) const fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// One above the highest segment that is known to have arrived.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest_sacked.max(self.first)
+    }
+
+    /// Whether the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
+    pub(super) fn is_under_way(&mut self, number: u64, sent: MonoTime) -> bool {
+        if number < self.first || number >= self.next() {
+            return false;
+        }
+        let segment = self.at(number);
+        segment.skip == 0 && !segment.lost && segment.sent == sent
+    }
+
+    pub(super) fn send_new(&mut self, now: MonoTime, mark: Mark) -> u64 {
         let number = self.next();
-        let segment = Segment { sent: now, skip: 0, retransmitted: false, lost: false };
+        let segment = Segment { sent: now, mark, skip: 0, retransmitted: false, lost: false };
         self.segments.push_back(segment);
         number
     }
 
     /// Everything below `ack` has arrived; the newest of it.
-    pub(super) fn acknowledge(&mut self, ack: u64) -> Option<Delivered> {
+    pub(super) fn acknowledge(&mut self, ack: u64, heard: &mut Heard) -> Option<Delivered> {
         let mut newest = None;
         while self.first < ack {
             let Some(segment) = self.segments.pop_front() else { break };
             let sacked = segment.skip > 0;
+            if !sacked {
+                heard.hear(segment.as_sent(self.first));
+            }
             self.sacked -= u64::from(sacked);
             self.lost -= u64::from(segment.lost);
             self.first += 1;
@@ -87,13 +123,14 @@ impl Scoreboard {
     }
 
     /// Segments `from..to` have arrived.
-    pub(super) fn sack(&mut self, from: u64, to: u64) {
+    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut Heard) {
         let to = to.min(self.next());
         let mut number = self.next_unsacked(from.max(self.first));
         while number < to {
             let segment = self.at(number);
             segment.skip = 1;
             let lost = std::mem::take(&mut segment.lost);
+            heard.hear(segment.as_sent(number));
             self.sacked += 1;
             self.lost -= u64::from(lost);
             number = self.next_unsacked(number + 1);
@@ -143,6 +180,11 @@ impl Scoreboard {
         }
     }
 
+    /// Segments taken for lost that wait to be sent again.
+    pub(super) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Whether a segment is lost and waits to be sent again.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
@@ -169,8 +211,16 @@ impl Scoreboard {
         self.judged = self.next();
     }
 
+    /// Nothing was lost after all: what was taken for lost is under way.
+    pub(super) fn lose_none(&mut self) {
+        for segment in self.segments.iter_mut().filter(|segment| segment.lost) {
+            segment.lost = false;
+        }
+        self.lost = 0;
+    }
+
     /// Sends the first lost segment again.
-    pub(super) fn retransmit(&mut self, now: MonoTime) -> Option<u64> {
+    pub(super) fn retransmit(&mut self, now: MonoTime, mark: Mark) -> Option<u64> {
         if self.lost == 0 {
             return None;
         }
@@ -185,7 +235,7 @@ impl Scoreboard {
         let segment = self.at(number);
         segment.lost = false;
         segment.retransmitted = true;
-        segment.sent = now;
+        (segment.sent, segment.mark) = (now, mark);
         self.lost -= 1;
         Some(number)
     }
@@ -202,22 +252,22 @@ mod tests {
 
     fn sent(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
-        (0..count).for_each(|_| _ = board.send_new(MonoTime::default()));
+        (0..count).for_each(|_| _ = board.send_new(MonoTime::default(), Mark::default()));
         board
     }
 
     #[test]
     fn what_has_three_arrived_above_it_is_lost_and_sent_again_from_below() {
         let mut board = sent(20);
-        board.sack(5, 7);
+        board.sack(5, 7, &mut Heard::default());
         board.judge();
         assert!(!board.has_lost(), "two above are no proof");
-        board.sack(9, 10);
+        board.sack(9, 10, &mut Heard::default());
         board.judge();
         // Three above 0 … 4; 7 and 8 have one.
         assert_eq!(board.in_flight(), 20 - 3 - 5);
         let again: Vec<u64> =
-            std::iter::from_fn(|| board.retransmit(MonoTime::default())).collect();
+            std::iter::from_fn(|| board.retransmit(MonoTime::default(), Mark::default())).collect();
         assert_eq!(again, [0, 1, 2, 3, 4]);
         assert_eq!(board.in_flight(), 20 - 3);
     }
@@ -235,7 +285,7 @@ mod tests {
         for _ in 0..2000 {
             let from = draw(500);
             let to = (from + draw(12)).min(500);
-            board.sack(from, to);
+            board.sack(from, to, &mut Heard::default());
             (from..to).for_each(|number| plain[index(number)] = true);
             assert_eq!(board.sacked, plain.iter().filter(|arrived| **arrived).count() as u64);
             let ask = draw(500);

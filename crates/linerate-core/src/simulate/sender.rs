@@ -1,14 +1,20 @@
-//! The sending end: window, losses, timer.
+//! The sending end: what leaves when, round trips, timers. What it does about losses is in
+//! `repair`.
 
 use std::time::Duration;
 
-use super::Point;
 use super::acked::Acked;
+use super::bbr::{Bbr, Told};
+use super::burst::{Bursts, Room, piece_segments, whole};
 use super::congestion::Window;
+use super::delivery::{Deliveries, Heard};
 use super::flow::{FlowPlan, FlowResult};
+use super::loss_state::{Probe, State, Undo};
 use super::points::Recorder;
+use super::rack::{Rack, RoundTrips};
 use super::receiver::Ack;
-use super::scoreboard::{Delivered, Scoreboard, THRESHOLD};
+use super::scoreboard::{Delivered, Scoreboard};
+use super::{CongestionControl, Point};
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
 
@@ -17,41 +23,42 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Longest time-out (RFC 6298 §2.5 allows a limit of at least 60 s).
 const RTO_MAX: Duration = Duration::from_secs(60);
 
-/// What the sender is doing about losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Open,
-    /// Fast recovery until this segment is acknowledged.
-    Recovery {
-        until: u64,
-    },
-    /// After a time-out, until this segment is acknowledged.
-    Timeout {
-        until: u64,
-    },
-}
-
 /// One sender.
 #[derive(Debug)]
 pub(super) struct Sender {
-    plan: FlowPlan,
-    board: Scoreboard,
-    window: Window,
-    state: State,
-    duplicates: u64,
+    pub(super) plan: FlowPlan,
+    pub(super) board: Scoreboard,
+    pub(super) window: Window,
+    pub(super) bbr: Option<Bbr>,
+    pub(super) state: State,
+    pub(super) duplicates: u64,
     rtt: Option<RoundTrip>,
+    pub(super) rtt_min: Duration,
     /// Time-out before any backing off.
     rto: Duration,
-    backoff: u32,
+    pub(super) backoff: u32,
     /// When the timer runs out; absent while nothing is outstanding.
     pub(super) rto_due: Option<MonoTime>,
-    segments: u64,
-    window_segments: u64,
+    pub(super) rack: Rack,
+    /// When segments that are not late yet will be.
+    pub(super) rack_due: Option<MonoTime>,
+    pub(super) probe: Probe,
+    pub(super) undo: Option<Undo>,
+    pub(super) deliveries: Deliveries,
+    /// Segments taken for lost.
+    pub(super) lost: u64,
+    bursts: Bursts,
+    /// It waits for its pace.
+    paced: bool,
+    /// The window of congestion held the sender back when it last sent.
+    limited: bool,
+    pub(super) segments: u64,
+    pub(super) window_segments: u64,
     cwnd_max: f64,
     recorder: Option<Recorder>,
     /// A segment that must go out whatever the window says.
-    urgent: bool,
-    result: FlowResult,
+    pub(super) urgent: bool,
+    pub(super) result: FlowResult,
 }
 
 /// Smoothed round trip (RFC 6298 §2), in seconds.
@@ -64,15 +71,28 @@ struct RoundTrip {
 impl Sender {
     pub(super) fn new(plan: FlowPlan) -> Self {
         let mss = u64::from(plan.tcp.mss_bytes.max(1));
+        let window = Window::new(&plan.tcp);
+        let bbr = plan.tcp.congestion_control == CongestionControl::Bbr;
         Self {
             board: Scoreboard::default(),
-            window: Window::new(&plan.tcp),
+            bbr: bbr.then(|| Bbr::new(window.cwnd, plan.start, plan.hash)),
+            window,
             state: State::Open,
             duplicates: 0,
             rtt: None,
+            rtt_min: Duration::MAX,
             rto: RTO_INITIAL,
             backoff: 0,
             rto_due: None,
+            rack: Rack::new(),
+            rack_due: None,
+            probe: Probe::default(),
+            undo: None,
+            deliveries: Deliveries::default(),
+            lost: 0,
+            bursts: Bursts::default(),
+            paced: false,
+            limited: false,
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
             cwnd_max: 0.0,
@@ -108,156 +128,191 @@ impl Sender {
         }
     }
 
-    /// The next segment that may leave at `now`.
-    pub(super) fn send(&mut self, now: MonoTime) -> Option<u64> {
-        let number = self.next_to_send(now)?;
+    /// Losses are found by time, as in Linux of today.
+    pub(super) fn is_rack(&self) -> bool {
+        self.plan.tcp.recovery == LossRecovery::Rack
+    }
+
+    /// The next segment that may leave at `now`, and whether it left before.
+    pub(super) fn send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
+        let sent = self.next_to_send(now)?;
         self.result.segments_sent += 1;
+        if self.is_rack() {
+            self.rack.sent(now, sent.0);
+        }
         if self.rto_due.is_none() {
             self.rto_due = Some(now + self.rto());
         }
-        Some(number)
+        self.set_probe(now);
+        Some(sent)
     }
 
-    fn next_to_send(&mut self, now: MonoTime) -> Option<u64> {
+    fn next_to_send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
         let urgent = std::mem::take(&mut self.urgent);
-        if !urgent && self.board.in_flight() as f64 + 1.0 > self.window.cwnd {
+        self.limited = self.board.in_flight() as f64 + 1.0 > self.window.cwnd;
+        self.paced = !self.limited && !urgent && self.is_paced(now);
+        if !urgent && (self.limited || self.paced) {
             return None;
         }
-        if let Some(number) = self.board.retransmit(now) {
+        let mark = self.deliveries.mark(now, self.board.is_empty());
+        if let Some(number) = self.board.retransmit(now, mark) {
             self.result.retransmitted += 1;
-            return Some(number);
+            self.note_retransmission();
+            self.bursts.end();
+            self.pace(now, 1);
+            return Some((number, true));
         }
         let next = self.board.next();
-        let room = next < self.board.first() + self.window_segments;
-        (next < self.segments && room).then(|| self.board.send_new(now))
+        let end = self.board.first().saturating_add(self.window_segments).min(self.segments);
+        if next >= end || !self.takes(now, end - next, urgent) {
+            return None;
+        }
+        Some((self.board.send_new(now, mark), false))
+    }
+
+    /// Whether a new segment leaves now, alone or as part of a piece.
+    fn takes(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
+        if !self.plan.tcp.offload || urgent {
+            self.pace(now, 1);
+            return true;
+        }
+        let size = self.piece();
+        let free = whole(self.window.cwnd).saturating_sub(self.board.in_flight());
+        let room = Room {
+            segments: free.min(window_room),
+            window: self.window.cwnd.min(self.window_segments as f64),
+            oldest: self.board.oldest(),
+            rtt: self.smoothed(),
+            repairing: self.state != State::Open,
+        };
+        let begins = !self.bursts.is_within();
+        let takes = self.bursts.takes(now, size, &room);
+        if takes && begins {
+            self.pace(now, size.min(room.segments));
+        }
+        self.limited |= !takes;
+        takes
+    }
+
+    /// Segments that leave in one piece at today's rate.
+    pub(super) fn piece(&self) -> u64 {
+        let mss = f64::from(self.plan.tcp.mss_bytes);
+        let rtt = self.rtt_min.min(Duration::from_secs(1));
+        let rate = match (&self.bbr, self.rtt) {
+            (Some(bbr), _) => bbr.pace * mss,
+            (None, Some(rtt)) if rtt.smoothed > 0.0 => {
+                // `tcp_update_pacing_rate`: twice the rate in slow start, a fifth more later.
+                let (cwnd, starts) =
+                    (self.window.cwnd, self.window.cwnd < self.window.ssthresh / 2.0);
+                let gain = if starts { 2.0 } else { 1.2 };
+                gain * cwnd.max(self.board.in_flight() as f64) * mss / rtt.smoothed
+            }
+            _ => f64::INFINITY,
+        };
+        piece_segments(rate, self.plan.tcp.mss_bytes, rtt)
+    }
+
+    fn is_paced(&self, now: MonoTime) -> bool {
+        self.bbr.is_some() && !self.bursts.is_within() && now < self.bursts.paced_until()
+    }
+
+    fn pace(&mut self, now: MonoTime, segments: u64) {
+        if let Some(bbr) = self.bbr.as_ref().filter(|bbr| bbr.pace > 0.0) {
+            self.bursts.pace(now, Duration::from_secs_f64(segments as f64 / bbr.pace));
+        }
+    }
+
+    /// When this sender has something to do next, whatever arrives.
+    pub(super) fn due(&self) -> Option<MonoTime> {
+        let pace = self.paced.then(|| self.bursts.paced_until());
+        [self.rto_due, self.rack_due, self.probe.due, pace].into_iter().flatten().min()
+    }
+
+    /// Something is due; what may leave then leaves.
+    pub(super) fn on_timer(&mut self, now: MonoTime) {
+        let is_due = |due: Option<MonoTime>| due.is_some_and(|due| due <= now);
+        if is_due(self.rack_due) {
+            self.judge_by_time(now);
+        }
+        if is_due(self.probe.due) {
+            self.send_probe(now);
+        }
+        if is_due(self.rto_due) {
+            self.on_timeout(now);
+        }
     }
 
     pub(super) fn acknowledge(&mut self, now: MonoTime, ack: &Ack) {
-        let before = self.board.first();
-        let delivered = self.board.acknowledge(ack.next);
+        let (before, highest) = (self.board.first(), self.board.highest());
+        let in_flight_before = self.board.in_flight() as f64;
+        let lost_before = self.lost;
+        let mut heard = Heard::default();
+        let delivered = self.board.acknowledge(ack.next, &mut heard);
         let acked = self.board.first() - before;
-        if self.plan.tcp.recovery == LossRecovery::Sack {
+        if matches!(self.plan.tcp.recovery, LossRecovery::Sack | LossRecovery::Rack) {
             for &(from, to) in ack.blocks.iter().filter(|(from, to)| from < to) {
-                self.board.sack(from, to);
+                self.board.sack(from, to, &mut heard);
             }
-            self.board.judge();
         }
-        if let Some(delivered) = delivered {
-            self.on_progress(now, acked, delivered);
-        } else if !self.board.is_empty() {
-            self.duplicates += 1;
-            self.on_duplicate(now);
+        let rtt = self.sample(now, delivered, &heard);
+        let rate = self.deliveries.count(now, &heard, self.rtt_min);
+        if self.is_rack() {
+            self.repair_by_time(now, ack, acked, &heard, highest, rtt);
+        } else {
+            self.repair(now, acked, delivered, rtt);
+        }
+        if self.bbr.is_some() {
+            let (piece, lost) = (self.piece() as f64, self.lost - lost_before);
+            let delivered = heard.segments;
+            let told = Told { rate, delivered, lost, rtt, in_flight_before, ..self.told(now) };
+            if let Some(bbr) = &mut self.bbr {
+                bbr.acknowledge(&told, &mut self.window.cwnd, piece);
+            }
         }
         self.keep_result(now);
     }
 
-    fn on_progress(&mut self, now: MonoTime, acked: u64, delivered: Delivered) {
-        let sample_ns = delivered.is_sample.then(|| now.nanos_since(delivered.sent));
-        if let Some(sample_ns) = sample_ns {
-            self.measure(sample_ns as f64 * 1e-9);
-        }
-        self.duplicates = 0;
-        self.backoff = 0;
-        let first = self.board.first();
-        match self.state {
-            State::Recovery { until } if first < until => self.on_partial(acked),
-            State::Recovery { .. } => {
-                self.state = State::Open;
-                self.window.cwnd = self.window.ssthresh;
-            }
-            State::Timeout { until } => {
-                if first >= until {
-                    self.state = State::Open;
-                }
-                self.grow(now, acked, sample_ns);
-            }
-            State::Open => {
-                self.grow(now, acked, sample_ns);
-                self.begin_recovery_if_lost(now);
-            }
-        }
-        self.rto_due = (!self.board.is_empty()).then(|| now + self.rto());
+    /// The round trip that an acknowledgement tells, if it tells one.
+    fn sample(
+        &mut self,
+        now: MonoTime,
+        delivered: Option<Delivered>,
+        heard: &Heard,
+    ) -> Option<Duration> {
+        let acked = delivered.filter(|delivered| delivered.is_sample).map(|it| it.sent);
+        let by_block = heard.newest.filter(|newest| self.is_rack() && !newest.again);
+        let sacked = by_block.filter(|_| delivered.is_none()).map(|newest| newest.at);
+        let sent = acked.or(sacked)?;
+        let rtt = now.since(sent);
+        self.rtt_min = self.rtt_min.min(rtt);
+        self.measure(rtt.as_secs_f64());
+        Some(rtt)
     }
 
-    /// A new acknowledgement within fast recovery that does not cover all of it.
-    fn on_partial(&mut self, acked: u64) {
-        match self.plan.tcp.recovery {
-            LossRecovery::Sack => {}
-            LossRecovery::NewReno => {
-                self.window.cwnd = (self.window.cwnd - acked as f64 + 1.0).max(1.0);
-                self.board.lose(self.board.first());
-                self.urgent = true;
-            }
-            LossRecovery::Reno => {
-                self.state = State::Open;
-                self.window.cwnd = self.window.ssthresh;
-            }
+    /// What BBR would be told now, without an arrival.
+    pub(super) fn told(&self, now: MonoTime) -> Told {
+        Told {
+            now,
+            rate: None,
+            delivered: 0,
+            lost: 0,
+            delivered_all: self.deliveries.total,
+            lost_all: self.lost,
+            rtt: None,
+            in_flight_before: 0.0,
+            in_flight: self.board.in_flight() as f64,
+            repairing: self.state != State::Open,
         }
     }
 
-    fn on_duplicate(&mut self, now: MonoTime) {
-        match (self.state, self.plan.tcp.recovery) {
-            (State::Open, LossRecovery::Sack) => self.begin_recovery_if_lost(now),
-            (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(now),
-            // Each duplicate says that a segment has left the network (RFC 5681 §3.2).
-            (State::Recovery { .. }, LossRecovery::Reno | LossRecovery::NewReno) => {
-                self.window.cwnd += 1.0;
-            }
-            _ => {}
-        }
-    }
-
-    /// With selective acknowledgements: enters recovery as soon as a segment is lost.
-    fn begin_recovery_if_lost(&mut self, now: MonoTime) {
-        let sack = self.plan.tcp.recovery == LossRecovery::Sack;
-        if sack && self.board.has_lost() {
-            self.begin_recovery(now);
-        }
-    }
-
-    fn begin_recovery(&mut self, now: MonoTime) {
-        self.note_loss_event(now);
-        self.result.recoveries += 1;
-        let outstanding = self.board.next() - self.board.first();
-        self.window.reduce(outstanding as f64);
-        self.state = State::Recovery { until: self.board.next() };
-        self.board.lose(self.board.first());
-        self.urgent = true;
-        self.window.cwnd = match self.plan.tcp.recovery {
-            LossRecovery::Sack => self.window.ssthresh,
-            // Window inflation: the three duplicates have left the network.
-            LossRecovery::Reno | LossRecovery::NewReno => self.window.ssthresh + THRESHOLD as f64,
-        };
-    }
-
-    pub(super) fn on_timeout(&mut self, now: MonoTime) {
-        self.note_loss_event(now);
-        self.result.timeouts += 1;
-        // RFC 5681 §3.1: once for one loss, however often the timer runs out.
-        if self.backoff == 0 {
-            self.window.reduce(self.board.in_flight() as f64);
-        }
-        self.window.restart();
-        self.state = State::Timeout { until: self.board.next() };
-        self.board.lose_all();
-        self.duplicates = 0;
-        self.backoff += 1;
-        self.rto_due = Some(now + self.rto());
-    }
-
-    fn note_loss_event(&mut self, now: MonoTime) {
+    pub(super) fn note_loss_event(&mut self, now: MonoTime) {
         if let Some(recorder) = &mut self.recorder {
             recorder.loss_event(now);
         }
     }
 
-    fn grow(&mut self, now: MonoTime, acked: u64, sample_ns: Option<u64>) {
-        // Only a window that is used may grow (RFC 7661 §4.3, RFC 2861).
-        let used = self.board.in_flight() + acked;
-        if (used as f64) < self.window.cwnd.floor() && self.window.cwnd >= self.window.ssthresh {
-            return;
-        }
-        if used as f64 * 2.0 < self.window.cwnd {
+    pub(super) fn grow(&mut self, now: MonoTime, acked: u64, rtt: Option<Duration>) {
+        if self.bbr.is_some() || !self.window_is_used(acked) {
             return;
         }
         self.window.grow(&Acked {
@@ -265,9 +320,19 @@ impl Sender {
             segments: acked,
             first: self.board.first(),
             next: self.board.next(),
-            sample_ns,
+            sample_ns: rtt.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)),
             rtt_s: self.rtt.map_or(0.0, |rtt| rtt.smoothed),
         });
+    }
+
+    /// Only a window that is used may grow (RFC 7661 §4.3, RFC 2861).
+    fn window_is_used(&self, acked: u64) -> bool {
+        let used = (self.board.in_flight() + acked) as f64;
+        let starts = self.window.cwnd < self.window.ssthresh;
+        if self.plan.tcp.offload {
+            return self.limited || (starts && used * 2.0 > self.window.cwnd);
+        }
+        used * 2.0 >= self.window.cwnd && (starts || used >= self.window.cwnd.floor())
     }
 
     fn measure(&mut self, rtt_s: f64) {
@@ -285,7 +350,16 @@ impl Sender {
         self.rtt = Some(rtt);
     }
 
-    fn rto(&self) -> Duration {
+    /// The smoothed round trip; 0 before the first.
+    pub(super) fn smoothed(&self) -> Duration {
+        self.rtt.map_or(Duration::ZERO, |rtt| Duration::from_secs_f64(rtt.smoothed))
+    }
+
+    pub(super) fn round_trips(&self) -> RoundTrips {
+        RoundTrips { smallest: self.rtt_min.min(RTO_MAX), smoothed: self.smoothed() }
+    }
+
+    pub(super) fn rto(&self) -> Duration {
         if self.backoff == 0 {
             return self.rto;
         }
@@ -316,9 +390,4 @@ impl Sender {
             recorder.keep(point);
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-const fn whole(value: f64) -> u64 {
-    value as u64
 }

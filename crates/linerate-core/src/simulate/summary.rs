@@ -37,9 +37,9 @@ pub struct SimulationReport {
 /// A TCP, in the units of records.
 #[derive(Clone, Debug, Serialize)]
 pub struct TcpSummary {
-    /// `reno`, `cubic`.
+    /// `reno`, `cubic`, `bbr`.
     pub congestion_control: &'static str,
-    /// `reno`, `newreno`, `sack`.
+    /// `reno`, `newreno`, `sack`, `rack`.
     pub recovery: &'static str,
     /// Payload of a full segment.
     pub mss_bytes: u32,
@@ -49,6 +49,8 @@ pub struct TcpSummary {
     pub initial_window: u32,
     /// Slow start ends early.
     pub hystart: bool,
+    /// Segments leave in pieces of a millisecond.
+    pub segmentation_offload: bool,
     /// The window grows by what acknowledgements cover, not by their number.
     pub bytes_counted: bool,
     /// The receiver's window.
@@ -68,6 +70,7 @@ impl From<&TcpModel> for TcpSummary {
             header_bytes: tcp.header_bytes,
             initial_window: tcp.initial_window,
             hystart: tcp.hystart,
+            segmentation_offload: tcp.offload,
             bytes_counted: tcp.growth_per_ack > 1,
             window_bytes: tcp.window_bytes,
             ack_every: tcp.ack_every,

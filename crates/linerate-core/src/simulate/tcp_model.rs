@@ -22,6 +22,8 @@ pub struct TcpModel {
     pub growth_per_ack: u32,
     /// Slow start ends early, before it has filled the queue.
     pub hystart: bool,
+    /// Segments leave in pieces of a millisecond (segmentation offload).
+    pub offload: bool,
     /// The receiver's window.
     pub window_bytes: u64,
     /// Segments after which an acknowledgement is sent (2 in RFC 5681 §4.2).
@@ -33,15 +35,17 @@ pub struct TcpModel {
 }
 
 impl TcpModel {
-    /// Linux of today with CUBIC and HyStart: RFC 6928, RFC 3465 without limit, 200 ms.
+    /// Linux of today with CUBIC, HyStart, RACK-TLP and segmentation offload: RFC 6928, RFC 3465
+    /// without limit, 200 ms.
     pub const TODAY: Self = Self {
         mss_bytes: 1448,
         header_bytes: 52,
         congestion_control: CongestionControl::CUBIC,
-        recovery: LossRecovery::Sack,
+        recovery: LossRecovery::Rack,
         initial_window: 10,
         growth_per_ack: u32::MAX,
         hystart: true,
+        offload: true,
         window_bytes: 1 << 30,
         ack_every: 2,
         ack_delay: Duration::from_millis(40),
@@ -57,6 +61,7 @@ impl TcpModel {
         initial_window: 2,
         growth_per_ack: 1,
         hystart: false,
+        offload: false,
         window_bytes: 2_000_000,
         ack_delay: Duration::from_millis(200),
         rto_min: Duration::from_secs(1),
@@ -79,6 +84,8 @@ pub enum CongestionControl {
         /// Scale, in segments per cubic second.
         scale: f64,
     },
+    /// Pacing at the delivery rate, version 1 as in Linux.
+    Bbr,
 }
 
 impl From<ControlName> for CongestionControl {
@@ -86,6 +93,7 @@ impl From<ControlName> for CongestionControl {
         match name {
             ControlName::Reno => Self::RENO,
             ControlName::Cubic => Self::CUBIC,
+            ControlName::Bbr => Self::Bbr,
         }
     }
 }
@@ -95,6 +103,7 @@ impl From<CongestionControl> for ControlName {
         match control {
             CongestionControl::Reno { .. } => Self::Reno,
             CongestionControl::Cubic { .. } => Self::Cubic,
+            CongestionControl::Bbr => Self::Bbr,
         }
     }
 }
@@ -113,6 +122,7 @@ impl CongestionControl {
     pub(super) const fn beta(self) -> f64 {
         match self {
             Self::Reno { beta } | Self::Cubic { beta, .. } => beta,
+            Self::Bbr => 1.0,
         }
     }
 }
@@ -128,6 +138,7 @@ impl From<&TcpModel> for SimulatedTcp {
             initial_window_segments: tcp.initial_window,
             growth_per_ack_segments: (growth != u32::MAX).then_some(growth),
             hystart: tcp.hystart,
+            segmentation_offload: tcp.offload,
             window_bytes: tcp.window_bytes,
             ack_every_segments: tcp.ack_every,
             ack_delay_ns: nanos(tcp.ack_delay),
@@ -146,6 +157,7 @@ impl From<&SimulatedTcp> for TcpModel {
             initial_window: tcp.initial_window_segments,
             growth_per_ack: tcp.growth_per_ack_segments.unwrap_or(u32::MAX),
             hystart: tcp.hystart,
+            offload: tcp.segmentation_offload,
             window_bytes: tcp.window_bytes,
             ack_every: tcp.ack_every_segments,
             ack_delay: Duration::from_nanos(tcp.ack_delay_ns),

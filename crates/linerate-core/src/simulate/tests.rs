@@ -24,12 +24,12 @@ use crate::units::{BitRate, Bytes};
 
 /// A path of a rate (of payload and headers), a round trip and a buffer.
 #[derive(Clone, Default)]
-struct Path {
-    rate_bps: u64,
-    rtt: Duration,
-    buffer_packets: u64,
-    loss: f64,
-    lose: Vec<u64>,
+pub(super) struct Path {
+    pub(super) rate_bps: u64,
+    pub(super) rtt: Duration,
+    pub(super) buffer_packets: u64,
+    pub(super) loss: f64,
+    pub(super) lose: Vec<u64>,
 }
 
 impl Path {
@@ -49,27 +49,35 @@ impl Path {
         [Pipeline::new(forward), Pipeline::new(vec![delay()])]
     }
 
-    fn simulate(&self, flows: &[FlowPlan]) -> Simulation {
+    pub(super) fn simulate(&self, flows: &[FlowPlan]) -> Simulation {
         let [forward, backward] = self.pipelines();
         Simulation::new(flows, forward, backward)
     }
 
-    fn run(&self, flows: &[FlowPlan], seconds: u64) -> SimulationResult {
+    pub(super) fn run(&self, flows: &[FlowPlan], seconds: u64) -> SimulationResult {
         self.simulate(flows).run(at_s(seconds))
     }
 }
 
-fn at_s(seconds: u64) -> MonoTime {
+pub(super) fn at_s(seconds: u64) -> MonoTime {
     MonoTime::default() + Duration::from_secs(seconds)
 }
 
-fn flow(tcp: TcpModel, bytes: Option<u64>) -> FlowPlan {
+pub(super) fn flow(tcp: TcpModel, bytes: Option<u64>) -> FlowPlan {
     FlowPlan { tcp, start: MonoTime::default(), bytes, hash: 0, points: None }
 }
 
 /// No headers, acknowledgements of every segment at once: the model of the formulas.
-fn plain(mss_bytes: u32) -> TcpModel {
-    TcpModel { mss_bytes, header_bytes: 0, ack_every: 1, hystart: false, ..TcpModel::TODAY }
+pub(super) fn plain(mss_bytes: u32) -> TcpModel {
+    TcpModel {
+        mss_bytes,
+        header_bytes: 0,
+        ack_every: 1,
+        hystart: false,
+        offload: false,
+        recovery: LossRecovery::Sack,
+        ..TcpModel::TODAY
+    }
 }
 
 fn reno(recovery: LossRecovery) -> TcpModel {
@@ -77,10 +85,10 @@ fn reno(recovery: LossRecovery) -> TcpModel {
     TcpModel { congestion_control, recovery, growth_per_ack: 1, ..plain(1448) }
 }
 
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 
 /// A path that a flow does not fill.
-fn fast(rtt: Duration) -> Path {
+pub(super) fn fast(rtt: Duration) -> Path {
     Path { rate_bps: 1_000_000_000, rtt, buffer_packets: 100_000, ..Path::default() }
 }
 
@@ -90,7 +98,7 @@ fn goodput_bps(result: &SimulationResult, from: &SimulationResult, seconds: u64)
 }
 
 /// Goodput from `warm_s` to `end_s`.
-fn steady_bps(path: &Path, tcp: TcpModel, warm_s: u64, end_s: u64) -> f64 {
+pub(super) fn steady_bps(path: &Path, tcp: TcpModel, warm_s: u64, end_s: u64) -> f64 {
     let mut simulation = path.simulate(&[flow(tcp, None)]);
     simulation.advance(at_s(warm_s));
     let before = simulation.result();

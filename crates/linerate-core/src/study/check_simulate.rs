@@ -48,7 +48,7 @@ fn check_values(test: &SimulateSweep) -> Checked {
     let mut seen = BTreeSet::new();
     for (name, path) in one.chain(names) {
         if name.parse::<ControlName>().is_err() {
-            return problem(&path, format!("`{name}`: the model has `reno` and `cubic`"));
+            return problem(&path, format!("`{name}`: the model has `reno`, `cubic` and `bbr`"));
         }
         if !seen.insert(name) {
             return problem(&path, format!("{name} is there twice"));

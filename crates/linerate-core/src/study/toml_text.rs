@@ -265,8 +265,8 @@ repetitions = 1
     fn what_a_model_cannot_do_is_shown_where_it_stands() {
         let simulate = |keys: &str| with_simulate(&format!("on = [\"wan\"]\n{keys}"));
         let one = "windows_bytes = [0]\nseconds = 1.0\n";
-        let text = simulate(&format!("{one}congestion_control = \"bbr\""));
-        check(&text, Some(place(&text, "\"bbr\"")), &["'virtual'", "`reno` and `cubic`"]);
+        let text = simulate(&format!("{one}congestion_control = \"vegas\""));
+        check(&text, Some(place(&text, "\"vegas\"")), &["'virtual'", "`reno`, `cubic` and `bbr`"]);
         let text = simulate(&format!("{one}read_bytes = [1024]"));
         check(&text, Some(place(&text, "[1024]")), &["'virtual'", "no key 'read_bytes'"]);
         let text = simulate("recoveries = [\"sack\", \"fack\"]\nseconds = 1.0");

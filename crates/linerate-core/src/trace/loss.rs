@@ -30,7 +30,8 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
         if counts.sent < ROUNDS_MIN || counts.lost == counts.sent {
             continue;
         }
-        match bucket_of(&hop.samples) {
+        // Who answers every round may be slow for the bunches of the search: that is no matter.
+        match bucket_of(&hop.samples).filter(|_| counts.lost > 0) {
             Some(bucket) => limited.push((counts, Some(bucket.per_second))),
             None => witnesses.push(counts),
         }

@@ -7,7 +7,7 @@
 pub mod bucket;
 mod delay;
 mod loss;
-mod places;
+pub mod places;
 pub mod stopping;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,9 @@ use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
 /// them: loss and queue first.
 pub fn judge(trace: &mut Trace, load: Option<Direction>) {
     delay::add_differences(trace);
-    let (mut findings, limited) = loss::find(trace);
+    let (losses, limited) = loss::find(trace);
+    let mut findings: Vec<Finding> = places::round(trace).into_iter().collect();
+    findings.extend(losses);
     findings.extend(load.and_then(|direction| delay::queue(trace, direction)));
     findings.extend(trace.size_limits.iter().copied().map(Finding::Mtu));
     findings.extend(places::marks(trace));

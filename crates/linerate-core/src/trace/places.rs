@@ -1,6 +1,23 @@
 //! Where headers are changed and where flows part, by what arrived at each hop.
 
-use crate::record::{ArrivedMarks, Finding, Trace};
+use crate::record::{ArrivedMarks, Finding, Hop, Trace};
+
+/// So many distances at which one router answers are a loop: two can be a router that forwards
+/// what it should have answered.
+const ROUND_MIN: usize = 3;
+
+/// The first router that a packet comes back to.
+pub fn round(trace: &Trace) -> Option<Finding> {
+    let routers = trace.hops.iter().filter(|hop| !hop.is_end);
+    let seen = |address: &str| {
+        let here = |hop: &&Hop| hop.nodes.iter().any(|node| node.address == address);
+        routers.clone().filter(here).count()
+    };
+    let mut each =
+        routers.clone().flat_map(|hop| hop.nodes.iter().map(move |node| (hop.ttl, node)));
+    let (at, node) = each.find(|(_, node)| seen(&node.address) >= ROUND_MIN)?;
+    Some(Finding::Loop { at, address: node.address.clone() })
+}
 
 /// Places where DSCP, ECN, addresses or ports change.
 pub(super) fn marks(trace: &Trace) -> Vec<Finding> {

@@ -90,6 +90,15 @@ fn routers_that_limit_their_answers_are_never_charged_with_loss() {
 }
 
 #[test]
+fn a_limit_that_only_the_search_met_is_no_limit_of_the_rounds() {
+    let mut trace = path(1, 3, 10, |_| 0.0);
+    let bunch = (0..40).map(|n| sample(n * 1_000_000, (n < 6).then_some(1), TracePhase::Search));
+    trace.hops[1].samples.splice(0..0, bunch.collect::<Vec<_>>());
+    judge(&mut trace, None);
+    assert_eq!(trace.findings, []);
+}
+
+#[test]
 fn loss_is_found_between_the_witnesses_around_a_limited_hop() {
     let found = (0..20).filter(|&seed| {
         let mut trace = path(seed, 6, 1000, |ttl| if ttl >= 3 { 0.02 } else { 0.0 });
@@ -169,6 +178,22 @@ fn the_queue_stands_before_the_first_hop_from_which_all_rise() {
         assert_eq!((*after, *found), (before, at));
         assert!((rise_ns / 2e7 - 1.0).abs() < 0.02, "{rise_ns}");
     }
+}
+
+#[test]
+fn a_router_that_comes_again_and_again_is_a_loop_from_where_it_is_first() {
+    let mut trace = path(1, 8, 1, |_| 0.0);
+    trace.hops[7].is_end = false;
+    for ttl in [4, 6, 8] {
+        trace.hops[ttl - 1].nodes[0].address = "10.9.9.9".to_owned();
+    }
+    judge(&mut trace, None);
+    let expected = Finding::Loop { at: 4, address: "10.9.9.9".to_owned() };
+    assert_eq!(trace.findings.first(), Some(&expected));
+    // One that forwards a packet that it should have answered is there twice.
+    trace.hops[7].nodes[0].address = "10.0.8.1".to_owned();
+    judge(&mut trace, None);
+    assert!(trace.findings.is_empty(), "{:?}", trace.findings);
 }
 
 #[test]

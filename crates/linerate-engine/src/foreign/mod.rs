@@ -5,6 +5,7 @@
 
 pub mod iperf2;
 pub mod iperf3;
+mod marked_stream;
 pub mod nuttcp;
 mod serve;
 mod test;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
 };
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{Machine, Output};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
@@ -109,6 +111,27 @@ impl Test {
         for (place, socket) in self.places.iter().zip(&self.sockets) {
             (context.watch)(&Event::Stream(opened(socket, *place, None)));
         }
+    }
+
+    /// Does what the machine of any of these programs wants of the streams.
+    pub(crate) fn carry_out<M: Machine>(
+        &mut self,
+        (now, output): (MonoTime, &Output<M>),
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        match output {
+            Output::Begin => account.begin = now,
+            Output::Start => {
+                let started = self.endpoint.start(account.begin);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample => account.local_interval(self.endpoint.sample(now), context.watch),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Halt => self.endpoint.halt(),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Ends the threads, also of a test that failed, and keeps what they counted.

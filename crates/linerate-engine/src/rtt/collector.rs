@@ -7,12 +7,19 @@ use linerate_sys::clock;
 
 use super::drive::Sink;
 use super::one_way::{Ends, Had, TimesBook};
+use super::outages::Outages;
 use super::samples::Samples;
 use super::stamps::{Answered, CivilOffset, Placed, StampBook};
 use super::wire::Arrival;
 
 /// Probes whose samples are kept in order: 48 MB.
 const KEPT_MAX: usize = 1_000_000;
+
+/// Paced probes whose lateness is remembered until their answer: 512 KiB. A probe whose place was
+/// taken counts as sent in time.
+const LATE_MAX: usize = 1 << 15;
+/// Probes left out by one stall that are counted: a night at one each second.
+const LEFT_OUT_MAX: u64 = 100_000;
 
 /// Time between two progress events.
 const PROGRESS_NS: u64 = 200_000_000;
@@ -67,6 +74,14 @@ pub(crate) struct Collector<'a> {
     pub(crate) own_parts: [Samples; 3],
     pub(crate) book: Option<StampBook>,
     pub(crate) civil: CivilOffset,
+    /// From the planned times of paced probes.
+    pub(crate) scheduled: Samples,
+    /// Number and lateness of the newest paced probes.
+    late: Vec<(u64, u64)>,
+    interval_ns: u64,
+    pub(crate) outages: Outages,
+    /// Replies that a queue on the way marked (CE), where their class is told.
+    pub(crate) marked: u64,
     pub(crate) times: Option<TimesBook>,
     kept: Option<Vec<Kept>>,
     first_t1: Option<MonoTime>,
@@ -86,6 +101,11 @@ impl<'a> Collector<'a> {
             kernel: Samples::new(stamped),
             own_parts: std::array::from_fn(|_| Samples::new(stamped)),
             civil: CivilOffset::default(),
+            scheduled: Samples::new(Some(0)),
+            late: Vec::new(),
+            interval_ns: 0,
+            outages: Outages::default(),
+            marked: 0,
             book: wishes.stamps.then(StampBook::new),
             times: wishes.four_times.map(TimesBook::new),
             kept: wishes.keep_samples.then(Vec::new),
@@ -147,6 +167,18 @@ impl<'a> Collector<'a> {
         });
     }
 
+    /// Counts the time since the plan, and that of the probes that the same stall left out.
+    fn by_schedule(&mut self, sequence: u64, rtt_ns: u64) {
+        let Some(&(probe, lateness_ns)) = self.late.get(sequence as usize % LATE_MAX) else {
+            return;
+        };
+        let lateness_ns = if probe == sequence { lateness_ns } else { 0 };
+        let left_out = lateness_ns.checked_div(self.interval_ns).unwrap_or(0).min(LEFT_OUT_MAX);
+        for place in 0..=left_out {
+            self.scheduled.record(rtt_ns + lateness_ns - place * self.interval_ns);
+        }
+    }
+
     fn tell_reply(&mut self, arrival: &Arrival, rtt_ns: Option<u64>, duplicate: bool) {
         (self.watch)(&Event::Reply(PingReply {
             sequence: arrival.sequence,
@@ -174,6 +206,7 @@ impl Sink for Collector<'_> {
     #[inline]
     fn sent(&mut self, _sequence: u64, t1: MonoTime) {
         self.sent += 1;
+        self.outages.sent(t1);
         if self.first_t1.is_none() {
             self.first_t1 = Some(t1);
             self.next_progress = MonoTime::from_nanos(t1.nanos() + PROGRESS_NS);
@@ -186,11 +219,20 @@ impl Sink for Collector<'_> {
         }
     }
 
+    fn late(&mut self, sequence: u64, lateness_ns: u64, interval_ns: u64) {
+        self.interval_ns = interval_ns;
+        self.late.resize(LATE_MAX, (u64::MAX, 0));
+        self.late[sequence as usize % LATE_MAX] = (sequence, lateness_ns);
+    }
+
     #[inline]
     fn answered(&mut self, arrival: &Arrival, t1: MonoTime, rtt_ns: u64) {
         self.answered += 1;
         self.last_at = arrival.at;
         self.rtt.record(rtt_ns);
+        self.marked += u64::from(arrival.classes[1].is_some_and(|class| class & 3 == 3));
+        self.outages.settled(arrival.sequence, false);
+        self.by_schedule(arrival.sequence, rtt_ns);
         if self.kept.is_some() {
             self.keep(arrival.sequence, |probe| probe.times[0] = rtt_ns);
         }
@@ -226,6 +268,7 @@ impl Sink for Collector<'_> {
     }
 
     fn lost(&mut self, sequence: u64) {
+        self.outages.settled(sequence, true);
         if self.wishes.telling == Telling::EachProbe {
             let nobody = Arrival {
                 sequence,
@@ -259,5 +302,53 @@ impl Sink for Collector<'_> {
     #[inline]
     fn wants_departures(&self) -> bool {
         self.book.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// One each 10 ms. The prober sends the second 35 ms late and leaves out the three that were
+    /// due meanwhile; every answer takes 1 ms. From the plan the late one took 36 ms, and those
+    /// left out 26, 16 and 6, had they left with it.
+    #[test]
+    fn a_stall_of_the_prober_weighs_as_much_as_it_lasted() {
+        let wishes = Wishes {
+            payload_bytes: 56,
+            count: Some(3),
+            telling: Telling::Nothing,
+            stamps: false,
+            keep_samples: false,
+            four_times: None,
+            started: MonoTime::default(),
+        };
+        let mut nobody = |_: &Event| {};
+        let mut collector = Collector::new(wishes, &mut nobody);
+        for (sequence, late_ms) in [(0, 0), (1, 35), (2, 0)] {
+            let t1 = MonoTime::from_nanos((100 + 10 * sequence + late_ms) * MS);
+            collector.sent(sequence, t1);
+            collector.late(sequence, late_ms * MS, 10 * MS);
+            let at = MonoTime::from_nanos(t1.nanos() + MS);
+            let arrival = Arrival {
+                sequence,
+                at,
+                ttl: None,
+                stamp_ns: None,
+                peer: None,
+                classes: [None, Some(3)],
+                reflected: None,
+            };
+            collector.answered(&arrival, t1, MS);
+        }
+        let values = |samples: &Samples, metric| {
+            let distribution = samples.distribution(metric).expect("samples");
+            distribution.values.iter().map(|ns| *ns as u64 / MS).collect::<Vec<u64>>()
+        };
+        assert_eq!(collector.marked, 3);
+        assert_eq!(values(&collector.rtt, MetricId::Rtt), [1]);
+        assert_eq!(values(&collector.scheduled, MetricId::RttScheduled), [1, 6, 16, 26, 36]);
     }
 }

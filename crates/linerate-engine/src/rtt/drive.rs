@@ -41,6 +41,8 @@ pub(crate) struct Rules {
 /// Told of everything that happens to a probe.
 pub(crate) trait Sink {
     fn sent(&mut self, sequence: u64, t1: MonoTime);
+    /// A paced probe left so long after its time in a schedule of one each `interval_ns`.
+    fn late(&mut self, _sequence: u64, _lateness_ns: u64, _interval_ns: u64) {}
     fn answered(&mut self, arrival: &Arrival, t1: MonoTime, rtt_ns: u64);
     fn duplicate(&mut self, arrival: &Arrival);
     fn lost(&mut self, sequence: u64);
@@ -86,6 +88,7 @@ pub(crate) fn drive<W: Wire, S: Sink>(
         rules: *rules,
         tracker: Tracker::new(rules.limits),
         schedule: now,
+        planned: now,
         random: Random::new(poisson_seed(rules.pace), 0),
         late_sends: 0,
         now,
@@ -102,6 +105,8 @@ struct Driver<'a, W, S> {
     tracker: Tracker,
     /// When the next probe may leave: the pace's plan, or the end of a pause.
     schedule: MonoTime,
+    /// The pace's plan for it, pauses or not.
+    planned: MonoTime,
     random: Random,
     late_sends: u64,
     now: MonoTime,
@@ -172,6 +177,8 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     /// Keeps to the schedule without drift; after a stall it starts anew rather than send the
     /// missed probes in a burst.
     fn plan_next(&mut self, t1: MonoTime, interval_ns: u64) {
+        let sequence = self.tracker.next_sequence() - 1;
+        self.sink.late(sequence, t1.nanos_since(self.planned), interval_ns);
         let lateness_ns = t1.nanos_since(self.schedule);
         if lateness_ns > lateness_allowed_ns(interval_ns) {
             self.late_sends += 1;
@@ -182,6 +189,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
             _ => interval_ns,
         };
         self.schedule = from + Duration::from_nanos(span_ns);
+        self.planned = self.schedule;
     }
 
     #[inline]

@@ -160,6 +160,27 @@ fn planted_loss_duplicates_and_reordering_come_out() {
     assert_eq!(steps, BTreeSet::from([MS]), "the pace has no drift");
 }
 
+/// The other end is silent for 100 ms of each second and then answers all at once: of a probe that
+/// comes x into the silence the answer takes 100 ms − x. A tenth of the probes of an open loop meet
+/// it, evenly: 99 of 100 are below 90 ms. A closed loop meets it once a second.
+#[test]
+fn an_open_loop_sees_a_stall_of_the_other_end_as_long_as_it_is() {
+    const INTERVAL: u64 = 100 * US;
+    let silent = |n: u64| {
+        let into_second = n * INTERVAL % (1000 * MS);
+        vec![20 * US + (100 * MS).saturating_sub(into_second)]
+    };
+    let limits = Limits { timeout_ns: 1000 * MS, capacity: 1 << 15 };
+    let rules = Rules { limits, ..rules(Pace::Every(INTERVAL), 50_000) };
+    let (run, seen) = drive_over(silent, rules);
+    assert_eq!((run.counts.answered, run.late_sends), (50_000, 0));
+    let mut rtt: Vec<u64> = seen.answered.iter().map(|(_, rtt)| *rtt).collect();
+    rtt.sort_unstable();
+    assert_eq!(rtt[25_000], 20 * US);
+    let p99 = rtt[49_500];
+    assert!((89 * MS..=91 * MS).contains(&p99), "{p99}");
+}
+
 #[test]
 fn stop_and_wait_sends_on_the_answer_and_not_before() {
     let (run, seen) = drive_over(|n| vec![(n + 1) * US], rules(Pace::Window(1), 100));

@@ -1,6 +1,8 @@
 //! What a run of one size came to: its rows, distributions and samples.
 
-use linerate_core::record::{ClockAgreement, Distribution, MetricId, Series, Stat, Summary};
+use linerate_core::record::{
+    ClockAgreement, Distribution, LostStretch, MetricId, Series, Stat, Summary,
+};
 use linerate_core::stats::{Z_95, wilson_interval};
 
 use super::collector::Collector;
@@ -15,6 +17,8 @@ pub(super) struct Outcome {
     pub(super) paired: u64,
     pub(super) impossible: u64,
     pub(super) split: u64,
+    pub(super) marked: u64,
+    pub(super) outages: Vec<LostStretch>,
     pub(super) stepped_ns: Option<i64>,
     pub(super) kept_short: Option<u64>,
     pub(super) clocks: Option<ClockAgreement>,
@@ -41,6 +45,14 @@ impl Outcome {
             let distribution = samples.distribution(metric);
             delays.extend(distribution.iter().flat_map(|it| samples.summary(it)));
         }
+        let scheduled = collector.scheduled.distribution(MetricId::RttScheduled);
+        delays.extend(scheduled.iter().flat_map(|it| collector.scheduled.summary(it)));
+        let (mut outages, count, longest_ns) = collector.outages.ended();
+        outages.iter_mut().for_each(|outage| outage.payload_bytes = payload_bytes);
+        delays.push(Summary::of(MetricId::Outages, Stat::Value, count as f64));
+        if count > 0 {
+            delays.push(Summary::of(MetricId::OutageMax, Stat::Value, longest_ns as f64));
+        }
         let figures = collector.times.as_ref().and_then(|times| times.figures(payload_bytes));
         let clocks = figures.map(|figures| {
             delays.extend(figures.rows);
@@ -56,6 +68,8 @@ impl Outcome {
             paired: collector.book.as_ref().map_or(0, |book| book.paired),
             impossible: collector.book.as_ref().map_or(0, |book| book.impossible),
             split: collector.book.as_ref().map_or(0, |book| book.split),
+            marked: collector.marked,
+            outages,
             stepped_ns: collector.civil.stepped_ns,
             kept_short: collector.kept_short(),
         }

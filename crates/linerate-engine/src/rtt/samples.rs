@@ -99,6 +99,23 @@ mod tests {
         }
     }
 
+    /// An endless ping: what is kept stops growing where the histogram begins.
+    #[test]
+    fn a_hundred_times_as_many_samples_take_no_more_room() {
+        let mut samples = Samples { exact_max: 10_000, ..Samples::new(None) };
+        let size_after = |samples: &mut Samples, count: u64| {
+            (0..count).for_each(|it| samples.record(1_000 + it * 7919 % 1_000_000));
+            let bins = samples.distribution(MetricId::Rtt).expect("samples").values.len();
+            (samples.exact.capacity(), bins)
+        };
+        let (exact, bins) = size_after(&mut samples, 100_000);
+        assert_eq!(exact, 0);
+        // Three digits of 1 µs to 1 ms: no more than 1000 bins for each power of two.
+        assert!(bins <= 10 * 1024, "{bins}");
+        let (_, later) = size_after(&mut samples, 3_000_000);
+        assert!(later <= 10 * 1024, "{later} after {bins}");
+    }
+
     #[test]
     fn no_samples_have_no_distribution() {
         assert!(Samples::new(None).distribution(MetricId::Rtt).is_none());

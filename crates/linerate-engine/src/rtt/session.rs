@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
-    PingTransport, Record, StampPlan, Stat, Status, WaitMode,
+    PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
@@ -23,7 +23,7 @@ use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
-use super::{clock_check, target};
+use super::{clock_check, real_time, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -59,9 +59,13 @@ pub(crate) fn measure(
     let peer = resolve(&plan.host, plan.port, plan.family)?;
     let (kind, socket) = target::open(plan, peer)?;
     let mut wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    if let Some(ecn) = plan.ecn {
+        wire.use_class(plan.dscp.unwrap_or(0) << 2 | ecn.bits())?;
+    }
     if let Some(stamp) = &plan.stamp {
         wire.speak_stamp(stamp_session(*stamp, key)?);
     }
+    let _turn = plan.real_time.then(|| real_time::begin(waiting(plan))).transpose()?;
     let witness = Witness::begin(peer.ip());
     let _slack = sched::ShortSlack::begin();
     let tick = clock_check::calibrate();
@@ -172,7 +176,7 @@ impl Session<'_, '_> {
             clock::sleep(timestamps::START_DELAY);
             self.stamps = true;
         }
-        self.wire.take_notes(self.stamps || self.plan.mode == PingMode::Paced);
+        self.take_notes();
         if self.plan.warmup == 0 {
             return Ok(());
         }
@@ -200,10 +204,15 @@ impl Session<'_, '_> {
         Ok(())
     }
 
+    fn take_notes(&mut self) {
+        let paced = self.plan.mode == PingMode::Paced;
+        self.wire.take_notes(self.stamps || paced || self.plan.ecn.is_some());
+    }
+
     fn without_stamps(&mut self, seen: &str) {
         self.stamps = false;
         self.wire.stop_stamps();
-        self.wire.take_notes(self.plan.mode == PingMode::Paced);
+        self.take_notes();
         self.caveat(Caveat::new(
             CaveatCode::StampsMissing,
             format!("no kernel timestamps: {seen}"),
@@ -251,6 +260,8 @@ impl Session<'_, '_> {
         let distributions = outcome.distributions.into_iter();
         self.record.distributions.extend(distributions.map(|d| d.at_payload(size)));
         self.record.series.extend(outcome.series);
+        self.record.outages.extend(outcome.outages);
+        self.note_marks(size, outcome.marked, run.counts.answered);
         Ok(run)
     }
 
@@ -294,8 +305,7 @@ impl Session<'_, '_> {
     }
 
     fn rules(&self, count: Option<u64>, warmup: bool) -> Rules {
-        let seed = self.plan.stamp.and_then(|stamp| stamp.poisson_seed);
-        let pace = match (self.plan.mode, seed) {
+        let pace = match (self.plan.mode, self.plan.poisson_seed) {
             _ if warmup => Pace::Window(1),
             (PingMode::Paced, Some(seed)) => Pace::Poisson { mean_ns: self.plan.interval_ns, seed },
             (PingMode::Paced, None) => Pace::Every(self.plan.interval_ns),
@@ -384,6 +394,15 @@ impl Session<'_, '_> {
                 "round trips are by the monotonic clock and hold; repeat for the split and for \
                  one-way delays",
             ));
+        }
+    }
+
+    /// Of how many replies the ECN bits say that a queue marked them.
+    fn note_marks(&mut self, size: u32, marked: u64, answered: u64) {
+        if self.plan.ecn.is_some() && answered > 0 {
+            let ratio = marked as f64 / answered as f64;
+            let row = Summary::of(MetricId::CongestionMarked, Stat::Value, ratio).with_n(answered);
+            self.record.summary.push(row.at_payload(size));
         }
     }
 
@@ -534,7 +553,8 @@ fn mode_words(plan: &PingPlan) -> String {
     let mode = match plan.mode {
         PingMode::Paced => {
             let interval = print_span(Duration::from_nanos(plan.interval_ns));
-            format!("open loop: one every {interval}")
+            let each = if plan.poisson_seed.is_some() { "on average one" } else { "one" };
+            format!("open loop: {each} every {interval}")
         }
         PingMode::Flood | PingMode::Window(1) => "closed loop: stop and wait".to_owned(),
         PingMode::Window(window) => format!("closed loop: {window} in flight"),

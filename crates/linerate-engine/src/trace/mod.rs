@@ -111,6 +111,7 @@ fn parts(
         Some(plan) => load::rounds(survey, plan, context, record),
         None => Ok(()),
     };
+    survey.wait_shorter();
     if survey.plan.paths && survey.plan.probes == TraceProbes::Udp {
         survey.find_paths()?;
     }

@@ -27,7 +27,7 @@ pub(super) struct Outcome {
 pub(super) struct Prober<N> {
     pub(super) network: N,
     began_ns: u64,
-    timeout_ns: u64,
+    pub(super) timeout_ns: u64,
     next: u16,
 }
 
@@ -87,6 +87,14 @@ impl<N: Network> Prober<N> {
             self.take(due_ns.unwrap_or(given_up_ns), &mut open, &mut outcomes);
         }
         Ok(outcomes)
+    }
+
+    /// Lets time pass; late answers are not kept.
+    pub(super) fn pause(&mut self, span_ns: u64) {
+        let until_ns = self.network.now_ns() + span_ns;
+        while self.network.now_ns() < until_ns && !self.network.stopped() {
+            self.network.answers(until_ns);
+        }
     }
 
     fn take(&mut self, until_ns: u64, open: &mut HashMap<u16, usize>, outcomes: &mut [Outcome]) {

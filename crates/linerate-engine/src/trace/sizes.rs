@@ -112,7 +112,7 @@ impl<N: Network> Survey<'_, N> {
         let hops = self.trace.hops.iter().skip(from);
         let known = hops.clone().find(|hop| hop.nodes.iter().any(|it| it.address == address));
         // A router may tell from an address of its other side: then the probe's reach bounds it.
-        let after = known.map_or(outcome.probe.ttl.saturating_sub(1), |hop| hop.ttl);
+        let after = known.map_or_else(|| outcome.probe.ttl.saturating_sub(1), |hop| hop.ttl);
         let bytes = if (68..size).contains(&mtu) { mtu } else { 0 };
         Some(SizeLimit { after, at: after + 1, bytes, reported: true })
     }

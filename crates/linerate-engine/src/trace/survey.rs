@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use linerate_core::record::{
     ArrivedMarks, Failure, Hop, HopNode, HopSample, Trace, TracePhase, TracePlan, TraceProbes,
 };
+use linerate_core::trace::places;
 use linerate_core::trace::stopping::{FAILURE, flows_needed};
 
 use super::live::FLOWS_MAX;
@@ -22,6 +23,11 @@ const SILENT_MAX: usize = 8;
 const GAP_NS: u64 = 3_000_000;
 /// Tries for flows that are not answered; Linux answers one a second of those beyond a burst.
 const PATH_TRIES: usize = 12;
+/// Between tries for flows that were not answered.
+const PATH_PAUSE_NS: u64 = 800_000_000;
+/// Round trips to wait for an answer, and the least.
+const WAITS: u64 = 4;
+const WAIT_NS_MIN: u64 = 200_000_000;
 /// Where no other is asked for: assured forwarding 11 (RFC 2597), which a router that clears marks
 /// does not spare, and no queue is hurried for.
 const DSCP: u8 = 10;
@@ -81,7 +87,8 @@ impl<'a, N: Network> Survey<'a, N> {
                 self.note(outcome, TracePhase::Search);
             }
             let silent = self.trace.hops.iter().rev().take_while(|hop| hop.nodes.is_empty());
-            if ended.is_some() || silent.count() >= SILENT_MAX {
+            let goes_round = places::round(&self.trace).is_some();
+            if ended.is_some() || goes_round || silent.count() >= SILENT_MAX {
                 break;
             }
             first = last.saturating_add(1);
@@ -152,6 +159,15 @@ impl<'a, N: Network> Survey<'a, N> {
         hop.samples.push(HopSample { at_ns, flow, node, rtt_ns, phase });
     }
 
+    /// Waits no longer for answers than some times the longest round trip: what follows asks many
+    /// questions, to which silence is an answer.
+    pub(super) fn wait_shorter(&mut self) {
+        let samples = self.trace.hops.iter().flat_map(|hop| &hop.samples);
+        let longest = samples.filter_map(|it| it.rtt_ns).max().unwrap_or(self.plan.timeout_ns);
+        let enough = (longest * WAITS).max(WAIT_NS_MIN);
+        self.prober.timeout_ns = self.plan.timeout_ns.min(enough);
+    }
+
     /// Sends more flows to each hop until all its next hops are seen with 95 %.
     pub(super) fn find_paths(&mut self) -> Result<(), Failure> {
         for _ in 0..PATH_TRIES {
@@ -168,6 +184,10 @@ impl<'a, N: Network> Survey<'a, N> {
             let outcomes = self.prober.all(probes.collect::<Vec<_>>(), GAP_NS)?;
             for outcome in &outcomes {
                 self.note(outcome, TracePhase::Search);
+            }
+            // Routers that answer one a second have the next token by then.
+            if outcomes.iter().any(|it| it.answer.is_none()) {
+                self.prober.pause(PATH_PAUSE_NS);
             }
         }
         Ok(())

@@ -116,14 +116,6 @@ impl Client {
         }
     }
 
-    /// Of a test whose other end says nothing, as that of ttcp: there is no control connection.
-    pub fn alone(test: ClientTest) -> Self {
-        let mut client = Self::new(MonoTime::default(), test);
-        (client.stage, client.closed) = (Stage::Opening, true);
-        client.out = VecDeque::from([Output::Open]);
-        client
-    }
-
     /// Takes the lines that have come whole.
     fn read(&mut self, now: MonoTime) {
         while !matches!(self.stage, Stage::Over) {

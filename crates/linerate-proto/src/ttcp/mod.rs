@@ -4,8 +4,10 @@
 //! There is no handshake, no version and no report. What is left out: PCATTCP's multicast.
 
 mod datagrams;
+mod transmitter;
 
 pub use datagrams::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Received, TimedMarks, UdpReceiver};
+pub use transmitter::{GRACE, LEAVE_MAX, Transmitter};
 
 /// The printable characters from the blank to the tilde, over and over, as every ttcp sends them.
 pub fn pattern(length: usize) -> Vec<u8> {

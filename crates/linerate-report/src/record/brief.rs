@@ -235,6 +235,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),
+        ("outages", super::ping::outages(record, size).unwrap_or_default()),
         ("host", calibration(record, at(MetricId::Rtt, Stat::P50, size)).unwrap_or_default()),
     ];
     vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]

@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::record::{Distribution, MetricId, PingMode, PingPlan, Record, Stat};
+use linerate_core::record::{
+    Distribution, LostStretch, MetricId, PingMode, PingPlan, Record, Stat,
+};
 use linerate_core::time::decimals_of_ms;
 
 use super::stamp;
@@ -16,6 +18,7 @@ use crate::words;
 /// The metrics that a page defines.
 const METRICS: &[MetricId] = &[
     MetricId::Rtt,
+    MetricId::RttScheduled,
     MetricId::RttSend,
     MetricId::RttQueue,
     MetricId::RttKernel,
@@ -23,6 +26,9 @@ const METRICS: &[MetricId] = &[
     MetricId::Pps,
     MetricId::PpsPaper,
     MetricId::LossRatio,
+    MetricId::Outages,
+    MetricId::OutageMax,
+    MetricId::CongestionMarked,
     MetricId::Duplicates,
     MetricId::Reordered,
     MetricId::Late,
@@ -138,8 +144,11 @@ impl View<'_> {
                     Some(self.counts(*size)),
                     self.round_trip(*size),
                     self.percentiles(*size),
+                    self.by_schedule(*size),
                     self.kernel(*size),
                     self.split(*size),
+                    self.marks(*size),
+                    outages(self.record, *size),
                 ];
                 let two_way = lines.into_iter().flatten();
                 let one_way = stamp::lines(self.record, *size, self.decimals);
@@ -234,11 +243,27 @@ impl View<'_> {
     }
 
     fn percentiles(&self, size: u32) -> Option<String> {
+        Some(format!("percentiles {}", self.percentiles_of(MetricId::Rtt, size)?))
+    }
+
+    /// With what the prober itself was late.
+    fn by_schedule(&self, size: u32) -> Option<String> {
+        let values = self.percentiles_of(MetricId::RttScheduled, size)?;
+        Some(format!("from the planned sending times {values}"))
+    }
+
+    /// Replies that a queue marked.
+    fn marks(&self, size: u32) -> Option<String> {
+        let ratio = self.value(MetricId::CongestionMarked, Stat::Value, size)?;
+        Some(format!("{} % of the replies came marked by a queue (CE)", percent(ratio)))
+    }
+
+    fn percentiles_of(&self, metric: MetricId, size: u32) -> Option<String> {
         let told: Vec<_> = PERCENTILES.iter().filter(|it| self.is_told(it.1, size)).collect();
         let stats: Vec<Stat> = told.iter().map(|it| it.1).collect();
         let names: Vec<&str> = told.iter().map(|it| it.0).collect();
-        let values = self.slashed(MetricId::Rtt, &stats, size)?;
-        Some(format!("percentiles {} = {values} ms", names.join("/")))
+        let values = self.slashed(metric, &stats, size)?;
+        Some(format!("{} = {values} ms", names.join("/")))
     }
 
     /// Whether there were answers enough for a percentile: of fewer it is the largest one.
@@ -291,6 +316,29 @@ impl View<'_> {
         }
         table
     }
+}
+
+/// Outages that a line has the times of.
+const OUTAGES_TOLD: usize = 3;
+
+/// When nothing was answered, and for how long.
+pub(super) fn outages(record: &Record, size: u32) -> Option<String> {
+    let count = value(record, MetricId::Outages, Stat::Value, size).filter(|count| *count > 0.0)?;
+    let longest = value(record, MetricId::OutageMax, Stat::Value, size)?;
+    let here = record.outages.iter().filter(|it| it.payload_bytes == size);
+    let of = |it: &LostStretch| {
+        format!(
+            "{} from {} on ({})",
+            number::seconds(it.length_ns as f64),
+            number::seconds(it.start_ns as f64),
+            words::counted(it.probes_lost, "probe"),
+        )
+    };
+    let mut told: Vec<String> = here.take(OUTAGES_TOLD).map(of).collect();
+    if count > OUTAGES_TOLD as f64 {
+        told.push(format!("and more; the longest {}", number::seconds(longest)));
+    }
+    Some(format!("{}: {}", words::counted(count as u64, "outage"), told.join(", ")))
 }
 
 /// The parts of a round trip in the order of travel.
@@ -499,6 +547,29 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         let line = "  split sending 0.00185 ms (29 %), own queue 0.00041 ms (6 %), path and peer \
                     0.00213 ms (33 %), waking up 0.00202 ms (32 %); of 9000 probes\n";
         assert!(text(&record).contains(line), "{}", text(&record));
+    }
+
+    #[test]
+    fn outages_are_told_with_their_times_and_marks_with_their_share() {
+        let mut record = record(&[56], PingMode::Paced);
+        fill(&mut record, 56);
+        let value = |metric, value| Summary::of(metric, Stat::Value, value).at_payload(56);
+        let outage = |s: u64, length_s: u64, probes_lost| LostStretch {
+            payload_bytes: 56,
+            start_ns: s * 1_000_000_000,
+            length_ns: length_s * 1_000_000_000,
+            probes_lost,
+        };
+        record.summary.push(value(MetricId::CongestionMarked, 0.25));
+        record.summary.push(value(MetricId::Outages, 5.0));
+        record.summary.push(value(MetricId::OutageMax, 90e9));
+        record.outages = vec![outage(12, 3, 4), outage(20, 2, 2), outage(30, 2, 2)];
+        let line = "  5 outages: 3.00 s from 12.0 s on (4 probes), \
+                    2.00 s from 20.0 s on (2 probes), 2.00 s from 30.0 s on (2 probes), \
+                    and more; the longest 90.0 s\n";
+        let text = text(&record);
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("  25 % of the replies came marked by a queue (CE)\n"), "{text}");
     }
 
     #[test]

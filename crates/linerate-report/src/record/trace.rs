@@ -6,8 +6,9 @@ use linerate_core::record::{
 use linerate_core::stats::median;
 use linerate_core::trace::round_trips;
 
-use crate::document::{Align, Block, Document, Fact, Section, Table};
+use crate::document::{Align, Block, Document, Fact, Figure, Section, Table};
 use crate::number::{self, or_dash};
+use crate::svg::{Axis, LineChart, Series};
 use crate::words::{counted, listed};
 
 /// Columns of the labels.
@@ -23,7 +24,10 @@ pub(super) fn brief(record: &Record) -> Vec<Block> {
 pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
     let sections = record.trace.iter().map(|trace| {
         let blocks = [Block::Table(table(trace)), Block::Facts(facts(trace))];
-        Section::apart("Hops", blocks)
+        let caption = "Median round trip to each hop that answers.";
+        let figure = Figure::of("Round trip by hop", caption, chart(trace).svg());
+        let figure = (trace.hops.len() > 1).then_some(Block::Figure(figure));
+        Section::apart("Hops", blocks.into_iter().chain(figure))
     });
     let probes = match plan.probes {
         TraceProbes::Udp => format!("UDP to port {}, each flow from a port of its own", plan.port),
@@ -42,7 +46,7 @@ pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
 /// Whether a reader wants it before all else.
 pub(crate) const fn is_trouble(finding: &Finding) -> bool {
     match finding {
-        Finding::Loss { .. } | Finding::Queue { .. } => true,
+        Finding::Loop { .. } | Finding::Loss { .. } | Finding::Queue { .. } => true,
         Finding::Mtu(limit) => !limit.reported,
         _ => false,
     }
@@ -58,6 +62,9 @@ pub(crate) fn sentence(finding: &Finding) -> String {
             number::percent(*low),
             number::percent(*high)
         ),
+        Finding::Loop { at, address } => {
+            format!("packets go round: {address} of hop {at} comes again and again")
+        }
         Finding::Queue { after, at, rise_ns, direction } => {
             let (way, whose) = match direction {
                 Direction::Up => ("to the end", sender(*after)),
@@ -157,6 +164,21 @@ fn table(trace: &Trace) -> Table {
     table
 }
 
+/// Round trips by hop, without load and under it.
+fn chart(trace: &Trace) -> LineChart {
+    let of = |phase| {
+        let median_of = |hop: &Hop| median(&round_trips(&hop.samples, phase));
+        let points = trace.hops.iter().filter_map(|hop| Some((hop, median_of(hop)?)));
+        points.map(|(hop, ns)| (f64::from(hop.ttl), ns / 1e6)).collect::<Vec<_>>()
+    };
+    let mut series = vec![Series::new("at rest", 0, of(TracePhase::Idle))];
+    if has_load(trace) {
+        series.push(Series::new("under load", 1, of(TracePhase::Loaded)));
+    }
+    let axes = [Axis::linear("hop", number::short), Axis::linear("round trip, ms", number::short)];
+    LineChart::new("Round trip by hop", "Median round trip to each hop.", axes, series)
+}
+
 /// A router's address, with the shape of a diamond where flows part.
 fn name(hop: &Hop, index: usize, node: &HopNode) -> String {
     let shape = match (hop.nodes.len(), index) {
@@ -199,6 +221,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     let mut facts = Vec::new();
     for finding in &trace.findings {
         let label = match finding {
+            Finding::Loop { .. } => "loop",
             Finding::Loss { .. } => "loss",
             Finding::Queue { .. } => "queue",
             Finding::Mtu(_) => "size",

@@ -122,8 +122,9 @@ fn path(report: &SimulationReport) -> String {
 fn tcp(tcp: &TcpSummary) -> String {
     let counted = if tcp.bytes_counted { "" } else { ", acknowledgements counted" };
     let hystart = if tcp.hystart { ", HyStart" } else { "" };
+    let offload = if tcp.segmentation_offload { ", segmentation offload" } else { "" };
     format!(
-        "{}, recovery by {}, {}-byte segments, window {}, first flight {} segments{hystart}{counted}",
+        "{}, recovery by {}, {}-byte segments, window {}, first flight {} segments{hystart}{offload}{counted}",
         tcp.congestion_control,
         tcp.recovery,
         tcp.mss_bytes,

@@ -3,6 +3,7 @@
 //! (kernel.sched_rt_runtime_us).
 
 use std::io;
+use std::marker::PhantomData;
 
 use crate::{Error, Result};
 
@@ -22,4 +23,28 @@ pub fn begin() -> Result<()> {
         return Ok(());
     }
     Err(Error::new("ask for", "real-time priority", io::Error::last_os_error()))
+}
+
+/// [`begin`] until dropped, by the thread that began it.
+#[derive(Debug)]
+pub struct Turn(PhantomData<*const ()>);
+
+impl Turn {
+    /// Begins.
+    /// # Errors
+    /// As [`begin`].
+    pub fn begin() -> Result<Self> {
+        begin().map(|()| Self(PhantomData))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // SAFETY: all-zero is a valid sched_param: plain numbers, and 0 is what SCHED_OTHER has.
+        let param: libc::sched_param = unsafe { std::mem::zeroed() };
+        // Only a process with the privilege may take the flag back.
+        let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: as in `begin`.
+        unsafe { libc::sched_setscheduler(0, policy, &raw const param) };
+    }
 }

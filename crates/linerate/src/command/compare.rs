@@ -24,6 +24,10 @@ const TCP_MAX: Duration = Duration::from_secs(1);
 /// Shortest time for the probes of a round.
 const PROBES_MIN: Duration = Duration::from_millis(20);
 
+/// Flags that say nothing of a TCP test.
+const PROBES_ONLY: [&str; 6] =
+    ["timeout", "wait", "no_kernel_stamps", "samples", "ecn", "real_time"];
+
 /// Flags of `linerate compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -33,7 +37,7 @@ pub(crate) struct Args {
     candidates: Vec<String>,
     /// Compare the goodput of TCP tests instead of round-trip times; the targets must run linerate
     /// serve
-    #[arg(long, conflicts_with_all = ["timeout", "wait", "no_kernel_stamps", "samples"])]
+    #[arg(long, conflicts_with_all = PROBES_ONLY)]
     tcp: bool,
     /// With --tcp: the server sends
     #[arg(short = 'R', long, requires = "tcp")]

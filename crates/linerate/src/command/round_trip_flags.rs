@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{PingPlan, PingTransport, WaitMode};
+use linerate_core::record::{Ecn, PingPlan, PingTransport, WaitMode};
 use linerate_core::units::parse_span;
+use linerate_sys::clock;
 
 use super::assert::AssertFlags;
 use super::flags::{FamilyFlags, nanos};
@@ -22,12 +23,18 @@ pub(super) struct RoundTripFlags {
     /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub(super) dscp: Option<u8>,
+    /// ECN bits of the probes: ect0 (classic) or ect1 (L4S); replies marked CE are counted
+    #[arg(long, value_name = "ect0|ect1")]
+    ecn: Option<Ecn>,
     #[command(flatten)]
     pub(super) family: FamilyFlags,
     /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
     /// otherwise
     #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
     wait: WaitMode,
+    /// Run the prober with real-time priority (SCHED_FIFO); needs CAP_SYS_NICE
+    #[arg(long)]
+    real_time: bool,
     /// Do not use kernel timestamps
     #[arg(long)]
     pub(super) no_kernel_stamps: bool,
@@ -50,6 +57,8 @@ impl RoundTripFlags {
             wait: self.wait,
             kernel_stamps: !self.no_kernel_stamps,
             dscp: self.dscp,
+            ecn: self.ecn,
+            real_time: self.real_time,
             keep_samples: self.samples,
             ..PingPlan::default()
         }
@@ -59,12 +68,15 @@ impl RoundTripFlags {
 /// Flags of commands that probe one host until they have enough: `ping` and `stamp`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProberFlags {
-    /// Probes to send per size [default: until Ctrl-C]
+    /// Probes to send per size, 0 for no end [default: until Ctrl-C]
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
     /// Time between probes
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Duration,
+    /// Send at random times, with the interval as mean (Poisson)
+    #[arg(long)]
+    poisson: bool,
     /// Stop testing each size after this long
     #[arg(short = 'w', long, value_name = "TIME", value_parser = parse_span)]
     deadline: Option<Duration>,
@@ -80,7 +92,8 @@ impl ProberFlags {
     /// A plan for a host with these flags, and defaults for the rest.
     pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
         PingPlan {
-            count: self.count,
+            count: self.count.filter(|count| *count > 0),
+            poisson_seed: self.poisson.then(|| u64::from_ne_bytes(clock::random_bytes())),
             interval_ns: nanos(self.interval),
             deadline_ns: self.deadline.map(nanos),
             ..self.round_trip.plan(host, transport, port)

@@ -7,7 +7,6 @@ use std::time::Duration;
 use linerate_core::record::{Failure, PingPlan, PingTransport, STAMP_PORT, StampPlan};
 use linerate_engine::rtt;
 use linerate_proto::stamp::{Key, StampProbe};
-use linerate_sys::clock;
 
 use super::flags::nanos;
 use super::ping::probe;
@@ -29,9 +28,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "interval",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: Option<u32>,
-    /// Send at random times, with the interval as mean (Poisson)
-    #[arg(long)]
-    poisson: bool,
     /// UDP payload in bytes, or a list of sizes to test in turn; from 72 (signed: 160) all
     /// extensions have room, 44 (112) is the bare packet [default: 72, signed 160]
     #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',')]
@@ -64,7 +60,6 @@ fn plan(args: &Args, key: Option<&Key>) -> Result<PingPlan, Failure> {
     let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
     let authenticated = key.is_some();
     let usual = StampProbe::usual_bytes(authenticated) as u32;
-    let seed = || u64::from_ne_bytes(clock::random_bytes());
     // The port in a profile is that of linerate serve.
     let port = args.host.port(args.port, STAMP_PORT)?;
     let plan = args.prober.plan(profile, PingTransport::Stamp, port);
@@ -73,11 +68,7 @@ fn plan(args: &Args, key: Option<&Key>) -> Result<PingPlan, Failure> {
         sizes_bytes: if args.sizes.is_empty() { vec![usual] } else { args.sizes.clone() },
         interval_ns: args.rate.map_or(plan.interval_ns, interval_ns),
         ttl: Some(TTL),
-        stamp: Some(StampPlan {
-            authenticated,
-            poisson_seed: args.poisson.then(seed),
-            reply_dscp: args.reply_dscp,
-        }),
+        stamp: Some(StampPlan { authenticated, reply_dscp: args.reply_dscp }),
         ..plan
     })
 }

@@ -9,6 +9,7 @@ mod iperf3;
 mod native;
 mod native_udp;
 mod nuttcp;
+mod ttcp;
 mod world;
 
 use std::time::Duration;

@@ -124,21 +124,14 @@ impl Flows for TcpClient<'_, '_> {
         now: MonoTime,
         output: Output<Client>,
     ) -> Result<Option<Answer<Client>>, Failure> {
-        let Self { test: Test { endpoint, .. }, account, context, program } = self;
+        let Self { test, account, context, program } = self;
         match output {
             Output::Open => {
-                endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+                test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Begin => account.begin = now,
-            Output::Start => {
-                endpoint.start(account.begin).map_err(|error| crate::failure::system(&error))?;
-            }
-            Output::Sample => account.local_interval(endpoint.sample(now), context.watch),
-            Output::StopSending => endpoint.stop_sending(),
-            Output::Halt => endpoint.halt(),
             Output::Peer(answer) => *program = Some(format!("iperf {}", answer.version)),
-            _ => {}
+            other => test.carry_out((now, &other), context, account)?,
         }
         Ok(None)
     }

@@ -115,30 +115,27 @@ fn measure_with(
         plan,
         direction,
         port: asked.parameters.port,
-        listens: LISTEN_TIMEOUT,
         test,
         context,
         account,
-        told: Some(extras.told),
+        told: extras.told,
         summary: Summary::default(),
     };
     flows.run(Client::new(monotonic(), asked), &mut Socket::new(control)?)
 }
 
 /// The client's end of a test.
-pub(crate) struct TcpClient<'a, 'w> {
-    pub(crate) plan: &'a TcpPlan,
-    pub(crate) direction: Direction,
+struct TcpClient<'a, 'w> {
+    plan: &'a TcpPlan,
+    direction: Direction,
     /// Of the first stream.
-    pub(crate) port: u16,
-    /// The other end listens within this time.
-    pub(crate) listens: Duration,
-    pub(crate) test: Test,
-    pub(crate) context: &'a mut Context<'w>,
-    pub(crate) account: &'a mut Account,
-    pub(crate) told: Option<&'a mut ToldInterval<'a>>,
+    port: u16,
+    test: Test,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+    told: &'a mut ToldInterval<'a>,
     /// What the server told of its end.
-    pub(crate) summary: Summary,
+    summary: Summary,
 }
 
 impl Flows for TcpClient<'_, '_> {
@@ -151,25 +148,18 @@ impl Flows for TcpClient<'_, '_> {
     ) -> Result<Option<Answer<Client>>, Failure> {
         match output {
             Output::News(news) => {
-                hear(news, self.account, &mut self.told);
+                hear(news, self.account, self.told);
             }
             Output::Open => {
                 self.connect()?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Begin => self.account.begin = now,
-            Output::Start => {
-                let started = self.test.endpoint.start(self.account.begin);
-                started.map_err(|error| crate::failure::system(&error))?;
-            }
-            Output::Sample | Output::Ended => {
+            Output::Peer(summary) => self.summary = *summary,
+            Output::Ended => {
                 let samples = self.test.endpoint.sample(now);
                 self.account.local_interval(samples, self.context.watch);
             }
-            Output::StopSending => self.test.endpoint.stop_sending(),
-            Output::Halt => self.test.endpoint.halt(),
-            Output::Peer(summary) => self.summary = *summary,
-            _ => {}
+            other => self.test.carry_out((now, &other), self.context, self.account)?,
         }
         Ok(None)
     }
@@ -193,7 +183,7 @@ impl Flows for TcpClient<'_, '_> {
 
 impl TcpClient<'_, '_> {
     /// Runs the test; what was measured is kept, however it ended.
-    pub(crate) fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+    fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
         let stop = self.context.stop.clone();
         let mut session = Session::new(machine, self);
         let result = flow::run(&mut session, net, &stop);
@@ -206,7 +196,7 @@ impl TcpClient<'_, '_> {
 
     /// Connects every stream. A server that transmits says OK a moment before it listens.
     fn connect(&mut self) -> Result<(), Failure> {
-        let deadline = monotonic() + self.listens;
+        let deadline = monotonic() + LISTEN_TIMEOUT;
         for flow in 0..self.plan.test.streams {
             let server = SocketAddr::new(self.test.server.ip(), self.port + flow);
             let socket = loop {
@@ -230,7 +220,7 @@ impl TcpClient<'_, '_> {
 pub(super) fn hear(
     news: ClientNews,
     account: &mut Account,
-    told: &mut Option<&mut ToldInterval<'_>>,
+    told: &mut ToldInterval<'_>,
 ) -> Option<Interval> {
     match news {
         ClientNews::Greeted(version) => {
@@ -238,9 +228,7 @@ pub(super) fn hear(
             None
         }
         ClientNews::Interval(interval, line) => {
-            if let Some(told) = told {
-                told(&interval, &line);
-            }
+            told(&interval, &line);
             Some(interval)
         }
     }

@@ -9,35 +9,33 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Event, Failure, Fault,
-    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, TcpDirections, UdpPlan, UdpTest,
+    DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Failure, Fault, FlowEnd,
+    ReceivedDatagrams, Record, SentDatagrams, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
     BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault, Summary,
     UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
-use linerate_proto::ttcp::{Marks, TimedMarks};
+use linerate_proto::ttcp::Marks;
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::{Extras, ToldInterval, hear};
 use super::fail::{of_client, silent};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
-use super::send_due;
 use crate::context::Context;
-use crate::flow::account::{Account, client_side};
+use crate::flow::account::Account;
 use crate::flow::tcp::client::{bind_address, connect_failure};
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::tcp::control::lost;
 use crate::flow::udp::client::{checked_request, run_by};
-use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
-use crate::flow::udp::layout::Layout;
+use crate::flow::udp::endpoint::Endpoint;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
+use crate::foreign::marked_stream::{MarkedStream, Target};
 
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,13 +86,24 @@ fn measure_with(
     if extras.jitter > 0 || extras.delay > 0 {
         check_times(request)?;
     }
-    let mut flows =
-        UdpClient::begin(Target { plan, server, request, format: NUTTCP }, context, account)?;
+    let target = Target { plan, server, request, name: "nuttcp", layout: NATIVE };
+    let mut flows = UdpClient {
+        stream: MarkedStream::begin(target, account)?,
+        peer: server,
+        opens: None,
+        ended: MonoTime::default(),
+        received: DatagramCounts::default(),
+        told: extras.told,
+        summary: Summary::default(),
+        sent: None,
+        context,
+        account,
+    };
     let up = flows.sends();
     let mut parameters = parameters(plan, request);
     parameters.instant = extras.instant || extras.jitter > 0;
     (parameters.jitter, parameters.delay) = (extras.jitter, extras.delay);
-    let local = flows.socket.as_ref().and_then(DatagramSocket::local_address);
+    let local = flows.stream.socket.as_ref().and_then(DatagramSocket::local_address);
     parameters.port = match (extras.data_port, local) {
         (Some(port), _) if up => port,
         (_, Some(local)) if !up => local.port(),
@@ -105,7 +114,6 @@ fn measure_with(
         parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
     flows.peer.set_port(parameters.port);
-    flows.told = Some(extras.told);
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let bound = bind_address(plan.server.bind.as_deref())?;
     let control = tcp::connect(server, bound, &TcpOptions::default(), timeout);
@@ -174,59 +182,26 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     }
 }
 
-/// The way of a test: its plan, where it leads, and how its datagrams are marked.
-pub(crate) struct Target<'a> {
-    pub(crate) plan: &'a UdpPlan,
-    pub(crate) server: SocketAddr,
-    pub(crate) request: &'a UdpTest,
-    pub(crate) format: DatagramFormat,
-}
-
-/// How datagrams of a program look.
-#[derive(Clone, Copy)]
-pub(crate) struct DatagramFormat {
-    pub(crate) name: &'static str,
-    pub(crate) layout: Layout,
-    pub(crate) begin: TimedMarks,
-    pub(crate) end: TimedMarks,
-    /// The other end takes datagrams within this time.
-    pub(crate) opens: Duration,
-    /// The other end tells nothing, so rows show what was sent.
-    pub(crate) shows_sent: bool,
-}
-
-/// nuttcp's datagrams. A server that said OK opens its port only then.
-const NUTTCP: DatagramFormat = DatagramFormat {
-    name: "nuttcp",
-    layout: NATIVE,
-    begin: BEGIN_MARKS,
-    end: END_MARKS,
-    opens: Duration::from_millis(10),
-    shows_sent: false,
-};
+/// A server that said OK opens its port only then.
+const OPENS: Duration = Duration::from_millis(10);
 
 /// The client's end of a test of one stream.
-pub(crate) struct UdpClient<'a, 'w> {
-    way: Target<'a>,
+struct UdpClient<'a, 'w> {
+    stream: MarkedStream<'a>,
     /// Where the other end takes datagrams.
     peer: SocketAddr,
-    endpoint: Endpoint,
-    /// Until the stream is there.
-    socket: Option<DatagramSocket>,
     /// Until when a server that sends may begin; none once the stream is open.
     opens: Option<MonoTime>,
-    /// The marks that this end sends, as long as there are any.
-    marks: Option<Marks>,
     /// When the last datagram had left.
     ended: MonoTime,
     /// What a receiving server has told of intervals.
     received: DatagramCounts,
-    told: Option<&'a mut ToldInterval<'a>>,
+    told: &'a mut ToldInterval<'a>,
     /// What the server told of its end, and what it has sent by that.
     summary: Summary,
     sent: Option<DatagramsSent>,
     context: &'a mut Context<'w>,
-    pub(crate) account: &'a mut Account,
+    account: &'a mut Account,
 }
 
 impl Flows for UdpClient<'_, '_> {
@@ -239,30 +214,25 @@ impl Flows for UdpClient<'_, '_> {
     ) -> Result<Option<Answer<Client>>, Failure> {
         match output {
             Output::News(news) => {
-                if let Some(interval) = hear(news, self.account, &mut self.told) {
+                if let Some(interval) = hear(news, self.account, self.told) {
                     self.note(&interval);
                 }
             }
             Output::Open => self.open(now)?,
             Output::Begin => self.account.begin = now,
-            Output::Start => {
-                let receiving = self.endpoint.start_receivers();
-                let started =
-                    receiving.and_then(|()| self.endpoint.start_senders(self.account.begin));
-                started.map_err(|error| crate::failure::system(&error))?;
-            }
+            Output::Start => self.stream.start(self.account.begin)?,
             Output::Sample => self.sample(now),
-            Output::StopSending => self.endpoint.stop_sending(),
+            Output::StopSending => self.stream.endpoint.stop_sending(),
             Output::Ended => {
                 self.ended = now;
-                self.marks = self.sends().then(|| Marks::new(now, self.way.format.end));
+                self.stream.marks = self.sends().then(|| Marks::new(now, END_MARKS));
             }
             Output::Peer(summary) => {
                 self.summary = *summary;
                 // A server that has told needs no more of them.
-                self.marks = self.marks.filter(|_| self.summary.megabytes.is_none());
+                self.stream.marks.take_if(|_| self.summary.megabytes.is_some());
                 let sent = self.sent_by_server(now);
-                self.endpoint.reported_sent(&[sent]);
+                self.stream.endpoint.reported_sent(&[sent]);
                 self.sent = Some(sent);
             }
             Output::Finished => self.finish(now),
@@ -272,16 +242,14 @@ impl Flows for UdpClient<'_, '_> {
     }
 
     fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        if let Some(marks) = &mut self.marks {
-            send_due(marks, now, &self.endpoint);
-        }
+        self.stream.send_due(now);
         let Some(until) = self.opens else {
-            return match !self.sends() && self.endpoint.has_failed() {
-                true => Err(silent(&plain(self.way.server), "end of the data")),
+            return match !self.sends() && self.stream.endpoint.has_failed() {
+                true => Err(silent(&self.stream.server(), "end of the data")),
                 false => Ok(None),
             };
         };
-        let open = match self.marks {
+        let open = match self.stream.marks {
             Some(marks) => marks.is_over(),
             None => self.await_begin(now, until)?,
         };
@@ -290,81 +258,48 @@ impl Flows for UdpClient<'_, '_> {
     }
 
     fn state(&mut self, _: MonoTime) -> FlowState {
-        let marked = self.marks.is_none_or(|marks| marks.is_over());
-        FlowState { done: marked && self.endpoint.is_done(), ..FlowState::default() }
+        FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
     fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&plain(self.way.server), reason)
+        of_client(&self.stream.server(), reason)
     }
 
     fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.way.server), attempt, error)
+        lost(&self.stream.server(), attempt, error)
     }
 }
 
-impl<'a, 'w> UdpClient<'a, 'w> {
-    /// Opens a socket for the stream.
-    pub(crate) fn begin(
-        way: Target<'a>,
-        context: &'a mut Context<'w>,
-        account: &'a mut Account,
-    ) -> Result<Self, Failure> {
-        let Target { plan, server, request, format } = &way;
-        let (plan, server, request) = (*plan, *server, *request);
-        account.begin_datagrams(server, request);
-        let local = bind_address(plan.server.bind.as_deref())?;
-        let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
-        let socket = open_socket(request, local).map_err(|error| crate::failure::system(&error))?;
-        Ok(Self {
-            peer: server,
-            endpoint: Endpoint::with_layout(request.clone(), format.layout, plan.cpu),
-            socket: Some(socket),
-            opens: None,
-            marks: None,
-            ended: MonoTime::default(),
-            received: DatagramCounts::default(),
-            told: None,
-            summary: Summary::default(),
-            sent: None,
-            way,
-            context,
-            account,
-        })
-    }
-
+impl UdpClient<'_, '_> {
     /// The test as its machine knows it.
-    pub(crate) fn test(&self, parameters: Parameters) -> ClientTest {
-        let request = self.way.request;
+    fn test(&self, parameters: Parameters) -> ClientTest {
+        let request = self.stream.target.request;
         let interval = Duration::from_nanos(request.interval_ns);
         ClientTest { parameters, span: request.planned_span(), interval }
     }
 
     /// Runs the test; what was measured is kept, however it ended.
-    pub(crate) fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+    fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
         let stop = self.context.stop.clone();
         let mut session = Session::new(machine, self);
         let result = flow::run(&mut session, net, &stop);
         let mut flows = session.flows;
-        if flows.endpoint.has_started() {
-            flows.account.local = flows.end();
+        if flows.stream.endpoint.has_started() {
+            flows.account.local = flows.stream.end();
         }
         result?;
         flows.account.stream_failure().map_or(Ok(flows.summary), Err)
     }
-}
 
-impl UdpClient<'_, '_> {
     const fn sends(&self) -> bool {
-        matches!(self.way.request.directions, TcpDirections::Up)
+        matches!(self.stream.target.request.directions, TcpDirections::Up)
     }
 
     /// Begins to open the stream.
     fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
         self.opens = Some(now + BEGIN_TIMEOUT);
         if self.sends() {
-            let DatagramFormat { opens, begin, .. } = self.way.format;
-            self.marks = Some(Marks::new(now + opens, begin));
+            self.stream.marks = Some(Marks::new(now + OPENS, BEGIN_MARKS));
             self.opened(self.peer)?;
         }
         Ok(())
@@ -374,19 +309,20 @@ impl UdpClient<'_, '_> {
     fn await_begin(&mut self, now: MonoTime, until: MonoTime) -> Result<bool, Failure> {
         let mut bytes = [0; 64];
         for _ in 0..STRAYS_MAX {
-            let Some(socket) = &self.socket else { break };
+            let Some(socket) = &self.stream.socket else { break };
             let ready = readable(socket, Duration::ZERO).unwrap_or(false);
             let Some((length, peer)) =
                 socket.peek_from(&mut bytes).unwrap_or(None).filter(|_| ready)
             else {
                 break;
             };
-            let ours = peer.ip().to_canonical() == self.way.server.ip().to_canonical();
+            let ours = peer.ip().to_canonical() == self.stream.target.server.ip().to_canonical();
             match UdpMark::parse(&bytes[..length]) {
                 None if ours => {
                     if is_swapped(&bytes[..length], length) {
-                        let request = self.way.request.clone();
-                        self.endpoint = Endpoint::with_layout(request, SWAPPED, self.way.plan.cpu);
+                        let Target { request, plan, .. } = &self.stream.target;
+                        let endpoint = Endpoint::with_layout((*request).clone(), SWAPPED, plan.cpu);
+                        self.stream.endpoint = endpoint;
                     }
                     return self.opened(peer).map(|()| true);
                 }
@@ -398,41 +334,21 @@ impl UdpClient<'_, '_> {
         if now < until {
             return Ok(false);
         }
-        let failure = silent(&plain(self.way.server), "datagram");
+        let failure = silent(&self.stream.server(), "datagram");
         Err(failure.advise("a firewall may block UDP: the server sends to this host"))
     }
 
-    /// Gives the socket to the endpoint and tells that the stream is there.
     fn opened(&mut self, peer: SocketAddr) -> Result<(), Failure> {
-        let Some(socket) = self.socket.take() else { return Ok(()) };
-        socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
         let direction = if self.sends() { Direction::Up } else { Direction::Down };
-        let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
-        self.account.route_mtu_bytes = socket.mtu_bytes();
-        self.account.connected(direction, 0, &client_addr, peer);
-        let place = StreamId { direction, flow: 0, side: client_side(direction), client_addr };
-        self.endpoint.add(socket, place, Token([0; 16]));
-        let Target { request, format: DatagramFormat { name, .. }, server, .. } = &self.way;
-        let size = request.size_bytes;
-        let line = format!("1 UDP stream to {server}, {name}, datagrams of {size} bytes");
-        (self.context.watch)(&Event::Connected(line));
-        Ok(())
+        self.stream.opened((direction, peer), self.context, self.account)
     }
 
     /// Tells what an interval had; what a receiving server says of it comes by itself.
     fn sample(&mut self, now: MonoTime) {
-        self.account.local_interval(self.samples(now), self.context.watch);
-        if self.way.format.shows_sent || !self.sends() {
+        self.account.local_interval(self.stream.samples(now), self.context.watch);
+        if !self.sends() {
             self.account.remote_interval(Vec::new(), self.context.watch);
         }
-    }
-
-    /// Samples without a jitter, for the datagrams carry no time.
-    fn samples(&self, now: MonoTime) -> Vec<Sample> {
-        let mut samples = self.endpoint.sample(now);
-        let counts = samples.iter_mut().filter_map(|sample| sample.datagrams.as_mut());
-        counts.for_each(|counts| counts.jitter_ns = None);
-        samples
     }
 
     /// Takes an interval that the server told as a sample of its end.
@@ -443,15 +359,16 @@ impl UdpClient<'_, '_> {
         let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
         received.datagrams = received.datagrams.saturating_add(came);
         received.next = received.next.saturating_add_signed(all);
-        let t_ns = self.way.request.interval_ns * (account.remote_samples.len() as u64 + 1);
+        let t_ns =
+            self.stream.target.request.interval_ns * (account.remote_samples.len() as u64 + 1);
         let sample = sample(t_ns, *received, account);
         account.remote_interval(vec![sample], self.context.watch);
     }
 
     /// What the server has sent, as far as its summary and the datagrams here tell.
     fn sent_by_server(&self, now: MonoTime) -> DatagramsSent {
-        let size = u64::from(self.way.request.size_bytes);
-        let next = self.samples(now).first().map_or(0, |sample| sample.counts().next);
+        let size = u64::from(self.stream.target.request.size_bytes);
+        let next = self.stream.samples(now).first().map_or(0, |sample| sample.counts().next);
         let told = self.summary.bytes(next * size).map_or(next, |bytes| bytes.div_ceil(size));
         let datagrams = told.max(next);
         let span_ns = self.summary.span_ns(datagrams * size).unwrap_or(0);
@@ -465,7 +382,7 @@ impl UdpClient<'_, '_> {
             return self.finish_sending();
         }
         self.sample(now);
-        self.account.local = self.end();
+        self.account.local = self.stream.end();
         if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
             let ends = self.account.local.iter();
             self.account.remote = ends.map(|own| transmitter(own, &sent, &self.summary)).collect();
@@ -473,37 +390,25 @@ impl UdpClient<'_, '_> {
     }
 
     fn finish_sending(&mut self) {
-        let sent = self.endpoint.sent().unwrap_or_default();
+        let sent = self.stream.endpoint.sent().unwrap_or_default();
         let sent = sent.first().map_or(0, |sent| sent.datagrams);
-        let size = u64::from(self.way.request.size_bytes);
+        let size = u64::from(self.stream.target.request.size_bytes);
         let arrived = self.summary.bytes(sent * size).map(|bytes| bytes.div_ceil(size));
         // What has no line of its own is one row: both ends' samples are of the same moments.
         let account = &mut *self.account;
         let known = account.remote_samples.len();
         account.local_samples.truncate(known);
         account.remote_samples.truncate(account.local_samples.len());
-        account.local_interval(self.endpoint.sample(self.ended), self.context.watch);
+        account.local_interval(self.stream.endpoint.sample(self.ended), self.context.watch);
         if let Some(arrived) = arrived {
             let counts = DatagramCounts { datagrams: arrived, next: sent, ..self.received };
             let sample = sample(self.ended.nanos_since(account.begin), counts, account);
             account.remote_interval(vec![sample], self.context.watch);
         }
-        self.account.local = self.end();
-        let about = (&self.summary, self.way.request.size_bytes);
+        self.account.local = self.stream.end();
+        let about = (&self.summary, self.stream.target.request.size_bytes);
         let told = self.account.local.iter().zip(arrived);
         self.account.remote = told.map(|(own, arrived)| receiver(own, arrived, about)).collect();
-    }
-
-    /// Ends the threads; their reports, without delays.
-    fn end(&mut self) -> Vec<EndReport> {
-        let empty = Endpoint::with_layout(self.way.request.clone(), NATIVE, None);
-        let mut reports = std::mem::replace(&mut self.endpoint, empty).finish();
-        for report in &mut reports {
-            if let Some(received) = &mut report.end.received_datagrams {
-                received.delay = None;
-            }
-        }
-        reports
     }
 }
 

@@ -27,12 +27,12 @@ use linerate_sys::thread::{ThreadCost, cost};
 
 use super::data_ports::{Stream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
-use super::send_due;
 use super::served::{About, Served};
 use crate::failure::words_of;
 use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
+use crate::foreign::marked_stream::send_due;
 use crate::foreign::serve::failure_of;
 use crate::served::{DirectionTotals, LogText, moved};
 

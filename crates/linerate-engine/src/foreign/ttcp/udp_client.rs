@@ -3,28 +3,24 @@
 //! The receiver tells nothing, so the record has what was sent. Left out: a receiver that was told
 //! to send, which ttcp does not have.
 
+use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault, TcpDirections, UdpPlan, UdpTest};
-use linerate_proto::nuttcp::{Client, Parameters};
-use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES};
+use linerate_core::record::{Direction, Failure, Fault, TcpDirections, UdpPlan, UdpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Transmitter};
 
-use super::Alone;
+use super::{Alone, of_transmitter};
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::tcp::control::lost;
 use crate::flow::udp::layout::{Layout, Leaving, Read};
-use crate::foreign::nuttcp::udp_client::{DatagramFormat, Target, UdpClient};
+use crate::flow::{self, Answer, Flows, Session};
+use crate::foreign::marked_stream::{MarkedStream, Target};
 use crate::foreign::test::remote_end;
-
-const TTCP: DatagramFormat = DatagramFormat {
-    name: "ttcp",
-    layout: LAYOUT,
-    begin: BEGIN_MARKS,
-    end: END_MARKS,
-    opens: Duration::ZERO,
-    shows_sent: true,
-};
 
 /// Plain data. It begins as ttcp's does, so that a receiver which missed the begin can tell.
 const LAYOUT: Layout = Layout {
@@ -46,11 +42,88 @@ pub(crate) fn measure_udp(
     account: &mut Account,
 ) -> Result<(), Failure> {
     check(request)?;
-    let flows = UdpClient::begin(Target { plan, server, request, format: TTCP }, context, account)?;
-    flows.account.ends.push(remote_end(None));
-    let parameters = Parameters { udp: true, ..Parameters::default() };
-    let test = flows.test(parameters);
-    flows.run(Client::alone(test), &mut Alone).map(|_| ())
+    let target = Target { plan, server, request, name: "ttcp", layout: LAYOUT };
+    let stream = MarkedStream::begin(target, account)?;
+    account.ends.push(remote_end(None));
+    let interval = Duration::from_nanos(request.interval_ns);
+    let machine = Transmitter::new(request.planned_span(), interval);
+    let stop = context.stop.clone();
+    let flows = UdpClient { stream, opens: false, ended: MonoTime::default(), context, account };
+    let mut session = Session::new(machine, flows);
+    let result = flow::run(&mut session, &mut Alone, &stop);
+    let UdpClient { mut stream, account, .. } = session.flows;
+    if stream.endpoint.has_started() {
+        account.local = stream.end();
+    }
+    result?;
+    account.stream_failure().map_or(Ok(()), Err)
+}
+
+/// The transmitter's stream.
+struct UdpClient<'a, 'w> {
+    stream: MarkedStream<'a>,
+    /// The mark of the begin is not sent yet.
+    opens: bool,
+    /// When the last datagram had left.
+    ended: MonoTime,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+}
+
+impl Flows for UdpClient<'_, '_> {
+    type Machine = Transmitter;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Transmitter>,
+    ) -> Result<Option<Answer<Transmitter>>, Failure> {
+        let Self { stream, opens, ended, context, account } = self;
+        match output {
+            Output::Open => {
+                (*opens, stream.marks) = (true, Some(Marks::new(now, BEGIN_MARKS)));
+                let peer = stream.target.server;
+                stream.opened((Direction::Up, peer), context, account)?;
+            }
+            Output::Begin => account.begin = now,
+            Output::Start => stream.start(account.begin)?,
+            Output::Sample => {
+                account.local_interval(stream.samples(now), context.watch);
+                // The receiver tells nothing, so rows show what was sent.
+                account.remote_interval(Vec::new(), context.watch);
+            }
+            Output::StopSending => stream.endpoint.stop_sending(),
+            Output::Ended => {
+                (*ended, stream.marks) = (now, Some(Marks::new(now, END_MARKS)));
+            }
+            Output::Finished => {
+                account.local_interval(stream.endpoint.sample(*ended), context.watch);
+                account.local = stream.end();
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Transmitter>>, Failure> {
+        self.stream.send_due(now);
+        let marked = self.stream.marks.is_none_or(|marks| marks.is_over());
+        let opened = self.opens && marked;
+        self.opens &= !opened;
+        Ok(opened.then_some(Answer::Opened))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.stream.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<Infallible>) -> Failure {
+        of_transmitter(&self.stream.server(), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.stream.server(), attempt, error)
+    }
 }
 
 /// What the protocol has a place for.
@@ -73,8 +146,6 @@ mod tests {
 
     #[test]
     fn data_begins_as_the_pattern_does() {
-        use linerate_core::time::MonoTime;
-
         let mut datagram = [0xff; 20];
         write(&mut datagram, Leaving { number: 3, since_start_ns: 0, at: MonoTime::default() }, 0);
         assert_eq!(datagram[..6], *b" !\"#\xff\xff");

@@ -24,7 +24,7 @@ use crate::foreign::iperf2::udp_arrivals::{
 };
 
 /// A transmitter that is silent for this long is gone; ttcp itself waits for ever.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How often the stop flag is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 

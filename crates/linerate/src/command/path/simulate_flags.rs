@@ -43,10 +43,10 @@ pub(crate) struct Args {
     /// flows]
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Flows")]
     start_spread: Option<Duration>,
-    /// TCP stack: today (CUBIC, SACK, HyStart) or 1999 (Reno, 2 MB window)
+    /// TCP stack: today (CUBIC, RACK, HyStart) or 1999 (Reno, 2 MB window)
     #[arg(long, value_name = "WHEN", default_value = "today", help_heading = "TCP")]
     tcp: When,
-    /// Congestion control: reno, cubic [default: that of the TCP stack]
+    /// Congestion control: reno, cubic, bbr [default: that of the TCP stack]
     #[arg(
         short = 'C',
         long = "congestion",
@@ -55,7 +55,7 @@ pub(crate) struct Args {
         help_heading = "TCP"
     )]
     cc: Option<ControlName>,
-    /// Loss recovery: reno, newreno, sack [default: that of the TCP stack]
+    /// Loss recovery: reno, newreno, sack, rack [default: that of the TCP stack]
     #[arg(long, value_name = "HOW", help_heading = "TCP")]
     recovery: Option<LossRecovery>,
     /// Receive window [default: that of the TCP stack]

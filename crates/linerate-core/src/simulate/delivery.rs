@@ -1,0 +1,155 @@
+//! What acknowledgements say of the delivery: which segments arrived, and how fast.
+//!
+//! The rate is that of draft-ietf-ccwg-bbr and Linux (`net/ipv4/tcp_rate.c`): what was delivered
+//! between a segment's sending and its acknowledgement, over the longer of the time in which it was
+//! sent and the time in which it was acknowledged.
+
+use std::time::Duration;
+
+use crate::time::MonoTime;
+
+/// What a sender knew when it sent a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Segments delivered by then.
+    pub(super) delivered: u64,
+    /// When the last of them was acknowledged.
+    pub(super) delivered_at: MonoTime,
+    /// When the first segment of this flight was sent.
+    pub(super) first_sent: MonoTime,
+}
+
+/// A transmission of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: MonoTime,
+    pub(super) number: u64,
+    /// It was a retransmission.
+    pub(super) again: bool,
+    pub(super) mark: Mark,
+}
+
+/// What one acknowledgement newly says has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    pub(super) segments: u64,
+    /// The transmission that left last of those that it tells of.
+    pub(super) newest: Option<Sent>,
+    /// The lowest segment of which the only transmission arrived.
+    pub(super) lowest_original: Option<u64>,
+}
+
+impl Heard {
+    pub(super) fn hear(&mut self, sent: Sent) {
+        self.segments += 1;
+        let key = |sent: &Sent| (sent.at, sent.number);
+        if self.newest.as_ref().is_none_or(|newest| key(&sent) > key(newest)) {
+            self.newest = Some(sent);
+        }
+        if !sent.again && self.lowest_original.is_none_or(|lowest| sent.number < lowest) {
+            self.lowest_original = Some(sent.number);
+        }
+    }
+}
+
+/// A sender's account of deliveries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Deliveries {
+    /// Segments known to have arrived.
+    pub(super) total: u64,
+    at: MonoTime,
+    first_sent: MonoTime,
+}
+
+/// How fast segments were delivered while one was under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate {
+    /// Deliveries when that segment was sent.
+    pub(super) prior: u64,
+    pub(super) segments: u64,
+    pub(super) interval: Duration,
+}
+
+impl Rate {
+    pub(super) fn per_second(&self) -> f64 {
+        self.segments as f64 / self.interval.as_secs_f64()
+    }
+}
+
+impl Deliveries {
+    /// The mark of a segment that is sent now; nothing else is under way when `is_first`.
+    pub(super) const fn mark(&mut self, now: MonoTime, is_first: bool) -> Mark {
+        if is_first {
+            (self.at, self.first_sent) = (now, now);
+        }
+        Mark { delivered: self.total, delivered_at: self.at, first_sent: self.first_sent }
+    }
+
+    /// Counts what an acknowledgement tells; the rate, when it spans a round trip.
+    pub(super) fn count(
+        &mut self,
+        now: MonoTime,
+        heard: &Heard,
+        rtt_min: Duration,
+    ) -> Option<Rate> {
+        self.total += heard.segments;
+        let newest = heard.newest?;
+        self.at = now;
+        self.first_sent = newest.at;
+        let sending = newest.at.since(newest.mark.first_sent);
+        let hearing = now.since(newest.mark.delivered_at);
+        let interval = sending.max(hearing);
+        let segments = self.total - newest.mark.delivered;
+        // A shorter interval is one of acknowledgements that were held back and came together.
+        (interval >= rtt_min && !interval.is_zero()).then_some(Rate {
+            prior: newest.mark.delivered,
+            segments,
+            interval,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> MonoTime {
+        MonoTime::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn the_rate_is_what_arrived_in_the_longer_of_the_two_times() {
+        // Ten segments sent 1 ms apart from 0 on, 20 ms of round trip, acknowledged 2 ms apart (a
+        // bottleneck of 500 segments a second): the tenth's is the first that sees a whole flight.
+        let mut deliveries = Deliveries::default();
+        let marks: Vec<(MonoTime, Mark)> =
+            (0..10).map(|n| (ms(n), deliveries.mark(ms(n), n == 0))).collect();
+        let mut rates = Vec::new();
+        for (n, &(at, mark)) in (0_u64..).zip(&marks) {
+            let mut heard = Heard::default();
+            heard.hear(Sent { at, number: n, again: false, mark });
+            let rate = deliveries.count(ms(20 + 2 * n), &heard, Duration::from_millis(20));
+            rates.push(rate.expect("it spans a round trip").per_second());
+        }
+        // The first: one segment in 20 ms. The tenth: ten in the 38 ms from 0 to 38.
+        assert!((rates[0] - 50.0).abs() < 1e-9, "{rates:?}");
+        assert!((rates[9] - 10.0 / 0.038).abs() < 1e-9, "{rates:?}");
+        // A segment sent at 20 ms, when one was delivered, and acknowledged at 40 ms with ten more
+        // known by then: ten in 20 ms, 500 a second, as the bottleneck has it.
+        let mut heard = Heard::default();
+        let mark = Mark { delivered: 1, delivered_at: ms(20), first_sent: ms(0) };
+        heard.hear(Sent { at: ms(20), number: 10, again: false, mark });
+        let rate = deliveries.count(ms(40), &heard, Duration::from_millis(20)).expect("a rate");
+        assert!((rate.per_second() - 500.0).abs() < 1e-9, "{rate:?}");
+    }
+
+    #[test]
+    fn acknowledgements_that_come_together_give_no_rate() {
+        let mut deliveries = Deliveries::default();
+        let mark = deliveries.mark(ms(0), true);
+        let mut heard = Heard::default();
+        heard.hear(Sent { at: ms(0), number: 0, again: false, mark });
+        assert!(deliveries.count(ms(5), &heard, Duration::from_millis(20)).is_none());
+        assert_eq!(deliveries.total, 1, "it is counted all the same");
+    }
+}

@@ -1,0 +1,39 @@
+//! What a sender keeps about losses.
+
+use crate::time::MonoTime;
+
+/// What the sender is doing about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    /// Fast recovery until this segment is acknowledged.
+    Recovery {
+        until: u64,
+    },
+    /// After a time-out, until this segment is acknowledged.
+    Timeout {
+        until: u64,
+    },
+}
+
+/// What a reduction of the window is undone by, and what it reduced evenly with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    pub(super) cwnd: f64,
+    pub(super) ssthresh: f64,
+    /// Retransmissions of which no duplicate came back.
+    pub(super) open: u64,
+    pub(super) any: bool,
+    /// Segments delivered and sent in this recovery (RFC 6937 §3).
+    pub(super) delivered: u64,
+    pub(super) sent_before: u64,
+}
+
+/// The probe of a tail (RFC 8985 §7).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Probe {
+    pub(super) due: Option<MonoTime>,
+    /// Until this segment is acknowledged no other probe is sent; whether the one that was is a
+    /// retransmission.
+    pub(super) out: Option<(u64, bool)>,
+}
