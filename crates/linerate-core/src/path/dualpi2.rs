@@ -111,8 +111,9 @@ impl DualPi2 {
             self.next_update += update;
             if self.base == 0.0 && self.classic.fifo.is_empty() {
                 // Nothing changes until a packet comes.
-                let steps = now.nanos_since(self.next_update) / update.as_nanos() as u64;
-                self.next_update += Duration::from_nanos(steps * update.as_nanos() as u64);
+                let update_ns = u64::try_from(update.as_nanos()).expect("milliseconds");
+                let steps = now.nanos_since(self.next_update) / update_ns;
+                self.next_update += Duration::from_nanos(steps * update_ns);
             }
         }
     }

@@ -345,7 +345,7 @@ mod tests {
         }
         let values = |samples: &Samples, metric| {
             let distribution = samples.distribution(metric).expect("samples");
-            distribution.values.iter().map(|ns| *ns as u64 / MS).collect::<Vec<u64>>()
+            distribution.values.iter().map(|ns| *ns / MS).collect::<Vec<u64>>()
         };
         assert_eq!(collector.marked, 3);
         assert_eq!(values(&collector.rtt, MetricId::Rtt), [1]);

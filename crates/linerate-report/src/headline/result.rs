@@ -15,7 +15,10 @@ pub(super) fn of(record: &Record) -> String {
         // Streams of several classes are there for what they do to the delay.
         Plan::Tcp(plan) if !plan.test.dscps.is_empty() => {
             let rates = flows(record, plan.test.directions);
-            delay::added(record).map_or(rates.clone(), |added| format!("{added}, {rates}"))
+            match delay::added(record) {
+                Some(added) => format!("{added}, {rates}"),
+                None => rates,
+            }
         }
         Plan::Tcp(plan) => flows(record, plan.test.directions),
         Plan::Udp(plan) => datagrams(record, plan),

@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 /// One file for each record that has what flent plots, in a directory.
 fn all_for_flent(records: &[Record], directory: Option<&Path>) -> Outcome {
-    let directory = directory.unwrap_or(Path::new("."));
+    let directory = directory.unwrap_or_else(|| Path::new("."));
     let records = records.iter().filter(|record| flent::document(record).is_some());
     for record in records {
         let id = record.id.to_string();
