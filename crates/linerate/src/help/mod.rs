@@ -210,8 +210,8 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     for (group, names) in groups.filter(|(_, names)| !names.is_empty()) {
         let children = names.iter().filter_map(|name| root.find_subcommand(name));
-        // Three groups take a line each, so that all fits a screen.
-        let in_line = [pages::THEORY, pages::OTHER_PROGRAMS, pages::THIS_HOST];
+        // Four groups take a line each, so that all fits a screen.
+        let in_line = [pages::MORE_DELAY, pages::THEORY, pages::OTHER_PROGRAMS, pages::THIS_HOST];
         if !long && in_line.contains(&group) {
             let names: Vec<&str> = children.map(Command::get_name).collect();
             let _ = writeln!(text, "  {group}: {}", names.join(", "));

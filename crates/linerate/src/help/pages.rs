@@ -20,16 +20,15 @@ impl Page {
 }
 
 /// The groups that `-h` puts on one line each.
+pub(super) const MORE_DELAY: &str = "Delay by standard probes";
 pub(super) const THEORY: &str = "Theory and contracts";
 pub(super) const THIS_HOST: &str = "This host and program";
 pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// The commands by what they are for.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    (
-        "Between two hosts",
-        &["serve", "test", "tcp", "udp", "rrul", "ping", "stamp", "trace", "compare"],
-    ),
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "trace", "compare"]),
+    (MORE_DELAY, &["rrul", "stamp"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     (THEORY, &["ceiling", "conform"]),
