@@ -211,7 +211,7 @@ impl Server {
                 Ok(Some(LogText { line, ways })) => {
                     log(&LogEntry { peer, line: &line, ways: &ways, ending: Ending::Tested });
                 }
-                Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
+                Ok(None) => tracing::debug!(%peer, "is a stream of a test, or sent not a byte"),
                 Err(failure) => {
                     let said = at.map_or_else(String::new, |(via, _)| format!("{via}: "));
                     let line = format!("{said}{failure}");
@@ -235,6 +235,11 @@ impl Server {
         place: &Slot<'_>,
         stop: &Stop,
     ) -> Result<Option<LogText>, Failure> {
+        // Not a byte: a handshake that was timed, or a look whether the port is open.
+        let _ = stream.set_read_timeout(Some(self.limits.hello));
+        if matches!(stream.peek(&mut [0]), Ok(0)) {
+            return Ok(None);
+        }
         let hello = read_hello(&stream, self.limits.hello)?;
         tracing::trace!(%peer, "{hello:?}");
         match hello.kind {

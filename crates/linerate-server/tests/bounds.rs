@@ -2,7 +2,7 @@
 //! never ends, one that writes control characters, one of a newer version.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -195,6 +195,22 @@ fn control_characters_of_a_client_do_not_reach_the_servers_log_or_come_back() {
     assert!(said.iter().all(|line| is_one_plain_line(line)), "{said:?}");
 }
 
+#[test]
+fn a_connection_without_a_byte_is_no_line_of_the_log_and_half_a_hello_is_one() {
+    let said = with_server(Limits::default(), |server| {
+        for bytes in [&b""[..], b"", b"half"] {
+            let mut client = TcpStream::connect(server).expect("the server listens");
+            client.set_read_timeout(Some(PATIENCE)).expect("a time");
+            client.write_all(bytes).expect("sent");
+            client.shutdown(Shutdown::Write).expect("connected");
+            // The server closes it, too.
+            assert_eq!(client.read(&mut [0; 16]).unwrap_or(0), 0);
+        }
+    });
+    let [line] = &said[..] else { panic!("{said:?}") };
+    assert!(line.contains("closed the connection without a hello"), "{line}");
+}
+
 fn measure(server: SocketAddr) -> linerate_core::record::Record {
     let plan = TcpPlan {
         server: ServerPlan::new(None, server.ip().to_string(), server.port()),
@@ -264,7 +280,7 @@ fn a_client_of_the_next_version_is_served_in_this_one() {
         let newer = request.replacen('{', r#"{"new_field":{"deep":[1,2]},"#, 1);
         let mut data = client.start(server, &newer, VERSION + 1);
         data.write_all(&[7; 1000]).expect("sent");
-        data.shutdown(std::net::Shutdown::Write).expect("open");
+        data.shutdown(Shutdown::Write).expect("open");
         assert!(client.is_told_the_result());
     });
 }

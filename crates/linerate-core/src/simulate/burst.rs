@@ -30,8 +30,8 @@ pub(super) struct Room {
     /// When the oldest segment under way was sent.
     pub(super) oldest: Option<MonoTime>,
     pub(super) rtt: Duration,
-    /// All is told in time in a recovery.
-    pub(super) repairing: bool,
+    /// Nothing is waited for: in a recovery, or where more room comes soon.
+    pub(super) at_once: bool,
 }
 
 /// Pieces of one sender.
@@ -72,7 +72,7 @@ impl Bursts {
         let recent = self.last.is_some_and(|last| now.since(last) <= WAIT);
         let old = room.oldest.is_some_and(|oldest| now.since(oldest) >= room.rtt / 2);
         let little = (room.segments as f64) < room.window / ROOM_DIVISOR;
-        recent && old && little && !room.repairing
+        recent && old && little && !room.at_once
     }
 
     /// The piece is at its end, or was given up.
@@ -122,13 +122,8 @@ mod tests {
     fn a_sender_waits_for_room_only_while_it_is_busy() {
         let at = |us: u64| MonoTime::from_nanos(us * 1000);
         let rtt = Duration::from_millis(40);
-        let room = |segments, repairing| Room {
-            segments,
-            window: 300.0,
-            oldest: Some(at(0)),
-            rtt,
-            repairing,
-        };
+        let room =
+            |segments, at_once| Room { segments, window: 300.0, oldest: Some(at(0)), rtt, at_once };
         let mut bursts = Bursts::default();
         // Nothing was sent before: it leaves.
         assert!(bursts.takes(at(40_000), 10, &room(2, false)));

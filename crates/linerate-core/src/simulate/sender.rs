@@ -183,7 +183,8 @@ impl Sender {
             window: self.window.cwnd.min(self.window_segments as f64),
             oldest: self.board.oldest(),
             rtt: self.smoothed(),
-            repairing: self.state != State::Open,
+            // The receiver's window opens once more when its program has read.
+            at_once: self.state != State::Open || window_room < free,
         };
         let begins = !self.bursts.is_within();
         let takes = self.bursts.takes(now, size, &room);

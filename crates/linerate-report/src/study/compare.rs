@@ -5,8 +5,9 @@ use linerate_core::record::PathPlan;
 use linerate_core::study::{StudyPlan, Topology};
 use linerate_core::theory::link::Link;
 
-use super::figure::{FlowKind, by_window, of_devices};
+use super::figure::{FlowKind, FlowTest, by_window, of_devices};
 use super::grid::{Grid, Row};
+use crate::number;
 
 /// The payload whose round-trip time stands for that of a full segment.
 const FULL_PAYLOAD: u32 = 1460;
@@ -122,8 +123,10 @@ pub(crate) struct Point {
 
 /// Everything that §5.1 compares.
 pub(crate) struct Comparison {
-    /// Window of the throughput column; 0 is the kernel's choice.
-    pub window_bytes: u64,
+    /// The value of the throughput column; of a window 0 is the kernel's choice.
+    pub value: u64,
+    /// The same in words: `64K window`, `streams 4`.
+    pub setting: String,
     /// Payload of the delay column.
     pub payload_bytes: u32,
     /// Now, one per topology of the plan.
@@ -137,16 +140,25 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// Picks the figures out of the grid, from the first ping and the first TCP test.
     pub(crate) fn new(grid: &Grid<'_>) -> Self {
-        let window_bytes = reference_window(grid);
+        let value = reference_value(grid);
+        let is_window = first_flow_test(grid).is_none_or(|test| by_window(test.test));
+        let published = is_window.then_some(value);
         let payload_bytes = reference_payload(grid);
         let rows = || grid.topologies.iter();
         Self {
-            window_bytes,
+            value,
+            setting: setting(grid, value),
             payload_bytes,
-            now: rows().map(|row| now(row, window_bytes, payload_bytes)).collect(),
-            past: rows().map(|row| past(row, window_bytes, payload_bytes)).collect(),
+            now: rows().map(|row| now(row, value, payload_bytes)).collect(),
+            past: rows().map(|row| past(row, published, payload_bytes)).collect(),
             roles: Roles::new(grid.plan),
         }
+    }
+
+    /// The setting in a sentence: `a 64K window`, `streams 4`.
+    pub(crate) fn setting_in_words(&self) -> String {
+        let article = if self.setting.ends_with(" window") { "a " } else { "" };
+        format!("{article}{}", self.setting)
     }
 
     /// What the points lose of the localhost's throughput: 1 minus their share.
@@ -171,15 +183,24 @@ fn loss(points: &[Point], index: usize, reference: Option<usize>) -> Option<f64>
     Some(1.0 - points.get(index)?.bps? / whole)
 }
 
-fn reference_window(grid: &Grid<'_>) -> u64 {
-    let test = grid.topologies.first().and_then(|row| row.flows.first());
-    let windows: Vec<u64> = test
-        .map(|test| test.figures.iter().map(|figure| figure.number).collect())
-        .unwrap_or_default();
-    if windows.contains(&USUAL_WINDOW) {
-        USUAL_WINDOW
-    } else {
-        windows.first().copied().unwrap_or(0)
+fn first_flow_test<'a, 'b>(grid: &'b Grid<'a>) -> Option<&'b FlowTest<'a>> {
+    grid.topologies.first().and_then(|row| row.flows.first())
+}
+
+fn reference_value(grid: &Grid<'_>) -> u64 {
+    let figures = first_flow_test(grid).map_or(&[][..], |test| &test.figures);
+    let values: Vec<u64> = figures.iter().map(|figure| figure.number).collect();
+    let usual = values.contains(&USUAL_WINDOW);
+    if usual { USUAL_WINDOW } else { values.first().copied().unwrap_or(0) }
+}
+
+fn setting(grid: &Grid<'_>, value: u64) -> String {
+    match first_flow_test(grid) {
+        Some(test) if !by_window(test.test) => {
+            let label = test.at(value).map_or_else(String::new, |figure| figure.label.clone());
+            format!("{} {label}", test.test.parameter().name)
+        }
+        _ => format!("{} window", number::window(value)),
     }
 }
 
@@ -208,12 +229,13 @@ fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
     }
 }
 
-fn past(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
+fn past(row: &Row<'_>, window_bytes: Option<u64>, payload_bytes: u32) -> Point {
     let published = &row.published;
     let sizes = published.ping.iter().map(|figure| figure.payload_bytes);
     let rtts = sizes.map(|size| (size, published.rtt_ns(size))).collect();
     let (payload_bytes, rtt_ns) = at_or_above(rtts, payload_bytes);
-    let (bps, hops) = (published.bps(window_bytes), row.published_hops());
+    let bps = window_bytes.and_then(|bytes| published.bps(bytes));
+    let hops = row.published_hops();
     Point { rtt_ns, payload_bytes, bps, hops, ..Point::default() }
 }
 

@@ -48,7 +48,7 @@ fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         let times = number::significant(now / bps, 2);
         format!("{}, now {times} times that", number::rate_published(bps))
     });
-    let label = format!("TCP on localhost, {} window", number::window(compared.window_bytes));
+    let label = format!("TCP on localhost, {}", compared.setting);
     let now = marked(number::rate(now), compared.now[index].bps_spoilt);
     Some(Tile::new(now, label, past(grid, then)))
 }
@@ -65,7 +65,7 @@ fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &st
 fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let index = compared.roles.limited?;
     let row = &grid.topologies[index];
-    let figure = row.flows.first()?.at(compared.window_bytes)?;
+    let figure = row.flows.first()?.at(compared.value)?;
     let best = figure.best()?;
     let ceiling = row.ceiling_share(figure).map_or_else(String::new, |share| {
         format!(", {} of what its framing allows", number::percent(share))

@@ -90,11 +90,12 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
 /// The study's §5.1, with today's figures first.
 fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     let past = &grid.past;
-    let window = number::window(compared.window_bytes);
+    let setting = compared.setting_in_words();
+    let column = compared.setting.trim_end_matches(" window");
     let mut head = vec!["topology".to_owned()];
     for name in [
         format!("ping/{}\nms", compared.payload_bytes),
-        format!("tcp/{window}\nMbit/s"),
+        format!("tcp/{column}\nMbit/s"),
         "less than\nlocalhost".to_owned(),
         "less than\nno switch".to_owned(),
         "l2/l3\nhops".to_owned(),
@@ -110,7 +111,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
         table.row(std::iter::once(row.topology.title.clone()).chain(pairs));
     }
     let mut notes = vec![format!(
-        "tcp: best of the repetitions at a {window} window; a gain is given as a factor; {past}: \
+        "tcp: best of the repetitions at {setting}; a gain is given as a factor; {past}: \
          losses in whole percent, rounded up as they were printed"
     )];
     if compared.past.iter().any(|point| odd_payload(compared, point)) {

@@ -28,8 +28,8 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
         return answer.unwrap_or_else(|| without_localhost(grid));
     };
     let mut text = format!(
-        "At a {} window localhost carries {}",
-        number::window(compared.window_bytes),
+        "At {} localhost carries {}",
+        compared.setting_in_words(),
         marked(number::rate(whole), compared.now[reference].bps_spoilt)
     );
     if let Some(past) = compared.past[reference].bps {

@@ -10,7 +10,7 @@ use crate::svg::{BarChart, BarRow, described_rows};
 pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
     let reference = compared.roles.localhost.filter(|_| compared.roles.compare(grid.plan))?;
     let has_past = compared.past.iter().any(|point| point.bps.is_some());
-    let window = number::window(compared.window_bytes);
+    let setting = compared.setting_in_words();
     let rows: Vec<BarRow> = grid
         .topologies
         .iter()
@@ -32,14 +32,14 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
         let mut names = vec!["now".to_owned()];
         names.extend(has_past.then(|| grid.past.clone()));
         let chart = BarChart {
-            title: format!("Loss of localhost's TCP throughput at a {window} window"),
+            title: format!("Loss of localhost's TCP throughput at {setting}"),
             description: described_rows(&rows),
             axis: "% of localhost's throughput that is lost".to_owned(),
             names,
             rows,
         };
         let caption = format!(
-            "Best run of each topology against the best of {}, at a {window} window. Longer bars lost \
+            "Best run of each topology against the best of {}, at {setting}. Longer bars lost \
              more; a bar to the left of 0 was faster.",
             grid.topologies[reference].topology.title
         );
