@@ -180,28 +180,16 @@ fn halvings_to(share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{BenchFrames, BenchGoal, BenchTimes, BenchWay};
+    use crate::record::{BenchGoal, BenchTimes};
 
     const SECOND: u64 = SECOND_NS;
 
     fn plan(tests: &[BenchTest]) -> BenchPlan {
         BenchPlan {
-            ports: Vec::new(),
-            frames: BenchFrames::default(),
-            way: BenchWay::Single,
             tests: tests.to_vec(),
             goals: vec![BenchGoal::strict()],
             times: BenchTimes::rfc2544(),
-            generator: None,
-            counter: None,
-            line: None,
-            known: None,
-            frames_per_sec_max: None,
-            filters: None,
-            contract: None,
-            cell_contract: None,
-            reset_command: None,
-            seed: 0,
+            ..BenchPlan::default()
         }
     }
 

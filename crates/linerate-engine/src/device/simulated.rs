@@ -6,9 +6,7 @@ use std::collections::VecDeque;
 use linerate_core::device::{
     FrameLoad, Pace, Received, SendWatch, Sent, WatchRule, Watched, WhenLate,
 };
-use linerate_core::record::{
-    BenchFrames, BenchPlan, BenchTest, BenchTimes, BenchTrial, BenchWay, Invalid, TrialPort,
-};
+use linerate_core::record::{BenchPlan, BenchTest, BenchTimes, BenchTrial, Invalid, TrialPort};
 use linerate_core::theory::token_bucket::TokenBucket;
 
 use super::check::{self, Seen};
@@ -420,26 +418,13 @@ impl TestSetup for Simulated {
 /// A plan with trials of this length.
 pub(super) fn plan(trial_ns: u64) -> BenchPlan {
     BenchPlan {
-        ports: Vec::new(),
-        frames: BenchFrames::default(),
-        way: BenchWay::Single,
         tests: vec![BenchTest::Throughput],
-        goals: Vec::new(),
         times: BenchTimes {
             trial_ns,
             latency_ns: trial_ns,
             repetitions: 3,
             ..BenchTimes::default()
         },
-        generator: None,
-        counter: None,
-        line: None,
-        known: None,
-        frames_per_sec_max: None,
-        filters: None,
-        contract: None,
-        cell_contract: None,
-        reset_command: None,
-        seed: 1,
+        ..BenchPlan::default()
     }
 }

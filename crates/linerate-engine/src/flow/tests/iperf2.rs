@@ -17,7 +17,7 @@ use crate::foreign::iperf2::server::of_server;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest test that the server runs.
-const SPAN_MAX: Duration = Duration::from_secs(5);
+pub(super) const SPAN_MAX: Duration = Duration::from_secs(5);
 
 /// TCP: data that begins with a header, where the client has anything to ask.
 struct Iperf2;
@@ -39,6 +39,23 @@ fn decide(ask: &Request) -> Decided<Server> {
         Request::Plain | Request::Bounce(_) => [Some(u64::MAX), None],
     };
     (Ok(terms), sends)
+}
+
+/// The server of the port that iperf 2 and ttcp share.
+pub(super) fn server() -> (Server, Model<Server>) {
+    let model = Model {
+        interval: INTERVAL,
+        sends: None,
+        closes: true,
+        datagrams: false,
+        head: Vec::new(),
+        decide,
+        report: |_| unreachable!("it tells nothing"),
+        read: |never| match *never {},
+        failure: of_server,
+        lost,
+    };
+    (Server::new(MonoTime::default()), model)
 }
 
 impl Rig for Iperf2 {
@@ -76,19 +93,7 @@ impl Rig for Iperf2 {
     }
 
     fn server(&self) -> (Server, Model<Server>) {
-        let model = Model {
-            interval: INTERVAL,
-            sends: None,
-            closes: true,
-            datagrams: false,
-            head: Vec::new(),
-            decide,
-            report: |_| unreachable!("it tells nothing"),
-            read: |never| match *never {},
-            failure: of_server,
-            lost,
-        };
-        (Server::new(MonoTime::default()), model)
+        server()
     }
 
     fn greeting(&self) -> usize {

@@ -10,20 +10,18 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    FIRST_BYTES, LEAVE_MAX as SERVER_LEAVE_MAX, Mode, OPENING_MAX, Request, Server, Terms,
-    UdpReport, UdpServer, UdpTerms,
+    FIRST_BYTES, LEAVE_MAX as SERVER_LEAVE_MAX, Mode, OPENING_MAX, Server, UdpReport, UdpServer,
+    UdpTerms,
 };
 use linerate_proto::ttcp::{GRACE, LEAVE_MAX, Transmitter, pattern};
 
-use super::world::{Decided, Model, RATE, VANISHED};
+use super::iperf2::{self, SPAN_MAX};
+use super::world::{Model, RATE, VANISHED};
 use super::{End, Rig, Trouble, check_all, check_seeds, count, judge, run};
 use crate::flow::tcp::control::lost;
-use crate::foreign::iperf2::server::of_server;
 use crate::foreign::ttcp::{SILENCE_MAX, of_transmitter};
 
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The longest test that the receiver over TCP runs.
-const SPAN_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a test at most, 2 s of them.
 const BYTES_MAX: u64 = 2000 * RATE;
 
@@ -48,11 +46,6 @@ fn transmitter(bytes: u64, datagrams: bool) -> (Transmitter, Model<Transmitter>,
 
 struct OverTcp;
 
-fn decide(_: &Request) -> Decided<Server> {
-    let terms = Terms { span_max: SPAN_MAX, interval: INTERVAL, wall_offset_ns: 0 };
-    (Ok(terms), [Some(u64::MAX), None])
-}
-
 impl Rig for OverTcp {
     type Client = Transmitter;
     type Server = Server;
@@ -62,19 +55,7 @@ impl Rig for OverTcp {
     }
 
     fn server(&self) -> (Server, Model<Server>) {
-        let model = Model {
-            interval: INTERVAL,
-            sends: None,
-            closes: true,
-            datagrams: false,
-            head: Vec::new(),
-            decide,
-            report: |_| unreachable!("it tells nothing"),
-            read: |never| match *never {},
-            failure: of_server,
-            lost,
-        };
-        (Server::new(MonoTime::default()), model)
+        iperf2::server()
     }
 
     fn greeting(&self) -> usize {
