@@ -30,8 +30,10 @@ mod search;
 mod simulate_plan;
 mod tcp_info;
 mod trace;
+mod train;
 mod transfer;
 mod upgrade;
+mod verdict;
 
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
@@ -86,7 +88,9 @@ pub use trace::{
     AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, Trace,
     TracePhase,
 };
+pub use train::Train;
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
+pub use verdict::{Cause, Outcome, Verdict};
 
 use std::collections::BTreeMap;
 

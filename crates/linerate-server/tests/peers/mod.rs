@@ -1,10 +1,11 @@
 //! What the tests with other programs share: a server on free ports, its log, the programs.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+mod ports;
+
 use std::io::{BufRead, BufReader, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -112,18 +113,9 @@ pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-/// A TCP port that nobody has now, below those that the kernel gives to clients
-/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile; the three after it are free,
-/// too, for the streams of nuttcp.
+/// A port that no other test gets; the three after it are free, too, for the streams of nuttcp.
 pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
-    loop {
-        let port = base + NEXT.fetch_add(4, Ordering::Relaxed) % 100;
-        if (port..port + 4).all(|port| TcpListener::bind(("0.0.0.0", port)).is_ok()) {
-            return port;
-        }
-    }
+    ports::reserve(4)
 }
 
 /// Keeps what comes out of a pipe.

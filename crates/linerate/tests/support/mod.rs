@@ -2,10 +2,11 @@
 //! a laboratory be built.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+#[path = "../../../linerate-server/tests/peers/ports.rs"]
+mod ports;
+
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// The built program, with a store of its own.
@@ -80,26 +81,14 @@ pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
     })
 }
 
-/// A port that nobody has now for TCP or UDP, below those that the kernel gives to clients
-/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
+/// A port that no other test gets.
 pub(crate) fn free_port() -> String {
     free_ports(1)
 }
 
-/// The first of so many ports under each other that are free for TCP and UDP; no other call gets
-/// one of them.
+/// The first of so many ports under each other that no other test gets.
 pub(crate) fn free_ports(count: u16) -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
-    let free = |port: u16| {
-        TcpListener::bind(("0.0.0.0", port)).is_ok() && UdpSocket::bind(("0.0.0.0", port)).is_ok()
-    };
-    loop {
-        let first = NEXT.fetch_add(count, Ordering::Relaxed) % 100;
-        if first + count <= 100 && (0..count).all(|at| free(base + first + at)) {
-            return (base + first).to_string();
-        }
-    }
+    ports::reserve(count).to_string()
 }
 
 /// Waits until somebody listens on a TCP port of this host, without a connection, which a server

@@ -1,0 +1,29 @@
+//! Trains of probe datagrams and what became of every packet.
+//!
+//! Left out: which trains a diagnosis sends; what they say.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Direction;
+
+/// A train of datagrams of one size, sent without waiting for answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Train {
+    /// Which way it went.
+    pub direction: Direction,
+    /// Bytes of each packet with its IP header.
+    pub ip_bytes: u32,
+    /// Offered load at that layer; null for packets back to back.
+    pub offered_bps: Option<f64>,
+    /// When the first packet left, since the test began, by the client's clock.
+    pub started_ns: u64,
+    /// When each packet left, since the first, by the sender's clock.
+    pub sent_ns: Vec<u64>,
+    /// When each of them arrived, since the first left; null: it never did. The clocks of two
+    /// hosts differ by an unknown offset, which is the same for all packets of all trains of a
+    /// direction, but for drift.
+    pub arrived_ns: Vec<Option<i64>>,
+    /// Datagrams that the receiver's socket dropped, which the path did not lose; null: unknown.
+    pub socket_drops: Option<u64>,
+}
