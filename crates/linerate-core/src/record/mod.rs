@@ -92,7 +92,10 @@ pub use trace::{
 };
 pub use train::Train;
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
-pub use verdict::{Cause, Outcome, Verdict};
+pub use verdict::{
+    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
+    Threshold, Verdict,
+};
 
 use std::collections::BTreeMap;
 
