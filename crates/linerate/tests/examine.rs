@@ -74,8 +74,8 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     }
 }
 
-/// Ten trains back to back each way, and five paced ones; nothing is lost on loopback, whose packets
-/// are longer than any that was tried.
+/// Ten trains back to back each way, and five paced ones. Packets of loopback are longer than any
+/// size that is tried.
 fn trains_have_the_fate_of_every_packet(json: &Value) {
     let trains = json["trains"].as_array().expect("they were sent");
     for direction in ["up", "down"] {

@@ -41,7 +41,7 @@ pub struct PathMtu {
     /// What became of larger ones.
     pub above: AboveMtu,
     /// The MTU that a router, or the sender's own host, named for them.
-    pub told_bytes: Option<u32>,
+    pub icmp_mtu_bytes: Option<u32>,
 }
 
 /// What becomes of packets above a path's MTU.
@@ -51,7 +51,7 @@ pub enum AboveMtu {
     /// The sender's own link takes none: they never left.
     Link,
     /// A router said that they are too big (ICMP), as in front of a tunnel: TCP learns it.
-    Told,
+    Icmp,
     /// They vanish without a message: a black hole.
     Silent,
     /// None were sent.

@@ -89,7 +89,7 @@ impl MtuSearch {
             way.refused = way.refused.into_iter().chain(refused).filter(above).min();
             let silent = of_way().filter(|seen| !seen.refused).map(|seen| seen.train.ip_bytes);
             way.lost = way.lost.into_iter().chain(silent).filter(above).min();
-            let told = of_way().filter_map(|seen| seen.told_mtu_bytes);
+            let told = of_way().filter_map(|seen| seen.icmp_mtu_bytes);
             way.told = way.told.into_iter().chain(told).min();
         }
     }
@@ -129,11 +129,11 @@ impl Way {
             (None, None, _) => AboveMtu::Unknown,
             (lost, Some(refused), _) if lost.is_none_or(|lost| lost > refused) => AboveMtu::Link,
             // The link's own word about longer ones says nothing of those that left.
-            (Some(lost), _, Some(told)) if told < lost => AboveMtu::Told,
+            (Some(lost), _, Some(told)) if told < lost => AboveMtu::Icmp,
             _ => AboveMtu::Silent,
         };
-        let told_bytes = self.told.filter(|_| above != AboveMtu::Silent);
-        Some(PathMtu { direction: self.direction, ip_bytes, lost_bytes, above, told_bytes })
+        let icmp_mtu_bytes = self.told.filter(|_| above != AboveMtu::Silent);
+        Some(PathMtu { direction: self.direction, ip_bytes, lost_bytes, above, icmp_mtu_bytes })
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
                 socket_drops: None,
             },
             refused,
-            told_mtu_bytes: told,
+            icmp_mtu_bytes: told,
         }
     }
 
@@ -196,10 +196,10 @@ mod tests {
         for (up, mtu, above) in [
             (ethernet, 1500, AboveMtu::Link),
             (Path { link: 1500, mtu: 1413, tells: false }, 1413, AboveMtu::Silent),
-            (Path { link: 1500, mtu: 1413, tells: true }, 1413, AboveMtu::Told),
+            (Path { link: 1500, mtu: 1413, tells: true }, 1413, AboveMtu::Icmp),
             (Path { link: 1500, mtu: 1492, tells: false }, 1492, AboveMtu::Silent),
             (Path { link: 9000, mtu: 1500, tells: false }, 1500, AboveMtu::Silent),
-            (Path { link: 9000, mtu: 8973, tells: true }, 8973, AboveMtu::Told),
+            (Path { link: 9000, mtu: 8973, tells: true }, 8973, AboveMtu::Icmp),
             (Path { link: 65_536, mtu: 65_536, tells: false }, 9000, AboveMtu::Unknown),
         ] {
             let (found, rounds) = search(up, ethernet);

@@ -135,7 +135,7 @@ pub struct TrainReport {
     pub socket_drops: Option<u64>,
     /// A sender: the largest IP packet that a router or this host named (ICMP "too big").
     #[serde(default)]
-    pub told_mtu_bytes: Option<u32>,
+    pub icmp_mtu_bytes: Option<u32>,
 }
 
 impl TrainReport {

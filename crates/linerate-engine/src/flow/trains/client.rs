@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     /// Its sender could not send all of it: the link's packets are shorter.
     pub(crate) refused: bool,
     /// The largest packet that a router or the sender's host named.
-    pub(crate) told_mtu_bytes: Option<u32>,
+    pub(crate) icmp_mtu_bytes: Option<u32>,
 }
 
 /// Whoever wants the trains.
@@ -291,7 +291,7 @@ impl TrainsClient<'_> {
         let begun = round.begun + way + Duration::from_nanos(plan.at_ns);
         Seen {
             refused: left.len() < plan.count as usize,
-            told_mtu_bytes: sent.told_mtu_bytes,
+            icmp_mtu_bytes: sent.icmp_mtu_bytes,
             train: Train {
                 direction: plan.direction,
                 ip_bytes,

@@ -181,7 +181,7 @@ struct Sending {
     left: Vec<Option<u64>>,
     sends: u32,
     /// The largest packet that somebody named.
-    told_mtu_bytes: Option<u32>,
+    icmp_mtu_bytes: Option<u32>,
 }
 
 /// What the kernel was given of a train.
@@ -215,7 +215,7 @@ impl Sending {
                 .collect(),
             left: Vec::new(),
             sends: 0,
-            told_mtu_bytes: None,
+            icmp_mtu_bytes: None,
         }
     }
 
@@ -277,8 +277,8 @@ impl Sending {
                     }
                 }
                 Notice::Undeliverable { mtu_bytes: Some(mtu), .. } => {
-                    let least = self.told_mtu_bytes.map_or(mtu, |least| least.min(mtu));
-                    self.told_mtu_bytes = Some(least);
+                    let least = self.icmp_mtu_bytes.map_or(mtu, |least| least.min(mtu));
+                    self.icmp_mtu_bytes = Some(least);
                 }
                 Notice::Queued { .. } | Notice::Undeliverable { .. } => {}
             }
@@ -299,8 +299,8 @@ impl Sending {
                 false => given.packets.iter().map(|(given_ns, _)| Some(*given_ns)).collect(),
             };
             let longer = |mtu: &u32| given.size_bytes + IP_UDP_BYTES_MIN > *mtu;
-            let told_mtu_bytes = self.told_mtu_bytes.filter(longer);
-            TrainReport { told_mtu_bytes, ..TrainReport::of((round, given.train), &stamps) }
+            let icmp_mtu_bytes = self.icmp_mtu_bytes.filter(longer);
+            TrainReport { icmp_mtu_bytes, ..TrainReport::of((round, given.train), &stamps) }
         };
         self.trains.iter().map(report).collect()
     }
