@@ -12,8 +12,11 @@ mod ends;
 mod evidence;
 mod gate;
 mod judge;
+pub mod mechanism;
 mod of_record;
 mod path;
+#[cfg(test)]
+mod probing_tests;
 
 pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
