@@ -11,6 +11,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use laboratory::start_server;
 pub use laboratory::{Laboratory, Serve};
 pub use shipped::{SHIPPED, Shipped, shipped};
 pub use tables::{HISTORY, TABLES, Table, table};
