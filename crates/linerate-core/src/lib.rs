@@ -9,6 +9,7 @@ pub mod assertion;
 pub mod comparison;
 pub mod conformance;
 pub mod device;
+pub mod explain;
 pub mod lab;
 mod near;
 pub mod path;

@@ -17,6 +17,7 @@ mod flow_test;
 mod id;
 mod interface_drops;
 mod known_path;
+mod layer;
 mod means;
 mod metric;
 mod named;
@@ -58,10 +59,11 @@ pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
 pub use known_path::KnownPath;
+pub use layer::{Better, Layer};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
-pub use metric::{Better, Layer, METRICS, Metric, MetricId};
+pub use metric::{METRICS, Metric, MetricId};
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
@@ -88,9 +90,12 @@ pub use trace::{
     AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, Trace,
     TracePhase,
 };
-pub use train::Train;
+pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
-pub use verdict::{Cause, Outcome, Verdict};
+pub use verdict::{
+    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
+    Threshold, Verdict,
+};
 
 use std::collections::BTreeMap;
 
@@ -155,6 +160,12 @@ pub struct Record {
     /// Probes of other kinds that went at the same times; the summary is of the first kind alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes_beside: Vec<Probes>,
+    /// Trains of probe datagrams of a survey, in the order sent, with the fate of every packet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trains: Vec<Train>,
+    /// The path MTU of each direction, where a survey found it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_mtu: Vec<PathMtu>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -216,6 +227,8 @@ impl Record {
             trace: None,
             probes: None,
             probes_beside: Vec::new(),
+            trains: Vec::new(),
+            path_mtu: Vec::new(),
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),

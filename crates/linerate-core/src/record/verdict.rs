@@ -96,4 +96,198 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// The one cause; null where undetermined or without a verdict.
     pub cause: Option<Cause>,
+    /// How far the cause is proved; null where none is named.
+    #[serde(default)]
+    pub confidence: Option<Confidence>,
+    /// The receiver's payload rate, bit/s.
+    #[serde(default)]
+    pub measured_bps: Option<f64>,
+    /// What the path could carry, payload bit/s.
+    #[serde(default)]
+    pub ceiling_bps: Option<f64>,
+    /// What the lowest known bound allows, payload bit/s.
+    #[serde(default)]
+    pub expected_bps: Option<f64>,
+    /// What decided.
+    #[serde(default)]
+    pub evidence: Vec<Sign>,
+    /// What limits once the cause is gone.
+    #[serde(default)]
+    pub next: Option<NextLimit>,
+    /// What to do, in the order in which to do it.
+    #[serde(default)]
+    pub remedy: Vec<RemedyLine>,
+    /// What is there and is not the cause.
+    #[serde(default)]
+    pub innocent: Vec<Innocent>,
+    /// The causes that agree with the evidence, where it does not decide between them.
+    #[serde(default)]
+    pub between: Vec<Cause>,
+    /// The test that would decide; null where none is needed or known.
+    #[serde(default)]
+    pub deciding_test: Option<String>,
+    /// The delay under load, which is judged apart from the rate.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// What could not be seen, so that it is not ruled out.
+    #[serde(default)]
+    pub unseen: Vec<String>,
+    /// What else a reader should know, in a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// How far a cause is proved.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Its signs are there, without a figure that agrees with the rate.
+    Low,
+    /// A figure computed from the cause agrees with the rate that was measured.
+    Medium,
+    /// That, and several independent signs or a test that changed the cause alone.
+    High,
+}
+
+/// How a value stands to its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Against {
+    /// At least the threshold.
+    AtLeast,
+    /// At most the threshold.
+    AtMost,
+}
+
+/// A figure that a verdict rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sign {
+    /// What it is, in words: `window the receiver offered`.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// `bit/s`, `bytes`, `ns`, `1` for a share, or what is counted.
+    pub unit: String,
+    /// What it was held against; null for a figure without a threshold.
+    pub threshold: Option<Threshold>,
+}
+
+/// The limit that a figure was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Threshold {
+    /// Which side of it the figure is on.
+    pub against: Against,
+    /// In the figure's unit.
+    pub value: f64,
+}
+
+/// The bound that is met once the cause is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NextLimit {
+    /// What it is, in words: `send buffer of the sender`.
+    pub name: String,
+    /// The rate that it allows, payload bit/s.
+    pub bps: f64,
+}
+
+/// Where a remedy is to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// The host that sends the data.
+    Sender,
+    /// The host that receives the data.
+    Receiver,
+    /// A device on the path.
+    Path,
+    /// The command that was run.
+    Test,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemedyLine {
+    /// Where.
+    pub at: At,
+    /// A line to type, or a sentence where there is none.
+    pub text: String,
+    /// Whether `text` is a line to type.
+    pub is_command: bool,
+}
+
+/// Something that is there and costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Innocent {
+    /// What it would be if it cost anything.
+    pub cause: Cause,
+    /// What was seen and why it is none, in words.
+    pub why: String,
+}
+
+/// The delay under load of one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// What delays, where the delay is worth a name: a standing queue, the way back.
+    pub cause: Option<Cause>,
+    /// Round trip at rest, ns.
+    pub idle_ns: f64,
+    /// Round trip under load, ns, median.
+    pub loaded_ns: f64,
+}
+
+impl Verdict {
+    /// A verdict of which only the outcome is known.
+    pub const fn of(direction: Option<Direction>, outcome: Outcome) -> Self {
+        Self {
+            direction,
+            outcome,
+            cause: None,
+            confidence: None,
+            measured_bps: None,
+            ceiling_bps: None,
+            expected_bps: None,
+            evidence: Vec::new(),
+            next: None,
+            remedy: Vec::new(),
+            innocent: Vec::new(),
+            between: Vec::new(),
+            deciding_test: None,
+            latency: None,
+            unseen: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Sign {
+    /// A figure without a threshold.
+    pub fn figure(name: impl Into<String>, value: f64, unit: &str) -> Self {
+        Self { name: name.into(), value, unit: unit.to_owned(), threshold: None }
+    }
+
+    /// A figure that is at least `limit`.
+    pub fn at_least(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
+        let threshold = Some(Threshold { against: Against::AtLeast, value: limit });
+        Self { threshold, ..Self::figure(name, value, unit) }
+    }
+
+    /// A figure that is at most `limit`.
+    pub fn at_most(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
+        let threshold = Some(Threshold { against: Against::AtMost, value: limit });
+        Self { threshold, ..Self::figure(name, value, unit) }
+    }
+}
+
+impl RemedyLine {
+    /// A line to type.
+    pub fn command(at: At, text: impl Into<String>) -> Self {
+        Self { at, text: text.into(), is_command: true }
+    }
+
+    /// A sentence.
+    pub fn advice(at: At, text: impl Into<String>) -> Self {
+        Self { at, text: text.into(), is_command: false }
+    }
 }

@@ -7,13 +7,15 @@
 mod attempts;
 mod laboratory;
 mod shipped;
+mod site;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use laboratory::start_server;
-pub use laboratory::{Laboratory, Serve};
+pub use laboratory::Laboratory;
 pub use shipped::{SHIPPED, Shipped, shipped};
+pub(crate) use site::start_server;
+pub use site::{Serve, Site};
 pub use tables::{HISTORY, TABLES, Table, table};
 
 use std::collections::BTreeSet;

@@ -9,6 +9,8 @@ use linerate_core::record::{
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
+use super::{TrainReport, TrainRound, TrainsRequest};
+
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -49,6 +51,12 @@ pub enum Message {
     },
     /// Server: what its end of a search has to add.
     UdpSearch(SearchNews),
+    /// Client: it wants to send and to get trains of probe datagrams.
+    TrainsRequest(TrainsRequest),
+    /// Client: the next trains; both ends begin at once.
+    TrainRound(TrainRound),
+    /// Server: what its end saw of one of them.
+    TrainReport(TrainReport),
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -74,11 +82,18 @@ impl Message {
             Self::UdpInterval { .. } => "udp_interval",
             Self::UdpSent { .. } => "udp_sent",
             Self::UdpSearch(_) => "udp_search",
+            Self::TrainsRequest(_) => TRAINS_REQUEST,
+            Self::TrainRound(_) => "train_round",
+            Self::TrainReport(_) => "train_report",
             Self::Abort { .. } => "abort",
             Self::Bye => "bye",
         }
     }
 }
+
+/// The name of a request for trains: a server from before them does not know it, and says so with
+/// this word.
+pub const TRAINS_REQUEST: &str = "trains_request";
 
 /// Optional parts of requests by name: a server of this version heeds them all.
 pub const FEATURES: [&str; 8] =
@@ -202,7 +217,7 @@ pub struct UdpSample {
 }
 
 /// One stream at one end at one moment. Counters run from the start of the test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// Which way the stream's data goes.
     pub direction: Direction,
@@ -236,4 +251,14 @@ pub struct FlowSample {
     /// Time so far that this thread waited for a processor.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
+    /// Time so far that this thread waited in a call that writes or reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_ns: Option<u64>,
+    /// Time so far that it slept to keep a pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_ns: Option<u64>,
+    /// What else the kernel tells of the connection, in the order of spec/native.md: that of a
+    /// sender or of a receiver. An older end tells fewer, a newer one more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Option<u64>>,
 }

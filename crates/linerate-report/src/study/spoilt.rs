@@ -23,6 +23,12 @@ pub(crate) fn marked(figure: String, spoilt: bool) -> String {
     if spoilt { figure + MARK } else { figure }
 }
 
+/// What the marks of a plot's figures are, after its caption; nothing where none has one.
+pub(crate) fn limited_caption<'a>(figures: impl IntoIterator<Item = &'a String>) -> &'static str {
+    let any = figures.into_iter().any(|figure| figure.ends_with(MARK));
+    if any { " *: this host limited a run behind the figure." } else { "" }
+}
+
 /// How many of some runs this host limited, and by what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spoilt {

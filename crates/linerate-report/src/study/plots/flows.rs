@@ -7,6 +7,7 @@ use linerate_core::study::Test;
 
 use super::super::figure::{FlowFigure, FlowKind, FlowTest, by_window, knee};
 use super::super::grid::{Grid, Row};
+use super::super::spoilt::{limited_caption, marked};
 use super::{Axes, curves, legend, named, once, panels, past_curves, series, shared_axis};
 use crate::document::Figure;
 use crate::svg::{Axis, BarChart, BarRow, Series, described_rows};
@@ -28,15 +29,18 @@ pub(super) fn plots(grid: &Grid<'_>) -> Vec<Figure> {
         let earlier = tests[..index].iter().any(|other| title(other) == title(test));
         let stem = title(test).replace("TCP ", "");
         let file = named(&stem, &test.id, usize::from(earlier));
-        if is_by_name(test) { bars(grid, &file, test) } else { lines(grid, &file, test) }
+        if is_for_bars(test) { bars(grid, &file, test) } else { lines(grid, &file, test) }
     };
     tests.iter().enumerate().map(plot).collect()
 }
 
-/// Whether the values are names and not numbers: no order, no distance.
-fn is_by_name(test: &Test) -> bool {
+/// Whether the values are names and not numbers, without order and distance, or only one, through
+/// which no line goes.
+fn is_for_bars(test: &Test) -> bool {
     let numbers = |label: &str| label.parse::<f64>().is_ok();
-    test.parameter().unit.is_none() && !test.values().iter().all(|value| numbers(&value.label))
+    let values = test.values();
+    let by_name = test.parameter().unit.is_none();
+    values.len() == 1 || by_name && !values.iter().all(|value| numbers(&value.label))
 }
 
 fn kind_of(test: &Test) -> FlowKind {
@@ -57,22 +61,26 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let values = test.values();
     let row = |row: &Row<'_>| {
         let flow = row.flow(&test.id)?;
-        let best: Vec<Option<f64>> = flow.figures.iter().map(FlowFigure::best).collect();
-        best.iter().any(Option::is_some).then(|| BarRow {
+        let best = || flow.figures.iter().map(|it| (it.best(), it.best_spoilt));
+        let text =
+            |(bps, spoilt)| number::or_dash(bps, |bps: f64| marked(number::mbit(bps), spoilt));
+        best().any(|(bps, _)| bps.is_some()).then(|| BarRow {
             label: legend(row, flow.kind()),
-            texts: best.iter().map(|bps| number::or_dash(*bps, number::mbit)).collect(),
-            values: best.into_iter().map(|bps| bps.map(|bps| bps / 1e6)).collect(),
+            texts: best().map(text).collect(),
+            values: best().map(|(bps, _)| bps.map(|bps| bps / 1e6)).collect(),
         })
     };
     let rows: Vec<BarRow> = grid.topologies.iter().filter_map(row).collect();
     let chart = BarChart {
+        stacked: false,
         title: title(test),
         description: described_rows(&rows),
         axis: "payload, Mbit/s, best of the repetitions".to_owned(),
         names: values.iter().map(|value| value.label.clone()).collect(),
         rows,
     };
-    let caption = "The best of the repetitions. Longer is faster.";
+    let marks = limited_caption(chart.rows.iter().flat_map(|row| &row.texts));
+    let caption = format!("The best of the repetitions. Longer is faster.{marks}");
     Figure::new(heading(grid, test), caption, vec![(format!("{file}.svg"), chart.svg())])
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::compare::{Comparison, is_localhost};
 use super::super::grid::Grid;
+use super::super::spoilt::{limited_caption, marked};
 use crate::document::Figure;
 use crate::number;
 use crate::svg::{BarChart, BarRow, described_rows};
@@ -21,9 +22,10 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
             if has_past {
                 losses.push(compared.loss_of_localhost(&compared.past, index));
             }
+            let spoilt = compared.is_share_spoilt(index, Some(reference));
             BarRow {
                 label: row.topology.title.clone(),
-                texts: loss_texts(&losses),
+                texts: loss_texts(&losses, spoilt),
                 values: losses.iter().map(|loss| loss.map(|ratio| ratio * 100.0)).collect(),
             }
         })
@@ -32,6 +34,7 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
         let mut names = vec!["now".to_owned()];
         names.extend(has_past.then(|| grid.past.clone()));
         let chart = BarChart {
+            stacked: false,
             title: format!("Loss of localhost's TCP throughput at {setting}"),
             description: described_rows(&rows),
             axis: "% of localhost's throughput that is lost".to_owned(),
@@ -40,16 +43,32 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
         };
         let caption = format!(
             "Best run of each topology against the best of {}, at {setting}. Longer bars lost \
-             more; a bar to the left of 0 was faster.",
-            grid.topologies[reference].topology.title
+             more; a bar to the left of 0 was faster.{}",
+            grid.topologies[reference].topology.title,
+            limited_caption(chart.rows.iter().flat_map(|row| &row.texts))
         );
         let panels = vec![("loss-of-localhost.svg".to_owned(), chart.svg())];
         Figure::new("What a path costs", caption, panels)
     })
 }
 
-/// The measured loss, then the published one as it was printed.
-fn loss_texts(losses: &[Option<f64>]) -> Vec<String> {
+/// The measured loss, marked where this host limited a run behind it, then the published one as it
+/// was printed.
+fn loss_texts(losses: &[Option<f64>], spoilt: bool) -> Vec<String> {
     let shows: [fn(f64) -> String; 2] = [number::loss, number::published_loss];
-    losses.iter().zip(shows).map(|(loss, show)| number::or_dash(*loss, show)).collect()
+    let each = losses.iter().zip(shows).zip([spoilt, false]);
+    each.map(|((loss, show), mark)| number::or_dash(*loss, |loss| marked(show(loss), mark)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measured_losses_of_a_limited_host_are_marked_and_published_ones_never() {
+        let losses = [Some(0.5), Some(0.5)];
+        assert_eq!(loss_texts(&losses, true), ["50.0 %*", "50 %"]);
+        assert_eq!(loss_texts(&losses, false), ["50.0 %", "50 %"]);
+    }
 }

@@ -1,0 +1,43 @@
+//! One cause that agrees with the evidence, before it is chosen.
+
+use crate::record::{Cause, Confidence, RemedyLine, Sign};
+
+/// A cause and what speaks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    /// The cause.
+    pub cause: Cause,
+    /// The rate that it alone would allow, where it has one.
+    pub bps: Option<f64>,
+    /// How far it is proved.
+    pub confidence: Confidence,
+    /// What speaks for it.
+    pub signs: Vec<Sign>,
+    /// What would mend it.
+    pub remedy: Vec<RemedyLine>,
+    /// What a reader should know beside it.
+    pub notes: Vec<String>,
+}
+
+impl Candidate {
+    /// A cause with its signs.
+    pub(super) fn new(cause: Cause, confidence: Confidence, signs: Vec<Sign>) -> Self {
+        Self { cause, bps: None, confidence, signs, remedy: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The same with the rate that it allows.
+    pub(super) fn allowing(self, bps: f64) -> Self {
+        Self { bps: Some(bps), ..self }
+    }
+
+    /// The same with what would mend it.
+    pub(super) fn mended_by(self, remedy: Vec<RemedyLine>) -> Self {
+        Self { remedy, ..self }
+    }
+}
+
+/// A share of another figure; absent where one is.
+pub(super) fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    let whole = whole.filter(|whole| *whole > 0.0)?;
+    Some(part? / whole)
+}

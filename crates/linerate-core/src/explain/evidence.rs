@@ -1,0 +1,300 @@
+//! What is known of one direction of a transfer, each figure where it was seen and nothing else.
+//!
+//! A decision is made from this alone. Nothing here comes from the plan of an emulator or of a
+//! laboratory: the figures are those that a host sees of a path that nobody described. Absent is
+//! "not seen", 0 was seen. Rates are bit/s of payload, times seconds, sizes bytes.
+
+use crate::record::{Direction, SynOptions};
+use crate::theory::ladder::Response;
+
+/// All that is known of one direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// Which way the data went.
+    pub direction: Option<Direction>,
+    /// Connections that carried data in it.
+    pub flows: u32,
+    /// Why the measurement says nothing of the path, where the tester spoilt it.
+    pub spoilt: Option<String>,
+    /// Both ends are one host without a path between them.
+    pub loopback: bool,
+    /// What ended the transfer early.
+    pub failure: Option<String>,
+    /// What was asked for.
+    pub asked: Asked,
+    /// The rate that was reached.
+    pub rate: Rate,
+    /// Round trips.
+    pub rtt: RoundTrips,
+    /// Windows and what they held.
+    pub window: Windows,
+    /// What was sent again.
+    pub loss: Loss,
+    /// The end that sent.
+    pub sender: Host,
+    /// The end that received.
+    pub receiver: Host,
+    /// What the SYN said, as sent and as arrived.
+    pub syn: Syn,
+    /// What probes beside the load saw.
+    pub probes: ProbesSeen,
+    /// Payload of a full segment.
+    pub mss_bytes: Option<u32>,
+    /// IP packet of a full segment.
+    pub packet_bytes: Option<u32>,
+    /// Rate of IP packets of the path's slowest link, where the user stated it.
+    pub stated_bps: Option<f64>,
+    /// What could not be seen, in words.
+    pub unseen: Vec<String>,
+}
+
+/// What the user asked the test for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// Socket buffer (`-w`).
+    pub window_bytes: Option<u64>,
+    /// Pace of all flows together (`-b`).
+    pub pace_bps: Option<f64>,
+    /// Segment size (`-M`).
+    pub mss_bytes: Option<u32>,
+    /// Bytes to move, where the test was not for a time.
+    pub bytes: Option<u64>,
+    /// Bytes of one write().
+    pub write_bytes: Option<u64>,
+    /// Bytes of one read().
+    pub read_bytes: Option<u64>,
+}
+
+/// The receiver's payload rate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// Over the whole measured span.
+    pub mean_bps: Option<f64>,
+    /// Median interval once the start was over.
+    pub steady_bps: Option<f64>,
+    /// Rates of the intervals, in order, start included.
+    pub intervals_bps: Vec<f64>,
+    /// Highest sustained rate of delivery that the sender saw (90th percentile): no more than the
+    /// path's capacity, and often less.
+    pub delivery_bps: Option<f64>,
+    /// Payload that arrived.
+    pub bytes: Option<f64>,
+    /// Length of the measured span.
+    pub span_s: Option<f64>,
+}
+
+/// Round trips of the direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoundTrips {
+    /// The least that was seen before the load; else under it.
+    pub base_s: Option<f64>,
+    /// Whether `base_s` is from before the load.
+    pub base_is_idle: bool,
+    /// Median that TCP saw once the start was over.
+    pub loaded_s: Option<f64>,
+    /// 95th percentile of that.
+    pub loaded_p95_s: Option<f64>,
+}
+
+/// Windows, and what was in flight.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Windows {
+    /// Receive window that the sender was offered, once the start was over: median.
+    pub offered_bytes: Option<f64>,
+    /// Its least and its most over the same time.
+    pub offered_range: Option<(f64, f64)>,
+    /// The most that the sender was ever offered.
+    pub offered_max_bytes: Option<f64>,
+    /// The most that the receiver ever advertised, after its scaling.
+    pub advertised_max_bytes: Option<f64>,
+    /// Congestion window, median once the start was over.
+    pub cwnd_bytes: Option<f64>,
+    /// Congestion window at the first and at the last sample.
+    pub cwnd_ends: Option<(f64, f64)>,
+    /// Whether the slow-start threshold was ever set.
+    pub left_slow_start: Option<bool>,
+    /// Segments that a new connection may send at once.
+    pub initial_segments: Option<u32>,
+    /// In flight, median once the start was over, as sampled.
+    pub flight_bytes: Option<f64>,
+    /// Send buffer that the kernel granted at the end.
+    pub send_buffer_bytes: Option<f64>,
+    /// Memory that the send buffer took up, median.
+    pub send_memory_bytes: Option<f64>,
+    /// Most payload that the send buffer was seen to hold.
+    pub send_queue_max_bytes: Option<f64>,
+    /// Written and not sent, median.
+    pub unsent_bytes: Option<f64>,
+    /// Received and not read, median.
+    pub receive_queue_bytes: Option<f64>,
+    /// Receive buffer that the kernel granted.
+    pub receive_buffer_bytes: Option<f64>,
+    /// Share of the sender's busy time that the peer's window held it back.
+    pub window_limited: Option<f64>,
+    /// Share of the sender's busy time that its buffer held it back.
+    pub buffer_limited: Option<f64>,
+    /// Share of samples whose delivery rate the application limited.
+    pub application_limited: Option<f64>,
+}
+
+/// What was sent again, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loss {
+    /// Segments sent again.
+    pub retransmits: Option<f64>,
+    /// Over segments sent.
+    pub ratio: Option<f64>,
+    /// Duplicate SACKs: retransmissions that were not needed.
+    pub needless: Option<f64>,
+    /// Times that reordering was seen by the sender.
+    pub reordered_events: Option<f64>,
+    /// Segments that arrived out of order, over those that arrived.
+    pub out_of_order: Option<f64>,
+    /// Retransmission time-outs.
+    pub timeouts: Option<f64>,
+    /// Time spent in them over the span.
+    pub timeout_share: Option<f64>,
+    /// Share of segments delivered with a congestion mark.
+    pub marked: Option<f64>,
+    /// Payload bytes sent, and of those sent again.
+    pub bytes_sent: Option<(u64, u64)>,
+    /// What the sender makes of losses.
+    pub response: Option<Response>,
+    /// Name of its congestion control.
+    pub control: Option<String>,
+}
+
+/// One end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Host {
+    /// Time that the busiest data thread computed, over the span.
+    pub cpu: Option<f64>,
+    /// Time that it was ready and had no CPU, over the span.
+    pub waited: Option<f64>,
+    /// Time that it was blocked in write() or read().
+    pub blocked: Option<f64>,
+    /// Time that it slept of its own accord.
+    pub asleep: Option<f64>,
+    /// Time that a quota of its control group kept it from running, over the span.
+    pub throttled: Option<f64>,
+    /// Packets that this host dropped before a socket: backlog, softnet, ring.
+    pub dropped: Option<f64>,
+    /// Read or write calls each second.
+    pub calls_per_s: Option<f64>,
+    /// Socket buffer asked for.
+    pub buffer_asked_bytes: Option<u64>,
+    /// tcp_rmem of a receiver, tcp_wmem of a sender: least, default, most.
+    pub tcp_mem_bytes: Option<[u64; 3]>,
+    /// net.core.rmem_max or wmem_max.
+    pub core_max_bytes: Option<u64>,
+    /// tcp_window_scaling.
+    pub window_scaling: Option<bool>,
+    /// tcp_sack.
+    pub sack: Option<bool>,
+    /// tcp_timestamps.
+    pub timestamps: Option<bool>,
+    /// tcp_mtu_probing.
+    pub mtu_probing: Option<u64>,
+    /// tcp_no_metrics_save.
+    pub no_metrics_save: Option<bool>,
+    /// Its interface.
+    pub interface: Option<String>,
+    /// Negotiated speed, where the interface has one that means something.
+    pub speed_bps: Option<f64>,
+    /// Rate of a queueing discipline on it.
+    pub shaper_bps: Option<f64>,
+    /// Name of that queueing discipline.
+    pub shaper: Option<String>,
+    /// MTU of the interface.
+    pub mtu_bytes: Option<u32>,
+}
+
+/// What was agreed when the connection opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Syn {
+    /// The client's SYN as it reached the server.
+    pub arrived: Option<SynOptions>,
+    /// The client is the sender of this direction.
+    pub client_sends: bool,
+    /// Options that the sender's kernel took as agreed: timestamps, SACK, window scale.
+    pub sender_agreed: Option<Agreed>,
+    /// Those of the receiver's.
+    pub receiver_agreed: Option<Agreed>,
+}
+
+/// Options in force at one end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreed {
+    /// Timestamps.
+    pub timestamps: bool,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Window scaling.
+    pub window_scale: bool,
+}
+
+/// What probes beside the load saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProbesSeen {
+    /// Median round trip at rest.
+    pub idle_s: Option<f64>,
+    /// 99th percentile at rest less the least.
+    pub idle_spread_s: Option<f64>,
+    /// Median round trip under load.
+    pub loaded_s: Option<f64>,
+    /// Delay that the load added on the way of the data.
+    pub added_forward_s: Option<f64>,
+    /// Delay that the load added on the way back.
+    pub added_back_s: Option<f64>,
+    /// Delay that the load added in the sender's own queue.
+    pub added_here_s: Option<f64>,
+    /// Share lost under load.
+    pub lost: Option<f64>,
+    /// Probes sent under load.
+    pub sent: Option<u64>,
+    /// Stretches of 100 ms and more without an answer, and the longest.
+    pub gaps: Option<(u64, f64)>,
+    /// Share lost at rest.
+    pub lost_idle: Option<f64>,
+}
+
+impl Evidence {
+    /// What was in flight: as sampled; else the rate that arrived times the round trip that it
+    /// took (Little's law), which needs no counter of the kernel.
+    pub fn flight_bytes(&self) -> Option<f64> {
+        self.window.flight_bytes.or_else(|| {
+            let flows = f64::from(self.flows.max(1));
+            Some(self.steady_bps()? * self.rtt.loaded_s? / 8.0 / flows)
+        })
+    }
+
+    /// The rate once the start was over, else over the whole.
+    pub fn steady_bps(&self) -> Option<f64> {
+        self.rate.steady_bps.or(self.rate.mean_bps)
+    }
+
+    /// Round trip under load over that at rest.
+    pub fn inflation(&self) -> Option<f64> {
+        let base = self.rtt.base_s.filter(|base| *base > 0.0)?;
+        Some(self.rtt.loaded_s? / base)
+    }
+
+    /// The window that bounds one flow: what was offered, and no more than fits the header where
+    /// no scale was agreed (RFC 7323 §2.2). The kernel's own figure is higher then.
+    pub fn offered_bytes(&self) -> Option<f64> {
+        let offered = self.window.offered_bytes.or(self.window.offered_max_bytes)?;
+        Some(if self.scale_agreed() == Some(false) { offered.min(65_535.0) } else { offered })
+    }
+
+    /// Whether both ends scale their windows.
+    pub fn scale_agreed(&self) -> Option<bool> {
+        let ends = [self.syn.sender_agreed, self.syn.receiver_agreed];
+        let known: Vec<bool> = ends.into_iter().flatten().map(|end| end.window_scale).collect();
+        (!known.is_empty()).then(|| known.iter().all(|agreed| *agreed))
+    }
+
+    /// Bytes that fill the path for one flow at a rate.
+    pub fn bdp_bytes(&self, bps: f64) -> Option<f64> {
+        Some(bps * self.rtt.base_s? / 8.0)
+    }
+}

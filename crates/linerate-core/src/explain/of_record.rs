@@ -1,0 +1,462 @@
+//! From a record to evidence, one direction at a time.
+//!
+//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: `paths` and `ceiling`,
+//! which know what an emulator was asked to do, and the names of studies and cells.
+
+use super::evidence::{
+    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
+};
+use crate::record::{
+    CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
+    Side, Stat, TcpInfo, TcpTest,
+};
+use crate::theory::ladder::Response;
+
+/// Samples within this share of the span count as the start.
+const START_SHARE: f64 = 0.2;
+/// Stretches without an answered probe of this length are gaps, in nanoseconds.
+const GAP_NS: i64 = 100_000_000;
+
+/// Evidence of each direction of a TCP record that has a flow in it.
+pub fn directions(record: &Record) -> Vec<Evidence> {
+    let Plan::Tcp(plan) = &record.plan else { return Vec::new() };
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let asked = |way: &Direction| match plan.test.directions {
+        crate::record::TcpDirections::Up => *way == Direction::Up,
+        crate::record::TcpDirections::Down => *way == Direction::Down,
+        crate::record::TcpDirections::Both => true,
+    };
+    ways.filter(asked).map(|way| one(record, &plan.test, way)).collect()
+}
+
+fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
+    let flows: Vec<&Flow> = record.flows.iter().filter(|flow| flow.direction == way).collect();
+    let series = Of { record, way };
+    let (sender, receiver) = hosts(record, &flows, way);
+    let first = flows.first().copied();
+    let sent = first.and_then(|flow| flow.sender.as_ref());
+    let info = sent.and_then(|end| end.tcp_info);
+    let mss_bytes =
+        info.and_then(|info| info.snd_mss_bytes).or_else(|| sent.and_then(|end| end.mss_bytes.got));
+    let mut evidence = Evidence {
+        direction: Some(way),
+        flows: u32::from(test.streams),
+        spoilt: spoilt(record),
+        loopback: loopback(record),
+        failure: record.failure.as_ref().map(ToString::to_string),
+        asked: asked(test),
+        rate: rate(&series),
+        rtt: round_trips(&series),
+        window: windows(&series, &flows),
+        loss: loss(&series, &flows),
+        sender,
+        receiver,
+        syn: syn(first, way),
+        probes: probes(record, way),
+        mss_bytes,
+        packet_bytes: info.and_then(|info| info.pmtu_bytes),
+        stated_bps: None,
+        unseen: Vec::new(),
+    };
+    evidence.unseen = unseen(&evidence);
+    evidence
+}
+
+/// Both ends are this host, and nothing lies between them.
+fn loopback(record: &Record) -> bool {
+    let interfaces = record.ends.iter().filter_map(|end| end.interface.as_ref());
+    interfaces.filter_map(|it| it.kind.as_deref()).any(|kind| kind == "loopback")
+}
+
+/// Why the tester itself spoilt the measurement.
+fn spoilt(record: &Record) -> Option<String> {
+    let spoils = |code| {
+        matches!(
+            code,
+            CaveatCode::StolenTime | CaveatCode::ClockStepped | CaveatCode::TesterLimited
+        )
+    };
+    let spoiling = record.caveats.iter().find(|caveat| {
+        // An emulator that was late once or twice says itself that the run is valid.
+        let late = caveat.code == CaveatCode::EmulatorLate
+            && !caveat.advice.starts_with("the run is valid");
+        late || spoils(caveat.code)
+    });
+    spoiling.map(|caveat| caveat.detail.clone())
+}
+
+fn asked(test: &TcpTest) -> Asked {
+    let flows = f64::from(test.streams);
+    Asked {
+        window_bytes: test.window_bytes,
+        pace_bps: test.pace.map(|pace| pace.bits_per_sec() as f64 * flows),
+        mss_bytes: test.mss_bytes,
+        bytes: match test.finish {
+            Finish::Bytes(bytes) => Some(bytes),
+            _ => None,
+        },
+        write_bytes: Some(u64::from(test.buffer_bytes)),
+        read_bytes: test.read_bytes.map(u64::from),
+    }
+}
+
+/// The series of one direction.
+struct Of<'a> {
+    record: &'a Record,
+    way: Direction,
+}
+
+impl<'a> Of<'a> {
+    /// Series by the key of the metric, so that metrics of newer records are read where they are.
+    fn all(&self, key: &'a str, side: Side) -> impl Iterator<Item = &'a Series> {
+        let way = self.way;
+        self.record.series.iter().filter(move |series| {
+            series.metric.key() == key
+                && series.direction == Some(way)
+                && series.side.is_none_or(|it| it == side)
+        })
+    }
+
+    /// Samples of all flows once the start was over, in no order.
+    fn steady(&self, key: &'a str, side: Side) -> Vec<f64> {
+        let mut values = Vec::new();
+        for series in self.all(key, side) {
+            let end = series.t_ns.last().copied().unwrap_or(0) as f64;
+            let points = series.t_ns.iter().zip(&series.values);
+            let late = points.filter(|(t_ns, _)| **t_ns as f64 > START_SHARE * end);
+            values.extend(late.filter_map(|(_, value)| *value));
+        }
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    fn median(&self, key: &'a str, side: Side) -> Option<f64> {
+        quantile(&self.steady(key, side), 0.5)
+    }
+
+    fn last(&self, key: &'a str, side: Side) -> Option<f64> {
+        let last = |series: &Series| series.values.iter().rev().find_map(|value| *value);
+        self.all(key, side).filter_map(last).reduce(|sum, value| sum + value)
+    }
+
+    fn value(&self, metric: MetricId, stat: Stat) -> Option<f64> {
+        self.record.value(metric, stat, Some(self.way))
+    }
+}
+
+/// By nearest rank of sorted values.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a length that is an index"
+    )]
+    let index = (last as f64 * share).round() as usize;
+    sorted.get(index).copied()
+}
+
+fn rate(of: &Of<'_>) -> Rate {
+    let mut sum: Vec<f64> = Vec::new();
+    for series in of.all("goodput_bps", Side::Receiver) {
+        // A last interval that is too short to stand beside the others has no value.
+        for (index, value) in series.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            match sum.get_mut(index) {
+                Some(all) => *all += value,
+                None => sum.push(*value),
+            }
+        }
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a length that is an index"
+    )]
+    let start = (sum.len() as f64 * START_SHARE).ceil() as usize;
+    let mut late: Vec<f64> = sum.iter().skip(start).copied().collect();
+    late.sort_by(f64::total_cmp);
+    let delivery = of.steady("delivery_rate_bps", Side::Sender);
+    Rate {
+        mean_bps: of.value(MetricId::Goodput, Stat::Value),
+        steady_bps: quantile(&late, 0.5),
+        intervals_bps: sum,
+        delivery_bps: quantile(&delivery, 0.9),
+        bytes: of.value(MetricId::Bytes, Stat::Value),
+        span_s: of.value(MetricId::Span, Stat::Value).map(|ns| ns / 1e9),
+    }
+}
+
+fn round_trips(of: &Of<'_>) -> RoundTrips {
+    let s = |ns: f64| ns / 1e9;
+    let idle = [
+        of.record.value(MetricId::DelayIdle, Stat::Min, None),
+        of.record.value(MetricId::IdleRtt, Stat::Min, None),
+    ];
+    let idle = idle.into_iter().flatten().filter(|ns| *ns > 0.0).reduce(f64::min);
+    let under = of.value(MetricId::TcpRttMin, Stat::Min);
+    let base = [idle, under].into_iter().flatten().reduce(f64::min);
+    let loaded = of.steady("tcp_rtt_ns", Side::Sender);
+    let probes = of.value(MetricId::DelayLoaded, Stat::P50);
+    RoundTrips {
+        base_s: base.map(s),
+        base_is_idle: idle.is_some(),
+        loaded_s: quantile(&loaded, 0.5).or(probes).map(s),
+        loaded_p95_s: quantile(&loaded, 0.95).map(s),
+    }
+}
+
+fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
+    let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
+    let received = || flows.iter().filter_map(|flow| flow.receiver.as_ref());
+    let infos = || sent().filter_map(|end| end.tcp_info);
+    let offered = of.steady("send_window_bytes", Side::Sender);
+    let share = |part: fn(&TcpInfo) -> Option<u64>| {
+        let sums = infos().filter_map(|info| Some((part(&info)?, info.busy_time_us?)));
+        let (part, busy) = sums.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        (busy > 0).then(|| part as f64 / busy as f64)
+    };
+    let most = |values: &mut dyn Iterator<Item = u64>| values.max().map(|bytes| bytes as f64);
+    let flags = of.steady("application_limited", Side::Sender);
+    let cwnd = of.all("cwnd_bytes", Side::Sender).next();
+    let ends = cwnd.and_then(|series| {
+        let mut values = series.values.iter().filter_map(|value| *value);
+        let first = values.next()?;
+        Some((first, values.next_back().unwrap_or(first)))
+    });
+    Windows {
+        offered_bytes: quantile(&offered, 0.5),
+        offered_range: offered.first().copied().zip(offered.last().copied()),
+        offered_max_bytes: most(&mut sent().filter_map(|end| end.window_offered_bytes_max)),
+        advertised_max_bytes: most(
+            &mut received().filter_map(|end| end.window_advertised_bytes_max),
+        ),
+        cwnd_bytes: of.median("cwnd_bytes", Side::Sender),
+        cwnd_ends: ends,
+        left_slow_start: infos()
+            .next()
+            .and_then(|info| info.snd_ssthresh)
+            .map(|it| it < 0x7fff_ffff),
+        initial_segments: sent().find_map(|end| end.initial_window_segments),
+        flight_bytes: of.median("unacked_bytes", Side::Sender),
+        send_buffer_bytes: of
+            .median("send_buffer_bytes", Side::Sender)
+            .or_else(|| most(&mut sent().filter_map(|end| end.sndbuf_bytes.got))),
+        send_memory_bytes: of.median("send_memory_bytes", Side::Sender),
+        send_queue_max_bytes: most(&mut sent().filter_map(|end| end.send_queue_bytes_max)),
+        unsent_bytes: of.median("unsent_bytes", Side::Sender),
+        receive_queue_bytes: of.median("receive_queue_bytes", Side::Receiver),
+        receive_buffer_bytes: of
+            .median("receive_buffer_bytes", Side::Receiver)
+            .or_else(|| most(&mut received().filter_map(|end| end.rcvbuf_bytes.got))),
+        window_limited: share(|info| info.rwnd_limited_us),
+        buffer_limited: share(|info| info.sndbuf_limited_us),
+        application_limited: (!flags.is_empty())
+            .then(|| flags.iter().sum::<f64>() / flags.len() as f64),
+    }
+}
+
+fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
+    let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
+    let infos = || sent().filter_map(|end| end.tcp_info);
+    let sum = |pick: &dyn Fn(&TcpInfo) -> Option<u64>| {
+        infos().filter_map(|info| pick(&info)).reduce(|all, one| all + one).map(|it| it as f64)
+    };
+    let received =
+        || flows.iter().filter_map(|flow| flow.receiver.as_ref()).filter_map(|end| end.tcp_info);
+    let out_of_order = received().filter_map(|info| info.rcv_ooopack).map(f64::from);
+    let arrived = received().filter_map(|info| info.data_segs_in).map(f64::from);
+    let (out_of_order, arrived) =
+        (out_of_order.reduce(|all, one| all + one), arrived.reduce(|all, one| all + one));
+    let control = sent().find_map(|end| end.congestion_control.got.clone());
+    let span_ns = of.value(MetricId::Span, Stat::Value);
+    let timeout_ns = of.last("timeout_ns", Side::Sender);
+    let delivered = sum(&|info| info.delivered.map(u64::from));
+    let marked = sum(&|info| info.delivered_ce.map(u64::from));
+    let bytes = infos().filter_map(|info| Some((info.bytes_sent?, info.bytes_retrans?)));
+    Loss {
+        retransmits: of.value(MetricId::Retransmits, Stat::Value),
+        ratio: of.value(MetricId::RetransmitRatio, Stat::Value),
+        needless: sum(&|info| info.dsack_dups.map(u64::from)),
+        reordered_events: sum(&|info| info.reord_seen.map(u64::from)),
+        out_of_order: out_of_order.zip(arrived).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        timeouts: sum(&|info| info.total_rto.map(u64::from)),
+        timeout_share: timeout_ns.zip(span_ns).map(|(part, all)| part / all),
+        marked: marked.zip(delivered).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        bytes_sent: bytes.reduce(|all, one| (all.0 + one.0, all.1 + one.1)),
+        response: control.as_deref().and_then(response),
+        control,
+    }
+}
+
+/// What a congestion control makes of losses, of those whose answer is known.
+pub(super) fn response(control: &str) -> Option<Response> {
+    match control {
+        "cubic" => Some(Response::Cubic),
+        "reno" => Some(Response::Reno),
+        control if control.starts_with("bbr") => Some(Response::Bbr),
+        _ => None,
+    }
+}
+
+fn hosts(record: &Record, flows: &[&Flow], way: Direction) -> (Host, Host) {
+    let of = |side: Side| {
+        let local = (way == Direction::Up) == (side == Side::Sender);
+        let role = if local { "local" } else { "remote" };
+        let end = record.ends.iter().find(|end| end.role == role);
+        let ends = flows.iter().filter_map(|flow| match side {
+            Side::Sender => flow.sender.as_ref(),
+            Side::Receiver => flow.receiver.as_ref(),
+        });
+        let ends: Vec<&FlowEnd> = ends.collect();
+        let series = Of { record, way };
+        let base = end.map_or_else(Host::default, |end| settings(end, side));
+        Host {
+            blocked: series.median("blocked_ratio", side),
+            asleep: series.median("asleep_ratio", side),
+            ..used(base, &ends, side)
+        }
+    };
+    (of(Side::Sender), of(Side::Receiver))
+}
+
+fn settings(end: &End, side: Side) -> Host {
+    let tcp = end.tcp.clone().unwrap_or_default();
+    let interface = end.interface.clone().unwrap_or_default();
+    // Virtual interfaces report a speed that no packet has.
+    let fiction = matches!(interface.kind.as_deref(), Some("veth" | "tun" | "tap" | "loopback"));
+    let (tcp_mem_bytes, core_max_bytes) = match side {
+        Side::Sender => (end.tcp_wmem_bytes, end.wmem_max_bytes),
+        Side::Receiver => (end.tcp_rmem_bytes, end.rmem_max_bytes),
+    };
+    Host {
+        tcp_mem_bytes,
+        core_max_bytes,
+        window_scaling: tcp.window_scaling.map(|value| value != 0),
+        sack: tcp.sack.map(|value| value != 0),
+        timestamps: tcp.timestamps.map(|value| value != 0),
+        mtu_probing: tcp.mtu_probing,
+        no_metrics_save: tcp.no_metrics_save.map(|value| value != 0),
+        interface: Some(interface.name).filter(|name| !name.is_empty()),
+        speed_bps: interface.speed_bps.filter(|_| !fiction).map(|bps| bps as f64),
+        shaper_bps: interface.shaper_bps.map(|bps| bps as f64),
+        mtu_bytes: interface.mtu_bytes,
+        ..Host::default()
+    }
+}
+
+fn used(base: Host, ends: &[&FlowEnd], side: Side) -> Host {
+    let worst = |of: &dyn Fn(&FlowEnd) -> Option<u64>| {
+        let shares = ends.iter().filter_map(|end| {
+            let span = end.span_start_ns + end.span_ns;
+            (span > 0).then_some(of(end)? as f64 / span as f64)
+        });
+        shares.reduce(f64::max)
+    };
+    let calls: Vec<f64> = ends
+        .iter()
+        .filter(|end| end.span_ns > 0 && end.io_calls > 0)
+        .map(|end| end.io_calls as f64 / (end.span_ns as f64 / 1e9))
+        .collect();
+    let asked = ends.iter().find_map(|end| match side {
+        Side::Sender => end.sndbuf_bytes.asked,
+        Side::Receiver => end.rcvbuf_bytes.asked,
+    });
+    Host {
+        cpu: worst(&|end| Some(end.cpu_user_ns? + end.cpu_system_ns?)),
+        waited: worst(&|end| end.run_queue_wait_ns),
+        calls_per_s: calls.into_iter().reduce(f64::max),
+        buffer_asked_bytes: asked,
+        ..base
+    }
+}
+
+fn syn(flow: Option<&Flow>, way: Direction) -> Syn {
+    let agreed = |end: Option<&FlowEnd>| {
+        let options = end?.tcp_info?.options?;
+        // TCPI_OPT_TIMESTAMPS 1, TCPI_OPT_SACK 2, TCPI_OPT_WSCALE 4 of linux/tcp.h.
+        Some(Agreed {
+            timestamps: options & 1 != 0,
+            sack: options & 2 != 0,
+            window_scale: options & 4 != 0,
+        })
+    };
+    Syn {
+        arrived: flow.and_then(|flow| flow.syn),
+        client_sends: way == Direction::Up,
+        sender_agreed: agreed(flow.and_then(|flow| flow.sender.as_ref())),
+        receiver_agreed: agreed(flow.and_then(|flow| flow.receiver.as_ref())),
+    }
+}
+
+fn probes(record: &Record, way: Direction) -> ProbesSeen {
+    let s = |metric, stat, of| record.value(metric, stat, of).map(|ns| ns / 1e9);
+    let there = s(MetricId::AddedThere, Stat::Value, Some(way));
+    let back = s(MetricId::AddedBack, Stat::Value, Some(way));
+    let (added_forward_s, added_back_s) =
+        if way == Direction::Up { (there, back) } else { (back, there) };
+    let idle_min = s(MetricId::DelayIdle, Stat::Min, None);
+    let idle_p99 = s(MetricId::DelayIdle, Stat::P99, None);
+    let probes = record.probes.as_deref();
+    let phase = match way {
+        Direction::Up => [crate::record::ProbePhase::Up, crate::record::ProbePhase::Both],
+        Direction::Down => [crate::record::ProbePhase::Down, crate::record::ProbePhase::Both],
+    };
+    let places: Vec<usize> =
+        probes.map_or_else(Vec::new, |it| it.sent_in(|at| phase.contains(&at)).collect());
+    let idle = |probes: &Probes| {
+        let all: Vec<_> = probes.round_trips(true).collect();
+        let lost = all.iter().filter(|rtt| rtt.is_none()).count();
+        (all.len() >= 10).then(|| lost as f64 / all.len() as f64)
+    };
+    ProbesSeen {
+        idle_s: s(MetricId::DelayIdle, Stat::P50, None),
+        idle_spread_s: idle_p99.zip(idle_min).map(|(high, low)| high - low),
+        loaded_s: s(MetricId::DelayLoaded, Stat::P50, Some(way)),
+        added_forward_s,
+        added_back_s,
+        added_here_s: s(MetricId::AddedHere, Stat::Value, Some(way))
+            .filter(|_| way == Direction::Up),
+        lost: record.value(MetricId::DelayLoss, Stat::Value, Some(way)),
+        sent: probes.map(|_| places.len() as u64),
+        gaps: probes.and_then(|probes| gaps(probes, &places)),
+        lost_idle: probes.and_then(idle),
+    }
+}
+
+/// Stretches of lost probes, of those long enough, and the longest in seconds.
+fn gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
+    let first = *places.first()?;
+    let (mut count, mut longest) = (0, 0);
+    let mut begun: Option<i64> = None;
+    let mut before = probes.sent_ns[first];
+    for &place in places {
+        let at = probes.sent_ns[place];
+        match (probes.rtt_ns[place], begun) {
+            (None, None) => begun = Some(at),
+            (Some(_), Some(from)) => {
+                let length = before - from;
+                if length >= GAP_NS {
+                    count += 1;
+                    longest = longest.max(length);
+                }
+                begun = None;
+            }
+            _ => {}
+        }
+        before = at;
+    }
+    Some((count, longest as f64 / 1e9))
+}
+
+/// What nobody saw, in words.
+fn unseen(evidence: &Evidence) -> Vec<String> {
+    let seen = [
+        (evidence.rtt.base_is_idle, "round trip before the load"),
+        (evidence.window.offered_bytes.is_some(), "window that the receiver offered"),
+        (evidence.sender.cpu.is_some(), "CPU of the sender"),
+        (evidence.receiver.cpu.is_some(), "CPU of the receiver"),
+        (evidence.loss.ratio.is_some(), "segments sent again"),
+    ];
+    seen.into_iter().filter(|(seen, _)| !seen).map(|(_, what)| what.to_owned()).collect()
+}
