@@ -56,6 +56,8 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         mss_bytes,
         packet_bytes: info.and_then(|info| info.pmtu_bytes),
         stated_bps: None,
+        capacity_bps: None,
+        sustained_bps: None,
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
