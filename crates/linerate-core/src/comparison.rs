@@ -7,6 +7,10 @@
 //! measurement (an A/A test). A difference counts where the interval of its median excludes 0 and
 //! lies beyond that of the first to itself.
 
+mod stored;
+
+pub use stored::{TooFew, rounds_of};
+
 use crate::path::Random;
 use crate::record::{ComparePlan, MetricId, Plan, Record, Stat};
 use crate::stats::{Interval, median, median_interval};

@@ -2,10 +2,10 @@
 //! differs from the first, and whether that is more than the first differs from itself.
 
 use linerate_core::comparison::{CONFIDENCE, Compared, Comparison};
-use linerate_core::record::{MetricId, Record};
+use linerate_core::record::{MetricId, Plan, Record};
 
 use crate::document::{Block, Document, Fact, Section, Table};
-use crate::headline::{ComparedIn, verdict};
+use crate::headline::{ComparedIn, short_id, verdict};
 use crate::number::or_dash;
 use crate::words;
 
@@ -59,15 +59,42 @@ fn facts(record: &Record, comparison: &Comparison) -> Vec<Fact> {
         MetricId::Goodput => "the goodput of one test",
         _ => "the median of its probes",
     };
-    let rounds = format!(
-        "{}, in an order drawn anew each; a round's value is {each}, all else medians",
-        words::counted(comparison.rounds as u64, "round")
-    );
+    let rounds = words::counted(comparison.rounds as u64, "round");
+    let (rounds, apart) = match stored(record) {
+        Some(results) => (
+            format!("{rounds}, blocks of the samples; all else medians"),
+            Some(Fact::new("apart", LABEL, results)),
+        ),
+        None => (
+            format!(
+                "{rounds}, in an order drawn anew each; a round's value is {each}, all else medians"
+            ),
+            None,
+        ),
+    };
     let notes = record.caveats.len() as u64;
     let notes = (notes > 0).then(|| {
         Fact::new("notes", LABEL, format!("{}: -v shows them", words::counted(notes, "note")))
     });
-    floor.into_iter().chain([Fact::new("rounds", LABEL, rounds)]).chain(notes).collect()
+    let rounds = [Fact::new("rounds", LABEL, rounds)];
+    floor.into_iter().chain(rounds).chain(apart).chain(notes).collect()
+}
+
+/// The results that the rounds were cut from; none where all was measured in turn.
+fn stored(record: &Record) -> Option<String> {
+    let Plan::Compare(plan) = &record.plan else { return None };
+    let started = |id| {
+        let part = record.parts.iter().find(|part| part.id == id)?;
+        part.started_at.text("%Y-%m-%d %H:%M")
+    };
+    let results = plan.candidates.iter().map(|candidate| {
+        let id = candidate.result?;
+        let at = started(id).map(|at| format!(" of {at}"));
+        let id = short_id(&id.to_string()).to_owned();
+        Some(format!("{} is {id}{}", candidate.name, at.unwrap_or_default()))
+    });
+    let results: Option<Vec<String>> = results.collect();
+    Some(format!("{}; the difference has what changed in between", results?.join(", ")))
 }
 
 /// What stands under the headline.
@@ -103,7 +130,7 @@ mod tests {
     fn record(rounds: &[[f64; 3]]) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let ping = Plan::Ping(PingPlan::default());
-        let named = |name: &str| Candidate { name: name.to_owned(), plan: ping.clone() };
+        let named = |name: &str| Candidate::new(name, ping.clone());
         let plan = ComparePlan { candidates: vec![named("a"), named("b")], rounds: 16, seed: 1 };
         let begin = |plan| {
             Record::begin(
@@ -135,6 +162,19 @@ mod tests {
         for row in ["a again", "+2.65 to +2.66", "0.00 to 0.00", "floor     0.01 us", "16 rounds"] {
             assert!(text.contains(row), "{row}: {text}");
         }
+    }
+
+    #[test]
+    fn stored_results_are_named_and_were_not_measured_in_turn() {
+        let mut record = record(&[[2340.0, 4990.0, 2340.0]; 16]);
+        let Plan::Compare(plan) = &mut record.plan else { panic!("a comparison") };
+        let id = RecordId::from_parts(0, [0; 10]);
+        plan.candidates.iter_mut().for_each(|candidate| candidate.result = Some(id));
+        let line = Headline::of(&record).line();
+        assert!(line.contains("doubtful: not measured in turn"), "{line}");
+        let text = crate::record::document(&record).text(None);
+        let told = "16 rounds, blocks of the samples";
+        assert!(text.contains(told) && text.contains("a is 00000000-0000 of 1970-01-01"), "{text}");
     }
 
     #[test]

@@ -357,6 +357,9 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
                 pmtu_bytes: None,
                 cpu_ns: None,
                 run_queue_wait_ns: None,
+                blocked_ns: None,
+                asleep_ns: None,
+                signals: Vec::new(),
             };
             send(&mut control, &Message::Interval { samples: vec![sample] });
         }

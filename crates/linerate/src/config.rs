@@ -77,7 +77,7 @@ fn given(link: Option<String>, capacity_bps: Option<BitRate>, source: String) ->
 }
 
 /// A host as a command line names it, with what the file says of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Profile {
     /// What to connect to.
     pub(crate) host: String,

@@ -1,5 +1,6 @@
 //! `linerate compare` over loopback, as a shell starts it. Which of two is sooner is not judged:
 //! the machine is busy with other tests.
+#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod support;
 
@@ -78,6 +79,92 @@ fn a_comparison_is_kept_named_and_shown_again() {
     assert_eq!(quiet.lines().count(), 1, "{quiet}");
 }
 
+/// Whether network namespaces can be made here; else why not, for the one who reads the tests.
+fn labs_are_possible() -> bool {
+    let output = support::linerate(&["lab", "run", "cable", "--on", "a", "--", "true"]);
+    if !output.status.success() {
+        println!("skipped: {}", support::stderr(&output));
+    }
+    output.status.success()
+}
+
+#[test]
+fn forwarding_costs_what_a_cable_does_not_and_filters_cost_more() {
+    if !labs_are_possible() {
+        return;
+    }
+    let words = ["--lab", "cable", "cable,dscp=46", "router", "router,filters=1000", "--count=50"];
+    let record = compared(&words);
+    let candidates = record["plan"]["candidates"].as_array().expect("candidates");
+    assert_eq!(candidates[3]["topology"]["lab"]["router"][0]["filters"], 1000);
+    assert_eq!(
+        (&candidates[0]["plan"]["host"], &candidates[0]["topology"]["client"]),
+        (&"b".into(), &"a".into())
+    );
+    // The kernel's own round trip: a rule takes some nanoseconds, so a thousand of them both ways
+    // take more than a router without any does, however busy the machine is.
+    let median = |place: usize| {
+        let parts = record["parts"].as_array().expect("parts").chunks(5);
+        let of = parts.filter_map(|round| {
+            let rows = round[place]["summary"].as_array()?;
+            let row = rows.iter().find(|it| it["metric"] == "rtt_kernel_ns" && it["stat"] == "p50");
+            row.or_else(|| rows.iter().find(|it| it["metric"] == "rtt_ns" && it["stat"] == "p50"))?
+                ["value"]
+                .as_f64()
+        });
+        let mut of: Vec<f64> = of.collect();
+        of.sort_unstable_by(f64::total_cmp);
+        of[of.len() / 2]
+    };
+    assert!(
+        median(3) > median(2) && median(3) > median(0),
+        "{} {} {}",
+        median(0),
+        median(2),
+        median(3)
+    );
+}
+
+#[test]
+fn servers_run_in_laboratories_that_need_them() {
+    if !labs_are_possible() {
+        return;
+    }
+    let flags = ["compare", "--lab", "cable", "switch", "--rounds=6", "--within=2s", "--no-save"];
+    for kind in ["--tcp", "--udp"] {
+        let says = ends_with(0, &[&flags[..], &[kind]].concat());
+        assert!(says.starts_with("against cable (") && says.contains("switch"), "{says}");
+    }
+}
+
+#[test]
+fn stored_results_are_compared_by_their_samples() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let ping = |words: &[&str]| {
+        let common = ["ping", "127.0.0.1", "--flood", "--store", &store, "-q"];
+        ends_with(0, &[&common[..], words].concat())
+    };
+    ping(&["-c100", "--samples", "--name=one"]);
+    ping(&["-c100", "--samples", "-s1400"]);
+    let compare = ["compare", "@one", "@-1", "--store", &store];
+    let says = ends_with(0, &compare);
+    assert!(says.starts_with("against @one ("), "{says}");
+    assert!(says.contains("16 rounds, blocks of the samples"), "{says}");
+    let record: Value = serde_json::from_str(&ends_with(0, &[&compare[..], &["--json"]].concat()))
+        .expect("a record");
+    let candidates = record["plan"]["candidates"].as_array().expect("candidates");
+    assert_eq!(record["parts"][1]["id"], candidates[1]["result"]);
+    assert_eq!(record["parts"].as_array().map(Vec::len), Some(16 * 3));
+    // It is not kept, so that @-1 is still the ping.
+    ping(&["-c100"]);
+    let few = support::linerate(&["compare", "@-2", "@-1", "--store", &store]);
+    let told = "compare @-1: it has 0 samples of";
+    assert!(support::stderr(&few).contains(told), "{}", support::stderr(&few));
+    let mixed = support::linerate(&["compare", "@-1", "127.0.0.1", "--store", &store]);
+    assert!(support::stderr(&mixed).contains("127.0.0.1: it is no stored result"));
+}
+
 #[test]
 fn mistakes_are_told_in_a_line() {
     for (words, told) in [
@@ -89,6 +176,11 @@ fn mistakes_are_told_in_a_line() {
         (&["--tcp", "a", "b,window=x"], "\"x\" is no size"),
         (&["a", "b", "--rounds=5"], "--rounds"),
         (&["a"], "only 1 was provided"),
+        (&["@-1", "@-2", "--tcp"], "stored results are what they are"),
+        (&["--lab", "router", "switch,filters=9"], "no router that could have filters"),
+        (&["--lab", "router", "router,filters=many"], "\"many\" is no filters"),
+        (&["--lab", "router", "router,server=a"], "\"a\" is client and server"),
+        (&["--lab", "router", "bridge"], "give a TOML file, or one of cable, switch, router"),
     ] {
         let said = support::stderr(&support::linerate(&[&["compare"], words].concat()));
         assert!(said.contains(told) && said.lines().count() == 1, "{words:?}: {said}");

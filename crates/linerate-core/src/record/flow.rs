@@ -57,6 +57,12 @@ pub struct FlowEnd {
     pub cpu_system_ns: Option<u64>,
     /// Time that the data thread was ready to run but had no CPU.
     pub run_queue_wait_ns: Option<u64>,
+    /// Time that it waited in write() for room, or in read() for data; null over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_ns: Option<u64>,
+    /// Time that it slept to keep the pace that was asked for; null over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_ns: Option<u64>,
     /// The CPU that the data thread ended on.
     pub last_cpu: Option<u32>,
     /// CPUs that the data thread was seen on, in the order of their first time; the first 16.

@@ -6,33 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a rate or size includes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Layer {
-    /// Bytes given to and taken from the application.
-    Payload,
-    /// IP packets, headers included.
-    Ip,
-    /// Ethernet frames, header and FCS included.
-    Frame,
-    /// Frames with preamble and inter-frame gap: what fills the line.
-    Wire,
-}
-
-/// Whether more is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-    /// Neither: it describes.
-    Neither,
-}
+use super::layer::{Better, Layer};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -206,14 +180,16 @@ metrics! {
          read, from its first byte (or the end of the omitted time) to its end.",
         "own";
     SegmentsSent = "segments_sent", "segments sent", "segments", None, Neither,
-        "Data segments that a simulated sender sent, retransmissions among them.",
+        "Data segments that the sender sent, retransmissions among them (tcpi_data_segs_out, or \
+         counted in a simulation).",
         "RFC 4898 tcpEStatsPerfSegsOut";
     LossEvents = "loss_events", "loss events", "events", None, Lower,
         "Times that a simulated sender entered fast recovery: once for all losses of a window; \
          time-outs are counted apart.",
         "RFC 5681 §3.2, RFC 6675 §5";
     Timeouts = "timeouts", "time-outs", "events", None, Lower,
-        "Times that the retransmission timer of a simulated sender ran out.",
+        "Times that the retransmission timer of the sender ran out (tcpi_total_rto, or counted in \
+         a simulation).",
         "RFC 6298 §5";
     Transfer = "transfer_ns", "time of the transfer", "ns", None, Lower,
         "From the start of the first flow until the last byte of all was acknowledged, in virtual \
@@ -226,6 +202,99 @@ metrics! {
     Ssthresh = "ssthresh_bytes", "slow-start threshold", "bytes", None, Neither,
         "Payload of the window below which it grows by slow start; null before the first loss.",
         "RFC 5681 §3.1";
+    Unacked = "unacked_bytes", "in flight", "bytes", Some(Layer::Payload), Neither,
+        "Segments sent and not acknowledged (tcpi_unacked) times tcpi_snd_mss, when sampled.",
+        "RFC 5681 §2 (FlightSize)";
+    Unsent = "unsent_bytes", "written and not sent", "bytes", Some(Layer::Payload), Neither,
+        "Payload that the application wrote and TCP has not sent yet (tcpi_notsent_bytes), when \
+         sampled.",
+        "Linux tcp_info";
+    SendQueue = "send_queue_bytes", "payload in the send buffer", "bytes", Some(Layer::Payload),
+        Neither,
+        "Payload written and not acknowledged, sent or not (SIOCOUTQ), when sampled.",
+        "tcp(7)";
+    SendMemory = "send_memory_bytes", "memory of the send buffer", "bytes", None, Neither,
+        "What the send buffer takes up with the kernel's own bookkeeping (SK_MEMINFO_WMEM_QUEUED); \
+         it may exceed send_buffer_bytes, to which whole super-packets are added.",
+        "Linux SO_MEMINFO";
+    SendBuffer = "send_buffer_bytes", "send buffer granted", "bytes", None, Neither,
+        "What the send buffer may take up now (SK_MEMINFO_SNDBUF): set, or tuned by the kernel.",
+        "Linux SO_MEMINFO";
+    LostSegments = "lost_segments", "taken for lost", "segments", None, Lower,
+        "Segments in flight that the sender takes for lost and has not seen repaired (tcpi_lost), \
+         when sampled.",
+        "Linux tcp_info";
+    CongestionState = "congestion_state", "state of congestion avoidance", "1", None, Neither,
+        "tcpi_ca_state when sampled: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.",
+        "Linux tcp_info";
+    ReorderingSegments = "reordering_segments", "reordering tolerated", "segments", None, Neither,
+        "Distance of reordering that the sender takes for no loss (tcpi_reordering), when sampled.",
+        "Linux tcp_info";
+    ReorderingEvents = "reordering_events", "reordering seen", "events", None, Lower,
+        "Times that the sender saw reordering, so far (tcpi_reord_seen).",
+        "Linux tcp_info";
+    DsackDuplicates = "dsack_duplicates", "needless retransmissions", "segments", None, Lower,
+        "Segments that the receiver reported to have got twice, so far (tcpi_dsack_dups).",
+        "RFC 2883, Linux tcp_info";
+    Delivered = "delivered_segments", "segments delivered", "segments", None, Neither,
+        "Segments acknowledged or selectively acknowledged, so far (tcpi_delivered).",
+        "Linux tcp_info";
+    DeliveredCe = "delivered_ce_segments", "delivered with a congestion mark", "segments", None,
+        Lower,
+        "Segments of which an acknowledgement came with ECE, so far (tcpi_delivered_ce).",
+        "RFC 3168, Linux tcp_info";
+    TimeoutTime = "timeout_ns", "time in time-outs", "ns", None, Lower,
+        "Time that the sender spent in retransmission time-outs, so far (tcpi_total_rto_time).",
+        "Linux tcp_info";
+    BusyTime = "busy_ns", "time with data outstanding", "ns", None, Neither,
+        "Time in which the sender had unacknowledged data, so far (tcpi_busy_time); the next two \
+         are part of it.",
+        "Linux tcp_info";
+    WindowLimited = "receive_window_limited_ns", "held back by the peer's window", "ns", None,
+        Lower,
+        "Time in which the window that the peer offers held the sender back, so far \
+         (tcpi_rwnd_limited). A sender that paces counts less of it for the same cause.",
+        "Linux tcp_info";
+    BufferLimited = "send_buffer_limited_ns", "held back by the send buffer", "ns", None, Lower,
+        "Time in which the size of the send buffer held the sender back, so far \
+         (tcpi_sndbuf_limited). A sender that does not pace counts little or none of it.",
+        "Linux tcp_info";
+    ApplicationLimited = "application_limited", "rate limited by the application", "1", None,
+        Neither,
+        "1 where the latest sample of the delivery rate was taken while the sender had nothing to \
+         send (tcpi_delivery_rate_app_limited), else 0; so it does where a send buffer is short.",
+        "Linux tcp_info";
+    PacingRate = "pacing_rate_bps", "pacing rate", "bit/s", None, Neither,
+        "Rate to which TCP would spread what it sends (tcpi_pacing_rate), when sampled; kept by \
+         congestion controls that pace, by fq, and where a pace was asked of the kernel.",
+        "Linux tcp_info";
+    TcpRttVar = "tcp_rtt_var_ns", "deviation of TCP's RTT", "ns", None, Lower,
+        "Mean deviation of the round-trip time of the sending kernel (tcpi_rttvar), when sampled.",
+        "RFC 6298 §2";
+    PathMtu = "path_mtu_bytes", "path MTU of TCP", "bytes", Some(Layer::Ip), Higher,
+        "Largest packet that the sending kernel takes the path to carry (tcpi_pmtu), when sampled.",
+        "RFC 1191, RFC 4821, Linux tcp_info";
+    ReceiveQueue = "receive_queue_bytes", "received and not read", "bytes", Some(Layer::Payload),
+        Neither,
+        "Payload in order that the application has not read (SIOCINQ), when sampled.",
+        "tcp(7)";
+    ReceiveMemory = "receive_memory_bytes", "memory of the receive buffer", "bytes", None, Neither,
+        "What the receive buffer takes up with the kernel's own bookkeeping, segments out of order \
+         included (SK_MEMINFO_RMEM_ALLOC), when sampled.",
+        "Linux SO_MEMINFO";
+    ReceiveBuffer = "receive_buffer_bytes", "receive buffer granted", "bytes", None, Neither,
+        "What the receive buffer may take up now (SK_MEMINFO_RCVBUF): set, or tuned by the kernel.",
+        "Linux SO_MEMINFO";
+    OutOfOrder = "out_of_order_segments", "arrived out of order", "segments", None, Lower,
+        "Segments that arrived out of order at the receiver, so far (tcpi_rcv_ooopack).",
+        "Linux tcp_info";
+    SegmentsReceived = "segments_received", "segments received", "segments", None, Neither,
+        "Segments with data that the receiver got, so far (tcpi_data_segs_in).",
+        "RFC 4898 tcpEStatsPerfSegsIn, Linux tcp_info";
+    ReceiverRtt = "receiver_rtt_ns", "RTT as the receiver estimates it", "ns", None, Lower,
+        "Round-trip time by the receiver's own estimate (tcpi_rcv_rtt), by which it tunes its \
+         buffer.",
+        "Linux tcp_info";
     CpuSender = "cpu_sender_s_per_gb", "sender CPU per GB", "s/GB", None, Lower,
         "User and system time of the sending threads over 10^9 payload bytes sent; work in \
          interrupt context on other cores is not in it.",
@@ -244,6 +313,14 @@ metrics! {
         "Time that a data thread was runnable but waited for a CPU, over the same time; for the \
          whole test that of the busiest thread.",
         "Linux /proc/PID/schedstat, second field";
+    Blocked = "blocked_ratio", "blocked in write or read", "1", None, Neither,
+        "Time that a data thread neither ran, nor waited for a CPU, nor slept of its own accord, \
+         over the same time: it waited in write() for room, or in read() for data.",
+        "Linux /proc/PID/schedstat, own clock";
+    Asleep = "asleep_ratio", "asleep between paced writes", "1", None, Neither,
+        "Time that a data thread slept of its own accord, to keep the pace that was asked for, \
+         over the same time.",
+        "own";
     Fairness = "fairness_ratio", "fairness of streams", "1", None, Higher,
         "Jain's index of the streams' goodputs: 1 when all are equal, 1/n when one has all.",
         "RFC 5166 §2.3.1";

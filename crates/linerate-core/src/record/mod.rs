@@ -17,6 +17,7 @@ mod flow_test;
 mod id;
 mod interface_drops;
 mod known_path;
+mod layer;
 mod means;
 mod metric;
 mod named;
@@ -58,10 +59,11 @@ pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
 pub use known_path::KnownPath;
+pub use layer::{Better, Layer};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
-pub use metric::{Better, Layer, METRICS, Metric, MetricId};
+pub use metric::{METRICS, Metric, MetricId};
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,

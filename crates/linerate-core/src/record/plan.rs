@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::known_path::KnownPath;
 use super::named::named;
 use super::{
-    BenchPlan, DEFAULT_PORT, Direction, Family, SimulatePlan, TcpDirections, TcpTest, UdpTest, Via,
+    BenchPlan, DEFAULT_PORT, Direction, Family, RecordId, SimulatePlan, TcpDirections, TcpTest,
+    UdpTest, Via,
 };
+use crate::study::Topology;
 
 /// One measurement to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -248,6 +250,19 @@ pub struct Candidate {
     pub name: String,
     /// What is measured in each round.
     pub plan: Plan,
+    /// The laboratory in which it is measured; null is the network of this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Box<Topology>>,
+    /// The stored result that the rounds were cut from; null was measured for the comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RecordId>,
+}
+
+impl Candidate {
+    /// One that is measured over the network of this host.
+    pub fn new(name: impl Into<String>, plan: Plan) -> Self {
+        Self { name: name.into(), plan, topology: None, result: None }
+    }
 }
 
 /// Port of UDP probes: the first one of the classic traceroute, where nothing listens.

@@ -35,6 +35,9 @@ pub struct TcpInfo {
     pub lost: Option<u32>,
     /// Path MTU.
     pub pmtu_bytes: Option<u32>,
+    /// Window that this end would advertise were its receive buffer never short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcv_ssthresh_bytes: Option<u32>,
     /// Smoothed round-trip time.
     pub rtt_us: Option<u32>,
     /// Its mean deviation.
@@ -101,6 +104,12 @@ pub struct TcpInfo {
     pub rehash: Option<u32>,
     /// Retransmission time-outs (6.7).
     pub total_rto: Option<u16>,
+    /// Times that the connection left such a time-out behind (6.7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_rto_recoveries: Option<u16>,
+    /// Time spent in them (6.7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_rto_time_ms: Option<u32>,
     /// Segments received with a congestion mark (6.18, as are those below).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_ce: Option<u32>,
@@ -143,6 +152,7 @@ impl TcpInfo {
             unacked: at.u32(24),
             lost: at.u32(32),
             pmtu_bytes: at.u32(60),
+            rcv_ssthresh_bytes: at.u32(64),
             rtt_us: at.u32(68),
             rttvar_us: at.u32(72),
             snd_ssthresh: at.u32(76),
@@ -177,6 +187,8 @@ impl TcpInfo {
             rcv_wnd_bytes: at.u32(232),
             rehash: at.u32(236),
             total_rto: at.u16(240),
+            total_rto_recoveries: at.u16(242),
+            total_rto_time_ms: at.u32(244),
             received_ce: at.u32(248),
             delivered_e1_bytes: at.u32(252),
             delivered_e0_bytes: at.u32(256),
@@ -187,10 +199,21 @@ impl TcpInfo {
         }
     }
 
+    /// Payload sent and not acknowledged, the last segment taken for a full one.
+    pub fn unacked_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.unacked?) * u64::from(self.snd_mss_bytes?))
+    }
+
     /// Payload in the send buffer: sent and not acknowledged, and not sent yet.
     pub fn send_queue_bytes(&self) -> Option<u64> {
-        let flight = u64::from(self.unacked?) * u64::from(self.snd_mss_bytes?);
-        Some(flight + u64::from(self.notsent_bytes?))
+        Some(self.unacked_bytes()? + u64::from(self.notsent_bytes?))
+    }
+
+    /// The slow-start threshold in bytes; absent before it was set first.
+    pub fn ssthresh_bytes(&self) -> Option<u64> {
+        // TCP_INFINITE_SSTHRESH of Linux net/tcp.h.
+        let segments = self.snd_ssthresh.filter(|segments| *segments < 0x7fff_ffff)?;
+        Some(u64::from(segments) * u64::from(self.snd_mss_bytes?))
     }
 
     /// The congestion window in bytes.
@@ -261,6 +284,9 @@ mod tests {
         assert_eq!(info.snd_wnd_bytes, Some(u32::from_ne_bytes([228, 229, 230, 231])));
         assert_eq!(info.rcv_wnd_bytes, Some(u32::from_ne_bytes([232, 233, 234, 235])));
         assert_eq!((info.snd_wscale, info.rcv_wscale), (Some(6), Some(0)));
+        assert_eq!(info.rcv_ssthresh_bytes, Some(u32::from_ne_bytes([64, 65, 66, 67])));
+        assert_eq!(info.total_rto_recoveries, Some(u16::from_ne_bytes([242, 243])));
+        assert_eq!(info.total_rto_time_ms, Some(u32::from_ne_bytes([244, 245, 246, 247])));
         let info = TcpInfo::from_ne_bytes(&ramp(280));
         assert_eq!(info.received_ce, Some(u32::from_ne_bytes([248, 249, 250, 251])));
         assert_eq!(info.delivered_e1_bytes, Some(u32::from_ne_bytes([252, 253, 254, 255])));

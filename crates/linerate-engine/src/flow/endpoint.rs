@@ -54,6 +54,10 @@ pub(crate) struct Progress {
     pub(crate) failed: AtomicBool,
     /// The kernel's number of the thread; 0 before it runs.
     pub(crate) thread: AtomicU32,
+    /// When it began to move data over TCP, on the monotonic clock.
+    begun_ns: AtomicU64,
+    /// Time that it slept to keep a pace over TCP.
+    asleep_ns: AtomicU64,
 }
 
 impl Progress {
@@ -87,6 +91,36 @@ impl Progress {
         self.done.load(Ordering::Acquire)
     }
 
+    /// The calling thread begins to move data of this stream.
+    pub(crate) fn begin(&self, thread: u32, now: MonoTime) {
+        self.begun_ns.store(now.nanos(), Ordering::Relaxed);
+        self.thread.store(thread, Ordering::Relaxed);
+    }
+
+    /// The calling thread slept to keep a pace.
+    pub(crate) fn slept(&self, ns: u64) {
+        self.asleep_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Time that the thread slept to keep a pace so far.
+    pub(crate) fn asleep_ns(&self) -> u64 {
+        self.asleep_ns.load(Ordering::Relaxed)
+    }
+
+    /// The sample with the times of the data thread, while that runs.
+    fn with_times(&self, sample: Sample, now: MonoTime) -> Sample {
+        let Some((ran, waited)) = self.schedule() else { return sample };
+        let times = Sample { cpu_ns: Some(ran), run_queue_wait_ns: Some(waited), ..sample };
+        let begun = self.begun_ns.load(Ordering::Relaxed);
+        if begun == 0 {
+            return times;
+        }
+        let asleep = self.asleep_ns();
+        let spent = ran.saturating_add(waited).saturating_add(asleep);
+        let blocked = now.nanos().saturating_sub(begun).saturating_sub(spent);
+        Sample { blocked_ns: Some(blocked), asleep_ns: Some(asleep), ..times }
+    }
+
     /// Processor time and waiting for a processor so far, while the thread runs.
     fn schedule(&self) -> Option<(u64, u64)> {
         match self.thread.load(Ordering::Relaxed) {
@@ -106,6 +140,8 @@ pub(crate) struct Outcome {
     pub(crate) measured: Measured,
     pub(crate) io_calls: u64,
     pub(crate) cost: ThreadCost,
+    /// Time that the thread slept to keep a pace; none over UDP.
+    pub(crate) asleep_ns: Option<u64>,
     pub(crate) failure: Option<String>,
     /// How data was moved, for the record.
     pub(crate) technique: String,
@@ -136,6 +172,11 @@ impl Outcome {
             cpu_user_ns: self.cost.user_ns,
             cpu_system_ns: self.cost.system_ns,
             run_queue_wait_ns: self.cost.run_queue_wait_ns,
+            blocked_ns: self
+                .asleep_ns
+                .zip(self.cost.off_ns())
+                .map(|(slept, off)| off.saturating_sub(slept)),
+            asleep_ns: self.asleep_ns,
             last_cpu: self.cost.cpu,
             cpus_seen: self.cpus.0.clone(),
             pinned_cpu: self.cpus.1,
@@ -245,13 +286,8 @@ impl<T: Transport> Endpoint<T> {
     pub(crate) fn sample(&self, now: MonoTime) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
         let samples = self.streams.iter().map(|stream| {
-            let schedule = stream.progress.schedule();
-            let sample = Sample {
-                cpu_ns: schedule.map(|(ran, _)| ran),
-                run_queue_wait_ns: schedule.map(|(_, waited)| waited),
-                ..Sample::of(stream.direction, stream.flow, t_ns)
-            };
-            self.transport.sample(stream, sample)
+            let sample = Sample::of(stream.direction, stream.flow, t_ns);
+            self.transport.sample(stream, stream.progress.with_times(sample, now))
         });
         samples.collect()
     }

@@ -11,6 +11,7 @@ use super::caveats::caveats;
 use super::ceiling::{self, Sight, see};
 use super::rows::Known;
 use super::summary::{direction_summary, goodput};
+use super::tcp::signals;
 
 /// Fills `record`, whose plan is that of the test, with everything that `account` knows.
 pub(crate) fn fold(record: &mut Record, account: &Account) {
@@ -152,19 +153,25 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
     let mut all = vec![build(MetricId::Goodput, counted, &received, rates)];
     let received = if untold { Vec::new() } else { received };
     type Pick = fn(&Sample) -> Option<u64>;
-    let picks: [(MetricId, Side, Pick); 6] = [
+    let picks: [(MetricId, Side, Pick); 8] = [
         (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
         (MetricId::Cwnd, Side::Sender, |sample| sample.cwnd_bytes),
         (MetricId::TcpRtt, Side::Sender, |sample| sample.rtt_ns),
         (MetricId::Retransmits, Side::Sender, |sample| sample.retransmits),
         (MetricId::SendWindow, Side::Sender, |sample| sample.send_window_bytes),
         (MetricId::DeliveryRate, Side::Sender, |sample| sample.delivery_rate_bps),
+        (MetricId::TcpRttVar, Side::Sender, |sample| sample.rtt_var_ns),
+        (MetricId::PathMtu, Side::Sender, |sample| sample.pmtu_bytes.map(u64::from)),
     ];
-    let shares: [(MetricId, Side, Pick); 4] = [
+    let shares: [(MetricId, Side, Pick); 8] = [
         (MetricId::CpuShareSender, Side::Sender, |sample| sample.cpu_ns),
         (MetricId::CpuShareReceiver, Side::Receiver, |sample| sample.cpu_ns),
         (MetricId::RunQueueWait, Side::Sender, |sample| sample.run_queue_wait_ns),
         (MetricId::RunQueueWait, Side::Receiver, |sample| sample.run_queue_wait_ns),
+        (MetricId::Blocked, Side::Sender, |sample| sample.blocked_ns),
+        (MetricId::Blocked, Side::Receiver, |sample| sample.blocked_ns),
+        (MetricId::Asleep, Side::Sender, |sample| sample.asleep_ns),
+        (MetricId::Asleep, Side::Receiver, |sample| sample.asleep_ns),
     ];
     let levels = picks.map(|(metric, side, pick)| (metric, side, pick, false));
     let shares = shares.map(|(metric, side, pick)| (metric, side, pick, true));
@@ -177,6 +184,16 @@ fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
         };
         if values.iter().any(Option::is_some) {
             all.push(build(metric, side, samples, values));
+        }
+    }
+    for (side, samples) in [(Side::Sender, &sent), (Side::Receiver, &received)] {
+        for (at, metric) in signals::metrics(side).enumerate() {
+            let told = |sample: &&Sample| *sample.signals.get(at)?;
+            let values = samples.iter().map(|it| told(it).map(|value| value as f64));
+            let values: Vec<_> = values.collect();
+            if values.iter().any(Option::is_some) {
+                all.push(build(metric, side, samples, values));
+            }
         }
     }
     all

@@ -36,6 +36,12 @@ pub struct Sample {
     pub cpu_ns: Option<u64>,
     /// Time so far that this thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
+    /// Time so far that it waited in a call that writes or reads; none over UDP.
+    pub blocked_ns: Option<u64>,
+    /// Time so far that it slept to keep a pace; none over UDP.
+    pub asleep_ns: Option<u64>,
+    /// What else the kernel tells of a TCP connection: `flow::tcp::signals`.
+    pub signals: Vec<Option<u64>>,
 }
 
 impl Sample {
@@ -57,6 +63,9 @@ impl Sample {
             datagrams: None,
             cpu_ns: None,
             run_queue_wait_ns: None,
+            blocked_ns: None,
+            asleep_ns: None,
+            signals: Vec::new(),
         }
     }
 
@@ -99,6 +108,9 @@ impl From<FlowSample> for Sample {
             pmtu_bytes: told.pmtu_bytes,
             cpu_ns: told.cpu_ns,
             run_queue_wait_ns: told.run_queue_wait_ns,
+            blocked_ns: told.blocked_ns,
+            asleep_ns: told.asleep_ns,
+            signals: told.signals,
             ..Self::of(told.direction, told.flow, told.t_ns)
         }
     }
@@ -121,6 +133,9 @@ impl From<Sample> for FlowSample {
             pmtu_bytes: sample.pmtu_bytes,
             cpu_ns: sample.cpu_ns,
             run_queue_wait_ns: sample.run_queue_wait_ns,
+            blocked_ns: sample.blocked_ns,
+            asleep_ns: sample.asleep_ns,
+            signals: sample.signals,
         }
     }
 }

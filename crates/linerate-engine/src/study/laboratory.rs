@@ -1,32 +1,19 @@
 //! The measurer of real studies: a laboratory for each topology, a server on its server host, and
 //! the engines on its client host.
-//!
-//! What the server is comes from the program, because servers stand above engines: [`Serve`].
 
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use linerate_core::lab::HostTcp;
 use linerate_core::record::{BenchPlan, Event, Failure, Fault, Plan, Record, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
 use super::Measurer;
+use super::site::{Serve, Site, aimed_at};
+use crate::compare::Sites;
 use crate::context::Context;
 use crate::flow::{tcp, udp};
-use crate::lab::Lab;
 use crate::{compare, device, examine, rtt, simulate, trace};
-
-/// Answers tests on the host where it is called until the flag is set. Tells once whether it is
-/// ready.
-pub type Serve = dyn Fn(&Stop, &dyn Fn(Result<(), Failure>)) + Send + Sync;
-
-/// How long a server may take to be ready.
-const READY_WAIT: Duration = Duration::from_secs(5);
 
 /// Measures the cells of a study in laboratories on this machine.
 pub struct Laboratory {
@@ -38,19 +25,6 @@ pub struct Laboratory {
     site: Option<Site>,
     /// Told of what happens within a benchmark of a device.
     watch: Box<dyn FnMut(&Event)>,
-}
-
-/// A topology that stands, with its server at work.
-struct Site {
-    lab: Lab,
-    client: String,
-    /// The two ends with what their plan says about selective acknowledgements.
-    sack: [(String, bool); 2],
-    /// The last cell had them otherwise.
-    sack_changed: bool,
-    target: IpAddr,
-    server: Option<JoinHandle<()>>,
-    server_stop: Stop,
 }
 
 impl Laboratory {
@@ -77,7 +51,9 @@ impl Laboratory {
                 Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
                 Plan::Test(plan) => examine::run(plan, &mut context, &mut |_| {}),
                 Plan::Trace(plan) => trace::run(plan, &mut context),
-                Plan::Compare(plan) => compare::run(plan, &mut context, &mut |_| {}),
+                Plan::Compare(plan) => {
+                    compare::run(plan, &Sites::default(), &mut context, &mut |_| {})
+                }
             }
         };
         if let Plan::Bench(plan) = &cell.plan {
@@ -88,9 +64,7 @@ impl Laboratory {
         }
         let site = self.site.as_mut().ok_or_else(|| nothing_stands(cell))?;
         site.set_sack(cell.sack)?;
-        let plan = aimed_at(&cell.plan, &site.target.to_string());
-        let record = site.lab.run_on(&site.client, move || make(plan))?;
-        Ok(held_to_plan(record))
+        site.measure(&cell.plan, make)
     }
 }
 
@@ -111,33 +85,6 @@ fn nothing_stands(cell: &CellPlan) -> Failure {
     Failure::new(Fault::System, "measure", &cell.cell.topology, "no virtual network was built")
 }
 
-/// What was measured over a path that was not the planned one is invalid.
-fn held_to_plan(mut record: Record) -> Record {
-    let late = record.paths.iter().find(|path| path.late);
-    let failure = late.map(|path| {
-        let stolen = path.stolen_ratio.map_or_else(String::new, |ratio| {
-            format!("; the hypervisor took {:.1} % of this machine's CPU time", ratio * 100.0)
-        });
-        let why = path.faults.join("; ") + &stolen;
-        Failure::new(Fault::Instrument, "emulate path", &path.name, why)
-            .advise("the run is invalid: leave the emulator a CPU, and repeat")
-    });
-    if let (Some(failure), Status::Ok) = (failure, record.status) {
-        record.status = Status::Error;
-        record.failure = Some(failure);
-    }
-    record
-}
-
-/// The same plan for this target.
-fn aimed_at(plan: &Plan, host: &str) -> Plan {
-    let mut plan = plan.clone();
-    if let Some(target) = plan.host_mut() {
-        host.clone_into(target);
-    }
-    plan
-}
-
 impl Measurer for Laboratory {
     fn prepare(&mut self, topology: &Topology) -> Result<(), Failure> {
         self.clear();
@@ -146,7 +93,7 @@ impl Measurer for Laboratory {
             // Its interfaces are those of this host.
             return Ok(());
         }
-        self.site = Some(Site::build(topology, &self.serve)?);
+        self.site = Some(Site::build(topology, Some(&self.serve))?);
         Ok(())
     }
 
@@ -165,110 +112,5 @@ impl Measurer for Laboratory {
 
     fn clear(&mut self) {
         self.site = None;
-    }
-}
-
-impl Site {
-    fn build(topology: &Topology, serve: &Arc<Serve>) -> Result<Self, Failure> {
-        let mut plan = topology.lab.clone();
-        plan.name.get_or_insert_with(|| topology.id.clone());
-        let lab = Lab::build(&plan)?;
-        let target = lab.address_of(&topology.server).ok_or_else(|| {
-            let reason = "it has no address in its laboratory";
-            Failure::new(Fault::Usage, "reach host", &topology.server, reason)
-        })?;
-        // A client that measures itself does so over its loopback.
-        let alone = topology.client == topology.server;
-        let target = if alone { IpAddr::from([127, 0, 0, 1]) } else { target };
-        let mut site = Self {
-            lab,
-            client: topology.client.clone(),
-            sack: [&topology.client, &topology.server].map(|host| {
-                let plan = topology.lab.hosts.iter().find(|plan| plan.name == *host);
-                (host.clone(), plan.and_then(|plan| plan.tcp.sack).unwrap_or(true))
-            }),
-            sack_changed: false,
-            target,
-            server: None,
-            server_stop: Stop::new(),
-        };
-        site.start_server(&topology.server, serve)?;
-        Ok(site)
-    }
-
-    /// Sets selective acknowledgements at both ends for what comes next: as asked, or else as the
-    /// plan of the laboratory has them. They are on where it says nothing, as Linux has them.
-    fn set_sack(&mut self, asked: Option<bool>) -> Result<(), Failure> {
-        if asked.is_none() && !self.sack_changed {
-            return Ok(());
-        }
-        self.sack_changed = asked.is_some();
-        self.sack.iter().try_for_each(|(host, planned)| {
-            let sack = Some(asked.unwrap_or(*planned));
-            self.lab.set_tcp(host, &HostTcp { sack, ..HostTcp::default() })
-        })
-    }
-
-    fn start_server(&mut self, host: &str, serve: &Arc<Serve>) -> Result<(), Failure> {
-        let (tell, told) = mpsc::channel();
-        let (serve, stop) = (Arc::clone(serve), self.server_stop.clone());
-        self.server = Some(self.lab.spawn_on(host, move || {
-            serve(&stop, &|outcome| {
-                // Nobody listens any more once the wait is over.
-                let _ = tell.send(outcome);
-            });
-        })?);
-        told.recv_timeout(READY_WAIT).unwrap_or_else(|error| {
-            let reason = match error {
-                mpsc::RecvTimeoutError::Timeout => "it was not ready after 5 s",
-                mpsc::RecvTimeoutError::Disconnected => "it ended before it was ready",
-            };
-            Err(Failure::new(Fault::System, "start server on", host, reason))
-        })
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.server_stop.ask();
-        if let Some(server) = self.server.take() {
-            // A server that panicked has ended too.
-            let _ = server.join();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use linerate_core::record::{EmulatedPath, RecordId, TcpPlan};
-    use linerate_core::time::WallTime;
-
-    use super::*;
-
-    fn record(status: Status, late: bool) -> Record {
-        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
-        let plan = Plan::Tcp(TcpPlan::default());
-        let id = RecordId::from_parts(0, [0; 10]);
-        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
-        record.status = status;
-        record.paths = vec![EmulatedPath {
-            name: "a eth0 - b eth0".to_owned(),
-            late,
-            faults: vec!["forward: 9 packets were late".to_owned()],
-            ..EmulatedPath::default()
-        }];
-        record
-    }
-
-    #[test]
-    fn a_run_over_a_path_that_fell_behind_is_invalid_and_says_why() {
-        let late = held_to_plan(record(Status::Ok, true));
-        assert_eq!(late.status, Status::Error);
-        let line = late.failure.expect("it says why").to_string();
-        let begin =
-            "emulate path a eth0 - b eth0: forward: 9 packets were late; the run is invalid";
-        assert!(line.starts_with(begin), "{line}");
-        assert_eq!(held_to_plan(record(Status::Ok, false)).status, Status::Ok);
-        assert_eq!(held_to_plan(record(Status::Interrupted, true)).status, Status::Interrupted);
     }
 }

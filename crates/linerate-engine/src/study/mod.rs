@@ -7,12 +7,14 @@
 mod attempts;
 mod laboratory;
 mod shipped;
+mod site;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use laboratory::{Laboratory, Serve};
+pub use laboratory::Laboratory;
 pub use shipped::{SHIPPED, Shipped, shipped};
+pub use site::{Serve, Site};
 pub use tables::{HISTORY, TABLES, Table, table};
 
 use std::collections::BTreeSet;

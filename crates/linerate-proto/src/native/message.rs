@@ -202,7 +202,7 @@ pub struct UdpSample {
 }
 
 /// One stream at one end at one moment. Counters run from the start of the test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// Which way the stream's data goes.
     pub direction: Direction,
@@ -236,4 +236,14 @@ pub struct FlowSample {
     /// Time so far that this thread waited for a processor.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
+    /// Time so far that this thread waited in a call that writes or reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_ns: Option<u64>,
+    /// Time so far that it slept to keep a pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_ns: Option<u64>,
+    /// What else the kernel tells of the connection, in the order of spec/native.md: that of a
+    /// sender or of a receiver. An older end tells fewer, a newer one more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Option<u64>>,
 }

@@ -1,7 +1,7 @@
 //! The answer of a comparison: by how much each candidate differs from the first.
 
 use linerate_core::comparison::{Comparison, Difference, ROUNDS_MIN, Verdict};
-use linerate_core::record::{MetricId, Record};
+use linerate_core::record::{MetricId, Plan, Record};
 
 use super::{Headline, Limit, LimitedBy, Quality, short_id};
 use crate::number::{NONE, or_dash, significant};
@@ -68,7 +68,7 @@ pub(super) fn of(record: &Record) -> Headline {
     let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
     let (result, quality, doubt) = match (&comparison, &record.failure) {
         (Some(comparison), failure) => {
-            let (quality, doubt) = trust(comparison);
+            let (quality, doubt) = trust(comparison, in_turn(record));
             let doubt = failure.as_ref().map_or(doubt, |it| format!("ended early: {}", it.reason));
             let quality = if failure.is_some() { Quality::Doubtful } else { quality };
             (result(comparison), quality, doubt)
@@ -97,8 +97,15 @@ fn result(comparison: &Comparison) -> String {
     format!("against {} ({value} {}): {}", first.name, unit.name, others.join(", "))
 }
 
-/// Too few rounds, and a first candidate that differs from itself, are reasons to doubt.
-fn trust(comparison: &Comparison) -> (Quality, String) {
+/// Whether all was measured for the comparison, and not before.
+fn in_turn(record: &Record) -> bool {
+    let Plan::Compare(plan) = &record.plan else { return true };
+    plan.candidates.iter().all(|candidate| candidate.result.is_none())
+}
+
+/// Too few rounds, a first candidate that differs from itself, and results of different times are
+/// reasons to doubt.
+fn trust(comparison: &Comparison, in_turn: bool) -> (Quality, String) {
     if comparison.rounds < ROUNDS_MIN as usize {
         let rounds = words::counted(comparison.rounds as u64, "round");
         return (Quality::Doubtful, format!("{rounds} of the {ROUNDS_MIN} that an interval takes"));
@@ -109,6 +116,7 @@ fn trust(comparison: &Comparison) -> (Quality, String) {
         Some((first, interval)) if interval.low > 0.0 || interval.high < 0.0 => {
             (Quality::Doubtful, format!("{} differs from itself", first.name))
         }
+        _ if !in_turn => (Quality::Doubtful, "not measured in turn".to_owned()),
         _ => (Quality::Good, String::new()),
     }
 }

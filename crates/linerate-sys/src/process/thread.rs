@@ -13,8 +13,18 @@ pub struct ThreadCost {
     pub system_ns: Option<u64>,
     /// Time ready to run without a processor.
     pub run_queue_wait_ns: Option<u64>,
+    /// Time that passed, on the monotonic clock.
+    pub wall_ns: u64,
     /// The processor it runs on now.
     pub cpu: Option<u32>,
+}
+
+impl ThreadCost {
+    /// Time that the thread neither ran nor waited for a processor.
+    pub fn off_ns(&self) -> Option<u64> {
+        let on = self.user_ns? + self.system_ns? + self.run_queue_wait_ns?;
+        Some(self.wall_ns.saturating_sub(on))
+    }
 }
 
 /// Reads the costs of the calling thread.
@@ -24,6 +34,7 @@ pub fn cost() -> ThreadCost {
         user_ns: usage.as_ref().map(|usage| nanos(usage.ru_utime)),
         system_ns: usage.as_ref().map(|usage| nanos(usage.ru_stime)),
         run_queue_wait_ns: run_queue_wait(),
+        wall_ns: crate::clock::monotonic().nanos(),
         cpu: u32::try_from(rustix::thread::sched_getcpu()).ok(),
     }
 }

@@ -40,11 +40,12 @@ pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i
 }
 
 /// Places of linux/sock_diag.h in what SO_MEMINFO gives: SK_MEMINFO_RMEM_ALLOC, _RCVBUF,
-/// _WMEM_ALLOC, _SNDBUF, _DROPS.
+/// _WMEM_ALLOC, _SNDBUF, _WMEM_QUEUED, _DROPS.
 const USED: usize = 0;
 const ROOM: usize = 1;
 const SEND_USED: usize = 2;
 const SEND_ROOM: usize = 3;
+const SEND_QUEUED: usize = 5;
 const DROPS: usize = 8;
 
 /// What waits in a socket, and the room for it. Both count whole kernel buffers, not payload.
@@ -66,6 +67,29 @@ pub struct SendRoom {
     pub used_bytes: u32,
     /// SO_SNDBUF as granted. A socket takes one more buffer while less than this is used.
     pub room_bytes: u32,
+}
+
+/// Memory of a connection, which counts whole kernel buffers, not payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamMemory {
+    /// Taken up by what was received, in order or not, and not read.
+    pub received_bytes: u32,
+    /// SO_RCVBUF as it is now.
+    pub receive_buffer_bytes: u32,
+    /// Taken up by what was written and is not acknowledged.
+    pub queued_bytes: u32,
+    /// SO_SNDBUF as it is now.
+    pub send_buffer_bytes: u32,
+}
+
+/// What a connection takes up (SO_MEMINFO, Linux 4.12).
+pub(crate) fn stream_memory(fd: BorrowedFd<'_>) -> Option<StreamMemory> {
+    meminfo(fd).map(|info| StreamMemory {
+        received_bytes: info[USED],
+        receive_buffer_bytes: info[ROOM],
+        queued_bytes: info[SEND_QUEUED],
+        send_buffer_bytes: info[SEND_ROOM],
+    })
 }
 
 /// Packets that the socket did not take, since it was opened (SO_MEMINFO, Linux 4.12): for want of

@@ -13,6 +13,7 @@ use linerate_core::record::{SynOptions, TcpInfo};
 use linerate_core::units::BitRate;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
+pub use crate::socket_option::StreamMemory;
 use crate::{Error, Result};
 
 /// What to ask of a socket before its handshake.
@@ -318,6 +319,24 @@ pub fn waiting(stream: &TcpStream) -> Waiting {
     Waiting { bytes, behind_a_gap }
 }
 
+/// What a connection takes up (SO_MEMINFO, Linux 4.12).
+pub fn memory(socket: BorrowedFd<'_>) -> Option<StreamMemory> {
+    crate::socket_option::stream_memory(socket)
+}
+
+/// Payload that was received in order and not read (SIOCINQ, tcp(7)).
+pub fn receive_queue(socket: BorrowedFd<'_>) -> Option<u64> {
+    rustix::io::ioctl_fionread(socket).ok()
+}
+
+/// Payload that was written and is not acknowledged (SIOCOUTQ, tcp(7)).
+pub fn send_queue(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int, which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    (result == 0).then(|| u64::try_from(bytes).ok()).flatten()
+}
+
 /// Aborts the connection on close: the peer gets a reset, nothing lingers.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
@@ -443,6 +462,25 @@ mod tests {
         }
         writer.join().expect("no panic").expect("room");
         assert_eq!(total, 1_000_000);
+    }
+
+    #[test]
+    fn what_waits_in_a_connection_is_told_at_both_ends() {
+        let (client, server) = pair(&TcpOptions::default(), &TcpOptions::default());
+        (&client).write_all(&[7; 3000]).expect("room");
+        let seen = || (receive_queue(server.as_fd()), send_queue(client.as_fd()));
+        for _ in 0..1000 {
+            // All has arrived, and its acknowledgement, too.
+            if seen() == (Some(3000), Some(0)) {
+                break;
+            }
+            crate::clock::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(seen(), (Some(3000), Some(0)));
+        let memory = memory(server.as_fd()).expect("Linux 4.12");
+        assert!(memory.received_bytes >= 3000, "{memory:?}");
+        let (_, granted) = buffers(&server);
+        assert_eq!(Some(memory.receive_buffer_bytes.into()), granted);
     }
 
     #[test]

@@ -1,5 +1,10 @@
-//! `linerate compare`: several targets, or one target in several ways, measured in turn.
+//! `linerate compare`: several targets, or one target in several ways, measured in turn; or results
+//! that were stored.
 
+mod laboratory;
+mod stored;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::comparison::ROUNDS_MIN;
@@ -8,13 +13,15 @@ use linerate_core::record::{
     PingTransport, Plan, ServerPlan, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::{Bytes, parse_span};
-use linerate_engine::compare;
+use linerate_engine::compare::{self, Sites};
+use linerate_engine::lab::enter_user_namespace_if_needed;
 
 use super::flags::nanos;
 use super::measure::{self, Output};
 use super::round_trip_flags::RoundTripFlags;
+use super::study::answer::serve;
 use super::target::Target;
-use crate::config::{Config, KnownFlags};
+use crate::config::{Config, KnownFlags, Profile};
 use crate::exit::Outcome;
 use crate::output;
 
@@ -32,9 +39,15 @@ const PROBES_ONLY: [&str; 6] =
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to compare with the first: HOST or HOST:PORT, followed by ,KEY=VALUE for all that
-    /// differs: dscp, family (4 or 6), size, ttl; with --tcp dscp, family, cc, streams, window
+    /// differs: dscp, family (4 or 6), size, ttl; with --tcp dscp, family, cc, streams, window. Or
+    /// stored results: @-2 (the newest but one), @ID, @NAME
     #[arg(value_name = "TARGET", num_args = 2.., required = true)]
     candidates: Vec<String>,
+    /// Compare virtual networks on this machine: each TARGET is a topology of `linerate lab`, a
+    /// TOML file or a built-in one, with the keys above and filters (rules of its routers), client,
+    /// server (hosts)
+    #[arg(long)]
+    lab: bool,
     /// Compare the goodput of TCP tests instead of round-trip times; the targets must run linerate
     /// serve
     #[arg(long, conflicts_with_all = PROBES_ONLY)]
@@ -69,8 +82,16 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
+    if args.candidates.iter().any(|text| text.starts_with('@')) {
+        return stored::run(&args);
+    }
     let plan = plan(&args)?;
     let rounds = plan.rounds;
+    if args.lab {
+        // Before anything that could start a thread.
+        enter_user_namespace_if_needed()?;
+    }
+    let sites = Sites::build(&plan, &(Arc::new(serve) as _))?;
     let live = args.output.live();
     let mut seen = |round: u32| {
         if live && round.is_multiple_of(rounds.div_ceil(4)) && round < rounds {
@@ -78,7 +99,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
     };
     let record =
-        measure::run(&args.output, |context| compare::run(&plan, context, &mut seen), &mut |_| {})?;
+        measure::run(&args.output, |it| compare::run(&plan, &sites, it, &mut seen), &mut |_| {})?;
     Ok(record.exit_code())
 }
 
@@ -88,51 +109,54 @@ fn plan(args: &Args) -> Result<ComparePlan, Failure> {
     let each = args.within / parts.max(1);
     let mut candidates = Vec::new();
     for text in &args.candidates {
-        let plan = candidate(args, &config, text, each);
-        let plan = plan.map_err(|reason| {
+        let candidate = candidate(args, &config, text, each);
+        candidates.push(candidate.map_err(|reason| {
             let failure = Failure::new(Fault::Usage, "compare", text, reason);
             failure.advise("linerate compare --help has examples")
-        })?;
-        candidates.push(Candidate { name: text.clone(), plan });
+        })?);
     }
     Ok(ComparePlan { candidates, rounds: args.rounds, seed: args.seed })
 }
 
-/// What is measured for a candidate as the user names it.
-fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result<Plan, String> {
+/// A candidate as the user names it.
+fn candidate(
+    args: &Args,
+    config: &Config,
+    text: &str,
+    each: Duration,
+) -> Result<Candidate, String> {
     let mut words = text.split(',');
-    let target: Target = words.next().unwrap_or_default().parse()?;
+    let target = words.next().unwrap_or_default();
+    let keys =
+        words.map(|word| word.split_once('=').ok_or_else(|| format!("{word:?} is no KEY=VALUE")));
+    let mut keys: Vec<(&str, &str)> = keys.collect::<Result<_, _>>()?;
+    if args.lab {
+        let topology = laboratory::topology(text, target, &mut keys)?;
+        let profile = Profile { host: topology.server.clone(), ..Profile::default() };
+        let plan = plan_of(args, profile, DEFAULT_PORT, each, &keys)?;
+        return Ok(Candidate { topology: Some(Box::new(topology)), ..Candidate::new(text, plan) });
+    }
+    let target: Target = target.parse()?;
     let profile = config.profile(&target.host, &KnownFlags::default());
     let usual = profile.port.unwrap_or(DEFAULT_PORT);
     if !args.tcp && !args.udp {
         target.without_port("ICMP").map_err(|failure| failure.reason)?;
     }
     let port = target.port(None, usual).map_err(|failure| failure.reason)?;
-    let keys =
-        words.map(|word| word.split_once('=').ok_or_else(|| format!("{word:?} is no KEY=VALUE")));
-    let keys: Vec<(&str, &str)> = keys.collect::<Result<_, _>>()?;
+    Ok(Candidate::new(text, plan_of(args, profile, port, each, &keys)?))
+}
+
+/// What is measured of a host in each round.
+fn plan_of(
+    args: &Args,
+    host: Profile,
+    port: u16,
+    each: Duration,
+    keys: &[(&str, &str)],
+) -> Result<Plan, String> {
     if args.tcp {
-        let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
-        let time_ns = nanos(each.clamp(TCP_MIN, TCP_MAX));
-        let mut plan = TcpPlan {
-            server: ServerPlan {
-                profile: profile.name,
-                known: profile.known,
-                family: args.round_trip.family.family(),
-                bind: args.round_trip.bind.clone(),
-                ..ServerPlan::new(None, profile.host, port)
-            },
-            test: TcpTest {
-                directions,
-                finish: Finish::TimeNs(time_ns),
-                dscp: args.round_trip.dscp,
-                ..TcpTest::default()
-            },
-            ..TcpPlan::default()
-        };
-        for (key, value) in keys {
-            set_tcp(&mut plan, key, value)?;
-        }
+        let mut plan = tcp_plan(args, host, port, each);
+        keys.iter().try_for_each(|(key, value)| set_tcp(&mut plan, key, value))?;
         return Ok(Plan::Tcp(plan));
     }
     let transport = if args.udp { PingTransport::Udp } else { PingTransport::Icmp };
@@ -141,12 +165,29 @@ fn candidate(args: &Args, config: &Config, text: &str, each: Duration) -> Result
         count: Some(args.count),
         mode: PingMode::Flood,
         deadline_ns: Some(nanos(each.max(PROBES_MIN))),
-        ..args.round_trip.plan(profile, transport, port)
+        ..args.round_trip.plan(host, transport, port)
     };
-    for (key, value) in keys {
-        set_ping(&mut plan, key, value)?;
-    }
+    keys.iter().try_for_each(|(key, value)| set_ping(&mut plan, key, value))?;
     Ok(Plan::Ping(plan))
+}
+
+fn tcp_plan(args: &Args, host: Profile, port: u16, each: Duration) -> TcpPlan {
+    TcpPlan {
+        server: ServerPlan {
+            profile: host.name,
+            known: host.known,
+            family: args.round_trip.family.family(),
+            bind: args.round_trip.bind.clone(),
+            ..ServerPlan::new(None, host.host, port)
+        },
+        test: TcpTest {
+            directions: if args.reverse { TcpDirections::Down } else { TcpDirections::Up },
+            finish: Finish::TimeNs(nanos(each.clamp(TCP_MIN, TCP_MAX))),
+            dscp: args.round_trip.dscp,
+            ..TcpTest::default()
+        },
+        ..TcpPlan::default()
+    }
 }
 
 fn set_ping(plan: &mut PingPlan, key: &str, value: &str) -> Result<(), String> {

@@ -214,7 +214,7 @@ fn find_host(plan: &LabPlan, host: &str) -> Result<(), Failure> {
 }
 
 /// Reads the plan of a file; a name without a file is looked for among the shipped plans.
-fn read_plan(file: &str) -> Result<LabPlan, Failure> {
+pub(super) fn read_plan(file: &str) -> Result<LabPlan, Failure> {
     let shipped = SHIPPED.iter().find(|(name, _)| *name == file);
     if let (Some((name, text)), false) = (shipped, Path::new(file).exists()) {
         return LabPlan::from_toml(text, &format!("{name}.toml"));

@@ -420,6 +420,11 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate compare --tcp b,cc=cubic b,cc=bbr", "two congestion controls on one path"),
             ("linerate compare b b,dscp=46", "does the path favour expedited forwarding?"),
             ("linerate compare b,family=4 b,family=6", "IPv4 and IPv6"),
+            (
+                "linerate compare --lab switch router filters",
+                "what forwarding costs on this machine",
+            ),
+            ("linerate compare @-2 @-1", "two stored results, by their samples"),
             ("linerate compare --tcp -R b b,streams=4", "one stream and four, from the server"),
         ],
         see: &["ping", "tcp", "diff"],

@@ -63,7 +63,7 @@ impl Receiver {
     /// Reads until the sender is done.
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
-        self.progress.thread.store(id(), Ordering::Relaxed);
+        self.progress.begin(id(), monotonic());
         let mut cpu_trace = CpuTrace::begin(self.cpu);
         let mut receive_method = match ReceiveMethod::of(&self.treatment) {
             Ok(receive_method) => receive_method,
@@ -91,6 +91,7 @@ impl Receiver {
             measured,
             io_calls,
             cost: cost_since(before),
+            asleep_ns: Some(self.progress.asleep_ns()),
             failure,
             technique: format!("{}{mark}", receive_method.technique()),
             contents: Some(receive_method.contents()),
@@ -188,7 +189,7 @@ impl Sender {
     /// that is how the receiver learns of the end.
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
-        self.progress.thread.store(id(), Ordering::Relaxed);
+        self.progress.begin(id(), monotonic());
         let mut cpu_trace = CpuTrace::begin(self.cpu);
         let payload = Arc::clone(&self.payload);
         let mut send_method = match payload.send_method(&self.stream, self.place) {
@@ -219,6 +220,7 @@ impl Sender {
             measured,
             io_calls,
             cost: cost_since(before),
+            asleep_ns: Some(self.progress.asleep_ns()),
             failure,
             technique: send_method.technique().to_owned(),
             contents: Some(send_method.contents()),
@@ -284,7 +286,7 @@ impl Sender {
             self.note(counted, (now, begin), total);
             let due = pacer.map(|pacer| pacer.due()).filter(|due| !over && *due > monotonic());
             if let Some(due) = due {
-                sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));
+                self.sleep(due.min(MonoTime::from_nanos(deadline)));
                 continue;
             }
             let paced = pacer.filter(|_| !over).map_or(whole, |pacer| pacer.write_bytes(whole));
@@ -315,6 +317,13 @@ impl Sender {
         }
     }
 
+    /// Sleeps until `due` to keep the pace, or until the flags are to be looked at.
+    fn sleep(&self, due: MonoTime) {
+        let before = monotonic();
+        sleep_until(due.min(soon()));
+        self.progress.slept(monotonic().nanos_since(before));
+    }
+
     /// Writes whole buffers until the streams agree that it is over.
     fn write_in_turn(
         &self,
@@ -333,7 +342,7 @@ impl Sender {
                 }
                 self.note(counted, (monotonic(), begin), total);
                 if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
-                    sleep_until(due.min(soon()));
+                    self.sleep(due);
                     continue;
                 }
                 let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
@@ -378,6 +387,7 @@ pub(crate) fn cost_since(before: ThreadCost) -> ThreadCost {
         user_ns: spent(after.user_ns, before.user_ns),
         system_ns: spent(after.system_ns, before.system_ns),
         run_queue_wait_ns: spent(after.run_queue_wait_ns, before.run_queue_wait_ns),
+        wall_ns: after.wall_ns.saturating_sub(before.wall_ns),
         cpu: after.cpu,
     }
 }

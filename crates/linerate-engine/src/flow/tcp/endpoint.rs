@@ -20,6 +20,7 @@ use super::delivery::{Delivery, Outstanding};
 use super::receive_method::Treatment;
 use super::round_robin::{Rounds, Turns};
 use super::send_method::Payload;
+use super::signals;
 use super::span::Extent;
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
@@ -423,6 +424,7 @@ impl Transport for Tcp {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             rtt_var_ns: micros(info.rttvar_us),
             pmtu_bytes: info.pmtu_bytes,
+            signals: signals::of(stream.socket.socket.as_fd(), &info, stream.side),
             ..sample
         }
     }

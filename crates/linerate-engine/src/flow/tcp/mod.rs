@@ -17,6 +17,7 @@ mod receive_method;
 mod round_robin;
 mod send_method;
 pub(crate) mod session;
+pub(crate) mod signals;
 pub(crate) mod span;
 mod trials;
 

@@ -16,7 +16,7 @@ pub(crate) fn laboratory(stop: &Stop) -> Laboratory {
 }
 
 /// Answers until it is stopped. Laboratories have IPv4 addresses on every host.
-fn serve(stop: &Stop, ready: &dyn Fn(Result<(), Failure>)) {
+pub(crate) fn serve(stop: &Stop, ready: &dyn Fn(Result<(), Failure>)) {
     let local = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
     match Server::bind(&ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() })
     {

@@ -1,0 +1,32 @@
+//! What a metric includes, and whether more of it is better.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a rate or size includes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Bytes given to and taken from the application.
+    Payload,
+    /// IP packets, headers included.
+    Ip,
+    /// Ethernet frames, header and FCS included.
+    Frame,
+    /// Frames with preamble and inter-frame gap: what fills the line.
+    Wire,
+}
+
+/// Whether more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it describes.
+    Neither,
+}

@@ -1,0 +1,121 @@
+//! What a kernel tells of a connection at every sample beside what the rows of intervals show: the
+//! evidence of what limits it. One table for each end of a stream; the order is that of the native
+//! protocol (spec/native.md), so entries are only ever added at the end.
+//!
+//! A sample is two getsockopt and one ioctl. Left out: what only the end of a test needs, which is
+//! in `FlowEnd::tcp_info`.
+
+use std::os::fd::BorrowedFd;
+
+use linerate_core::record::{MetricId, Side, TcpInfo};
+use linerate_sys::tcp::{self, StreamMemory};
+
+/// What is known of a connection at one moment.
+struct Moment<'a> {
+    info: &'a TcpInfo,
+    memory: Option<StreamMemory>,
+    /// SIOCOUTQ of a sender, SIOCINQ of a receiver.
+    queue_bytes: Option<u64>,
+}
+
+type Signal = (MetricId, fn(&Moment<'_>) -> Option<u64>);
+
+const SENDER: [Signal; 21] = [
+    (MetricId::Unacked, |it| it.info.unacked_bytes()),
+    (MetricId::Unsent, |it| it.info.notsent_bytes.map(u64::from)),
+    (MetricId::LostSegments, |it| it.info.lost.map(u64::from)),
+    (MetricId::CongestionState, |it| it.info.ca_state.map(u64::from)),
+    (MetricId::Ssthresh, |it| it.info.ssthresh_bytes()),
+    (MetricId::BusyTime, |it| nanos(it.info.busy_time_us)),
+    (MetricId::WindowLimited, |it| nanos(it.info.rwnd_limited_us)),
+    (MetricId::BufferLimited, |it| nanos(it.info.sndbuf_limited_us)),
+    (MetricId::ApplicationLimited, |it| it.info.delivery_rate_app_limited.map(u64::from)),
+    (MetricId::ReorderingSegments, |it| it.info.reordering.map(u64::from)),
+    (MetricId::ReorderingEvents, |it| it.info.reord_seen.map(u64::from)),
+    (MetricId::DsackDuplicates, |it| it.info.dsack_dups.map(u64::from)),
+    (MetricId::Delivered, |it| it.info.delivered.map(u64::from)),
+    (MetricId::DeliveredCe, |it| it.info.delivered_ce.map(u64::from)),
+    (MetricId::SegmentsSent, |it| it.info.data_segs_out.map(u64::from)),
+    (MetricId::Timeouts, |it| it.info.total_rto.map(u64::from)),
+    (MetricId::TimeoutTime, |it| it.info.total_rto_time_ms.map(|ms| u64::from(ms) * 1_000_000)),
+    // All ones: no rate yet (sk_pacing_rate of Linux net/sock.h).
+    (MetricId::PacingRate, |it| {
+        it.info.pacing_rate_bytes_per_s.filter(|rate| *rate < u64::MAX / 8).map(|rate| rate * 8)
+    }),
+    (MetricId::SendQueue, |it| it.queue_bytes),
+    (MetricId::SendMemory, |it| it.memory.map(|memory| memory.queued_bytes.into())),
+    (MetricId::SendBuffer, |it| it.memory.map(|memory| memory.send_buffer_bytes.into())),
+];
+
+const RECEIVER: [Signal; 6] = [
+    (MetricId::ReceiveQueue, |it| it.queue_bytes),
+    (MetricId::ReceiveMemory, |it| it.memory.map(|memory| memory.received_bytes.into())),
+    (MetricId::ReceiveBuffer, |it| it.memory.map(|memory| memory.receive_buffer_bytes.into())),
+    (MetricId::OutOfOrder, |it| it.info.rcv_ooopack.map(u64::from)),
+    (MetricId::SegmentsReceived, |it| it.info.data_segs_in.map(u64::from)),
+    // 0 before the first estimate.
+    (MetricId::ReceiverRtt, |it| nanos(it.info.rcv_rtt_us.filter(|us| *us > 0))),
+];
+
+const fn table(side: Side) -> &'static [Signal] {
+    match side {
+        Side::Sender => &SENDER,
+        Side::Receiver => &RECEIVER,
+    }
+}
+
+/// What the values of an end are, in their order.
+pub(crate) fn metrics(side: Side) -> impl Iterator<Item = MetricId> {
+    table(side).iter().map(|(metric, _)| *metric)
+}
+
+/// The values of a connection of which `info` has just been read.
+pub(super) fn of(socket: BorrowedFd<'_>, info: &TcpInfo, side: Side) -> Vec<Option<u64>> {
+    let queue_bytes = match side {
+        Side::Sender => tcp::send_queue(socket),
+        Side::Receiver => tcp::receive_queue(socket),
+    };
+    let moment = Moment { info, memory: tcp::memory(socket), queue_bytes };
+    table(side).iter().map(|(_, read)| read(&moment)).collect()
+}
+
+fn nanos(us: Option<impl Into<u64>>) -> Option<u64> {
+    us.map(|us| us.into() * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_that_of_the_specification() {
+        let spec = include_str!("../../../../../spec/native.md");
+        let section = spec.split("## Signals").nth(1).expect("its section");
+        for (side, cell) in [(Side::Sender, "| sender |"), (Side::Receiver, "| receiver |")] {
+            let row = section.lines().find_map(|line| line.strip_prefix(cell)).expect("its row");
+            let keys: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+            let here: Vec<&str> = metrics(side).map(MetricId::key).collect();
+            assert_eq!(here, keys);
+        }
+    }
+
+    #[test]
+    fn what_an_old_kernel_does_not_tell_is_absent_and_never_zero() {
+        // 104 bytes: Linux 2.6. Unacked 4 at 24, MSS 1000 at 16, threshold never set at 76.
+        let mut bytes = [0_u8; 104];
+        for (at, value) in [(24, 4_u32), (16, 1000), (76, 0x7fff_ffff)] {
+            bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        let info = TcpInfo::from_ne_bytes(&bytes);
+        let moment = Moment { info: &info, memory: None, queue_bytes: None };
+        let of = |metric| {
+            let (_, read) = SENDER.iter().find(|(id, _)| *id == metric).expect("in the table");
+            read(&moment)
+        };
+        assert_eq!(of(MetricId::Unacked), Some(4000));
+        assert_eq!(of(MetricId::LostSegments), Some(0));
+        for absent in [MetricId::Ssthresh, MetricId::BusyTime, MetricId::SendMemory] {
+            assert_eq!(of(absent), None, "{absent}");
+        }
+    }
+}

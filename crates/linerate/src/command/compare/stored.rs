@@ -1,0 +1,60 @@
+//! `linerate compare @-2 @-1`: results that were measured earlier.
+
+use linerate_core::record::{Candidate, ComparePlan, Failure, Fault, Plan, Record};
+use linerate_engine::compare::of_stored;
+
+use super::Args;
+use crate::command::measure::{self, Output, tool};
+use crate::exit::Outcome;
+use crate::paths;
+
+/// Compares and prints. What it says can be said again while the results are there, so it is not
+/// kept.
+pub(super) fn run(args: &Args) -> Outcome {
+    for (flag, given) in [("--lab", args.lab), ("--tcp", args.tcp), ("--udp", args.udp)] {
+        if given {
+            return Err(usage(flag, "stored results are what they are")
+                .advise("omit it; the results are compared by what they measured")
+                .into());
+        }
+    }
+    let store = paths::filled(args.output.store.as_deref())?;
+    let mut records = Vec::new();
+    for text in &args.candidates {
+        let name = text.strip_prefix('@').ok_or_else(|| {
+            usage(text, "it is no stored result, and others are")
+                .advise("@ID, @NAME and @-1 are; or measure all of them")
+        })?;
+        records.push(store.get(if name.starts_with('-') { text } else { name })?);
+    }
+    let plan = plan(&args.candidates, &records)?;
+    let record = of_stored(tool(), plan, &records)?;
+    let output = Output { no_save: true, ..args.output.clone() };
+    Ok(measure::run(&output, |_| record, &mut |_| {})?.exit_code())
+}
+
+fn plan(names: &[String], records: &[Record]) -> Result<ComparePlan, Failure> {
+    let is_ping = |record: &Record| match &record.plan {
+        Plan::Ping(_) => Some(true),
+        Plan::Tcp(_) | Plan::Udp(_) => Some(false),
+        _ => None,
+    };
+    let first = records.first().and_then(is_ping);
+    for (name, record) in names.iter().zip(records) {
+        if is_ping(record).is_none() || is_ping(record) != first {
+            let kinds = (record.plan.kind(), records[0].plan.kind());
+            let reason = format!("a {} beside a {}", kinds.0, kinds.1);
+            return Err(usage(name, &reason)
+                .advise("compare results of ping and stamp, or those of tcp and udp"));
+        }
+    }
+    let candidates = names.iter().zip(records).map(|(name, record)| Candidate {
+        result: Some(record.id),
+        ..Candidate::new(name, record.plan.clone())
+    });
+    Ok(ComparePlan { candidates: candidates.collect(), rounds: 0, seed: 0 })
+}
+
+fn usage(object: &str, reason: &str) -> Failure {
+    Failure::new(Fault::Usage, "compare", object, reason)
+}
