@@ -1,7 +1,7 @@
 //! From a record to evidence, one direction at a time.
 //!
-//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: `paths` and `ceiling`,
-//! which know what an emulator was asked to do, and the names of studies and cells.
+//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: what an emulator was asked
+//! to do (`paths`, but whether it fell behind, and `ceiling`), and the names of studies and cells.
 
 use super::evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
@@ -78,11 +78,10 @@ fn spoilt(record: &Record) -> Option<String> {
             CaveatCode::StolenTime | CaveatCode::ClockStepped | CaveatCode::TesterLimited
         )
     };
+    // Of an emulated path only whether it was the one that was asked for, by its own account.
+    let late = record.paths.iter().any(|path| path.late);
     let spoiling = record.caveats.iter().find(|caveat| {
-        // An emulator that was late once or twice says itself that the run is valid.
-        let late = caveat.code == CaveatCode::EmulatorLate
-            && !caveat.advice.starts_with("the run is valid");
-        late || spoils(caveat.code)
+        spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate)
     });
     spoiling.map(|caveat| caveat.detail.clone())
 }

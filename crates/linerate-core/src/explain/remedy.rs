@@ -81,7 +81,7 @@ pub(super) fn host(at: At) -> Vec<RemedyLine> {
     let lines = ["cpupower frequency-set -g performance", "linerate doctor"];
     let mut lines: Vec<_> = lines.map(|text| RemedyLine::command(at, text)).into();
     let text = "give the program a CPU of its own, apart from the one of the card's interrupts; \
-                lift its CPU quota; use larger reads and writes (-l, --read-size), more streams (-P)";
+                lift its CPU quota; use larger reads and writes, more streams (-P)";
     lines.push(RemedyLine::advice(at, text));
     lines
 }

@@ -46,7 +46,7 @@ fn verdicts(args: &Args) -> Result<(Vec<Verdict>, String), Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::new(Fault::Usage, "read", file.display().to_string(), error.to_string())
         })?;
-        let record: Record = serde_json::from_str(&text).map_err(|error| {
+        let record = Record::from_json(&text).map_err(|error| {
             let reason = format!("not a record of linerate: {error}");
             Failure::new(Fault::Usage, "read", file.display().to_string(), reason)
         })?;
