@@ -1,7 +1,7 @@
 //! From a record to evidence, one direction at a time.
 //!
-//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: what an emulator was asked
-//! to do (`paths`, but whether it fell behind, and `ceiling`), and the names of studies and cells.
+//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: what an emulator was
+//! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
