@@ -80,9 +80,10 @@ fn spoilt(record: &Record) -> Option<String> {
     };
     // Of an emulated path only whether it was the one that was asked for, by its own account.
     let late = record.paths.iter().any(|path| path.late);
-    let spoiling = record.caveats.iter().find(|caveat| {
-        spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate)
-    });
+    let spoiling = record
+        .caveats
+        .iter()
+        .find(|caveat| spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate));
     spoiling.map(|caveat| caveat.detail.clone())
 }
 
