@@ -19,6 +19,7 @@ mod document;
 pub mod emulated;
 mod escape;
 pub mod examination;
+pub mod explain;
 pub mod flent;
 pub mod headline;
 pub mod history;
