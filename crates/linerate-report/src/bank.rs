@@ -1,9 +1,13 @@
 //! A bank of planted causes: a line for each case, and how the diagnosis and the baselines score.
 
+mod page;
+
 use linerate_core::lab::bank::{BASELINES, Case, Judged, Label, Score, Tally, Validity};
 
 use crate::document::{Align, Block, Document, Section, Table};
 use crate::number::{NONE, mbit, ms, percent};
+
+pub use page::{Shown, page};
 
 /// One case in one line: what it reached, what was planted, what was said.
 pub fn line(case: &Case, judged: &Judged) -> String {

@@ -2,7 +2,7 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    Against, At, Cause, Confidence, Direction, Latency, Outcome, Sign, Verdict,
+    Against, At, Cause, Confidence, Direction, Latency, Outcome, RemedyLine, Sign, Verdict,
 };
 
 use crate::document::{Block, Document, Fact, Section};
@@ -104,15 +104,14 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
             label = "";
         }
     };
-    add("limited by", vec![limited_by(verdict)]);
+    add("limited by", vec![named(verdict)]);
     add("evidence", verdict.evidence.iter().map(sign).collect());
     let expected = verdict.expected_bps.filter(|_| verdict.outcome == Outcome::Limited);
     add("expected", expected.map(number::rate).into_iter().collect());
     let next =
         verdict.next.as_ref().map(|next| format!("{}, at {}", next.name, number::rate(next.bps)));
     add("next limit", next.into_iter().collect());
-    let remedy = verdict.remedy.iter().map(|line| format!("{}: {}", at(line.at), line.text));
-    add("remedy", remedy.collect());
+    add("remedy", verdict.remedy.iter().map(remedy).collect());
     let innocent = verdict.innocent.iter();
     let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
     add("not it", innocent.collect());
@@ -124,7 +123,18 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     facts
 }
 
-fn limited_by(verdict: &Verdict) -> String {
+/// What to do, and where.
+pub(crate) fn remedy(line: &RemedyLine) -> String {
+    format!("{}: {}", at(line.at), line.text)
+}
+
+/// The figure that a verdict rests on first.
+pub(crate) fn first_sign(verdict: &Verdict) -> Option<String> {
+    verdict.evidence.first().map(sign)
+}
+
+/// What limits, with how far it is proved.
+pub(crate) fn named(verdict: &Verdict) -> String {
     let confidence = verdict.confidence.map_or_else(String::new, |it| match it {
         Confidence::High => " (confidence high)".to_owned(),
         Confidence::Medium => " (confidence medium)".to_owned(),
@@ -228,7 +238,7 @@ pub const fn name(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{NextLimit, RemedyLine};
+    use linerate_core::record::NextLimit;
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {

@@ -253,6 +253,9 @@ impl Fact {
     }
 }
 
+/// The verdict of an answer that is wrong.
+pub(crate) const MISSED: &str = "Missed";
+
 /// A question and its answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -272,7 +275,7 @@ impl Answer {
     /// How far it is to be trusted: not at all where there is none.
     pub(crate) fn quality(&self) -> Quality {
         match (self.verdict, self.doubt.as_str()) {
-            ("Not answered", _) => Quality::Bad,
+            ("Not answered" | MISSED, _) => Quality::Bad,
             (_, "") => Quality::Good,
             _ => Quality::Doubtful,
         }

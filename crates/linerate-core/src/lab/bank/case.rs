@@ -165,10 +165,20 @@ impl Case {
         self.expect == Label::AT_CEILING
     }
 
+    /// Whether it is scored.
+    pub fn counts(&self) -> bool {
+        self.validity == Validity::Valid
+    }
+
+    /// The verdict that is judged: on the direction of the plant.
+    pub fn verdict(verdicts: &[Verdict]) -> Option<&Verdict> {
+        let way = |verdict: &&Verdict| verdict.direction == Some(Direction::Up);
+        verdicts.iter().find(way).or_else(|| verdicts.first())
+    }
+
     /// Judges by these verdicts of the case's record.
     pub fn judged(&self, verdicts: &[Verdict]) -> Judged {
-        let way = |verdict: &&Verdict| verdict.direction == Some(Direction::Up);
-        let first = verdicts.iter().find(way).or_else(|| verdicts.first());
+        let first = Self::verdict(verdicts);
         let sender = self.record.as_deref().and_then(|record| {
             let flow = record.flows.iter().find(|flow| flow.direction == Direction::Up)?;
             flow.sender.as_ref()

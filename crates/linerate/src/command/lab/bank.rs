@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_core::explain::explain;
 use linerate_core::lab::bank::{Case, Family, Half, Judged, Scenario};
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, Fault, Verdict};
 use linerate_core::units::parse_span;
 use linerate_report::{Align, Document, Table, bank};
 
@@ -69,6 +69,9 @@ struct RunArgs {
     /// Measure each scenario this often, to see whether the verdicts agree
     #[arg(long, value_name = "N", default_value_t = 1)]
     repetitions: u32,
+    /// Write a page: what iperf3 prints, what is named, what the path gives without the cause
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Store the cases in this directory, one file per family, for replay
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -134,7 +137,8 @@ fn replay(args: &ReplayArgs) -> Outcome {
     if cases.is_empty() {
         return Err(nothing("replay", "no stored case fits"));
     }
-    let judged: Vec<(Case, Judged)> = cases.into_iter().map(judge).collect();
+    let judged = cases.into_iter().map(judge).map(|(case, judged, _)| (case, judged));
+    let judged: Vec<(Case, Judged)> = judged.collect();
     let scores = bank::document(&judged);
     if args.markdown {
         output::text(&scores.markdown());
@@ -146,10 +150,10 @@ fn replay(args: &ReplayArgs) -> Outcome {
 }
 
 /// A case with what the diagnosis says of its record.
-fn judge(case: Case) -> (Case, Judged) {
+fn judge(case: Case) -> (Case, Judged, Vec<Verdict>) {
     let verdicts = case.record.as_deref().map(explain).unwrap_or_default();
     let judged = case.judged(&verdicts);
-    (case, judged)
+    (case, judged, verdicts)
 }
 
 impl Choice {

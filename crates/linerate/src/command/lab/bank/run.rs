@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::lab::bank::{Case, Judged, Reach, Scenario, Setting, Validity};
 use linerate_core::record::{Failure, Plan, Record, Status};
 use linerate_engine::lab::{Bank, enter_user_namespace_if_needed};
-use linerate_report::bank;
+use linerate_report::bank::{self, Shown};
 use linerate_sys::stop::Stop;
 
 use super::{RunArgs, judge, stored};
 use crate::command::{measure, study};
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Exit codes: the user stopped it; nothing could be measured.
 const INTERRUPTED: u8 = 130;
@@ -39,13 +39,15 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let runs: Vec<_> = runs.collect();
     let bar = bar(runs.len());
     let mut judged: Vec<(Case, Judged)> = Vec::new();
+    let mut shown = Vec::new();
     for (scenario, run) in runs {
         bar.set_message(scenario.name());
         let Some(case) = session.case(scenario, run) else { break };
         if let Some(directory) = args.save.as_deref().filter(|_| case.record.is_some()) {
             stored::add(directory, &case.clone().thinned())?;
         }
-        let (case, said) = judge(case);
+        let (case, said, verdicts) = judge(case);
+        shown.extend(Shown::of(&case, &said, &verdicts));
         bar.suspend(|| output::line(&bank::line(&case, &said)));
         bar.inc(1);
         // The table needs the figures alone.
@@ -54,6 +56,9 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     bar.finish_and_clear();
     if !judged.is_empty() {
         output::document(&bank::document(&judged));
+    }
+    if let Some(file) = args.report.as_deref().filter(|_| !shown.is_empty()) {
+        paths::write(file, &bank::page(&shown).html())?;
     }
     let measured = |(case, _): &(Case, Judged)| !matches!(case.validity, Validity::Failed(_));
     Ok(match (session.stop.asked(), judged.iter().any(measured)) {

@@ -1,0 +1,179 @@
+//! Broken paths as a page: what iperf3 prints of each, what the diagnosis names, what it promises,
+//! and what the path gives without the cause.
+
+use linerate_core::lab::bank::{Case, Judged, Label};
+use linerate_core::record::{Outcome, Plan, Record, Verdict};
+
+use crate::document::{Answer, Block, Document, MISSED, Section, Tile};
+use crate::explain;
+use crate::iperf3::{Lines, Role, Sheet, Unit};
+use crate::number::{mbit, rate};
+
+/// A promise is kept where the path then gives this share of it.
+const KEPT: f64 = 0.8;
+
+/// A case as the page shows it, without its record.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    name: String,
+    planted: Label,
+    is_right: bool,
+    iperf3: String,
+    verdict: Option<Verdict>,
+    with_bps: f64,
+    without_bps: Option<f64>,
+}
+
+impl Shown {
+    /// A judged case whose record is still there; none where nothing was measured that counts.
+    pub fn of(case: &Case, judged: &Judged, verdicts: &[Verdict]) -> Option<Self> {
+        let record = case.record.as_deref().filter(|_| case.counts())?;
+        Some(Self {
+            name: case.recipe.replace('-', " "),
+            planted: case.expect,
+            is_right: case.is_right(judged.label()),
+            iperf3: iperf3_line(record).unwrap_or_default(),
+            verdict: Case::verdict(verdicts).cloned(),
+            with_bps: case.with.goodput_bps,
+            without_bps: case.without.map(|without| without.goodput_bps),
+        })
+    }
+
+    fn is_innocent(&self) -> bool {
+        self.planted == Label::AT_CEILING
+    }
+
+    /// What the verdict says the path gives once the cause is gone.
+    fn promised_bps(&self) -> Option<f64> {
+        let verdict = self.verdict.as_ref().filter(|it| it.outcome == Outcome::Limited)?;
+        verdict.next.as_ref().map(|next| next.bps).filter(|_| !self.is_innocent())
+    }
+
+    /// Whether the path gave the share of the promise that keeps it; none without a promise.
+    fn is_kept(&self) -> Option<bool> {
+        Some(self.without_bps? >= KEPT * self.promised_bps()?)
+    }
+
+    fn answer(&self) -> Answer {
+        let named = self.verdict.as_ref().map_or_else(|| "nothing".to_owned(), explain::named);
+        let mut text = format!("linerate names {named}");
+        if let Some(first) = self.verdict.as_ref().and_then(explain::first_sign) {
+            text.push_str(&format!(", {first}"));
+        }
+        text.push('.');
+        if let Some(remedy) = self.verdict.as_ref().and_then(|verdict| verdict.remedy.first()) {
+            text.push_str(&format!(" Remedy {}.", explain::remedy(remedy)));
+        }
+        if let Some(without) = self.without_bps {
+            let promised = self.promised_bps();
+            let promised = promised.map(|bps| format!("; promised {}", rate(bps)));
+            let promised = promised.unwrap_or_default();
+            text.push_str(&format!(" Without the cause {}{promised}.", rate(without)));
+        }
+        let doubt = match (self.is_right, self.is_kept()) {
+            (false, _) => format!("planted was: {}", self.planted),
+            (true, Some(false)) => "the promise was not kept".to_owned(),
+            _ => String::new(),
+        };
+        let figure = format!("{} Mbit/s", mbit(self.with_bps));
+        Answer {
+            ask: format!("{} ({})", self.name, self.planted),
+            verdict: if self.is_right { "Right" } else { MISSED },
+            text,
+            figure: Some(Tile::new(figure, format!("iperf3 prints: {}", self.iperf3), "")),
+            doubt,
+        }
+    }
+}
+
+/// The page.
+pub fn page(shown: &[Shown]) -> Document {
+    let right = shown.iter().filter(|case| case.is_right).count();
+    let kept: Vec<bool> = shown.iter().filter_map(Shown::is_kept).collect();
+    let promises = match kept.len() {
+        0 => String::new(),
+        all => {
+            let kept = kept.iter().filter(|kept| **kept).count();
+            format!(
+                " {kept} of {all} promises are kept: the path without the cause gives at least \
+                     {:.0} % of the next limit.",
+                KEPT * 100.0
+            )
+        }
+    };
+    let sentence =
+        format!("linerate names {right} of {} planted causes right.{promises}", shown.len());
+    let answers = shown.iter().map(Shown::answer).collect();
+    Document {
+        title: "Broken paths, and what limits them".to_owned(),
+        sentence,
+        sections: vec![Section::apart("", [Block::Answers(answers)]).leading()],
+        ..Document::default()
+    }
+}
+
+/// The sender's line of iperf3's summary.
+fn iperf3_line(record: &Record) -> Option<String> {
+    let is_tcp = |record: &&Record| matches!(record.plan, Plan::Tcp(_)) && !record.flows.is_empty();
+    let record = std::iter::once(record).chain(&record.parts).find(is_tcp)?;
+    let Plan::Tcp(plan) = &record.plan else { return None };
+    let lines = Lines::new(Sheet::new(Role::Client, plan.clone()), Unit::default(), false);
+    let summary = lines.summary(record);
+    let line = summary.lines().find(|line| line.trim_end().ends_with("sender"))?;
+    Some(line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::lab::bank::Reach;
+    use linerate_core::record::{Cause, NextLimit, RecordId, TcpPlan, Tool};
+    use linerate_core::time::WallTime;
+
+    fn shown(said: Cause, promised: f64) -> Shown {
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let plan = Plan::Tcp(TcpPlan::default());
+        let record = Record::begin(
+            RecordId::from_parts(0, [0; 10]),
+            tool,
+            plan,
+            WallTime::from_unix_nanos(0),
+        );
+        let reach = |mbit: f64| Reach { goodput_bps: mbit * 1e6, delay_ns: None };
+        let case = Case {
+            recipe: "receive-buffer".to_owned(),
+            expect: Label::Cause(Cause::ReceiveWindow),
+            with: reach(10.0),
+            without: Some(reach(40.0)),
+            record: Some(Box::new(record)),
+            ..Case::default()
+        };
+        let verdicts = [Verdict {
+            cause: Some(said),
+            next: Some(NextLimit { name: "the link".to_owned(), bps: promised * 1e6 }),
+            ..Verdict::of(None, Outcome::Limited)
+        }];
+        Shown::of(&case, &case.judged(&verdicts), &verdicts).expect("it counts")
+    }
+
+    #[test]
+    fn misses_and_broken_promises_are_marked_and_counted() {
+        let [right, broken, missed] = [
+            shown(Cause::ReceiveWindow, 45.0),
+            shown(Cause::ReceiveWindow, 60.0),
+            shown(Cause::Policer, 45.0),
+        ];
+        let page = page(&[right, broken, missed]);
+        assert!(page.sentence.starts_with("linerate names 2 of 3 planted causes right. 2 of 3"));
+        let (html, text) = (page.html(), page.text(None));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (class, part) in [
+            ("answer good", "Without the cause 40 Mbit/s; promised 45 Mbit/s."),
+            ("answer doubtful", "* the promise was not kept."),
+            ("answer bad", "* planted was: receive window."),
+        ] {
+            assert!(html.contains(class), "{class} is not in\n{html}");
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}
