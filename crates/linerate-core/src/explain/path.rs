@@ -85,7 +85,7 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
     let delivery = evidence.rate.delivery_bps.or(evidence.steady_bps())?;
     let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
-    if added < QUEUE_S {
+    if added < QUEUE_S || below_capacity(evidence) {
         return None;
     }
     let signs = vec![
@@ -95,10 +95,16 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     Some(link(evidence, delivery, signs))
 }
 
+/// Whether trains saw more than the flow reached: then it is no link that the flow fills.
+fn below_capacity(evidence: &Evidence) -> bool {
+    let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
+    share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
+}
+
 /// BBR keeps no queue: its rate is what its own model found, where few segments were sent again
 /// and neither window holds it.
 pub(super) fn bbr_found(evidence: &Evidence) -> Option<Candidate> {
-    if evidence.loss.response != Some(Response::Bbr) {
+    if evidence.loss.response != Some(Response::Bbr) || below_capacity(evidence) {
         return None;
     }
     let delivery = evidence.rate.delivery_bps?;
@@ -248,6 +254,46 @@ pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Ca
         vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
     if evidence.loss.response != Some(Response::Bbr) {
         between.push(Cause::OtherTraffic);
+    }
+    Some((signs, between))
+}
+
+/// A steady rate that is what an Ethernet of the usual speeds carries, where round trips are not
+/// known that would show its queue.
+pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
+    if evidence.rtt.base_is_idle || below_capacity(evidence) {
+        return None;
+    }
+    let rate = evidence.steady_bps()?;
+    let mss = f64::from(evidence.mss_bytes.unwrap_or(1448));
+    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+    let lines = [10e6, 100e6, 1e9, 2.5e9, 10e9, 25e9];
+    let payload = lines.into_iter().map(|line| line * mss / (packet + 38.0));
+    let line = payload.into_iter().find(|bps| (rate / bps - 1.0).abs() < 0.006)?;
+    let signs = vec![
+        Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
+        Sign::at_least("rate over that", rate / line, 0.994, "1"),
+    ];
+    Some(link(evidence, line, signs))
+}
+
+/// Neither losses nor a queue nor the congestion window hold the sender: an end does, and what was
+/// seen does not tell which.
+pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
+    let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
+    if held >= 0.8 {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_most("in flight over the congestion window", held, 0.8, "1"),
+        Sign::at_most("segments sent again", again, LOSSY, "1"),
+        Sign::at_most("round trip under load over the least", inflation, NO_QUEUE, "1"),
+    ];
+    let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
+    if evidence.window.offered_bytes.is_none() {
+        between.insert(0, Cause::ReceiveWindow);
     }
     Some((signs, between))
 }
