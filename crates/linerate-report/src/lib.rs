@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assertion;
+pub mod bank;
 mod ceiling;
 mod compare;
 pub mod conform;

@@ -16,9 +16,12 @@ mod innocent;
 mod judge;
 mod ladder;
 mod latency;
+pub mod mechanism;
 mod of_record;
 pub mod mechanism;
 mod path;
+#[cfg(test)]
+mod probing_tests;
 mod remedy;
 #[cfg(test)]
 mod tests;
