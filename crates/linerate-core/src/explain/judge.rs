@@ -89,7 +89,10 @@ fn undetermined(evidence: &Evidence) -> Verdict {
     let trains = "trains of UDP probes: linerate test HOST";
     let own = "linerate tcp HOST: both hosts' CPUs, buffers and queues beside the transfer";
     let held = || Some((path::held_by_an_end(evidence)?, own));
-    let found = path::unexplained_loss(evidence).map(|found| (found, trains)).or_else(held);
+    let sizes = "packets of all sizes both ways: linerate test HOST (path MTU)";
+    let still = path::starved(evidence).map(|found| (found, sizes));
+    let lossy = || Some((path::unexplained_loss(evidence)?, trains));
+    let found = still.or_else(lossy).or_else(held);
     match found {
         Some(((signs, between), test)) => Verdict {
             evidence: signs,

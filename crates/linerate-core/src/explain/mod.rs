@@ -18,7 +18,6 @@ mod ladder;
 mod latency;
 pub mod mechanism;
 mod of_record;
-pub mod mechanism;
 mod path;
 #[cfg(test)]
 mod probing_tests;

@@ -245,13 +245,18 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
     let ratio = evidence.loss.ratio.filter(|ratio| *ratio >= LOSSY)?;
     evidence.loss.retransmits.filter(|count| *count >= LOSSES_MIN)?;
-    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
-    let signs = vec![
-        Sign::at_least("segments sent again", ratio, LOSSY, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
-    ];
+    let mut signs = vec![Sign::at_least("segments sent again", ratio, LOSSY, "1")];
     let mut between =
         vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
+    match evidence.inflation() {
+        Some(times) if times <= NO_QUEUE => {
+            let name = "round trip under load over that at rest";
+            signs.push(Sign::at_most(name, times, NO_QUEUE, "1"));
+        }
+        // A queue or none: without round trips a full link is among them.
+        None => between.insert(0, Cause::Link),
+        Some(_) => return None,
+    }
     if evidence.loss.response != Some(Response::Bbr) {
         between.push(Cause::OtherTraffic);
     }
@@ -280,20 +285,42 @@ pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
 /// Neither losses nor a queue nor the congestion window hold the sender: an end does, and what was
 /// seen does not tell which.
 pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
-    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
-    let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
-    if held >= 0.8 {
-        return None;
+    let mut signs = vec![Sign::at_most("segments sent again", again, LOSSY, "1")];
+    if let Some(times) = evidence.inflation() {
+        let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
+        if times > NO_QUEUE || held >= 0.8 {
+            return None;
+        }
+        signs.push(Sign::at_most("in flight over the congestion window", held, 0.8, "1"));
+        signs.push(Sign::at_most("round trip under load over the least", times, NO_QUEUE, "1"));
+    } else {
+        // A congestion window that stands still without losses is not what holds the sender.
+        let (first, last) = evidence.window.cwnd_ends.filter(|ends| ends.0 > 0.0)?;
+        if last > 1.05 * first {
+            return None;
+        }
+        signs.push(Sign::at_most("growth of the congestion window", last / first, 1.05, "1"));
     }
-    let signs = vec![
-        Sign::at_most("in flight over the congestion window", held, 0.8, "1"),
-        Sign::at_most("segments sent again", again, LOSSY, "1"),
-        Sign::at_most("round trip under load over the least", inflation, NO_QUEUE, "1"),
-    ];
     let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
     if evidence.window.offered_bytes.is_none() {
         between.insert(0, Cause::ReceiveWindow);
     }
     Some((signs, between))
+}
+
+/// Hardly anything moves and the congestion window is a segment or two: full segments vanish, by
+/// their size or by a fault of offloading.
+pub(super) fn starved(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let rates = &evidence.rate.intervals_bps;
+    let still = rates.iter().filter(|bps| **bps == 0.0).count();
+    let again = evidence.loss.retransmits.filter(|count| *count >= 1.0)?;
+    if rates.len() < 4 || still * 3 < rates.len() {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("intervals in which nothing moved", still as f64, 2.0, "intervals"),
+        Sign::at_least("segments sent again", again, 1.0, "segments"),
+    ];
+    Some((signs, vec![Cause::MtuBlackHole, Cause::Offload, Cause::Outages]))
 }

@@ -113,7 +113,8 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
     signs.extend(burst.map(|burst| Sign::figure("packets lost in a row", burst, "packets")));
-    let text = "find what damages packets: counters of FCS and FEC errors hop by hop, optics, radio";
+    let text =
+        "find what damages packets: counters of FCS and FEC errors hop by hop, optics, radio";
     let remedy = vec![
         RemedyLine::advice(At::Path, text),
         RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
@@ -159,7 +160,8 @@ pub(super) fn black_hole(evidence: &Evidence) -> Option<Candidate> {
         Sign::figure("packets of a full segment", f64::from(segment), "bytes"),
     ];
     let mss = mtu.ip_bytes.saturating_sub(40);
-    let clamp = format!("nft add rule ip filter forward tcp flags syn tcp option maxseg size set {mss}");
+    let clamp =
+        format!("nft add rule ip filter forward tcp flags syn tcp option maxseg size set {mss}");
     let mut remedy = remedy::black_hole();
     remedy.push(RemedyLine::command(At::Path, clamp));
     Some(Candidate::new(Cause::MtuBlackHole, Confidence::High, signs).mended_by(remedy))

@@ -113,8 +113,7 @@ fn rate(json: &Value) -> Rate {
     let intervals_bps: Vec<f64> =
         sums.filter_map(|interval| number(interval, &["sum", "bits_per_second"])).collect();
     let received = |key: &str| number(json, &["end", "sum_received", key]);
-    let mut late: Vec<f64> =
-        intervals_bps.iter().skip(intervals_bps.len() / 5).copied().collect();
+    let mut late: Vec<f64> = intervals_bps.iter().skip(intervals_bps.len() / 5).copied().collect();
     late.sort_by(f64::total_cmp);
     Rate {
         mean_bps: received("bits_per_second"),

@@ -13,7 +13,8 @@ pub(super) fn read(text: &str) -> Vec<Evidence> {
 
 fn socket(line: &str) -> Option<Evidence> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let text = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
+    let text =
+        |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
     let value = |name: &str| text(name)?.split(['/', 'm', '(']).next()?.parse::<f64>().ok();
     let rate = |name: &str| {
         let place = words.iter().position(|word| *word == name)?;
