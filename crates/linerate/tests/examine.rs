@@ -67,10 +67,31 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
         ],
     });
     assert_eq!(probes, &expected);
+    trains_have_the_fate_of_every_packet(&json);
     let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
     for line in lines.lines() {
         let _: Value = serde_json::from_str(line).expect("one object a line");
     }
+}
+
+/// Ten trains back to back each way, and five paced ones. Packets of loopback are longer than any
+/// size that is tried.
+fn trains_have_the_fate_of_every_packet(json: &Value) {
+    let trains = json["trains"].as_array().expect("they were sent");
+    for direction in ["up", "down"] {
+        let own = || trains.iter().filter(|train| train["direction"] == direction);
+        assert_eq!(own().filter(|train| train["offered_bps"].is_null()).count(), 10, "{direction}");
+        assert_eq!(own().count(), 15, "{direction}");
+        for train in own() {
+            let (sent, came) = (train["sent_ns"].as_array(), train["arrived_ns"].as_array());
+            let (sent, came) = (sent.expect("a list"), came.expect("a list"));
+            assert!(sent.len() >= 64 && sent.len() == came.len(), "{}", sent.len());
+            assert!(came.iter().any(|stamp| stamp.is_i64()), "{direction}: all of a train is lost");
+        }
+    }
+    let mtu = json["path_mtu"].as_array().expect("it was found");
+    let found: Vec<_> = mtu.iter().map(|way| (&way["ip_bytes"], &way["above"])).collect();
+    assert_eq!(found, [(&Value::from(9000), &Value::from("unknown")); 2], "{mtu:?}");
 }
 
 #[test]

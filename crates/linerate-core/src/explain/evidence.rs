@@ -44,6 +44,10 @@ pub struct Evidence {
     pub packet_bytes: Option<u32>,
     /// Rate of IP packets of the path's slowest link, where the user stated it.
     pub stated_bps: Option<f64>,
+    /// Rate of IP packets at which the path's narrowest link delivers, by trains of probes.
+    pub capacity_bps: Option<f64>,
+    /// Rate of IP packets that passes for long, by paced probes.
+    pub sustained_bps: Option<f64>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
 }

@@ -74,6 +74,8 @@ pub enum CaveatCode {
     FlowControl,
     /// Frames came out of a device longer or shorter than they went in.
     LengthChanged,
+    /// A survey could send no trains of probe datagrams: what they tell of the path is unknown.
+    TrainsMissing,
     /// What is here is a model's answer in virtual time: no packet was sent.
     VirtualTime,
 }

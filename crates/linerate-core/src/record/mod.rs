@@ -92,7 +92,7 @@ pub use trace::{
     AddedDelay, ArrivedMarks, Finding, Hop, HopNode, HopSample, MplsLabel, SizeLimit, Trace,
     TracePhase,
 };
-pub use train::Train;
+pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
     Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
@@ -162,6 +162,12 @@ pub struct Record {
     /// Probes of other kinds that went at the same times; the summary is of the first kind alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes_beside: Vec<Probes>,
+    /// Trains of probe datagrams of a survey, in the order sent, with the fate of every packet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trains: Vec<Train>,
+    /// The path MTU of each direction, where a survey found it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_mtu: Vec<PathMtu>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -223,6 +229,8 @@ impl Record {
             trace: None,
             probes: None,
             probes_beside: Vec::new(),
+            trains: Vec::new(),
+            path_mtu: Vec::new(),
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),

@@ -27,3 +27,33 @@ pub struct Train {
     /// Datagrams that the receiver's socket dropped, which the path did not lose; null: unknown.
     pub socket_drops: Option<u64>,
 }
+
+/// The largest IP packet that passes a path whole, found by datagrams that must not be fragmented
+/// and the other end's word of which arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathMtu {
+    /// Which way they went.
+    pub direction: Direction,
+    /// The largest packet that arrived, with its IP header.
+    pub ip_bytes: u32,
+    /// The smallest that did not; null where nothing larger was sent.
+    pub lost_bytes: Option<u32>,
+    /// What became of larger ones.
+    pub above: AboveMtu,
+    /// The MTU that a router, or the sender's own host, named for them.
+    pub icmp_mtu_bytes: Option<u32>,
+}
+
+/// What becomes of packets above a path's MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AboveMtu {
+    /// The sender's own link takes none: they never left.
+    Link,
+    /// A router said that they are too big (ICMP), as in front of a tunnel: TCP learns it.
+    Icmp,
+    /// They vanish without a message: a black hole.
+    Silent,
+    /// None were sent.
+    Unknown,
+}

@@ -2,22 +2,25 @@
 //! measured follows the round trip, so that the whole stays within its time (`schedule`); each
 //! part is measured by its own engine and is a record inside that of the whole.
 
+mod path_mtu;
+mod probing;
 mod schedule;
 
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan,
-    ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections, TcpPlan, TcpTest,
-    TestPlan,
+    Caveat, CaveatCode, Direction, Failure, Fault, Finish, MetricId, PathMtu, PingMode, PingPlan,
+    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
+    TcpPlan, TcpTest, TestPlan, Train,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
-use crate::flow::tcp;
+use crate::flow::{tcp, trains};
 use crate::rtt;
+use probing::Probing;
 use schedule::FirstRtts;
 
 /// What to examine, and how thoroughly.
@@ -50,7 +53,9 @@ pub fn run(plan: &TestPlan, context: &mut Context<'_>, seen: &mut dyn FnMut(&See
     let mut record = Record::begin(record_id(), context.tool.clone(), plan_of_all, wall());
     let examined = Examination::from(plan).run(context, seen);
     (record.parts, record.left_out) = (examined.records, examined.left_out);
+    (record.trains, record.path_mtu) = (examined.trains, examined.path_mtu);
     fold(&mut record);
+    record.caveats.extend(examined.caveat);
     if context.stop.asked() {
         record.status = Status::Interrupted;
     }
@@ -112,6 +117,9 @@ pub const WINDOWS_BYTES: [u64; 6] = [64 << 10, 512 << 10, 2 << 20, 16 << 10, 128
 /// Streams with the kernel's own window, in the order of what they tell.
 pub const STREAMS: [u16; 3] = [1, 4, 2];
 
+/// IP bytes for each byte of TCP payload in packets of 1500 bytes with timestamps.
+const IP_PER_PAYLOAD: f64 = 1500.0 / 1448.0;
+
 /// Probes of the first look at a path, and the time between them.
 const LOOK_PROBES: u64 = 3;
 const LOOK_INTERVAL_NS: u64 = 20_000_000;
@@ -135,6 +143,10 @@ pub enum Seen<'a> {
 struct Examined {
     records: Vec<Record>,
     left_out: Vec<TcpPlan>,
+    trains: Vec<Train>,
+    path_mtu: Vec<PathMtu>,
+    /// Why there are no trains.
+    caveat: Option<Caveat>,
 }
 
 impl Examination {
@@ -305,13 +317,49 @@ impl Run<'_> {
         failed
     }
 
+    /// Trains of probe datagrams around the rates of the first TCP tests, with the path MTU; paced
+    /// ones where they leave two fifths of what is left of the time.
+    fn trains(&mut self, context: &Context<'_>, examined: &mut Examined) {
+        let rate = |way| {
+            let best = examined.records.iter().rev();
+            let goodput = |part: &Record| part.value(MetricId::Goodput, Stat::Value, Some(way));
+            let rate = best.filter(|part| matches!(part.plan, Plan::Tcp(_))).find_map(goodput)?;
+            (rate > 0.0).then_some(rate * IP_PER_PAYLOAD)
+        };
+        let rates = [rate(Direction::Up), rate(Direction::Down)];
+        let rtt = Duration::from_nanos(self.first.small_ns);
+        let left = self
+            .examination
+            .within
+            .map(|within| within.saturating_sub(monotonic().since(self.begin)));
+        let fits = |paced, share| {
+            left.is_none_or(|left| Probing::cost(rates, rtt, paced) <= left.mul_f64(share))
+        };
+        if !fits(false, 1.0) {
+            return;
+        }
+        let paced = fits(true, 0.6);
+        let planned = Probing::cost(rates, rtt, paced) * 2 + Duration::from_secs(5);
+        let mut probing = Probing::new(rates, paced);
+        let server = &self.examination.server;
+        let end = trains::run(server, (self.begin, planned), &mut probing, &context.stop);
+        (examined.trains, examined.path_mtu) = probing.found();
+        let Err(failure) = end else { return };
+        let detail = format!("no trains of probe datagrams: {failure}");
+        let advice = "what they tell of buffers, policers and loss is not known";
+        examined.caveat = Some(Caveat::new(CaveatCode::TrainsMissing, detail, advice));
+    }
+
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
         if let Some(record) = self.too_short(monotonic().since(self.begin), context) {
             examined.left_out = self.examination.tcp_plans(self.first);
             self.done(examined, record);
             return;
         }
-        for plan in self.examination.tcp_plans(self.first) {
+        for (place, plan) in self.examination.tcp_plans(self.first).into_iter().enumerate() {
+            if place == 1 && !context.stop.asked() {
+                self.trains(context, examined);
+            }
             if !self.fits(monotonic().since(self.begin), &plan) {
                 examined.left_out.push(plan);
                 continue;
@@ -396,6 +444,25 @@ mod tests {
             assert!(failure.to_string().contains("allow --within 3s"), "{failure}");
         }
         assert_eq!(refusal(3), None);
+    }
+
+    #[test]
+    fn what_keeps_trains_from_being_sent_is_a_caveat_and_not_a_failure() {
+        // Port 1 (tcpmux) of loopback is nobody's.
+        let mut examination = examination(None);
+        examination.server = ServerPlan::new(None, "127.0.0.1", 1);
+        let first = FirstRtts { small_ns: 1_000_000, large_ns: 1_000_000 };
+        let mut run =
+            Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let mut watch = |_: &Event| {};
+        let context = Context { tool, stop: Stop::default(), watch: &mut watch };
+        let mut examined = Examined::default();
+        run.trains(&context, &mut examined);
+        let caveat = examined.caveat.expect("nobody is there");
+        assert_eq!(caveat.code, CaveatCode::TrainsMissing);
+        assert!(caveat.detail.contains("127.0.0.1:1"), "{caveat}");
+        assert_eq!((examined.trains.len(), examined.records.len()), (0, 0));
     }
 
     /// A part with a goodput of the way that it has.

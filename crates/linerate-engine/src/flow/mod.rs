@@ -25,6 +25,7 @@ pub(crate) mod summary;
 pub mod tcp;
 #[cfg(test)]
 mod tests;
+pub(crate) mod trains;
 pub mod udp;
 
 pub(crate) use net::{Net, Socket};

@@ -258,7 +258,7 @@ impl SocketWire {
                     let sequence = self.stamp_origin + u64::from(key);
                     self.send_stamps.push((sequence, SendStamp::Queued(at_ns)));
                 }
-                Some(Notice::Undeliverable { errno, from, kind, code }) => {
+                Some(Notice::Undeliverable { errno, from, kind, code, .. }) => {
                     self.note_trouble(&describe(self.family, errno, from, kind, code));
                 }
                 None => return,

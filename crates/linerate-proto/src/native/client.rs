@@ -135,7 +135,8 @@ impl Client {
                 news @ (Message::Interval { .. }
                 | Message::UdpInterval { .. }
                 | Message::UdpSent { .. }
-                | Message::UdpSearch(_)),
+                | Message::UdpSearch(_)
+                | Message::TrainReport(_)),
             ) => self.out.push_back(Output::News(news)),
             (Stage::Running, Message::Result { reports }) => {
                 self.out.extend([Output::Peer(Box::new(reports)), Output::Settle]);

@@ -9,6 +9,8 @@ use linerate_core::record::{
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
+use super::{TrainReport, TrainRound, TrainsRequest};
+
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -49,6 +51,12 @@ pub enum Message {
     },
     /// Server: what its end of a search has to add.
     UdpSearch(SearchNews),
+    /// Client: it wants to send and to get trains of probe datagrams.
+    TrainsRequest(TrainsRequest),
+    /// Client: the next trains; both ends begin at once.
+    TrainRound(TrainRound),
+    /// Server: what its end saw of one of them.
+    TrainReport(TrainReport),
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -74,11 +82,18 @@ impl Message {
             Self::UdpInterval { .. } => "udp_interval",
             Self::UdpSent { .. } => "udp_sent",
             Self::UdpSearch(_) => "udp_search",
+            Self::TrainsRequest(_) => TRAINS_REQUEST,
+            Self::TrainRound(_) => "train_round",
+            Self::TrainReport(_) => "train_report",
             Self::Abort { .. } => "abort",
             Self::Bye => "bye",
         }
     }
 }
+
+/// The name of a request for trains: a server from before them does not know it, and says so with
+/// this word.
+pub const TRAINS_REQUEST: &str = "trains_request";
 
 /// Optional parts of requests by name: a server of this version heeds them all.
 pub const FEATURES: [&str; 8] =

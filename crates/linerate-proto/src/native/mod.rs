@@ -23,6 +23,7 @@ mod client;
 mod message;
 mod pattern;
 mod server;
+mod trains;
 mod udp;
 mod udp_status;
 mod udp_tracker;
@@ -32,10 +33,15 @@ pub use client::{
     ANSWER_TIMEOUT, Client, ClientTest, PeerFault, REPORT_TIMEOUT, REPORT_TIMEOUT_UDP,
 };
 pub use message::{
-    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH, UdpSample,
+    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH, TRAINS_REQUEST,
+    UdpSample,
 };
 pub use pattern::{Difference, Pattern};
 pub use server::{Asked, STEP_TIMEOUT, Server, Terms};
+pub use trains::{
+    ROUND_PACKETS_MAX, ROUNDS_MAX, TRAIN_HEADER_BYTES, TrainHeader, TrainPlan, TrainReport,
+    TrainRound, TrainsRequest,
+};
 pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,

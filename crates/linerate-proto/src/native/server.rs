@@ -10,7 +10,7 @@ use linerate_core::record::{EndReport, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 
 use super::client::{PeerFault, STALLED};
-use super::{Accept, Decoder, Message, Refuse, Request, WireError, encode};
+use super::{Accept, Decoder, Message, Refuse, Request, TrainsRequest, WireError, encode};
 use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
@@ -25,6 +25,8 @@ pub enum Asked {
     Tcp(Request),
     /// A test over UDP.
     Udp(UdpTest),
+    /// Rounds of trains of probe datagrams.
+    Trains(TrainsRequest),
 }
 
 /// On which terms a test runs.
@@ -122,16 +124,22 @@ impl Server {
             (Stage::AwaitRequest { .. }, Message::UdpRequest(request)) => {
                 self.decide(Asked::Udp(request));
             }
+            (Stage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
+                self.decide(Asked::Trains(request));
+            }
             (Stage::AwaitStart { .. }, Message::Start) => {
                 self.out.extend([Output::Begin, Output::Start]);
                 (self.stage, self.run) = (Stage::Running, None);
             }
             (Stage::Running, Message::Stop) => self.out.push_back(Output::StopSending),
-            (Stage::Running, news @ Message::UdpSent { .. }) => {
+            (Stage::Running, news @ (Message::UdpSent { .. } | Message::TrainRound(_))) => {
                 self.out.push_back(Output::News(news));
             }
             // They may cross the result on the wire.
-            (Stage::AwaitBye { .. }, Message::Stop | Message::UdpSent { .. }) => {}
+            (
+                Stage::AwaitBye { .. },
+                Message::Stop | Message::UdpSent { .. } | Message::TrainRound(_),
+            ) => {}
             (
                 Stage::AwaitRequest { .. } | Stage::AwaitBye { .. },
                 Message::Bye | Message::Abort { .. },

@@ -90,6 +90,7 @@ fn rate(record: &Record, limit: &Limit, code: CaveatCode) -> Quality {
         }
         CaveatCode::SameHost
         | CaveatCode::VirtualTime
+        | CaveatCode::TrainsMissing
         | CaveatCode::EmulatorLate
         | CaveatCode::ZeroCopyCopied
         | CaveatCode::MultipathNotUsed => Quality::Good,

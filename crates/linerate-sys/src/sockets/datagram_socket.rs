@@ -225,6 +225,38 @@ impl DatagramSocket {
         let _ = timestamps::switch_on_arrivals(fd);
     }
 
+    /// Tells the times at which datagrams are handed to the driver by [`Self::next_notice`], beside
+    /// those of arrival, where the kernel has them. Sends are numbered from 0 from here on.
+    pub fn note_departures(&self) {
+        let fd = self.socket.as_fd();
+        // The number starts anew only when it was off; arrivals stay on meanwhile. A kernel that
+        // refuses tells no times, and the caller sees that.
+        let _ = timestamps::switch_on_arrivals(fd);
+        let _ = timestamps::switch_on(fd, false);
+    }
+
+    /// Takes one notice from the error queue, if there is one.
+    pub fn next_notice(&self) -> Option<timestamps::Notice> {
+        timestamps::next_notice(self.socket.as_fd())
+    }
+
+    /// Datagrams leave whole or not at all, whatever the kernel knows of the path's MTU
+    /// (IP_PMTUDISC_PROBE, ip(7)); one that is too long for the link fails with EMSGSIZE, and what
+    /// routers say of one comes by [`Self::next_notice`].
+    /// # Errors
+    /// The kernel's reason.
+    pub fn never_fragment(&self) -> Result<()> {
+        let fd = self.socket.as_fd();
+        let (level, recverr, discover) = match self.v6 {
+            false => (libc::SOL_IP, libc::IP_RECVERR, libc::IP_MTU_DISCOVER),
+            true => (libc::SOL_IPV6, libc::IPV6_RECVERR, libc::IPV6_MTU_DISCOVER),
+        };
+        // Both families have the same number for it.
+        set_int(fd, level, discover, libc::IP_PMTUDISC_PROBE)
+            .and_then(|()| set_int(fd, level, recverr, 1))
+            .map_err(|source| Error::new("set", "IP_MTU_DISCOVER", source))
+    }
+
     /// Tells the kernel's time of arrival no longer.
     pub fn leave_arrival_times(&self) {
         // A kernel that refuses goes on telling.
@@ -339,6 +371,11 @@ fn as_int(bytes: u64) -> i32 {
 /// ([`DatagramSocket::tell_refusals`]).
 pub fn is_refused_by_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// Whether a datagram is longer than the link's packets, or than a router said that it can be.
+pub fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
 /// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's

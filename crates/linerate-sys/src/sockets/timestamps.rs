@@ -85,6 +85,8 @@ pub enum Notice {
         kind: u8,
         /// ICMP code.
         code: u8,
+        /// The largest packet that would have passed, where that was the reason (EMSGSIZE).
+        mtu_bytes: Option<u32>,
     },
 }
 
@@ -119,6 +121,7 @@ fn read_notice(control: &[u8]) -> Option<Notice> {
         from: error.from,
         kind: error.kind,
         code: error.code,
+        mtu_bytes: (error.errno == libc::EMSGSIZE).then_some(error.info),
     })
 }
 

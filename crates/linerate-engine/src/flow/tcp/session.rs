@@ -27,6 +27,7 @@ use super::endpoint::{Endpoint, socket_options};
 use crate::flow::account::server_side;
 use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::{GRACE, Served};
+use crate::flow::trains::{self, TrainsServer};
 use crate::flow::udp::{self, UdpServer};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::served::{self, LogText};
@@ -231,6 +232,7 @@ impl ClientSession<'_> {
             Asked::Udp(request) => {
                 Demand { streams: request.places().count(), planned: request.planned_span() }
             }
+            Asked::Trains(request) => Demand { streams: 1, planned: Some(request.planned_span()) },
         };
         let refused = match self.admit(&asked, &demand) {
             Ok(()) => None,
@@ -256,6 +258,11 @@ impl ClientSession<'_> {
                 self.streams = Some(Box::new(streams));
                 terms
             }
+            Asked::Trains(request) => {
+                let (streams, accept) = TrainsServer::new(self.local, self.own_end())?;
+                self.streams = Some(Box::new(streams));
+                trains::terms(&request, accept)
+            }
         };
         Ok(Some(Answer::Decided(Ok(terms))))
     }
@@ -272,6 +279,7 @@ impl ClientSession<'_> {
             (Asked::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
             (Asked::Tcp(request), None) => request.check().map_err(|it| malformed(it.to_string())),
             (Asked::Udp(request), _) => request.check().map_err(|it| malformed(it.to_string())),
+            (Asked::Trains(request), _) => request.check().map_err(|it| malformed(it.to_string())),
         }?;
         self.rounds = 1;
         self.permit = Some(self.admission.admit(demand, self.peer)?);

@@ -43,7 +43,9 @@ fn decide(asked: &Asked) -> (Result<Terms, Refuse>, Sends) {
         |reason: String| Refuse { code: RefuseCode::Malformed, reason, retry_after_ms: None };
     let request = match asked {
         Asked::Tcp(request) => &request.test,
-        Asked::Udp(_) => return (Err(malformed("no UDP here".to_owned())), [None; 2]),
+        Asked::Udp(_) | Asked::Trains(_) => {
+            return (Err(malformed("no UDP here".to_owned())), [None; 2]);
+        }
     };
     if let Err(error) = request.check() {
         return (Err(malformed(error.to_string())), [None; 2]);

@@ -17,10 +17,10 @@ const AGAIN: Duration = Duration::from_millis(100);
 const TURN_MAX: usize = 32;
 
 /// One stream as the client opens it.
-pub(super) struct Asking {
-    pub(super) socket: DatagramSocket,
-    pub(super) server: SocketAddr,
-    pub(super) caller: Caller,
+pub(crate) struct Asking {
+    pub(crate) socket: DatagramSocket,
+    pub(crate) server: SocketAddr,
+    pub(crate) caller: Caller,
 }
 
 /// What the client says to open a stream, and when.
@@ -35,12 +35,12 @@ pub(crate) struct Caller {
 
 impl Asking {
     /// A stream over a connected socket.
-    pub(super) const fn new(socket: DatagramSocket, server: SocketAddr, caller: Caller) -> Self {
+    pub(crate) const fn new(socket: DatagramSocket, server: SocketAddr, caller: Caller) -> Self {
         Self { socket, server, caller }
     }
 
     /// Reads what the server said, and says hello or its number back when it is time.
-    pub(super) fn turn(&mut self, now: MonoTime) {
+    pub(crate) fn turn(&mut self, now: MonoTime) {
         let mut datagram = [0; OPENING_BYTES + 1];
         for _ in 0..TURN_MAX {
             match self.socket.receive_from(&mut datagram) {
@@ -97,7 +97,7 @@ impl Caller {
 }
 
 /// Why the streams did not open in time.
-pub(super) fn unanswered(streams: &[Asking]) -> Failure {
+pub(crate) fn unanswered(streams: &[Asking]) -> Failure {
     let silent: Vec<&Asking> =
         streams.iter().filter(|stream| !stream.caller.is_answered()).collect();
     let Some(first) = silent.first() else {
@@ -111,11 +111,11 @@ pub(super) fn unanswered(streams: &[Asking]) -> Failure {
 }
 
 /// One stream as the server waits for it.
-pub(super) struct Awaiting {
-    pub(super) socket: DatagramSocket,
-    pub(super) callee: Callee,
+pub(crate) struct Awaiting {
+    pub(crate) socket: DatagramSocket,
+    pub(crate) callee: Callee,
     /// The client, once it has said its number back.
-    pub(super) client: Option<SocketAddr>,
+    pub(crate) client: Option<SocketAddr>,
 }
 
 /// What the server makes of the datagrams that are to open a stream.
@@ -141,12 +141,12 @@ pub(crate) enum Heard {
 
 impl Awaiting {
     /// A stream over a bound socket.
-    pub(super) const fn new(socket: DatagramSocket, callee: Callee) -> Self {
+    pub(crate) const fn new(socket: DatagramSocket, callee: Callee) -> Self {
         Self { socket, callee, client: None }
     }
 
     /// Reads what came, and answers it. Connects the socket once the client is known.
-    pub(super) fn turn(&mut self) -> linerate_sys::Result<()> {
+    pub(crate) fn turn(&mut self) -> linerate_sys::Result<()> {
         let mut datagram = [0; OPENING_BYTES + 1];
         for _ in 0..TURN_MAX {
             if self.client.is_some() {

@@ -1,0 +1,273 @@
+//! Which trains a survey sends: sizes for the path MTU, packets back to back in two sizes, then
+//! paced ones around the rate of TCP. Loads and times are bounded.
+
+use std::time::Duration;
+
+use linerate_core::record::{Direction, PathMtu, Train};
+use linerate_proto::native::TrainPlan;
+
+use super::path_mtu::MtuSearch;
+use crate::flow::trains::{PathSeen, RoundPlan, Rounds, Seen};
+
+const MS: u64 = 1_000_000;
+const SECOND_NS: f64 = 1e9;
+
+/// Packets of a train: enough to overrun the buffers and buckets that matter to a burst of TCP.
+const TRAIN_PACKETS: u32 = 64;
+/// Trains of each direction, every other one of small packets.
+const TRAINS: u64 = 10;
+/// Time from one train of a direction to the next: a bucket fills again, a queue drains.
+const SLOT_NS_MIN: u64 = 100 * MS;
+const SLOT_NS_MAX: u64 = 300 * MS;
+/// A train takes no longer on the path's slowest link than this.
+const TRAIN_NS_MAX: f64 = 1e9;
+/// The rate of a path that nobody knows.
+const RATE_BPS_UNKNOWN: f64 = 10e6;
+
+/// IP packets of most paths, and of voice and acknowledgments with payload.
+const LARGE_BYTES: u32 = 1500;
+const SMALL_BYTES: u32 = 228;
+
+/// Length of a paced probe and its most packets: 1 s up to 48 Mbit/s in packets of 1500 bytes.
+const PACED_NS: f64 = 1e9;
+const PACED_PACKETS_MAX: f64 = 4000.0;
+/// Fewest packets that say anything.
+const PACED_PACKETS_MIN: f64 = 20.0;
+/// Between two of them the queue drains.
+const PAUSE_NS: u64 = 150 * MS;
+/// Paced probes in the order in which they are sent, overload last.
+const PACED: [Paced; 5] = [
+    Paced { share: 0.5, size: Size::Large },
+    Paced { share: 0.9, size: Size::Large },
+    Paced { share: 0.9, size: Size::SmallAtEqualPackets },
+    Paced { share: 0.5, size: Size::SmallAtEqualBits },
+    Paced { share: 1.1, size: Size::Large },
+];
+/// Packets per second of small ones at an equal bit rate: what a host sends evenly.
+const PACKETS_PER_S_MAX: f64 = 50_000.0;
+
+/// After the last packet and a round trip nothing comes.
+const QUIET: Duration = Duration::from_millis(200);
+const QUIET_MAX: Duration = Duration::from_secs(3);
+
+/// One paced probe.
+#[derive(Clone, Copy, Debug)]
+struct Paced {
+    /// Share of the rate of TCP.
+    share: f64,
+    size: Size,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Large,
+    /// Small packets, as many a second as large ones at that rate are.
+    SmallAtEqualPackets,
+    /// Small packets that make that rate.
+    SmallAtEqualBits,
+}
+
+/// What the next round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Mtu,
+    Trains,
+    Paced,
+    Over,
+}
+
+/// The trains of a survey, and what came of them.
+#[derive(Debug)]
+pub(super) struct Probing {
+    stage: Stage,
+    mtu: MtuSearch,
+    /// IP bit/s that TCP reached each way; none where that is unknown.
+    rates_bps: [Option<f64>; 2],
+    paced: bool,
+    trains: Vec<Train>,
+}
+
+impl Probing {
+    /// Around these rates; without paced probes where there is no time for them.
+    pub(super) fn new(rates_bps: [Option<f64>; 2], paced: bool) -> Self {
+        Self { stage: Stage::Mtu, mtu: MtuSearch::default(), rates_bps, paced, trains: Vec::new() }
+    }
+
+    /// Every train that is worth keeping, and the path MTU of each direction.
+    pub(super) fn found(self) -> (Vec<Train>, Vec<PathMtu>) {
+        (self.trains, self.mtu.found())
+    }
+
+    /// What a session takes, with paced probes or without.
+    pub(super) fn cost(rates_bps: [Option<f64>; 2], rtt: Duration, paced: bool) -> Duration {
+        // Connect, hellos, request, opening, start; sizes, trains, paced probes with their quiet.
+        let rounds = if paced { 3 } else { 2 };
+        let around = (rtt * 2 + QUIET) * rounds + rtt * 5;
+        let slots = Duration::from_nanos(slot_ns(rates_bps) * TRAINS);
+        let each = Duration::from_nanos(PACED_NS as u64 + PAUSE_NS);
+        let paced = if paced { each * 2 * PACED.len() as u32 } else { Duration::ZERO };
+        around + slots + paced + Duration::from_millis(400)
+    }
+
+    fn large_bytes(&self) -> u32 {
+        self.mtu.both_ways().unwrap_or(LARGE_BYTES).min(LARGE_BYTES)
+    }
+
+    fn trains(&self, header_bytes: u32) -> Vec<TrainPlan> {
+        let slot_ns = slot_ns(self.rates_bps);
+        let mut trains = Vec::new();
+        for train in 0..TRAINS {
+            for (place, direction) in (0..).zip([Direction::Up, Direction::Down]) {
+                let ip_bytes = if train % 2 == 0 { self.large_bytes() } else { SMALL_BYTES };
+                let rate = self.rates_bps[place as usize].unwrap_or(RATE_BPS_UNKNOWN);
+                let most = rate * TRAIN_NS_MAX / SECOND_NS / (f64::from(ip_bytes) * 8.0);
+                trains.push(TrainPlan {
+                    direction,
+                    size_bytes: ip_bytes - header_bytes,
+                    count: (most as u32).clamp(8, TRAIN_PACKETS),
+                    gap_ns: 0,
+                    // The directions take turns.
+                    at_ns: slot_ns * train + slot_ns / 2 * place,
+                });
+            }
+        }
+        trains
+    }
+
+    /// One after the other, so that neither the ends nor a half-duplex link carry both.
+    fn paced(&self, header_bytes: u32) -> Vec<TrainPlan> {
+        let mut at_ns = 0;
+        let mut trains = Vec::new();
+        for (direction, rate) in [Direction::Up, Direction::Down].into_iter().zip(self.rates_bps) {
+            let Some(rate) = rate else { continue };
+            for paced in PACED {
+                let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
+                let count = (packets_per_s * PACED_NS / SECOND_NS)
+                    .clamp(PACED_PACKETS_MIN, PACED_PACKETS_MAX);
+                let gap_ns = (SECOND_NS / packets_per_s) as u64;
+                let plan = TrainPlan {
+                    direction,
+                    size_bytes: ip_bytes - header_bytes,
+                    count: count as u32,
+                    gap_ns: gap_ns.min(SECOND_NS as u64),
+                    at_ns,
+                };
+                at_ns = plan.end_ns() + PAUSE_NS;
+                trains.push(plan);
+            }
+        }
+        // The bounds of a round are those of the slowest paths: what is beyond them is left out.
+        trains.retain(|plan| plan.end_ns() < 30_000 * MS);
+        trains
+    }
+}
+
+impl Paced {
+    /// Length of its packets, and how many a second.
+    fn of(self, rate_bps: f64, large_bytes: u32) -> (u32, f64) {
+        let large = self.share * rate_bps / (f64::from(large_bytes) * 8.0);
+        let (ip_bytes, packets) = match self.size {
+            Size::Large => (large_bytes, large),
+            Size::SmallAtEqualPackets => (SMALL_BYTES, large),
+            Size::SmallAtEqualBits => {
+                (SMALL_BYTES, large * f64::from(large_bytes) / f64::from(SMALL_BYTES))
+            }
+        };
+        // Slower than one a second is none.
+        (ip_bytes, packets.clamp(1.0, PACKETS_PER_S_MAX.max(large)))
+    }
+}
+
+/// Time from one train of a direction to the next: twice what it takes at the rate of TCP.
+fn slot_ns(rates_bps: [Option<f64>; 2]) -> u64 {
+    let slowest = rates_bps.into_iter().flatten().fold(f64::INFINITY, f64::min);
+    let rate = if slowest.is_finite() { slowest } else { RATE_BPS_UNKNOWN };
+    let bits = f64::from(TRAIN_PACKETS * LARGE_BYTES) * 8.0;
+    ((2.0 * bits * SECOND_NS / rate.max(1.0)) as u64).clamp(SLOT_NS_MIN, SLOT_NS_MAX)
+}
+
+impl Rounds for Probing {
+    fn next(&mut self, path: PathSeen) -> Option<RoundPlan> {
+        let quiet = (path.rtt + QUIET).min(QUIET_MAX);
+        if self.stage == Stage::Mtu {
+            let trains = self.mtu.next(path.header_bytes);
+            if !trains.is_empty() {
+                return Some(RoundPlan { trains, quiet });
+            }
+            self.stage = Stage::Trains;
+        }
+        let trains = match self.stage {
+            // A path on which no datagram arrives has no trains to see.
+            Stage::Trains if self.mtu.both_ways().is_some() => self.trains(path.header_bytes),
+            Stage::Paced if self.paced => self.paced(path.header_bytes),
+            _ => Vec::new(),
+        };
+        (!trains.is_empty()).then_some(RoundPlan { trains, quiet })
+    }
+
+    fn take(&mut self, seen: Vec<Seen>) {
+        match self.stage {
+            Stage::Mtu => {
+                self.mtu.take(&seen);
+                return;
+            }
+            Stage::Trains => self.stage = Stage::Paced,
+            Stage::Paced | Stage::Over => self.stage = Stage::Over,
+        }
+        let sent = seen.into_iter().map(|seen| seen.train).filter(|it| !it.sent_ns.is_empty());
+        self.trains.extend(sent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_proto::native::TrainRound;
+
+    use super::*;
+
+    fn check(trains: Vec<TrainPlan>) {
+        let round = TrainRound { round: 0, quiet_ns: 0, trains };
+        assert_eq!(round.check(), Ok(()));
+    }
+
+    #[test]
+    fn loads_and_times_are_bounded_at_every_rate() {
+        for rate in [10e3, 100e3, 1e6, 10e6, 100e6, 1e9, 10e9, 100e9] {
+            let probing = Probing::new([Some(rate), Some(rate)], true);
+            let trains = probing.trains(28);
+            // Two directions, and the last train of the second begins half a slot later.
+            assert_eq!(trains.len(), 20);
+            assert!(trains.iter().all(|plan| plan.at_ns < 3_000 * MS), "{rate}");
+            let packets: u32 = trains.iter().map(|plan| plan.count).sum();
+            assert!(packets <= 20 * 64);
+            check(trains);
+            let paced = probing.paced(28);
+            assert!(paced.iter().all(|plan| plan.count <= 4000), "{rate}");
+            // Ten probes of a second with pauses; 20 packets of slow paths take longer.
+            let end = paced.iter().map(TrainPlan::end_ns).max().unwrap_or(0);
+            assert!(end < if rate < 1e6 { 30_000 * MS } else { 11_500 * MS }, "{rate}: {end}");
+            check(paced);
+        }
+    }
+
+    #[test]
+    fn paced_probes_are_shares_of_the_rate_of_tcp() {
+        let of = |paced: Paced| paced.of(48e6, 1500);
+        // 48 Mbit/s in packets of 12,000 bits: 4,000 a second.
+        assert_eq!(of(PACED[0]), (1500, 2000.0));
+        assert_eq!(of(PACED[1]), (1500, 3600.0));
+        assert_eq!(of(PACED[2]), (228, 3600.0));
+        // 24 Mbit/s in packets of 1824 bits.
+        let (size, packets) = of(PACED[3]);
+        assert!(size == 228 && (packets - 13_157.9).abs() < 0.1, "{packets}");
+        assert!((of(PACED[4]).1 - 4400.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_direction_without_a_rate_has_no_paced_probes() {
+        let probing = Probing::new([None, Some(50e6)], true);
+        let paced = probing.paced(28);
+        assert_eq!(paced.len(), PACED.len());
+        assert!(paced.iter().all(|plan| plan.direction == Direction::Down));
+    }
+}

@@ -1,0 +1,96 @@
+//! Which datagram of a round leaves when: the trains of one direction, in order of time.
+
+use linerate_core::record::Direction;
+use linerate_proto::native::{TrainPlan, TrainRound};
+
+/// One datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// After the round begins.
+    pub(super) at_ns: u64,
+    /// Place of its train in the round.
+    pub(super) train: u16,
+    /// Its own place in the train.
+    pub(super) index: u32,
+    /// Its payload.
+    pub(super) size_bytes: u32,
+}
+
+/// What is left to send.
+#[derive(Clone, Debug)]
+pub(super) struct Departures {
+    /// Trains that are not through, with the next packet of each.
+    trains: Vec<(u16, TrainPlan, u32)>,
+}
+
+impl Departures {
+    /// The trains of one direction.
+    pub(super) fn new(round: &TrainRound, direction: Direction) -> Self {
+        let numbered = (0..).zip(&round.trains);
+        let own = numbered.filter(|(_, plan)| plan.direction == direction);
+        Self { trains: own.map(|(train, plan)| (train, *plan, 0)).collect() }
+    }
+
+    /// The next one.
+    pub(super) fn next(&self) -> Option<Due> {
+        let due = |&(train, plan, index): &(u16, TrainPlan, u32)| Due {
+            at_ns: plan.at_ns + plan.gap_ns * u64::from(index),
+            train,
+            index,
+            size_bytes: plan.size_bytes,
+        };
+        self.trains.iter().map(due).min_by_key(|due| due.at_ns)
+    }
+
+    /// It has left.
+    pub(super) fn left(&mut self, due: Due) {
+        if let Some(train) = self.trains.iter_mut().find(|(train, ..)| *train == due.train) {
+            train.2 = due.index + 1;
+        }
+        self.trains.retain(|(_, plan, next)| *next < plan.count);
+    }
+
+    /// No more of its train can be sent.
+    pub(super) fn end_train(&mut self, due: Due) {
+        self.trains.retain(|(train, ..)| *train != due.train);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_leave_in_order_of_time_and_one_direction_alone() {
+        let plan = |direction, count, gap_ns, at_ns| TrainPlan {
+            direction,
+            size_bytes: 100,
+            count,
+            gap_ns,
+            at_ns,
+        };
+        let (up, down) = (Direction::Up, Direction::Down);
+        let trains = vec![plan(up, 3, 10, 0), plan(down, 9, 1, 0), plan(up, 2, 0, 15)];
+        let mut left = Departures::new(&TrainRound { round: 0, quiet_ns: 0, trains }, up);
+        let mut order = Vec::new();
+        while let Some(due) = left.next() {
+            order.push((due.at_ns, due.train, due.index));
+            left.left(due);
+        }
+        assert_eq!(order, [(0, 0, 0), (10, 0, 1), (15, 2, 0), (15, 2, 1), (20, 0, 2)]);
+    }
+
+    #[test]
+    fn a_train_that_cannot_be_sent_is_left_out() {
+        let plan =
+            TrainPlan { direction: Direction::Up, size_bytes: 9000, count: 3, gap_ns: 1, at_ns: 0 };
+        let small = TrainPlan { size_bytes: 100, count: 1, at_ns: 9, ..plan };
+        let round = TrainRound { round: 0, quiet_ns: 0, trains: vec![plan, small] };
+        let mut left = Departures::new(&round, Direction::Up);
+        left.end_train(left.next().expect("the first"));
+        let next = left.next().expect("the other train");
+        assert_eq!((next.train, next.size_bytes), (1, 100));
+        left.left(next);
+        assert_eq!(left.next(), None);
+    }
+}
