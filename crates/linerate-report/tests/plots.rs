@@ -6,9 +6,10 @@ mod common;
 use std::path::Path;
 
 use common::svg_text::faults;
-use common::{bench, wan};
+use common::{bench, round_trips, wan};
+use linerate_core::record::Record;
 use linerate_core::study::{PublishedTable, Streams, TableAbout};
-use linerate_report::{device, published, study};
+use linerate_report::{device, published, record, study};
 
 /// Every plot of the fixtures.
 fn plots() -> Vec<(String, String)> {
@@ -23,6 +24,11 @@ fn plots() -> Vec<(String, String)> {
         study::document(&long),
         device::document(&bench::on_a_line(3.0), &bench::published()),
         device::document(&bench::as_printed("AGS+", "ip", Streams::Single), &bench::published()),
+        record::document(&round_trips::paced()),
+        record::document(&round_trips::by_size()),
+        record::document(&round_trips::under_load()),
+        record::document(&round_trips::traced(1)),
+        record::document(&round_trips::traced(30)),
     ];
     let table = PublishedTable::from_csv(
         TableAbout { id: "h", title: "", study: "h", year: 2006, source: "" },
@@ -53,6 +59,49 @@ fn no_text_leaves_its_plot_or_covers_another() {
     };
     let bad: Vec<String> = plots.iter().filter_map(bad).collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// Every plot that a ping can have is there, by its file's name.
+#[test]
+fn a_ping_has_a_plot_of_all_that_was_stored() {
+    let names = |record: &Record| -> Vec<String> {
+        let svgs = record::document(record).svgs();
+        svgs.into_iter().map(|(name, _)| name).collect()
+    };
+    let paced = [
+        "delay-over-time.svg",
+        "percentiles-over-time.svg",
+        "distribution-of-round-trip-times.svg",
+        "where-the-round-trip-passed.svg",
+    ];
+    assert_eq!(names(&round_trips::paced()), paced);
+    assert_eq!(names(&round_trips::by_size()), [&paced[2..], &["round-trip-by-size.svg"]].concat());
+    assert!(names(&round_trips::under_load()).contains(&paced[0].to_owned()));
+}
+
+/// The load lies on the time axis of the delays, and each stroke is a lost probe.
+#[test]
+fn the_load_and_the_losses_stand_on_the_axis_of_the_delay() {
+    let plots = record::document(&round_trips::under_load()).svgs();
+    let (_, svg) = plots.iter().find(|(name, _)| name == "delay-over-time.svg").expect("a plot");
+    for part in ["load up", "load, bit/s", "2 lost", "seconds since the load began"] {
+        assert!(svg.contains(part), "{part} is not in {svg}");
+    }
+}
+
+/// A hop is a whole number, from 1 on.
+#[test]
+fn ticks_of_hops_are_whole_numbers() {
+    for (hops, expected) in [(2, &["1", "2"][..]), (6, &["1", "2", "3", "4", "5", "6"])] {
+        let plots = record::document(&round_trips::traced(hops)).svgs();
+        let (_, svg) = plots.first().expect("a plot");
+        // Ticks of the axis below are centred on their places.
+        let ticks = svg.lines().filter(|line| line.contains("text-anchor=\"middle\""));
+        let ticks: Vec<&str> =
+            ticks.filter_map(|line| line.split('>').nth(1)?.split('<').next()).collect();
+        assert_eq!(ticks, [expected, &["hop"]].concat(), "{svg}");
+        assert!(svg.matches("Round trip by hop").count() == 0, "the page has this heading");
+    }
 }
 
 #[test]

@@ -12,8 +12,12 @@ use super::samples::Samples;
 use super::stamps::{Answered, CivilOffset, Placed, StampBook};
 use super::wire::Arrival;
 
-/// Probes whose samples are kept in order: 48 MB.
+/// Probes whose samples are kept in order on request: 48 MB.
 const KEPT_MAX: usize = 1_000_000;
+
+/// Those of a paced run that nobody asked to keep: what plots over time need, and half a megabyte
+/// of a record.
+const KEPT_UNASKED: usize = 10_000;
 
 /// Paced probes whose lateness is remembered until their answer: 512 KiB. A probe whose place was
 /// taken counts as sent in time.
@@ -49,6 +53,27 @@ pub(crate) enum Telling {
     Progress,
 }
 
+/// Which samples are kept in order of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// None: a warm-up, or a flood.
+    Nothing,
+    /// The first ones, for plots over time.
+    Some,
+    /// All that there is room for.
+    All,
+}
+
+impl Keep {
+    const fn most(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Some => KEPT_UNASKED,
+            Self::All => KEPT_MAX,
+        }
+    }
+}
+
 /// What the collector of one run is to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
@@ -56,7 +81,7 @@ pub(crate) struct Wishes {
     pub(crate) count: Option<u64>,
     pub(crate) telling: Telling,
     pub(crate) stamps: bool,
-    pub(crate) keep_samples: bool,
+    pub(crate) keep: Keep,
     /// Of a STAMP run: what is known of its ends.
     pub(crate) four_times: Option<Ends>,
     /// Origin of times in kept samples.
@@ -108,7 +133,7 @@ impl<'a> Collector<'a> {
             marked: 0,
             book: wishes.stamps.then(StampBook::new),
             times: wishes.four_times.map(TimesBook::new),
-            kept: wishes.keep_samples.then(Vec::new),
+            kept: (wishes.keep != Keep::Nothing).then(Vec::new),
             first_t1: None,
             last_at: MonoTime::default(),
             next_progress: MonoTime::default(),
@@ -122,8 +147,11 @@ impl<'a> Collector<'a> {
         Some(self.last_at.nanos_since(self.first_t1?)).filter(|span| *span > 0)
     }
 
-    /// Probes that were kept of those sent, when not all were.
+    /// Probes that were kept of those sent, when not all were that somebody asked for.
     pub(crate) fn kept_short(&self) -> Option<u64> {
+        if self.wishes.keep != Keep::All {
+            return None;
+        }
         let kept = self.kept.as_ref()?.len() as u64;
         (kept < self.sent).then_some(kept)
     }
@@ -212,7 +240,7 @@ impl Sink for Collector<'_> {
             self.next_progress = MonoTime::from_nanos(t1.nanos() + PROGRESS_NS);
         }
         if let Some(kept) = &mut self.kept
-            && kept.len() < KEPT_MAX
+            && kept.len() < self.wishes.keep.most()
         {
             let t_ns = t1.nanos_since(self.wishes.started);
             kept.push(Kept { t_ns, times: [NONE; KEPT.len()] });
@@ -321,7 +349,7 @@ mod tests {
             count: Some(3),
             telling: Telling::Nothing,
             stamps: false,
-            keep_samples: false,
+            keep: Keep::Nothing,
             four_times: None,
             started: MonoTime::default(),
         };

@@ -15,7 +15,7 @@ use linerate_sys::echo_socket::EchoKind;
 use linerate_sys::{clock, sched, timestamps};
 
 use super::civil_time::CivilTime;
-use super::collector::{Collector, Telling, Wishes};
+use super::collector::{Collector, Keep, Telling, Wishes};
 use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
 use super::fragments::{self, OnPath};
 use super::one_way::Ends;
@@ -280,7 +280,12 @@ impl Session<'_, '_> {
             count,
             telling,
             stamps: self.stamps,
-            keep_samples: self.plan.keep_samples && !warmup,
+            keep: match self.plan.mode {
+                _ if warmup => Keep::Nothing,
+                _ if self.plan.keep_samples => Keep::All,
+                PingMode::Paced => Keep::Some,
+                PingMode::Flood | PingMode::Window(_) => Keep::Nothing,
+            },
             four_times: self.wire.first_on_wire().filter(|_| !warmup).map(|first_on_wire| Ends {
                 first_on_wire,
                 one_clock: self.is_own_peer(),

@@ -134,6 +134,7 @@ fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
         }
     });
     let bars = BarChart {
+        stacked: false,
         title: format!("Latency at the throughput: {}", group.device),
         description: format!("{} lengths or states", cases.len()),
         axis: "\u{b5}s, the tester's own included".to_owned(),

@@ -332,8 +332,9 @@ impl Figure {
         Self { title: title.into(), caption: caption.into(), panels }
     }
 
-    /// A figure of one panel that has no file of its own.
+    /// A figure of one panel, whose file has the name of its title: `delay-over-time.svg`.
     pub(crate) fn of(title: &str, caption: &str, panel: Svg) -> Self {
-        Self::new(title, caption, vec![(String::new(), panel)])
+        let name = format!("{}.svg", title.to_lowercase().replace(' ', "-"));
+        Self::new(title, caption, vec![(name, panel)])
     }
 }

@@ -209,7 +209,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
     let ms = |ns| number::ms_of_clock(ns, decimals_of_ms(step));
     let sizes = plan.sizes_bytes.as_slice();
-    let at = |metric, stat, size| super::ping::value(record, metric, stat, size);
+    let at = |metric, stat, size| super::ping_split::value(record, metric, stat, size);
     if let [_, _, ..] = sizes {
         let head = sizes.iter().map(ToString::to_string);
         let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(head));
@@ -218,7 +218,10 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
             let cells = sizes.iter().map(|&size| or_dash(at(MetricId::Rtt, stat, size), ms));
             table.row(std::iter::once(name.to_owned()).chain(cells));
         }
-        return vec![Block::Table(table)];
+        let by_size = super::by_size::BySize::of(record, plan);
+        let slope = by_size.map(|found| Fact::new("slope", LABEL, found.words()));
+        let slope = slope.map(|fact| Block::Facts(vec![fact]));
+        return [Block::Table(table)].into_iter().chain(slope).collect();
     }
     let Some(&size) = sizes.first() else { return Vec::new() };
     let all = |metric, names: &[(&str, Stat)]| {
@@ -231,7 +234,7 @@ fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
         [("min", Stat::Min), ("avg", Stat::Mean), ("max", Stat::Max), ("stddev", Stat::Stddev)];
     let rate = at(MetricId::Pps, Stat::Value, size);
     let rate = rate.filter(|_| super::ping::has_rates(plan)).map(|pps| format!("{pps:.0} pings/s"));
-    let split = super::ping::Split::of(record, size).map(|split| split.words(ms));
+    let split = super::ping_split::Split::of(record, size).map(|split| split.words(ms));
     let facts = [
         ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
         ("of it", split.unwrap_or_default()),

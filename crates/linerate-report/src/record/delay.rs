@@ -1,11 +1,11 @@
 //! Delay under load: what the probes beside a throughput test saw.
 
-use linerate_core::record::{MetricId, ProbePhase, Probes, Record};
+use linerate_core::record::{Direction, MetricId, ProbePhase, Probes, Record, Series};
 
 use crate::delay::{kind, kinds, line, queue, responsiveness};
 use crate::document::{Block, Fact, Figure, Section};
-use crate::svg::{self, Axis, LineChart};
-use crate::{number, words};
+use crate::svg::{self, DelayChart, Shown, Trail};
+use crate::words;
 
 /// The metrics that a page defines.
 pub(super) const METRICS: [MetricId; 14] = [
@@ -25,9 +25,6 @@ pub(super) const METRICS: [MetricId; 14] = [
     MetricId::ResponsivenessDraft,
 ];
 
-/// Points of a curve that a page has room for.
-const POINTS_MAX: usize = 4000;
-
 /// The section of a page: the summary, how it was probed, the delay over time.
 pub(super) fn section(record: &Record) -> Option<Section> {
     let probes = record.probes.as_ref()?;
@@ -37,7 +34,8 @@ pub(super) fn section(record: &Record) -> Option<Section> {
     facts.extend(responsiveness(record).map(|text| Fact::new("draft", 8, text)));
     facts.push(Fact::new("probes", 8, how(probes)));
     let figure = chart(record).map(|chart| {
-        let caption = "Round trips of the probes; a gap is a lost one. The load began at 0.";
+        let caption = "Each answer at the time of its probe's sending; strokes at the foot are \
+                       lost probes. Below, the goodput on the same time axis.";
         Block::Figure(Figure::of("Delay over time", caption, chart.svg()))
     });
     let blocks = [Block::Facts(facts)].into_iter().chain(figure);
@@ -57,31 +55,56 @@ fn how(probes: &Probes) -> String {
     )
 }
 
-/// Delay over time, of each kind; a lost probe leaves a gap.
-fn chart(record: &Record) -> Option<LineChart> {
+/// Delay over time of each kind of probes, over the load of each direction.
+fn chart(record: &Record) -> Option<DelayChart> {
     let all: Vec<&Probes> =
         record.probes.iter().map(AsRef::as_ref).chain(&record.probes_beside).collect();
-    all.iter().find(|probes| probes.rtt_ns.iter().any(Option::is_some))?;
-    let most = POINTS_MAX / all.len();
-    let one = |(place, probes): (usize, &&Probes)| {
-        let points = probes.sent_ns.iter().zip(&probes.rtt_ns);
-        let points = points
-            .map(|(&sent, rtt)| (sent as f64 / 1e9, rtt.map_or(f64::NAN, |ns| ns as f64 / 1e6)));
-        let points: Vec<(f64, f64)> = points.collect();
-        let points = svg::thinned(&points, most).copied().collect();
-        let name = if all.len() == 1 { "delay".to_owned() } else { kind(probes) };
-        svg::Series::new(name, place, points)
+    let trail = |(style, probes): (usize, &&Probes)| {
+        let sent = probes.sent_ns.iter().zip(&probes.rtt_ns);
+        Trail {
+            label: if all.len() == 1 { "delay".to_owned() } else { kind(probes) },
+            style: STYLES[style % STYLES.len()],
+            probes: sent.map(|(&sent, rtt)| (sent as f64 / 1e9, *rtt)).collect(),
+        }
     };
     let count: usize = all.iter().map(|probes| probes.sent_ns.len()).sum();
-    Some(LineChart::new(
-        "Round trip of each probe",
-        format!("{count} probes"),
-        [
-            Axis::linear("seconds since the load began", number::short_signed),
-            Axis::linear("round trip, ms", number::short_time),
-        ],
-        all.iter().enumerate().map(one).collect(),
-    ))
+    let chart = DelayChart {
+        title: "Round trip of each probe, and the load".to_owned(),
+        description: format!("{count} probes"),
+        since: "the load began",
+        trails: all.iter().enumerate().map(trail).collect(),
+        shown: Shown::Probes,
+        load: load(record),
+    };
+    chart.has_any().then_some(chart)
+}
+
+/// Colours of probes: not that of lost ones, nor those of the load.
+const STYLES: [usize; 4] = [0, 3, 4, 5];
+
+/// Goodput of each direction, all streams together.
+fn load(record: &Record) -> Vec<svg::Series> {
+    let goodput = |series: &&Series| series.metric == MetricId::Goodput;
+    let curve = |series: &Series| {
+        let (name, style) = match series.direction {
+            Some(Direction::Down) => ("load down", 6),
+            Some(Direction::Up) => ("load up", 2),
+            None => ("load", 2),
+        };
+        let pairs = series.t_ns.iter().zip(&series.values);
+        // A value is that of the interval which ends at its time.
+        let begins = std::iter::once(0).chain(series.t_ns.iter().copied());
+        let steps = begins.zip(pairs).flat_map(|(begin, (&end, bps))| {
+            [begin, end].map(|t| (t as f64 / 1e9, bps.unwrap_or(f64::NAN)))
+        });
+        svg::Series::new(name, style, steps.collect())
+    };
+    let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
+    let is_sum = |series: &&&Series| series.flow.is_none();
+    let sums: Vec<&Series> = all.iter().filter(is_sum).copied().collect();
+    // A test of one stream has no sum.
+    let shown = if sums.is_empty() { all } else { sums };
+    shown.into_iter().map(curve).collect()
 }
 
 #[cfg(test)]

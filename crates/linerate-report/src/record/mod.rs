@@ -4,11 +4,14 @@
 //! where it was measured, caveats, the failure, the plan.
 
 mod brief;
+mod by_size;
 mod datagrams;
 pub(crate) mod delay;
 mod device;
 mod goodput;
 mod ping;
+mod ping_plots;
+mod ping_split;
 mod search;
 mod simulate;
 mod stamp;

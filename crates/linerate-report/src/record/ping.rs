@@ -4,15 +4,14 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::record::{
-    Distribution, LostStretch, MetricId, PingMode, PingPlan, Record, Stat,
-};
+use linerate_core::record::{LostStretch, MetricId, PingMode, PingPlan, Record, Stat};
 use linerate_core::time::decimals_of_ms;
 
-use super::stamp;
-use crate::document::{Block, Document, Figure, Section, Table, Tile};
+use super::by_size::BySize;
+use super::ping_split::{Split, value};
+use super::{ping_plots, stamp};
+use crate::document::{Block, Document, Section, Table, Tile};
 use crate::number::{self, or_dash};
-use crate::svg::{self, Axis, LineChart, Series};
 use crate::words;
 
 /// The metrics that a page defines.
@@ -42,16 +41,13 @@ pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
     let metrics = METRICS.iter().copied().filter(|metric| rates || !is_rate(metric));
     let stamped = if record.clocks.is_empty() { &[][..] } else { stamp::METRICS };
     let metrics = metrics.chain(stamped.iter().copied());
-    let figure = distribution_chart(record).map(|chart| {
-        let caption = "Share of the probes that were answered within a time. Lost probes are not \
-                       in it.";
-        let figure = Figure::of("Distribution of round-trip times", caption, chart.svg());
-        Section::close("", [Block::Figure(figure)]).leading()
-    });
+    let figures = ping_plots::figures(record, plan).into_iter().map(Block::Figure);
+    let figures: Vec<Block> = figures.collect();
+    let figures = (!figures.is_empty()).then(|| Section::close("", figures).leading());
     Document {
         title: title(plan),
         tiles: view.tiles(plan),
-        sections: figure.into_iter().chain([Section::close("", view.blocks(plan))]).collect(),
+        sections: figures.into_iter().chain([Section::close("", view.blocks(plan))]).collect(),
         metrics: metrics.collect(),
         ..Document::default()
     }
@@ -81,15 +77,6 @@ fn title(plan: &PingPlan) -> String {
         ),
         words::ping_mode(plan.mode, plan.interval_ns),
     )
-}
-
-/// A value for one payload; a record of one size may leave the payload out of its rows.
-pub(super) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
-    record.value_at(metric, stat, size).or_else(|| {
-        let mut rows = record.summary.iter();
-        rows.find(|row| row.metric == metric && row.stat == stat && row.payload_bytes.is_none())
-            .map(|row| row.value)
-    })
 }
 
 /// Pings per second as the studies of 2000 compute them, from the stored row or the mean.
@@ -161,7 +148,9 @@ impl View<'_> {
                     lines.into_iter().map(move |line| format!("{size} bytes: {line}"))
                 });
                 let one_way: Vec<String> = one_way.collect();
-                let lines = (!one_way.is_empty()).then_some(Block::Lines(one_way));
+                let by_size = BySize::of(self.record, plan).map(|found| found.words());
+                let lines: Vec<String> = by_size.into_iter().chain(one_way).collect();
+                let lines = (!lines.is_empty()).then_some(Block::Lines(lines));
                 [Block::Table(self.table(sizes))].into_iter().chain(lines).collect()
             }
         };
@@ -341,51 +330,6 @@ pub(super) fn outages(record: &Record, size: u32) -> Option<String> {
     Some(format!("{}: {}", words::counted(count as u64, "outage"), told.join(", ")))
 }
 
-/// The parts of a round trip in the order of travel.
-const PARTS: [(&str, MetricId); 4] = [
-    ("sending", MetricId::RttSend),
-    ("own queue", MetricId::RttQueue),
-    ("path and peer", MetricId::RttKernel),
-    ("waking up", MetricId::RttWake),
-];
-
-/// Where a mean round trip passed, as far as the kernel's timestamps tell.
-pub(super) struct Split {
-    parts: Vec<(&'static str, f64)>,
-    /// Probes that it rests on, where not all answered ones.
-    some: Option<u64>,
-}
-
-impl Split {
-    pub(super) fn of(record: &Record, size: u32) -> Option<Self> {
-        let mean = |metric| value(record, metric, Stat::Mean, size);
-        let counted = |metric| {
-            let mut rows = record.summary.iter().filter(|row| row.metric == metric);
-            let here = |payload: Option<u32>| payload.is_none_or(|payload| payload == size);
-            rows.find(|row| row.stat == Stat::Mean && here(row.payload_bytes))?.n
-        };
-        let parts = PARTS.iter().map(|(name, metric)| Some((*name, mean(*metric)?)));
-        let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
-            let (kernel, all) = (mean(MetricId::RttKernel)?, mean(MetricId::Rtt)?);
-            let parts = vec![("path and peer", kernel), ("this host", all - kernel)];
-            return Some(Self { parts, some: None });
-        };
-        let (split, all) = (counted(MetricId::RttSend), counted(MetricId::Rtt));
-        Some(Self { parts, some: split.filter(|_| split != all) })
-    }
-
-    /// Each part with its share of all.
-    pub(super) fn words(&self, ms: impl Fn(f64) -> String) -> String {
-        let all: f64 = self.parts.iter().map(|(_, ns)| ns).sum();
-        let part = |(name, ns): &(&str, f64)| {
-            format!("{name} {} ms ({:.0} %)", ms(*ns), 100.0 * ns / all.max(f64::MIN_POSITIVE))
-        };
-        let parts: Vec<String> = self.parts.iter().map(part).collect();
-        let some = self.some.map(|count| format!("; of {}", words::counted(count, "probe")));
-        format!("{}{}", parts.join(", "), some.unwrap_or_default())
-    }
-}
-
 /// Percentiles with the answers that each needs: one beyond it at least.
 const PERCENTILES: [(&str, Stat, f64); 5] = [
     ("50", Stat::P50, 2.0),
@@ -427,31 +371,6 @@ fn whole(value: f64) -> String {
 /// A share as a percentage without its sign; counts of probes have no more than two digits of it.
 fn percent(ratio: f64) -> String {
     number::significant(ratio * 100.0, 2)
-}
-
-/// The distribution function of the round-trip times of each size.
-fn distribution_chart(record: &Record) -> Option<LineChart> {
-    let rtt = |it: &&Distribution| it.metric == MetricId::Rtt;
-    let curves: Vec<Series> = record
-        .distributions
-        .iter()
-        .filter(rtt)
-        .enumerate()
-        .map(|(style, distribution)| {
-            let bytes = distribution.payload_bytes.map(|bytes| format!("{bytes} bytes"));
-            let label = bytes.unwrap_or_else(|| "rtt".to_owned());
-            Series::new(label, style, svg::cumulated(distribution, 1e6)).steps()
-        })
-        .filter(|curve| !curve.points.is_empty())
-        .collect();
-    let x = Axis::log("round-trip time, ms", number::short_time);
-    let y = Axis::linear("% of answers", number::short);
-    let y = Axis { domain: Some((0.0, 100.0)), ..y };
-    let (title, description) = (
-        "Share of answers within a time",
-        "Cumulative distribution of round-trip times by payload size",
-    );
-    (!curves.is_empty()).then(|| LineChart::new(title, description, [x, y], curves))
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use crate::words::{counted, listed};
 /// Columns of the labels.
 const LABEL: usize = 8;
 
+/// Ticks of the axis of hops at the most.
+const HOP_TICKS: u8 = 16;
+
 /// What stands under the headline.
 pub(super) fn brief(record: &Record) -> Vec<Block> {
     let Some(trace) = &record.trace else { return Vec::new() };
@@ -175,8 +178,18 @@ fn chart(trace: &Trace) -> LineChart {
     if has_load(trace) {
         series.push(Series::new("under load", 1, of(TracePhase::Loaded)));
     }
-    let axes = [Axis::linear("hop", number::short), Axis::linear("round trip, ms", number::short)];
-    LineChart::new("Round trip by hop", "Median round trip to each hop.", axes, series)
+    let y = Axis::linear("round trip, ms", number::short_time);
+    LineChart::new("Median to each hop", "Median round trip to each hop.", [hops(trace), y], series)
+}
+
+/// One tick a hop, of many every second, fifth or tenth.
+fn hops(trace: &Trace) -> Axis {
+    let last = trace.hops.iter().map(|hop| hop.ttl).max().unwrap_or(1).max(1);
+    let step = [1, 2, 5].into_iter().find(|step| last / step <= HOP_TICKS).unwrap_or(10);
+    let ticks = (1..=last).filter(|hop| *hop == 1 || hop % step == 0);
+    let ticks = ticks.map(|hop| (f64::from(hop), hop.to_string())).collect();
+    let domain = Some((1.0, f64::from(last)));
+    Axis { ticks, domain, ..Axis::linear("hop", number::short) }
 }
 
 /// A router's address, with the shape of a diamond where flows part.

@@ -1,4 +1,5 @@
-//! A chart of horizontal bars: for each row one bar now and one bar published.
+//! A chart of horizontal bars: of a row the bars stand under each other, as now and published, or
+//! in one line, as the parts of a whole.
 
 use super::axis::{Kind, Scale, linear_domain, linear_ticks};
 use super::palette::{class, light};
@@ -29,6 +30,9 @@ pub(crate) struct BarChart {
     pub names: Vec<String>,
     /// Top to bottom.
     pub rows: Vec<BarRow>,
+    /// Whether the bars of a row are parts of a whole and stand in one line; the last of the row's
+    /// texts is that of the whole.
+    pub stacked: bool,
 }
 
 /// Rows in words, for readers who do not see them.
@@ -46,20 +50,31 @@ const LABEL_MOST: f64 = 230.0;
 impl BarChart {
     /// Draws the chart.
     pub(crate) fn svg(&self) -> Svg {
-        let values = self.rows.iter().flat_map(|row| row.values.iter().flatten().copied());
+        let whole = |row: &BarRow| row.values.iter().flatten().sum::<f64>();
+        let values: Vec<f64> = match self.stacked {
+            true => self.rows.iter().map(whole).collect(),
+            false => {
+                self.rows.iter().flat_map(|row| row.values.iter().flatten().copied()).collect()
+            }
+        };
+        let values = values.into_iter();
         let Some(domain) = linear_domain(values, 0.0, 5) else {
             return Canvas::nothing(&self.title, &self.description);
         };
         let labels = self.rows.iter().map(|row| text_width(&row.label));
         let left = (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, LABEL_MOST);
         let lines = self.rows.iter().map(|row| broken(&row.label, left - 12.0).len());
-        let bars = self.names.len() as f64 * (BAR + 2.0);
+        let bars = if self.stacked { 1.0 } else { self.names.len() as f64 } * (BAR + 2.0);
         let row_height = bars.max(lines.max().unwrap_or(1) as f64 * LINE_HEIGHT) + ROW_GAP;
         let mut canvas = Canvas::new();
         canvas.title(&self.title);
         let top = self.draw_names(&mut canvas) + 1.2 * LINE_HEIGHT;
         // The widest figure stands beyond the end of its bar.
-        let texts = self.rows.iter().flat_map(|row| &row.texts).map(|text| text_width(text));
+        let texts = self.rows.iter().flat_map(|row| match self.stacked {
+            true => row.texts.last().map_or(&[][..], std::slice::from_ref),
+            false => row.texts.as_slice(),
+        });
+        let texts = texts.map(|text| text_width(text));
         let area = Area {
             left,
             top,
@@ -69,8 +84,13 @@ impl BarChart {
         let scale = Scale::new(Kind::Linear, domain, (area.left, area.right));
         self.draw_axis(&mut canvas, area, &scale);
         for (index, row) in self.rows.iter().enumerate() {
-            let (from, to) = (top + index as f64 * row_height, row_height);
-            draw_row(&mut canvas, area, &scale, row, (from, from + to));
+            let from = top + index as f64 * row_height;
+            let span = (from, from + row_height);
+            draw_label(&mut canvas, area, row, span);
+            match self.stacked {
+                true => draw_stack(&mut canvas, &scale, row, span),
+                false => draw_row(&mut canvas, area, &scale, row, span),
+            }
         }
         canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
     }
@@ -82,7 +102,8 @@ impl BarChart {
             if x > 0.0 && x + 18.0 + text_width(name) > WIDTH {
                 (x, y) = (0.0, y + LINE_HEIGHT + 2.0);
             }
-            canvas.raw(&bar(index, (x, y - 10.0), (12.0, 12.0), name));
+            let filled = self.stacked || index == 0;
+            canvas.raw(&bar((index, filled), (x, y - 10.0), (12.0, 12.0), name));
             canvas.text(x + 18.0, y, Anchor::Start, "name", name);
             x += text_width(name) + 44.0;
         }
@@ -100,16 +121,40 @@ impl BarChart {
     }
 }
 
-/// A row from the first height to the second.
-fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
-    let height = row.values.len() as f64 * (BAR + 2.0);
+/// The name of a row from the first height to the second.
+fn draw_label(canvas: &mut Canvas, area: Area, row: &BarRow, (top, end): (f64, f64)) {
     let label = broken(&row.label, area.left - 12.0);
-    let middle = f64::midpoint(top, end);
-    let mut y = middle + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
+    let mut y = f64::midpoint(top, end) + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
     for line in label {
         canvas.text(area.left - 8.0, y, Anchor::End, "name", &fitted(&line, area.left - 8.0));
         y += LINE_HEIGHT;
     }
+}
+
+/// The parts of a whole one after the other; a hint on each says what it is.
+fn draw_stack(canvas: &mut Canvas, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
+    let y = f64::midpoint(top, end) - BAR / 2.0;
+    let mut sum = 0.0;
+    for (index, value) in row.values.iter().enumerate() {
+        let from = scale.at(sum);
+        sum += value.filter(|value| *value > 0.0).unwrap_or(0.0);
+        let Some((from, to)) = from.zip(scale.at(sum)) else { continue };
+        if to > from {
+            let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
+            canvas.raw(&bar((index, true), (from, y), (to - from, BAR), &hint));
+        }
+    }
+    let zero = scale.at(0.0).unwrap_or(0.0);
+    let text = row.texts.last().map_or(number::NONE, |text| text);
+    let tip = scale.at(sum).unwrap_or(zero);
+    canvas.text(tip + 5.0, y + BAR - 2.5, Anchor::Start, "name", text);
+    canvas.line("axis", (zero, top), (zero, end));
+}
+
+/// Bars under each other from the first height to the second.
+fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
+    let height = row.values.len() as f64 * (BAR + 2.0);
+    let middle = f64::midpoint(top, end);
     let zero = scale.at(0.0).unwrap_or(area.left);
     for (index, value) in row.values.iter().enumerate() {
         let y = middle - height / 2.0 + index as f64 * (BAR + 2.0);
@@ -117,7 +162,7 @@ fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, 
         if let Some(tip) = tip {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
             let size = ((tip - zero).abs().max(1.0), BAR);
-            canvas.raw(&bar(index, (tip.min(zero), y), size, &hint));
+            canvas.raw(&bar((index, index == 0), (tip.min(zero), y), size, &hint));
         }
         let x = tip.unwrap_or(zero).max(zero) + 5.0;
         let text = row.texts.get(index).map_or(number::NONE, |text| text);
@@ -127,9 +172,14 @@ fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, 
 }
 
 /// A bar in the colour of its name; the published one is open, so that grey print tells them apart.
-fn bar(index: usize, (x, y): (f64, f64), (width, height): (f64, f64), hint: &str) -> String {
+fn bar(
+    (index, filled): (usize, bool),
+    (x, y): (f64, f64),
+    (width, height): (f64, f64),
+    hint: &str,
+) -> String {
     let (n, colour) = (class(index), light(index));
-    let paint = if index == 0 {
+    let paint = if filled {
         format!("class=\"f{n}\" fill=\"{colour}\"")
     } else {
         format!("class=\"s{n}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"")
@@ -164,9 +214,48 @@ mod tests {
                 axis: "%".to_owned(),
                 names: vec!["now".to_owned(), "2000".to_owned()],
                 rows: vec![row],
+                stacked: false,
             };
-            let text = chart.svg().file();
-            assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("a<b"));
+            for stacked in [false, true] {
+                let text = BarChart { stacked, ..chart.clone() }.svg().file();
+                assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("a<b"));
+            }
         }
+    }
+
+    /// 10, 20 and 30 of 60, on an axis to 60 in steps of 20: the widths are as 1 : 2 : 3.
+    #[test]
+    fn parts_of_a_whole_stand_in_one_line_and_are_as_long_as_they_are_large() {
+        let values = [10.0, 20.0, 30.0];
+        let texts = values.iter().map(|value| format!("{value}")).chain(["60 in all".to_owned()]);
+        let row = BarRow {
+            label: "56".to_owned(),
+            values: values.map(Some).to_vec(),
+            texts: texts.collect(),
+        };
+        let chart = BarChart {
+            title: "t".to_owned(),
+            description: "d".to_owned(),
+            axis: "ms".to_owned(),
+            names: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            rows: vec![row],
+            stacked: true,
+        };
+        let text = chart.svg().file();
+        let of = |line: &str, name: &str| -> f64 {
+            let value = line.split(name).nth(1).and_then(|rest| rest.split('"').next());
+            value.and_then(|value| value.parse().ok()).expect("a number")
+        };
+        let bars = text.lines().filter(|line| line.contains("<title>56: "));
+        let bars: Vec<[f64; 3]> =
+            bars.map(|bar| [" x=\"", " y=\"", " width=\""].map(|name| of(bar, name))).collect();
+        assert_eq!(bars.len(), 3, "{text}");
+        for (bar, next) in bars.iter().zip(&bars[1..]) {
+            assert!((bar[0] + bar[2] - next[0]).abs() <= 0.1 && bar[1] == next[1], "{bars:?}");
+        }
+        for (bar, times) in bars.iter().zip([1.0, 2.0, 3.0]) {
+            assert!((bar[2] - times * bars[0][2]).abs() <= 0.3, "{bars:?}");
+        }
+        assert!(text.contains(">60 in all</text>"));
     }
 }

@@ -310,7 +310,7 @@ pub(super) fn draw_axes(canvas: &mut Canvas, layout: &Layout, x: &Axis, y: &Axis
     draw_x(canvas, layout, x);
 }
 
-fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+pub(super) fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
     let area = layout.area;
     canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &axis.label);
     for (value, text) in ticks_of(axis, layout.y.domain()) {
@@ -321,7 +321,7 @@ fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
     }
 }
 
-fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+pub(super) fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
     let area = layout.area;
     canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
     let mut free_from = f64::MIN;
@@ -377,7 +377,7 @@ pub(super) fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
     Some((layout.x.at(x)?, layout.y.at(y)?))
 }
 
-fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usize) {
+pub(super) fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usize) {
     let places: Vec<Option<(f64, f64)>> =
         series.points.iter().map(|point| place(layout, *point)).collect();
     let (n, stroke) = (class(series.style), light(series.style));

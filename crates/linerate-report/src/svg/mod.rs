@@ -8,6 +8,7 @@
 
 mod axis;
 mod bar;
+mod delay;
 mod line;
 mod palette;
 mod scatter;
@@ -17,9 +18,10 @@ mod trace;
 pub(crate) use axis::log_domain;
 pub use axis::{Kind, linear_domain};
 pub(crate) use bar::{BarChart, BarRow, described_rows};
+pub(crate) use delay::{DelayChart, Shown, Trail};
 pub use line::{Axis, LineChart, Series};
 pub(crate) use line::{cumulated, described, thinned};
-pub(crate) use palette::style;
+pub(crate) use palette::{OPEN, style};
 pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
 pub(crate) use trace::{Mark, TraceChart, TracePoint};

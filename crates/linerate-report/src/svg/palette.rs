@@ -20,7 +20,7 @@ const SERIES: [(&str, &str); 7] = [
 ];
 
 /// Added to the number of a series, gives the same colour and shape as an open marker.
-pub(super) const OPEN: usize = SERIES.len();
+pub(crate) const OPEN: usize = SERIES.len();
 
 /// The light colour of a series.
 pub(super) const fn light(series: usize) -> &'static str {

@@ -3,6 +3,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod bench;
+pub mod round_trips;
 pub mod svg_text;
 pub mod wan;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, Record};
+use linerate_report::Document;
 use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// Write a result for flent: FILE.flent.gz
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     flent: Option<PathBuf>,
-    /// Write the plots of a run to this directory
+    /// Write each plot as a file to this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// Write the report of a run in all formats to this directory
@@ -89,12 +90,10 @@ fn subject(args: &Args, store: &Store) -> Result<Subject, Failure> {
 
 /// Prints or writes one record; gives the files written.
 fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
-    for (flag, given) in [("--svg", &args.svg), ("--all", &args.all)] {
-        if given.is_some() {
-            let reason = "a single result has no files of plots";
-            return Err(Failure::new(Fault::Usage, "use", flag, reason)
-                .advise("use --html, or name a study run with --run"));
-        }
+    if args.all.is_some() {
+        let reason = "a single result is one page";
+        return Err(Failure::new(Fault::Usage, "use", "--all", reason)
+            .advise("use --html and --svg, or name a study run with --run"));
     }
     if args.json {
         output::line(&paths::json(record)?);
@@ -108,6 +107,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     put(&args.html, &|| document.html())?;
     put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| linerate_report::csv::record(record))?;
+    write_plots(args, &document, &mut wrote)?;
     if let Some(path) = &args.flent {
         super::export::write_flent(path, record)?;
     } else if wrote.is_empty() && !args.json {
@@ -130,11 +130,7 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
     put(&args.html, &|| document.html())?;
     put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| study::csv(results))?;
-    if let Some(directory) = &args.svg {
-        for (name, svg) in document.svgs() {
-            write(&directory.join(name), &svg, &mut wrote)?;
-        }
-    }
+    write_plots(args, &document, &mut wrote)?;
     if let Some(directory) = &args.all {
         super::study::write(results, directory)?;
         wrote.push(directory.join("index.html"));
@@ -143,6 +139,15 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         output::document(&document);
     }
     Ok(wrote)
+}
+
+/// Each plot as a file in the directory of `--svg`.
+fn write_plots(args: &Args, document: &Document, wrote: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let Some(directory) = &args.svg else { return Ok(()) };
+    for (name, svg) in document.svgs() {
+        write(&directory.join(name), &svg, wrote)?;
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str, wrote: &mut Vec<PathBuf>) -> Result<(), Failure> {

@@ -72,6 +72,7 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     };
     let rows: Vec<BarRow> = grid.topologies.iter().filter_map(row).collect();
     let chart = BarChart {
+        stacked: false,
         title: title(test),
         description: described_rows(&rows),
         axis: "payload, Mbit/s, best of the repetitions".to_owned(),

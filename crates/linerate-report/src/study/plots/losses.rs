@@ -34,6 +34,7 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
         let mut names = vec!["now".to_owned()];
         names.extend(has_past.then(|| grid.past.clone()));
         let chart = BarChart {
+            stacked: false,
             title: format!("Loss of localhost's TCP throughput at {setting}"),
             description: described_rows(&rows),
             axis: "% of localhost's throughput that is lost".to_owned(),
