@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assertion;
+pub mod bank;
 mod ceiling;
 mod compare;
 pub mod conform;
@@ -18,6 +19,7 @@ mod document;
 pub mod emulated;
 mod escape;
 pub mod examination;
+pub mod explain;
 pub mod flent;
 pub mod headline;
 pub mod history;

@@ -92,6 +92,8 @@ enum Command {
     Study(command::study::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
+    /// Say what limited a result, from what shows it, and what to do about it
+    Explain(command::explain::Args),
     /// List stored results, filtered by what they were
     History(command::history::Args),
     /// Compare two stored results, metric by metric
@@ -142,6 +144,7 @@ fn main() -> std::process::ExitCode {
         Command::Path(args) => command::path::run(args),
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),
+        Command::Explain(args) => command::explain::run(args),
         Command::History(args) => command::history::run(args),
         Command::Diff(args) => command::diff::run(args),
         Command::Export(args) => command::export::run(args),

@@ -1,8 +1,14 @@
-//! Causes at the ends: windows, buffers, applications, processors.
+//! Causes at the ends: windows, buffers, applications, processors, the start.
+//!
+//! The kernel's own counters of what it waited for (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`)
+//! decide nothing here: for one and the same window of 39 kB they said 98 % under CUBIC and 43 %
+//! under BBR, and 0 % and 37 % for one send buffer (Linux 6.18).
 
 use super::candidate::{Candidate, share};
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Host};
+use super::remedy;
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::theory::ladder::AGREES_WITHIN;
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
 pub(super) const WINDOW_FULL: f64 = 0.85;
@@ -12,12 +18,32 @@ pub(super) const NO_QUEUE: f64 = 1.25;
 const PACE_KEPT: f64 = 0.95;
 /// The most that a window varies while nobody tunes it.
 const WINDOW_CONSTANT: f64 = 1.2;
+/// A window that one end advertised and the other saw, apart by this factor: something changed it.
+const REWRITTEN: f64 = 1.5;
+/// Computing and waiting for a CPU, of the time: a host that can do no more.
+pub(super) const BUSY: f64 = 0.9;
+/// Time that a quota kept a thread from running, of the time.
+const THROTTLED: f64 = 0.05;
+/// Received and not read, over the receive buffer: the reader is late.
+const QUEUE_UNREAD: f64 = 0.5;
+/// In flight over the congestion window: something else holds the sender.
+const NOT_BY_CWND: f64 = 0.85;
+/// In flight over the send buffer, from where a buffer without room explains it: 0.6 and more were
+/// seen in flight, and up to 1.8 with senders that add whole super-packets.
+const BUFFER_FLIGHT: (f64, f64) = (0.35, 2.2);
+/// Memory of the send buffer over what it may take up: it is full.
+const BUFFER_FULL: f64 = 0.9;
+/// Time blocked in write() of a sender that is not held by its application.
+const WRITES_BLOCK: f64 = 0.5;
+/// Round trips within which a transfer is all start.
+const START_ROUNDS: f64 = 12.0;
 
 /// The receiver's window: full, while no queue stands on the path.
 pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     let (window, flight) = (evidence.offered_bytes()?, evidence.flight_bytes()?);
     let full = share(Some(flight), Some(window)).filter(|full| *full >= WINDOW_FULL)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let bps = 8.0 * window * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let mut signs = vec![
         Sign::figure("window the receiver offered", window, "bytes"),
         Sign::at_least("in flight over that window", full, WINDOW_FULL, "1"),
@@ -27,8 +53,64 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     if let Some(varies) = varies.filter(|varies| *varies <= WINDOW_CONSTANT) {
         signs.push(Sign::at_most("largest over smallest window", varies, WINDOW_CONSTANT, "1"));
     }
-    let bps = 8.0 * window * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
-    Some(Candidate::new(Cause::ReceiveWindow, Confidence::High, signs).allowing(bps))
+    let (cause, notes) = whose_window(evidence);
+    let agrees = evidence.steady_bps().is_some_and(|rate| (rate / bps - 1.0).abs() < AGREES_WITHIN);
+    let confidence = if agrees { Confidence::High } else { Confidence::Medium };
+    let mut candidate = Candidate::new(cause, confidence, signs).allowing(bps);
+    candidate.notes = notes;
+    Some(candidate.mended_by(match cause {
+        Cause::ReceivingApplication => remedy::reader(),
+        Cause::ReceivingHost => remedy::host(At::Receiver),
+        _ => remedy::receive_window(evidence),
+    }))
+}
+
+/// A full window is the receiver's setting, or a device's on the way, or a late reader's.
+fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
+    if let Some(why) = changed_window(evidence) {
+        return (Cause::Middlebox, vec![why]);
+    }
+    let queue = share(evidence.window.receive_queue_bytes, evidence.window.receive_buffer_bytes);
+    if queue.is_some_and(|queue| queue >= QUEUE_UNREAD) {
+        let cause = match busy(&evidence.receiver) {
+            Some(_) => Cause::ReceivingHost,
+            None => Cause::ReceivingApplication,
+        };
+        return (cause, vec!["the receiver's socket held data that nobody read".to_owned()]);
+    }
+    let mut notes = Vec::new();
+    if evidence.scale_agreed() == Some(false) {
+        let off = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
+        let off = off.into_iter().find(|(_, host)| host.window_scaling == Some(false));
+        if let Some((name, _)) = off {
+            notes.push(format!(
+                "tcp_window_scaling is 0 at the {name}: no window is above 65,535 bytes"
+            ));
+        }
+    }
+    (Cause::ReceiveWindow, notes)
+}
+
+/// Whether something between the ends changed the window: both hosts scale, and the connection
+/// does not; or what one advertised is not what the other was offered.
+fn changed_window(evidence: &Evidence) -> Option<String> {
+    let scales = |host: &Host| host.window_scaling == Some(true);
+    let both = scales(&evidence.sender) && scales(&evidence.receiver);
+    if both && evidence.scale_agreed() == Some(false) {
+        let where_lost = match evidence.syn.arrived {
+            Some(syn) if syn.window_scale.is_none() => "the SYN arrived without it",
+            Some(_) => "the SYN arrived with it: it was lost from the SYN-ACK",
+            None => "it was lost on the way",
+        };
+        return Some(format!(
+            "both hosts scale windows, and this connection does not: {where_lost}"
+        ));
+    }
+    let (seen, told) = (evidence.window.offered_max_bytes?, evidence.window.advertised_max_bytes?);
+    let apart = evidence.scale_agreed() == Some(true) && told > REWRITTEN * seen;
+    apart.then(|| {
+        format!("the receiver advertised {told:.0} bytes, and the sender was offered {seen:.0}")
+    })
 }
 
 /// A pace that was asked for and kept.
@@ -42,4 +124,115 @@ pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
     let remedy = vec![RemedyLine::advice(At::Test, "leave out -b (--bitrate), or raise it")];
     Some(candidate.allowing(pace).mended_by(remedy))
+}
+
+/// A sender whose thread mostly sleeps, and neither computes nor waits for room.
+pub(super) fn idle_sender(evidence: &Evidence) -> Option<Candidate> {
+    let host = &evidence.sender;
+    let blocked = host.blocked.filter(|blocked| *blocked < 0.2)?;
+    let busy = host.cpu? + host.waited?;
+    if busy >= BUSY || host.asleep.is_none_or(|asleep| asleep < WRITES_BLOCK) {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("time the sender slept", host.asleep?, WRITES_BLOCK, "1"),
+        Sign::at_most("time it was blocked in write()", blocked, 0.2, "1"),
+    ];
+    Some(Candidate::new(Cause::SendingApplication, Confidence::Medium, signs))
+}
+
+/// What a host spends on the transfer, where it can spend no more.
+fn busy(host: &Host) -> Option<Vec<Sign>> {
+    let mut signs = Vec::new();
+    let used = host.cpu? + host.waited.unwrap_or(0.0);
+    if used >= BUSY {
+        let name = "time its thread computed or waited for a CPU";
+        signs.push(Sign::at_least(name, used, BUSY, "1"));
+    }
+    if let Some(throttled) = host.throttled.filter(|share| *share >= THROTTLED) {
+        signs.push(Sign::at_least("time a CPU quota stopped it", throttled, THROTTLED, "1"));
+    }
+    (!signs.is_empty()).then_some(signs)
+}
+
+/// A host that can do no more.
+pub(super) fn busy_host(evidence: &Evidence) -> Option<Candidate> {
+    let of = |host: &Host, cause, at| {
+        let candidate = Candidate::new(cause, Confidence::Medium, busy(host)?);
+        Some(candidate.mended_by(remedy::host(at)))
+    };
+    of(&evidence.receiver, Cause::ReceivingHost, At::Receiver)
+        .or_else(|| of(&evidence.sender, Cause::SendingHost, At::Sender))
+}
+
+/// The sender's buffer: neither window is full, no queue stands, and the buffer has no room.
+pub(super) fn send_buffer(evidence: &Evidence) -> Option<Candidate> {
+    let (flight, buffer) = (evidence.flight_bytes()?, evidence.window.send_buffer_bytes?);
+    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let held = share(Some(flight), Some(buffer))?;
+    if !(BUFFER_FLIGHT.0..=BUFFER_FLIGHT.1).contains(&held) {
+        return None;
+    }
+    let by_window = share(Some(flight), evidence.offered_bytes()).unwrap_or(0.0);
+    let by_cwnd = share(Some(flight), evidence.window.cwnd_bytes).unwrap_or(0.0);
+    let lossless = evidence.loss.ratio.is_none_or(|ratio| ratio < 1e-4);
+    if by_window >= WINDOW_FULL || (by_cwnd > NOT_BY_CWND && !lossless) {
+        return None;
+    }
+    let memory = share(evidence.window.send_memory_bytes, Some(buffer));
+    let most = evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64);
+    let at_most = most.is_some_and(|most| buffer >= 0.9 * most);
+    let fixed = evidence.sender.buffer_asked_bytes.is_some();
+    let full = memory.map_or(at_most || fixed, |memory| memory >= BUFFER_FULL);
+    if !full || evidence.sender.blocked.is_some_and(|blocked| blocked < WRITES_BLOCK) {
+        return None;
+    }
+    let mut signs = vec![
+        Sign::figure("send buffer that the kernel granted", buffer, "bytes"),
+        Sign::at_least("in flight over that buffer", held, BUFFER_FLIGHT.0, "1"),
+        Sign::at_most("in flight over the window offered", by_window, WINDOW_FULL, "1"),
+        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+    ];
+    if let Some(memory) = memory {
+        signs.push(Sign::at_least("memory of the buffer in use", memory, BUFFER_FULL, "1"));
+    }
+    if let Some(blocked) = evidence.sender.blocked {
+        signs.push(Sign::at_least("time blocked in write()", blocked, WRITES_BLOCK, "1"));
+    }
+    let confidence = if memory.is_some() { Confidence::High } else { Confidence::Medium };
+    let candidate = Candidate::new(Cause::SendBuffer, confidence, signs);
+    let candidate = candidate.mended_by(remedy::send_buffer(evidence));
+    Some(match evidence.steady_bps() {
+        Some(bps) => candidate.allowing(bps),
+        None => candidate,
+    })
+}
+
+/// The start: the transfer was over before its window had grown.
+pub(super) fn start_up(evidence: &Evidence) -> Option<Candidate> {
+    let (span, base) = (evidence.rate.span_s?, evidence.rtt.base_s?);
+    let rounds = span / base;
+    let lossless = evidence.loss.ratio.is_none_or(|ratio| ratio < 1e-3);
+    let short = rounds <= START_ROUNDS && lossless;
+    let growing = evidence.window.left_slow_start == Some(false) && still_rises(evidence);
+    if !short && !(growing && lossless) {
+        return None;
+    }
+    let mut signs = vec![Sign::figure("round trips that the transfer took", rounds, "1")];
+    if short {
+        signs[0] = Sign::at_most("round trips that the transfer took", rounds, START_ROUNDS, "1");
+    }
+    if let Some((first, last)) = evidence.window.cwnd_ends {
+        signs.push(Sign::figure("congestion window at first", first, "bytes"));
+        signs.push(Sign::figure("congestion window at last", last, "bytes"));
+    }
+    let candidate = Candidate::new(Cause::StartUp, Confidence::Medium, signs);
+    Some(candidate.mended_by(remedy::start_up()))
+}
+
+/// Whether the rate of the last interval is far above the mean.
+fn still_rises(evidence: &Evidence) -> bool {
+    let rates = &evidence.rate.intervals_bps;
+    let last = rates.last().zip(evidence.rate.mean_bps);
+    rates.len() >= 3 && last.is_some_and(|(last, mean)| *last > 1.3 * mean)
 }

@@ -1,35 +1,106 @@
-//! The choice among the causes that agree with the evidence.
+//! The choice among the causes that agree with the evidence, and the verdict about it.
 
 use super::candidate::Candidate;
 use super::evidence::Evidence;
-use super::{ends, gate, path};
-use crate::record::{Cause, Outcome, Verdict};
+use super::{ends, gate, innocent, ladder, latency, path, remedy, trains};
+use crate::record::{Cause, Confidence, Outcome, Verdict};
+use crate::theory::ladder::APART;
 
 /// What limited one direction.
 pub fn judge(evidence: &Evidence) -> Verdict {
     if let Some(verdict) = gate::gate(evidence) {
         return Verdict { measured_bps: evidence.rate.mean_bps, ..verdict };
     }
-    let candidates =
-        [ends::own_pace(evidence), ends::receive_window(evidence), path::full_bottleneck(evidence)];
-    let verdict = match candidates.into_iter().flatten().next() {
-        Some(candidate) => of(evidence, candidate),
-        None => Verdict::of(evidence.direction, Outcome::Undetermined),
+    let verdict = match first_cause(evidence) {
+        Some(candidate) => named(evidence, candidate),
+        None => undetermined(evidence),
     };
-    Verdict { measured_bps: evidence.rate.mean_bps, unseen: evidence.unseen.clone(), ..verdict }
+    let mut verdict = Verdict {
+        measured_bps: evidence.rate.mean_bps,
+        unseen: evidence.unseen.clone(),
+        latency: latency::latency(evidence),
+        ..verdict
+    };
+    if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {
+        verdict.remedy.extend(remedy::standing_queue(evidence));
+    }
+    verdict.innocent = innocent::findings(evidence, &verdict);
+    verdict
 }
 
-fn of(evidence: &Evidence, candidate: Candidate) -> Verdict {
+/// The first cause whose signs are all there. What is certain comes first, then the ends, then the
+/// path: the network is not blamed for what a host does.
+fn first_cause(evidence: &Evidence) -> Option<Candidate> {
+    let rules: [fn(&Evidence) -> Option<Candidate>; 18] = [
+        trains::black_hole,
+        path::nothing_moved,
+        path::smaller_segments,
+        ends::own_pace,
+        ends::receive_window,
+        path::known_link,
+        ends::busy_host,
+        ends::send_buffer,
+        ends::idle_sender,
+        ends::start_up,
+        path::outages,
+        path::ack_path,
+        path::sack_stripped,
+        trains::explained,
+        path::full_bottleneck,
+        path::reordering,
+        path::bbr_found,
+        path::fingerprint,
+    ];
+    rules.iter().find_map(|rule| rule(evidence))
+}
+
+fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
     let full = candidate.cause == Cause::Link;
     let outcome = if full { Outcome::AtCeiling } else { Outcome::Limited };
+    let path = ladder::without(evidence, Some(candidate.cause));
+    let ceiling = path.as_ref().and_then(|ladder| Some(ladder.ceiling()?.payload_bps));
+    // Without a rate of the path a next limit would be a promise that nobody can keep.
+    let known = evidence.capacity_bps.is_some() || ceiling.is_some();
+    let next = (!full && known).then(|| ladder::next(evidence, candidate.cause)).flatten();
+    let mut notes = candidate.notes;
+    if !full && !known {
+        notes.push("what the path itself carries was not measured".to_owned());
+    }
+    let close = next.as_ref().zip(candidate.bps).filter(|(next, bps)| next.bps < APART * bps);
+    if let Some((next, _)) = close {
+        notes.push(format!("two limits lie close together: {} is next", next.name));
+    }
     Verdict {
         cause: Some(candidate.cause),
         confidence: Some(candidate.confidence),
-        ceiling_bps: candidate.bps.filter(|_| full),
+        ceiling_bps: if full { candidate.bps } else { ceiling },
         expected_bps: candidate.bps,
         evidence: candidate.signs,
+        next,
         remedy: candidate.remedy,
-        notes: candidate.notes,
+        notes,
         ..Verdict::of(evidence.direction, outcome)
+    }
+}
+
+/// Nothing on the list, or more than one cause.
+fn undetermined(evidence: &Evidence) -> Verdict {
+    let verdict = Verdict::of(evidence.direction, Outcome::Undetermined);
+    let trains = "trains of UDP probes: linerate test HOST";
+    let own = "linerate tcp HOST: both hosts' CPUs, buffers and queues beside the transfer";
+    let held = || Some((path::held_by_an_end(evidence)?, own));
+    let sizes = "packets of all sizes both ways: linerate test HOST (path MTU)";
+    let still = path::starved(evidence).map(|found| (found, sizes));
+    let lossy = || Some((path::unexplained_loss(evidence)?, trains));
+    let found = still.or_else(lossy).or_else(held);
+    match found {
+        Some(((signs, between), test)) => Verdict {
+            evidence: signs,
+            between,
+            deciding_test: Some(test.to_owned()),
+            confidence: Some(Confidence::Low),
+            ..verdict
+        },
+        None => Verdict { deciding_test: Some(trains.to_owned()), ..verdict },
     }
 }

@@ -10,16 +10,30 @@
 mod candidate;
 mod ends;
 mod evidence;
+mod foreign;
 mod gate;
+mod innocent;
 mod judge;
+mod ladder;
+mod latency;
+pub mod mechanism;
 mod of_record;
 mod path;
+#[cfg(test)]
+mod probing_tests;
+mod remedy;
+#[cfg(test)]
+mod tests;
+mod trains;
 
 pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
+pub use foreign::foreign;
 pub use judge::judge;
 pub use of_record::directions;
+
+use of_record::with_path;
 
 use crate::record::{Direction, Plan, Record, Verdict};
 
@@ -32,43 +46,12 @@ pub fn explain(record: &Record) -> Vec<Verdict> {
             let ways = [Direction::Up, Direction::Down].into_iter();
             let best = ways.filter_map(|way| Some((way, record.best_part(way)?)));
             let verdicts = best.flat_map(|(way, part)| {
-                let all = explain(part).into_iter();
-                all.filter(move |verdict| verdict.direction == Some(way))
+                let all = directions(part).into_iter();
+                let of_way = all.filter(move |evidence| evidence.direction == Some(way));
+                of_way.map(|evidence| judge(&with_path(evidence, record)))
             });
             verdicts.collect()
         }
         _ => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{Cause, Outcome};
-
-    fn record(name: &str) -> Record {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records/");
-        let text = std::fs::read_to_string(format!("{root}{name}.json")).expect("it is there");
-        serde_json::from_str(&text).expect("a record")
-    }
-
-    #[test]
-    fn the_plan_of_an_emulated_path_changes_no_verdict() {
-        let seen = record("base");
-        assert!(!seen.paths.is_empty() && seen.ceiling.is_some());
-        let mut blind = seen.clone();
-        blind.paths.clear();
-        (blind.ceiling, blind.ceiling_reverse, blind.cell, blind.name) = (None, None, None, None);
-        blind.tags.clear();
-        let verdicts = explain(&seen);
-        assert_eq!(verdicts.len(), 1);
-        assert_eq!(verdicts, explain(&blind));
-    }
-
-    #[test]
-    fn a_full_link_of_100_mbit_is_the_ceiling() {
-        // 100 Mbit/s, 20 ms each way, a buffer of one BDP, CUBIC, 8 s (Linux 6.18, 2026-11-23).
-        let verdict = explain(&record("base")).remove(0);
-        assert_eq!((verdict.outcome, verdict.cause), (Outcome::AtCeiling, Some(Cause::Link)));
     }
 }

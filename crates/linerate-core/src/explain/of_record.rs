@@ -1,11 +1,12 @@
 //! From a record to evidence, one direction at a time.
 //!
-//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: `paths` and `ceiling`,
-//! which know what an emulator was asked to do, and the names of studies and cells.
+//! Read: plan, ends, flows, series, probes, summary, caveats. Never read: what an emulator was
+//! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
+use super::mechanism::mechanism;
 use crate::record::{
     CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
     Side, Stat, TcpInfo, TcpTest,
@@ -56,9 +57,26 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         mss_bytes,
         packet_bytes: info.and_then(|info| info.pmtu_bytes),
         stated_bps: None,
+        trains: None,
+        mtu: None,
+        capacity_bps: None,
+        sustained_bps: None,
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
+    evidence
+}
+
+/// Adds what a survey found of the path beside its transfers.
+pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
+    let Some(way) = evidence.direction else { return evidence };
+    evidence.trains = mechanism(&whole.trains, way);
+    evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
+    if let Some(found) = &evidence.trains {
+        let first = found.capacity.first().filter(|capacity| !capacity.at_least);
+        evidence.capacity_bps = first.map(|capacity| capacity.bps);
+        evidence.sustained_bps = found.sustained_bps;
+    }
     evidence
 }
 
@@ -76,12 +94,12 @@ fn spoilt(record: &Record) -> Option<String> {
             CaveatCode::StolenTime | CaveatCode::ClockStepped | CaveatCode::TesterLimited
         )
     };
-    let spoiling = record.caveats.iter().find(|caveat| {
-        // An emulator that was late once or twice says itself that the run is valid.
-        let late = caveat.code == CaveatCode::EmulatorLate
-            && !caveat.advice.starts_with("the run is valid");
-        late || spoils(caveat.code)
-    });
+    // Of an emulated path only whether it was the one that was asked for, by its own account.
+    let late = record.paths.iter().any(|path| path.late);
+    let spoiling = record
+        .caveats
+        .iter()
+        .find(|caveat| spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate));
     spoiling.map(|caveat| caveat.detail.clone())
 }
 

@@ -1,8 +1,11 @@
-//! Causes on the path: its rate, its queue, its losses.
+//! Causes on the path: its rate, its queue, its losses, its way back.
 
 use super::candidate::{Candidate, share};
+use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
-use crate::record::{Cause, Confidence, Sign};
+use super::remedy;
+use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::theory::ladder::{AT_CEILING, Response};
 
 /// Round trip under load over that at rest: a queue stands from here on.
 const QUEUE: f64 = 1.1;
@@ -10,19 +13,314 @@ const QUEUE: f64 = 1.1;
 const QUEUE_S: f64 = 0.001;
 /// The rate over the highest rate of delivery, of a bottleneck that stays full.
 const STAYS_FULL: f64 = 0.85;
+/// Above this share of segments sent again BBR's rate says nothing of a link: it does not slow down
+/// for losses. 2.4 % were sent again over a link without fault.
+const BBR_LOSS_MAX: f64 = 0.04;
+/// From this share of segments sent again on, losses shape a rate that waits in no queue.
+pub(super) const LOSSY: f64 = 1e-4;
+/// Fewer losses than this decide nothing.
+const LOSSES_MIN: f64 = 3.0;
+/// Delay that the load adds on the way back over that on the way of the data.
+const BACK_OVER_FORWARD: f64 = 2.0;
+/// And the least that counts, in seconds.
+const BACK_S: f64 = 0.005;
+/// Stretches without an answer that are outages: of this length, in seconds.
+const GAP_S: f64 = 0.2;
+/// And together at least this share of the time.
+const GAP_SHARE: f64 = 0.03;
+/// Needless retransmissions over all: order, not loss.
+const NEEDLESS: f64 = 0.3;
+/// Less payload than this is nothing: an initial window and its repeats.
+const NOTHING_BYTES: f64 = 65_536.0;
+
+/// The rate of a link that is known: of an interface, of a discipline on it, or as stated.
+pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
+    let ends = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
+    let payload = payload_share(evidence);
+    let speeds = ends.iter().filter_map(|(name, host)| {
+        let (of, frame) = (host.interface.as_deref().unwrap_or("interface"), 38.0);
+        let mss = f64::from(evidence.mss_bytes?);
+        let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+        let bps = host.speed_bps? * mss / (packet + frame);
+        Some((format!("what {of} of the {name} carries"), bps, Cause::Link))
+    });
+    let shapers = ends.iter().take(1).filter_map(|(name, host)| {
+        let of = host.interface.as_deref().unwrap_or("interface");
+        let bps = host.shaper_bps? * payload;
+        Some((
+            format!("what a queueing discipline on {of} of the {name} lets through"),
+            bps,
+            Cause::Shaper,
+        ))
+    });
+    let stated = evidence
+        .stated_bps
+        .map(|bps| ("what the stated link carries".to_owned(), bps * payload, Cause::Link));
+    let lowest = speeds.chain(shapers).chain(stated).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (name, bps, cause) = lowest;
+    let least = if cause == Cause::Shaper { STAYS_FULL } else { 0.9 };
+    let reached = share(evidence.steady_bps(), Some(bps)).filter(|it| *it >= least)?;
+    let signs = vec![
+        Sign::figure(name, bps, "bit/s"),
+        Sign::at_least("rate over that", reached, least, "1"),
+    ];
+    let confidence = if reached >= AT_CEILING { Confidence::High } else { Confidence::Medium };
+    let remedy = match cause {
+        Cause::Shaper => remedy::own_shaper(evidence),
+        _ => Vec::new(),
+    };
+    Some(Candidate::new(cause, confidence, signs).allowing(bps).mended_by(remedy))
+}
+
+/// Payload over IP packet of a full segment.
+pub(super) fn payload_share(evidence: &Evidence) -> f64 {
+    let packet = evidence.packet_bytes.filter(|bytes| *bytes > 0).unwrap_or(1500);
+    let mss = evidence.mss_bytes.filter(|mss| *mss > 0 && *mss < packet).unwrap_or(packet - 52);
+    f64::from(mss) / f64::from(packet)
+}
 
 /// A bottleneck that is full: a queue stands before it, and the rate keeps to what it delivers.
 pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let inflation = evidence.inflation().filter(|times| *times >= QUEUE)?;
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
-    let delivery = evidence.rate.delivery_bps?;
+    let delivery = evidence.rate.delivery_bps.or(evidence.steady_bps())?;
     let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
-    if added < QUEUE_S {
+    if added < QUEUE_S || below_capacity(evidence) {
         return None;
     }
     let signs = vec![
         Sign::at_least("round trip under load over that at rest", inflation, QUEUE, "1"),
         Sign::at_least("rate over the highest rate of delivery", full, STAYS_FULL, "1"),
     ];
-    Some(Candidate::new(Cause::Link, Confidence::Medium, signs).allowing(delivery))
+    Some(link(evidence, delivery, signs))
+}
+
+/// Whether trains saw more than the flow reached: then it is no link that the flow fills.
+fn below_capacity(evidence: &Evidence) -> bool {
+    let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
+    share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
+}
+
+/// BBR keeps no queue: its rate is what its own model found, where few segments were sent again
+/// and neither window holds it.
+pub(super) fn bbr_found(evidence: &Evidence) -> Option<Candidate> {
+    if evidence.loss.response != Some(Response::Bbr) || below_capacity(evidence) {
+        return None;
+    }
+    let delivery = evidence.rate.delivery_bps?;
+    let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= 0.9)?;
+    let ratio = evidence.loss.ratio.filter(|ratio| *ratio <= BBR_LOSS_MAX)?;
+    let room = share(evidence.flight_bytes(), evidence.window.cwnd_bytes).filter(|it| *it < 0.9)?;
+    let signs = vec![
+        Sign::at_least("rate over the highest rate of delivery", full, 0.9, "1"),
+        Sign::at_most("segments sent again", ratio, BBR_LOSS_MAX, "1"),
+        Sign::at_most("in flight over the congestion window", room, 0.9, "1"),
+    ];
+    Some(link(evidence, delivery, signs))
+}
+
+/// The bottleneck's own rate, with what it looks like.
+fn link(evidence: &Evidence, bps: f64, signs: Vec<Sign>) -> Candidate {
+    let mut candidate = Candidate::new(Cause::Link, Confidence::Medium, signs).allowing(bps);
+    candidate.notes.extend(fall_back(evidence, bps));
+    candidate
+}
+
+/// The payload rate of a slower Ethernet than the hosts' own interfaces: a link that fell back.
+fn fall_back(evidence: &Evidence, bps: f64) -> Option<String> {
+    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+    let mss = f64::from(evidence.mss_bytes?);
+    let [ten, hundred] = [10e6, 100e6].map(|line: f64| line * mss / (packet + 38.0));
+    let faster = |line: f64| {
+        let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
+        speeds.into_iter().flatten().all(|speed| speed > line)
+    };
+    let is = |line: f64, rate: f64| (bps / rate - 1.0).abs() < 0.01 && faster(line);
+    let line = if is(10e6, ten) {
+        10
+    } else if is(100e6, hundred) {
+        100
+    } else {
+        return None;
+    };
+    Some(format!(
+        "this is what {line} Mbit/s Ethernet carries: where more was ordered, look at the speed \
+         that each port of the path negotiated"
+    ))
+}
+
+/// Nothing moved, though the connection opened: full packets vanish.
+pub(super) fn nothing_moved(evidence: &Evidence) -> Option<Candidate> {
+    let moved = evidence.rate.bytes.unwrap_or(0.0);
+    if moved >= NOTHING_BYTES || evidence.asked.bytes.is_some_and(|asked| asked < 100_000) {
+        return None;
+    }
+    let timeouts = evidence.loss.timeouts.unwrap_or(0.0);
+    let answered = evidence.probes.lost.filter(|lost| *lost < 0.5)?;
+    let mut signs = vec![
+        Sign::at_most("payload that arrived", moved, NOTHING_BYTES, "bytes"),
+        Sign::at_most("small probes lost meanwhile", answered, 0.5, "1"),
+    ];
+    if timeouts >= 1.0 {
+        signs.push(Sign::at_least("retransmission time-outs", timeouts, 1.0, "events"));
+    }
+    let candidate = Candidate::new(Cause::MtuBlackHole, Confidence::Medium, signs);
+    Some(candidate.mended_by(remedy::black_hole()))
+}
+
+/// Time-outs that ended when segments became smaller (RFC 4821).
+pub(super) fn smaller_segments(evidence: &Evidence) -> Option<Candidate> {
+    let probing = evidence.sender.mtu_probing.filter(|it| *it > 0)?;
+    let agreed = evidence.syn.arrived.and_then(|syn| syn.mss_bytes).map(f64::from)?;
+    let used = f64::from(evidence.mss_bytes?);
+    let timeouts = evidence.loss.timeouts.filter(|count| *count >= 2.0)?;
+    if used > 0.95 * agreed || evidence.asked.mss_bytes.is_some() {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_most("segment size in use", used, 0.95 * agreed, "bytes"),
+        Sign::at_least("retransmission time-outs", timeouts, 2.0, "events"),
+        Sign::figure("tcp_mtu_probing", probing as f64, "1"),
+    ];
+    let candidate = Candidate::new(Cause::MtuBlackHole, Confidence::Medium, signs);
+    Some(candidate.mended_by(remedy::black_hole()))
+}
+
+/// Interruptions: probes went unanswered in long stretches.
+pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
+    let (count, longest) = evidence.probes.gaps.filter(|(_, longest)| *longest >= GAP_S)?;
+    let of_time = count as f64 * longest / evidence.rate.span_s?;
+    if of_time < GAP_SHARE {
+        return None;
+    }
+    let mut signs = vec![
+        Sign::at_least("stretches without an answer to a probe", count as f64, 1.0, "events"),
+        Sign::at_least("longest of them", longest * 1e9, GAP_S * 1e9, "ns"),
+    ];
+    signs.extend(evidence.loss.timeouts.map(|it| Sign::figure("time-outs", it, "events")));
+    Some(Candidate::new(Cause::Outages, Confidence::Medium, signs).mended_by(remedy::outages()))
+}
+
+/// The way back: the load delays acknowledgements, not data.
+pub(super) fn ack_path(evidence: &Evidence) -> Option<Candidate> {
+    let back = evidence.probes.added_back_s.filter(|added| *added >= BACK_S)?;
+    let forward = evidence.probes.added_forward_s?.max(0.0);
+    let base = evidence.rtt.base_s?;
+    if back < BACK_OVER_FORWARD * forward || back < 0.2 * base {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("delay added on the way back", back * 1e9, BACK_S * 1e9, "ns"),
+        Sign::at_most("delay added on the way of the data", forward * 1e9, back * 5e8, "ns"),
+    ];
+    Some(Candidate::new(Cause::AckPath, Confidence::High, signs).mended_by(remedy::ack_path()))
+}
+
+/// Order that TCP takes for loss: most retransmissions were not needed.
+pub(super) fn reordering(evidence: &Evidence) -> Option<Candidate> {
+    let again = evidence.loss.retransmits.filter(|count| *count >= 10.0)?;
+    evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let needless = share(evidence.loss.needless, Some(again)).filter(|it| *it >= NEEDLESS)?;
+    let signs = vec![Sign::at_least("retransmissions not needed", needless, NEEDLESS, "1")];
+    Some(Candidate::new(Cause::Reordering, Confidence::Medium, signs).mended_by(remedy::order()))
+}
+
+/// Losses are repaired one round trip each: both hosts have SACK, and the connection does not.
+pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
+    let agreed = evidence.syn.sender_agreed?.sack;
+    let both = evidence.sender.sack == Some(true) && evidence.receiver.sack == Some(true);
+    let ratio = evidence.loss.ratio.filter(|ratio| *ratio >= 1e-3)?;
+    if agreed || !both {
+        return None;
+    }
+    let signs = vec![Sign::at_least("segments sent again", ratio, 1e-3, "1")];
+    let mut candidate = Candidate::new(Cause::Middlebox, Confidence::Medium, signs);
+    candidate.notes.push("both hosts offer SACK, and this connection does not have it".to_owned());
+    let text = "let the device keep the options of SYN segments (SACK, RFC 2018)";
+    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+}
+
+/// Losses without a queue, which TCP's own counters cannot tell apart: random loss, a policer, a
+/// small buffer and a packet rate gave 5.5 to 30 Mbit/s with 0.2 to 0.8 % at the same round trip.
+pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let ratio = evidence.loss.ratio.filter(|ratio| *ratio >= LOSSY)?;
+    evidence.loss.retransmits.filter(|count| *count >= LOSSES_MIN)?;
+    let mut signs = vec![Sign::at_least("segments sent again", ratio, LOSSY, "1")];
+    let mut between =
+        vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
+    match evidence.inflation() {
+        Some(times) if times <= NO_QUEUE => {
+            let name = "round trip under load over that at rest";
+            signs.push(Sign::at_most(name, times, NO_QUEUE, "1"));
+        }
+        // A queue or none: without round trips a full link is among them.
+        None => between.insert(0, Cause::Link),
+        Some(_) => return None,
+    }
+    if evidence.loss.response != Some(Response::Bbr) {
+        between.push(Cause::OtherTraffic);
+    }
+    Some((signs, between))
+}
+
+/// A steady rate that is what an Ethernet of the usual speeds carries, where round trips are not
+/// known that would show its queue.
+pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
+    if evidence.rtt.base_is_idle || below_capacity(evidence) {
+        return None;
+    }
+    let rate = evidence.steady_bps()?;
+    let mss = f64::from(evidence.mss_bytes.unwrap_or(1448));
+    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+    let lines = [10e6, 100e6, 1e9, 2.5e9, 10e9, 25e9];
+    let payload = lines.into_iter().map(|line| line * mss / (packet + 38.0));
+    let line = payload.into_iter().find(|bps| (rate / bps - 1.0).abs() < 0.006)?;
+    let signs = vec![
+        Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
+        Sign::at_least("rate over that", rate / line, 0.994, "1"),
+    ];
+    Some(link(evidence, line, signs))
+}
+
+/// Neither losses nor a queue nor the congestion window hold the sender: an end does, and what was
+/// seen does not tell which.
+pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
+    let mut signs = vec![Sign::at_most("segments sent again", again, LOSSY, "1")];
+    if let Some(times) = evidence.inflation() {
+        let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
+        if times > NO_QUEUE || held >= 0.8 {
+            return None;
+        }
+        signs.push(Sign::at_most("in flight over the congestion window", held, 0.8, "1"));
+        signs.push(Sign::at_most("round trip under load over the least", times, NO_QUEUE, "1"));
+    } else {
+        // A congestion window that stands still without losses is not what holds the sender.
+        let (first, last) = evidence.window.cwnd_ends.filter(|ends| ends.0 > 0.0)?;
+        if last > 1.05 * first {
+            return None;
+        }
+        signs.push(Sign::at_most("growth of the congestion window", last / first, 1.05, "1"));
+    }
+    let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
+    if evidence.window.offered_bytes.is_none() {
+        between.insert(0, Cause::ReceiveWindow);
+    }
+    Some((signs, between))
+}
+
+/// Hardly anything moves and the congestion window is a segment or two: full segments vanish, by
+/// their size or by a fault of offloading.
+pub(super) fn starved(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let rates = &evidence.rate.intervals_bps;
+    let still = rates.iter().filter(|bps| **bps == 0.0).count();
+    let again = evidence.loss.retransmits.filter(|count| *count >= 1.0)?;
+    if rates.len() < 4 || still * 3 < rates.len() {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("intervals in which nothing moved", still as f64, 2.0, "intervals"),
+        Sign::at_least("segments sent again", again, 1.0, "segments"),
+    ];
+    Some((signs, vec![Cause::MtuBlackHole, Cause::Offload, Cause::Outages]))
 }

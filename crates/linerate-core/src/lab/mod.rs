@@ -16,6 +16,7 @@
 //! mtu_bytes = 1500
 //! ```
 
+pub mod bank;
 mod bench_ports;
 mod check;
 mod device;

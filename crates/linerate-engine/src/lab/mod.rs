@@ -4,6 +4,7 @@
 //! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
 //! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
 
+mod bank;
 mod build;
 mod devices;
 mod entry_socket;
@@ -26,6 +27,7 @@ use linerate_sys::netns::Netns;
 
 use crate::netns::{run_inside, start_failure};
 
+pub use bank::Bank;
 pub use devices::DeviceCounters;
 pub use entry_socket::{Entry, EntrySocket, Running, running};
 pub use paths::path_memory_bytes;

@@ -14,6 +14,7 @@ mod tests;
 
 pub use laboratory::Laboratory;
 pub use shipped::{SHIPPED, Shipped, shipped};
+pub(crate) use site::start_server;
 pub use site::{Serve, Site};
 pub use tables::{HISTORY, TABLES, Table, table};
 

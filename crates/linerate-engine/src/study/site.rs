@@ -62,7 +62,8 @@ impl Site {
             server_stop: Stop::new(),
         };
         if let Some(serve) = serve {
-            site.start_server(&topology.server, serve)?;
+            let server = start_server(&site.lab, &topology.server, serve, &site.server_stop)?;
+            site.server = Some(server);
         }
         Ok(site)
     }
@@ -91,24 +92,31 @@ impl Site {
             self.lab.set_tcp(host, &HostTcp { sack, ..HostTcp::default() })
         })
     }
+}
 
-    fn start_server(&mut self, host: &str, serve: &Arc<Serve>) -> Result<(), Failure> {
-        let (tell, told) = mpsc::channel();
-        let (serve, stop) = (Arc::clone(serve), self.server_stop.clone());
-        self.server = Some(self.lab.spawn_on(host, move || {
-            serve(&stop, &|outcome| {
-                // Nobody listens any more once the wait is over.
-                let _ = tell.send(outcome);
-            });
-        })?);
-        told.recv_timeout(READY_WAIT).unwrap_or_else(|error| {
-            let reason = match error {
-                mpsc::RecvTimeoutError::Timeout => "it was not ready after 5 s",
-                mpsc::RecvTimeoutError::Disconnected => "it ended before it was ready",
-            };
-            Err(Failure::new(Fault::System, "start server on", host, reason))
-        })
-    }
+/// Starts a server on a host of a laboratory and waits until it is ready.
+pub(crate) fn start_server(
+    lab: &Lab,
+    host: &str,
+    serve: &Arc<Serve>,
+    stop: &Stop,
+) -> Result<JoinHandle<()>, Failure> {
+    let (tell, told) = mpsc::channel();
+    let (serve, own) = (Arc::clone(serve), stop.clone());
+    let server = lab.spawn_on(host, move || {
+        serve(&own, &|outcome| {
+            // Nobody listens any more once the wait is over.
+            let _ = tell.send(outcome);
+        });
+    })?;
+    let ready = told.recv_timeout(READY_WAIT).unwrap_or_else(|error| {
+        let reason = match error {
+            mpsc::RecvTimeoutError::Timeout => "it was not ready after 5 s",
+            mpsc::RecvTimeoutError::Disconnected => "it ended before it was ready",
+        };
+        Err(Failure::new(Fault::System, "start server on", host, reason))
+    });
+    ready.inspect_err(|_| stop.ask()).map(|()| server)
 }
 
 impl Drop for Site {

@@ -1,6 +1,7 @@
 //! This process and its host: threads, children, namespaces, memory, settings.
 
 pub mod arena;
+pub mod cgroup;
 pub mod child;
 pub mod host;
 pub mod netns;

@@ -1,5 +1,6 @@
 //! `linerate lab`: builds a laboratory and holds it, runs commands in it, lets others in.
 
+mod bank;
 mod warden;
 
 use std::path::Path;
@@ -51,6 +52,8 @@ enum Action {
     Shell(ShellArgs),
     /// Check a topology file and print its map without building it
     Check(PlanArgs),
+    /// Measure paths with planted causes, and score what the diagnosis says of them
+    Bank(bank::Args),
     /// Wait until standard input closes, then kill the processes in the given namespaces
     #[command(hide = true)]
     Warden(warden::Args),
@@ -95,6 +98,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         Action::Run(args) => hold(&args),
         Action::Shell(args) => shell(&args),
         Action::Check(args) => check(&args.plan),
+        Action::Bank(args) => bank::run(args),
         Action::Warden(args) => warden::wait(&args),
     }
 }

@@ -7,6 +7,7 @@ mod complete;
 pub(crate) mod conform;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod flags;
 pub(crate) mod generate;

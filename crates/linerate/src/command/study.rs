@@ -12,6 +12,7 @@ mod run;
 pub(super) mod session;
 mod show;
 
+pub(crate) use answer::serve;
 pub(crate) use render::{lines, results, show, write};
 pub(crate) use run::state as run_state;
 

@@ -32,7 +32,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     (THEORY, &["ceiling", "conform"]),
-    ("Results", &["history", "report", "diff", "export"]),
+    ("Results", &["explain", "history", "report", "diff", "export"]),
     (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];
@@ -428,6 +428,16 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate compare --tcp -R b b,streams=4", "one stream and four, from the server"),
         ],
         see: &["ping", "tcp", "diff"],
+    },
+    Page {
+        command: "explain",
+        shown: &[],
+        examples: &[
+            ("linerate explain", "the newest result: what limited it, what to do"),
+            ("linerate explain before --json", "a result by its --name, for a script"),
+            ("linerate explain result.json", "a record in a file"),
+        ],
+        see: &["report", "tcp", "test"],
     },
     Page {
         command: "diff",

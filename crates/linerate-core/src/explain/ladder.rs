@@ -1,0 +1,107 @@
+//! The ladder of theory filled from evidence: what to expect, and what limits next.
+
+use std::time::Duration;
+
+use super::evidence::Evidence;
+use super::path::payload_share;
+use crate::record::{Cause, Family, NextLimit};
+use crate::theory::framing::{Segment, Transport};
+use crate::theory::ladder::{Facts, Known, Ladder, LinkFact, Packet, RungKind, climb};
+use crate::units::{BitRate, Bytes};
+
+/// Every bound that the evidence knows, with one cause taken away.
+pub(super) fn without(evidence: &Evidence, cause: Option<Cause>) -> Option<Ladder> {
+    climb(&facts(evidence, cause)?).ok()
+}
+
+/// The next limit once a cause is gone, where one is known.
+pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
+    let ladder = without(evidence, Some(cause))?;
+    let rung = *ladder.by_height().first()?;
+    Some(NextLimit { name: name(rung.kind).to_owned(), bps: rung.payload_bps })
+}
+
+/// What a rung is, in words.
+const fn name(kind: RungKind) -> &'static str {
+    match kind {
+        RungKind::LocalLink => "the link of an end",
+        RungKind::PathCapacity => "the narrowest link of the path",
+        RungKind::SustainedRate => "the rate that a policer or shaper lets through",
+        RungKind::PacketRate => "the packets per second of a device",
+        RungKind::ReceiveWindow => "the receive window",
+        RungKind::SendBuffer => "the send buffer",
+        RungKind::Loss => "loss",
+        RungKind::SenderHost => "the sending host",
+        RungKind::ReceiverHost => "the receiving host",
+        RungKind::StartUp => "the start",
+        RungKind::Application => "the pace asked for",
+        RungKind::ReversePath => "the way back",
+    }
+}
+
+fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
+    let payload_bytes = evidence.mss_bytes.filter(|mss| *mss > 0)?;
+    let ip_bytes = evidence.packet_bytes.unwrap_or(payload_bytes + 52);
+    let timestamps = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.timestamps);
+    let transport = if timestamps { Transport::TcpWithTimestamps } else { Transport::Tcp };
+    let segment = Segment { family: Family::V4, transport };
+    let mut facts = Facts::of(Packet { payload_bytes, ip_bytes, segment });
+    facts.flows = evidence.flows.max(1);
+    let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
+    let packet = f64::from(ip_bytes);
+    facts.link = speeds.into_iter().flatten().reduce(f64::min).map(|bps| LinkFact {
+        name: "interface".to_owned(),
+        line_bps: bps,
+        ip_bps: bps * packet / (packet + 38.0),
+        payload_bps: bps * f64::from(payload_bytes) / (packet + 38.0),
+        estimate: false,
+    });
+    let known =
+        |bps: Option<f64>, source: &str| Some(Known::new(BitRate::from_nearest(bps?)?, source));
+    let share = payload_share(evidence);
+    facts.capacity = known(evidence.capacity_bps.or(evidence.stated_bps), "trains of probes");
+    if gone != Some(Cause::Shaper) {
+        let shaped = evidence.sender.shaper_bps.or(evidence.sustained_bps);
+        facts.sustained = known(shaped, "a queueing discipline or the probes");
+    }
+    // A full bottleneck shows its rate while it is the limit.
+    if facts.capacity.is_none() && gone.is_none() {
+        facts.capacity = known(evidence.rate.delivery_bps.map(|bps| bps / share), "delivery");
+    }
+    if let Some(base) = evidence.rtt.base_s.filter(|base| *base > 0.0) {
+        facts.rtt = Some(Known::new(Duration::from_secs_f64(base), "at rest"));
+    }
+    if !matches!(gone, Some(Cause::ReceiveWindow | Cause::Middlebox)) {
+        facts.window = window_possible(evidence, gone).map(|bytes| Known::new(bytes, "receiver"));
+    }
+    if gone != Some(Cause::SendBuffer) {
+        // Without -w both buffers are the kernel's again.
+        let asked = evidence.asked.window_bytes.filter(|_| gone.is_none());
+        let most = asked.or(evidence.sender.tcp_mem_bytes.map(|it| it[2]));
+        let most = most.filter(|bytes| *bytes > 0).map(Bytes::new);
+        facts.send_buffer = most.map(|bytes| Known::new(bytes, "tcp_wmem or -w"));
+    }
+    if gone != Some(Cause::SendingApplication) {
+        let pace = evidence.asked.pace_bps.map(|bps| bps / f64::from(facts.flows));
+        facts.application = known(pace, "-b");
+    }
+    Some(facts)
+}
+
+/// The window that bounds: the one that was offered, while it is the limit; else the one up to
+/// which the receiver tunes it, half of tcp_rmem.
+fn window_possible(evidence: &Evidence, gone: Option<Cause>) -> Option<Bytes> {
+    let offered = evidence.offered_bytes();
+    let tuned = evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0);
+    let fixed = evidence.scale_agreed() == Some(false);
+    let bytes = match gone {
+        Some(_) if !fixed => tuned.or(offered),
+        _ => offered,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from f64 stays in the range"
+    )]
+    bytes.filter(|bytes| *bytes >= 1.0).map(|bytes| Bytes::new(bytes.min(1_073_725_440.0) as u64))
+}

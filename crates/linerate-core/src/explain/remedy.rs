@@ -1,0 +1,155 @@
+//! What to type, at which end, computed from this path.
+//!
+//! Buffers are twice the bandwidth-delay product, because Linux offers about half of tcp_rmem as a
+//! window (tcp_adv_win_scale, tcp(7)) and keeps bookkeeping beside the payload in tcp_wmem.
+
+use super::evidence::{Evidence, Host};
+use crate::record::{At, RemedyLine};
+
+/// The rate that buffers are computed for where nothing tells how much the path carries.
+const GOAL_BPS: f64 = 1e9;
+
+/// The rate that remedies of windows aim at, and whether it is known rather than supposed.
+pub(super) fn goal(evidence: &Evidence) -> (f64, bool) {
+    let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps, evidence.stated_bps];
+    let link = speeds.into_iter().flatten().reduce(f64::min);
+    let capacity = evidence.capacity_bps.or(link);
+    let far = evidence.steady_bps().unwrap_or(0.0) * 2.0;
+    (capacity.unwrap_or_else(|| GOAL_BPS.max(far)), capacity.is_some())
+}
+
+/// A buffer for twice the BDP at the goal, rounded up to whole MiB.
+fn needed_bytes(evidence: &Evidence) -> Option<(u64, f64)> {
+    let (bps, _) = goal(evidence);
+    let needed = 2.0 * evidence.bdp_bytes(bps)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from f64 stays in the range"
+    )]
+    let mib = (needed / 1_048_576.0).ceil().clamp(1.0, 2047.0) as u64;
+    Some((mib << 20, bps))
+}
+
+fn memory(evidence: &Evidence, (host, at): (&Host, At), name: &str, core: &str) -> Vec<RemedyLine> {
+    let Some((needed, bps)) = needed_bytes(evidence) else { return Vec::new() };
+    let mut lines = Vec::new();
+    let mbit = bps / 1e6;
+    if let Some(asked) = evidence.asked.window_bytes.or(host.buffer_asked_bytes) {
+        let text = format!(
+            "leave out -w (--window): it fixes the buffer at {asked} bytes and turns the kernel's \
+             own tuning off"
+        );
+        lines.push(RemedyLine::advice(At::Test, text));
+        if host.core_max_bytes.is_some_and(|most| most < needed) {
+            let text = format!("sysctl -w net.core.{core}={needed}  # only to keep -w");
+            lines.push(RemedyLine::command(at, text));
+        }
+    }
+    let [least, default, most] = host.tcp_mem_bytes.unwrap_or([4096, 131_072, 0]);
+    if most < needed {
+        let text = format!("sysctl -w net.ipv4.{name}=\"{least} {default} {needed}\"");
+        lines.push(RemedyLine::command(at, text));
+        let has = if most > 0 { format!(", and has {most}") } else { String::new() };
+        let why = format!("{mbit:.0} Mbit/s over this round trip needs {needed} bytes there{has}");
+        lines.push(RemedyLine::advice(at, why));
+    }
+    lines
+}
+
+/// For a receive window.
+pub(super) fn receive_window(evidence: &Evidence) -> Vec<RemedyLine> {
+    let ends = [(&evidence.sender, At::Sender), (&evidence.receiver, At::Receiver)];
+    let off = ends.into_iter().find(|(host, _)| host.window_scaling == Some(false));
+    if let Some((_, at)) = off {
+        return vec![RemedyLine::command(at, "sysctl -w net.ipv4.tcp_window_scaling=1")];
+    }
+    if evidence.scale_agreed() == Some(false) {
+        let text = "let the device keep the window scale option of SYN segments (RFC 7323 §2.2)";
+        return vec![RemedyLine::advice(At::Path, text)];
+    }
+    memory(evidence, (&evidence.receiver, At::Receiver), "tcp_rmem", "rmem_max")
+}
+
+/// For a send buffer.
+pub(super) fn send_buffer(evidence: &Evidence) -> Vec<RemedyLine> {
+    memory(evidence, (&evidence.sender, At::Sender), "tcp_wmem", "wmem_max")
+}
+
+/// For a host that can do no more.
+pub(super) fn host(at: At) -> Vec<RemedyLine> {
+    let lines = ["cpupower frequency-set -g performance", "linerate doctor"];
+    let mut lines: Vec<_> = lines.map(|text| RemedyLine::command(at, text)).into();
+    let text = "give the program a CPU of its own, apart from the one of the card's interrupts; \
+                lift its CPU quota; use larger reads and writes, more streams (-P)";
+    lines.push(RemedyLine::advice(at, text));
+    lines
+}
+
+/// For an application that reads late.
+pub(super) fn reader() -> Vec<RemedyLine> {
+    let text = "let the receiving application read sooner or more at once";
+    vec![RemedyLine::advice(At::Receiver, text)]
+}
+
+/// For a transfer that is all start.
+pub(super) fn start_up() -> Vec<RemedyLine> {
+    vec![
+        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_slow_start_after_idle=0"),
+        RemedyLine::command(At::Sender, "ip tcp_metrics flush"),
+        RemedyLine::advice(At::Test, "test longer (-t 30), or leave the start out (-O 3)"),
+        RemedyLine::advice(At::Sender, "keep connections open; move more in each"),
+    ]
+}
+
+/// For a queueing discipline of the sender's own.
+pub(super) fn own_shaper(evidence: &Evidence) -> Vec<RemedyLine> {
+    let interface = evidence.sender.interface.as_deref().unwrap_or("DEV");
+    vec![RemedyLine::command(At::Sender, format!("tc qdisc replace dev {interface} root fq_codel"))]
+}
+
+/// For packets that vanish above a size.
+pub(super) fn black_hole() -> Vec<RemedyLine> {
+    vec![
+        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_mtu_probing=1"),
+        RemedyLine::advice(
+            At::Path,
+            "let ICMP type 3 code 4 and ICMPv6 type 2 pass, or clamp the MSS of SYN segments to \
+             the smallest MTU less 40 (IPv6 less 60)",
+        ),
+    ]
+}
+
+/// For interruptions.
+pub(super) fn outages() -> Vec<RemedyLine> {
+    let text = "find what interrupts the path: roaming, power saving, a route that flaps, a cable";
+    vec![RemedyLine::advice(At::Path, text)]
+}
+
+/// For a way back that is too thin.
+pub(super) fn ack_path() -> Vec<RemedyLine> {
+    let text =
+        "look at the way back of the data's path: its rate, its queue, and what else fills it";
+    vec![RemedyLine::advice(At::Path, text)]
+}
+
+/// For order.
+pub(super) fn order() -> Vec<RemedyLine> {
+    let text = "share load over paths by flow (addresses and ports), not by packet";
+    vec![RemedyLine::advice(At::Path, text)]
+}
+
+/// For a queue that stands.
+pub(super) fn standing_queue(evidence: &Evidence) -> Vec<RemedyLine> {
+    let rate = evidence.steady_bps().map_or_else(
+        || "0.95 of its rate".to_owned(),
+        |bps| format!("{:.0} Mbit/s (0.95 of its rate)", 0.95 * bps / payload_of_wire() / 1e6),
+    );
+    let text = format!("at the bottleneck: CAKE or FQ-CoDel, shaped to {rate}");
+    vec![RemedyLine::advice(At::Path, text)]
+}
+
+/// Payload over frame of a full segment of 1500 bytes with timestamps.
+const fn payload_of_wire() -> f64 {
+    1448.0 / 1514.0
+}

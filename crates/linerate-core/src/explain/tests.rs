@@ -1,0 +1,261 @@
+//! Verdicts of stored live records with planted causes (testdata/explain), and the traps of the
+//! kernel's counters, each as evidence by hand.
+
+use super::*;
+use crate::record::{At, Cause, Confidence, Outcome, RemedyLine};
+use crate::theory::ladder::Response;
+
+fn record(name: &str) -> Record {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records/");
+    let text = std::fs::read_to_string(format!("{root}{name}.json")).expect("it is there");
+    serde_json::from_str(&text).expect("a record")
+}
+
+fn verdict(name: &str) -> Verdict {
+    let verdicts = explain(&record(name));
+    assert_eq!(verdicts.len(), 1, "{name}");
+    verdicts.into_iter().next().expect("one")
+}
+
+fn commands(lines: &[RemedyLine], at: At) -> Vec<&str> {
+    let lines = lines.iter().filter(|line| line.is_command && line.at == at);
+    lines.map(|line| line.text.as_str()).collect()
+}
+
+#[test]
+fn the_plan_of_an_emulated_path_changes_no_verdict() {
+    let seen = record("base");
+    assert!(!seen.paths.is_empty() && seen.ceiling.is_some());
+    let mut blind = seen.clone();
+    blind.paths.clear();
+    (blind.ceiling, blind.ceiling_reverse, blind.cell, blind.name) = (None, None, None, None);
+    blind.tags.clear();
+    assert_eq!(explain(&seen), explain(&blind));
+}
+
+#[test]
+fn a_planted_cause_is_named() {
+    for (name, cause) in [
+        ("rmem", Cause::ReceiveWindow),
+        ("rmembbr", Cause::ReceiveWindow),
+        ("noscale", Cause::ReceiveWindow),
+        ("ownw", Cause::ReceiveWindow),
+        ("strip", Cause::Middlebox),
+        ("wmembbr", Cause::SendBuffer),
+        ("pace", Cause::SendingApplication),
+        ("short", Cause::StartUp),
+        ("ackpath", Cause::AckPath),
+        ("outages", Cause::Outages),
+        ("hole", Cause::MtuBlackHole),
+    ] {
+        let found = verdict(name);
+        assert_eq!((found.outcome, found.cause), (Outcome::Limited, Some(cause)), "{name}");
+        assert!(!found.evidence.is_empty() && !found.remedy.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_full_path_is_no_fault_whatever_else_was_seen_on_it() {
+    for name in ["base", "basebbr", "reord", "jitter", "loss2bbr", "bloat"] {
+        let found = verdict(name);
+        let wanted = (Outcome::AtCeiling, Some(Cause::Link));
+        assert_eq!((found.outcome, found.cause), wanted, "{name}");
+    }
+    let innocent = |name, cause| verdict(name).innocent.iter().any(|it| it.cause == cause);
+    assert!(innocent("reord", Cause::Reordering));
+    assert!(innocent("basebbr", Cause::RandomLoss));
+    assert!(innocent("jitter", Cause::OtherTraffic));
+}
+
+#[test]
+fn losses_that_tcp_alone_cannot_tell_apart_are_undetermined() {
+    for (name, planted) in
+        [("loss2", Cause::RandomLoss), ("pol", Cause::Policer), ("buf5", Cause::SmallBuffer)]
+    {
+        let found = verdict(name);
+        assert_eq!((found.outcome, found.cause), (Outcome::Undetermined, None), "{name}");
+        assert!(found.between.contains(&planted), "{name}");
+        assert!(found.deciding_test.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn a_queue_is_the_delay_s_cause_and_not_the_rate_s() {
+    let delay = |name| verdict(name).latency.and_then(|latency| latency.cause);
+    assert_eq!(delay("bloat"), Some(Cause::StandingQueue));
+    assert_eq!(delay("ackpath"), Some(Cause::AckPath));
+    assert_eq!(delay("base"), None);
+}
+
+#[test]
+fn a_remedy_is_a_line_for_the_end_that_needs_it() {
+    // 1 Gbit/s over 40.1 ms is 5.01 MB; twice that is 9.56 MiB, so 10 MiB.
+    let line = "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 10485760\"";
+    assert_eq!(commands(&verdict("rmem").remedy, At::Receiver), [line]);
+    let line = "sysctl -w net.ipv4.tcp_wmem=\"4096 16384 10485760\"";
+    assert_eq!(commands(&verdict("wmembbr").remedy, At::Sender), [line]);
+    let line = "sysctl -w net.ipv4.tcp_window_scaling=1";
+    assert_eq!(commands(&verdict("noscale").remedy, At::Receiver), [line]);
+    assert!(verdict("ownw").remedy[0].text.starts_with("leave out -w"));
+}
+
+#[test]
+fn a_measurement_that_the_tester_spoilt_has_no_verdict() {
+    use crate::record::{Caveat, CaveatCode};
+    let mut spoilt = record("rmem");
+    spoilt.caveats.push(Caveat::new(CaveatCode::StolenTime, "9 % of its CPU time", "repeat"));
+    let found = explain(&spoilt).remove(0);
+    assert_eq!((found.outcome, found.cause), (Outcome::NoVerdict, None));
+    // An emulator that was late by a few packets says itself that the run is valid.
+    assert!(record("base").caveats.iter().any(|it| it.code == CaveatCode::EmulatorLate));
+}
+
+/// A flow that fills 94 of 100 Mbit/s over 40 ms, with nothing wrong.
+fn healthy() -> Evidence {
+    Evidence {
+        direction: Some(Direction::Up),
+        flows: 1,
+        rate: Rate {
+            mean_bps: Some(92e6),
+            steady_bps: Some(94e6),
+            intervals_bps: vec![78e6, 94e6, 94e6, 94e6, 94e6],
+            delivery_bps: Some(94e6),
+            bytes: Some(92e6),
+            span_s: Some(8.0),
+        },
+        rtt: RoundTrips {
+            base_s: Some(0.040),
+            base_is_idle: true,
+            loaded_s: Some(0.068),
+            loaded_p95_s: Some(0.080),
+        },
+        window: Windows {
+            offered_bytes: Some(4e6),
+            offered_range: Some((4e6, 4e6)),
+            cwnd_bytes: Some(8e5),
+            left_slow_start: Some(true),
+            send_buffer_bytes: Some(3.2e6),
+            ..Windows::default()
+        },
+        loss: Loss {
+            retransmits: Some(36.0),
+            ratio: Some(5e-4),
+            response: Some(Response::Cubic),
+            ..Loss::default()
+        },
+        mss_bytes: Some(1448),
+        packet_bytes: Some(1500),
+        ..Evidence::default()
+    }
+}
+
+/// A receive window of 39 kB over 40 ms: 7.8 Mbit/s.
+fn windowed() -> Evidence {
+    let base = healthy();
+    Evidence {
+        rate: Rate { mean_bps: Some(7.4e6), steady_bps: Some(7.5e6), ..Rate::default() },
+        rtt: RoundTrips { loaded_s: Some(0.0405), ..base.rtt.clone() },
+        window: Windows {
+            offered_bytes: Some(39e3),
+            offered_range: Some((39e3, 39e3)),
+            ..base.window.clone()
+        },
+        loss: Loss { retransmits: Some(0.0), ratio: Some(0.0), ..base.loss.clone() },
+        ..base
+    }
+}
+
+#[test]
+fn the_kernel_s_counters_of_waiting_decide_nothing() {
+    // One window: 98 % "limited by the receiver" under CUBIC, 43 % under BBR (trap 5); one send
+    // buffer: 0 % and 37 % (trap 4).
+    for share in [0.98, 0.43, 0.0] {
+        let mut evidence = windowed();
+        evidence.window.window_limited = Some(share);
+        assert_eq!(judge(&evidence).cause, Some(Cause::ReceiveWindow), "{share}");
+        let mut full = healthy();
+        full.window.window_limited = Some(share);
+        full.window.buffer_limited = Some(share);
+        assert_eq!(judge(&full).outcome, Outcome::AtCeiling, "{share}");
+    }
+}
+
+#[test]
+fn the_application_limited_flag_alone_accuses_no_application() {
+    // It said 71 to 81 % for send buffers and for writes of 16 KiB (trap 3).
+    let mut full = healthy();
+    full.window.application_limited = Some(0.81);
+    assert_eq!(judge(&full).outcome, Outcome::AtCeiling);
+    let mut buffer = windowed();
+    buffer.window.application_limited = Some(0.78);
+    buffer.window.offered_bytes = Some(4e6);
+    buffer.window.send_buffer_bytes = Some(64e3);
+    buffer.window.send_memory_bytes = Some(64e3);
+    buffer.sender.blocked = Some(0.95);
+    assert_eq!(judge(&buffer).cause, Some(Cause::SendBuffer));
+}
+
+#[test]
+fn a_sender_that_sleeps_is_busy_to_the_kernel_and_still_its_own_limit() {
+    // 20 of 50 Mbit/s: busy_time said 100 % (trap 2); the thread's own clock tells.
+    let mut evidence = windowed();
+    evidence.window.offered_bytes = Some(4e6);
+    evidence.sender.blocked = Some(0.02);
+    evidence.sender.asleep = Some(0.9);
+    (evidence.sender.cpu, evidence.sender.waited) = (Some(0.05), Some(0.01));
+    assert_eq!(judge(&evidence).cause, Some(Cause::SendingApplication));
+}
+
+#[test]
+fn a_window_above_what_its_header_holds_is_not_believed() {
+    // Without a scale tcpi_rcv_wnd was 388,064, and 65,535 bytes moved each round trip.
+    let mut evidence = windowed();
+    evidence.window.offered_bytes = Some(388_064.0);
+    evidence.rate.steady_bps = Some(12.8e6);
+    evidence.syn.sender_agreed = Some(Agreed { timestamps: true, sack: true, window_scale: false });
+    assert_eq!(evidence.offered_bytes(), Some(65_535.0));
+    assert_eq!(judge(&evidence).cause, Some(Cause::ReceiveWindow));
+}
+
+#[test]
+fn a_full_window_behind_a_queue_is_the_link_s() {
+    // W / RTT is the rate of every flow whose window is full; with a queue the link sets the RTT.
+    let mut evidence = healthy();
+    evidence.window.offered_bytes = Some(800e3);
+    assert_eq!(judge(&evidence).cause, Some(Cause::Link));
+}
+
+#[test]
+fn retransmissions_that_were_not_needed_are_order_and_not_loss() {
+    let mut evidence = windowed();
+    evidence.window.offered_bytes = Some(4e6);
+    evidence.window.cwnd_bytes = Some(40e3);
+    evidence.loss = Loss {
+        retransmits: Some(500.0),
+        ratio: Some(0.01),
+        needless: Some(300.0),
+        ..evidence.loss
+    };
+    assert_eq!(judge(&evidence).cause, Some(Cause::Reordering));
+}
+
+#[test]
+fn a_host_without_a_cpu_to_run_on_is_named_before_the_path() {
+    // A quota of 20 % shows as CPU of 20 % of the time; the wait for a CPU tells (C1, C2).
+    for side in [Cause::SendingHost, Cause::ReceivingHost] {
+        let mut evidence = healthy();
+        let host = match side {
+            Cause::SendingHost => &mut evidence.sender,
+            _ => &mut evidence.receiver,
+        };
+        (host.cpu, host.waited) = (Some(0.2), Some(0.75));
+        let found = judge(&evidence);
+        assert_eq!((found.cause, found.confidence), (Some(side), Some(Confidence::Medium)));
+    }
+}
+
+#[test]
+fn nothing_seen_is_nothing_said() {
+    let found = judge(&Evidence::default());
+    assert_eq!((found.outcome, found.cause), (Outcome::Undetermined, None));
+}

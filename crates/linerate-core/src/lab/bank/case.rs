@@ -1,0 +1,269 @@
+//! A scenario that was measured: its record, the path without the plant, whether it counts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BASELINES, Half, Label, NoCause};
+use crate::record::{Direction, EmulatedPath, MetricId, Record, Series, Stat, Verdict};
+
+/// What a plant must cost: the rate without it is so many times that with it, or the delay under
+/// load with it so many times that without it, by so much at the least.
+const COST_MIN: f64 = 1.5;
+const DELAY_ADDED_NS_MIN: f64 = 5e6;
+
+/// What a run reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Goodput; 0 where nothing arrived.
+    pub goodput_bps: f64,
+    /// Median delay of the probes under load.
+    pub delay_ns: Option<f64>,
+}
+
+impl Reach {
+    /// What the test's first direction reached.
+    pub fn of(record: &Record) -> Self {
+        let way = Some(Direction::Up);
+        let goodput = record.value(MetricId::Goodput, Stat::Value, way);
+        let delay = record.value(MetricId::DelayLoaded, Stat::P50, way);
+        Self { goodput_bps: goodput.unwrap_or(0.0), delay_ns: delay }
+    }
+}
+
+/// Whether a case counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "why")]
+pub enum Validity {
+    /// It does.
+    #[default]
+    Valid,
+    /// What was planted does not limit the result, or what is innocent does.
+    Void(String),
+    /// This machine spoilt the measurement.
+    Disturbed(String),
+    /// It could not be built or measured.
+    Failed(String),
+}
+
+/// A measured scenario. Stored one a line, as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The recipe's name.
+    pub recipe: String,
+    /// The family's.
+    pub family: String,
+    /// Level of the parameters, from 0.
+    pub level: u8,
+    /// Congestion control of the sender.
+    pub congestion: String,
+    /// Seed of the values.
+    pub seed: u64,
+    /// Which of several runs, from 1.
+    pub run: u32,
+    /// Its half of the bank.
+    pub half: Half,
+    /// What a diagnosis should say.
+    pub expect: Label,
+    /// What is right too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<Label>,
+    /// The values.
+    pub drawn: BTreeMap<String, f64>,
+    /// Whether it counts.
+    pub validity: Validity,
+    /// With the plant.
+    pub with: Reach,
+    /// Without it; null where nothing is planted.
+    pub without: Option<Reach>,
+    /// What the diagnosis gets to see: nothing that the emulator told.
+    pub record: Option<Box<Record>>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            recipe: String::new(),
+            family: String::new(),
+            level: 0,
+            congestion: String::new(),
+            seed: 0,
+            run: 1,
+            half: Half::Development,
+            expect: Label::AT_CEILING,
+            accept: Vec::new(),
+            drawn: BTreeMap::new(),
+            validity: Validity::Valid,
+            with: Reach::default(),
+            without: None,
+            record: None,
+        }
+    }
+}
+
+/// What a diagnosis and the baselines said of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The diagnosis; none where it gave no verdict on the direction.
+    pub said: Option<Label>,
+    /// The baselines, in their order.
+    pub baselines: [Label; BASELINES.len()],
+}
+
+impl Case {
+    /// Its name: recipe, level from 1, congestion control.
+    pub fn name(&self) -> String {
+        format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
+    }
+
+    /// Takes the run with the plant: its record loses what only the laboratory knows.
+    pub fn took(&mut self, mut record: Record) {
+        self.with = Reach::of(&record);
+        if let Some(late) = record.paths.iter().find(|path| path.late) {
+            self.validity = Validity::Disturbed(why(late));
+        }
+        blind(&mut record);
+        self.record = Some(Box::new(record));
+    }
+
+    /// Takes what the path without the plant reached, and judges by it whether the case counts.
+    pub fn compare(&mut self, without: Reach) {
+        self.without = Some(without);
+        if self.validity != Validity::Valid {
+            return;
+        }
+        let cost = without.goodput_bps / self.with.goodput_bps.max(1.0);
+        let delays = self.with.delay_ns.zip(without.delay_ns);
+        let slower = delays.is_some_and(|(with, without)| {
+            with >= COST_MIN * without && with >= without + DELAY_ADDED_NS_MIN
+        });
+        let void = match self.expect {
+            Label::AT_CEILING => {
+                (cost >= COST_MIN).then(|| format!("{cost:.1} times the rate without it"))
+            }
+            Label::None(_) => None,
+            Label::Cause(_) => (cost < COST_MIN && !slower)
+                .then(|| format!("only {cost:.2} times the rate without the plant")),
+        };
+        if let Some(why) = void {
+            self.validity = Validity::Void(why);
+        }
+    }
+
+    /// Whether a label is right.
+    pub fn is_right(&self, label: Label) -> bool {
+        label == self.expect || self.accept.contains(&label)
+    }
+
+    /// Whether a label accuses where there is nothing to accuse.
+    pub fn is_false_accusation(&self, label: Label) -> bool {
+        self.is_innocent() && matches!(label, Label::Cause(_)) && !self.is_right(label)
+    }
+
+    /// Whether nothing limits this path but its own rate.
+    pub fn is_innocent(&self) -> bool {
+        self.expect == Label::AT_CEILING
+    }
+
+    /// Judges by these verdicts of the case's record.
+    pub fn judged(&self, verdicts: &[Verdict]) -> Judged {
+        let way = |verdict: &&Verdict| verdict.direction == Some(Direction::Up);
+        let first = verdicts.iter().find(way).or_else(|| verdicts.first());
+        let sender = self.record.as_deref().and_then(|record| {
+            let flow = record.flows.iter().find(|flow| flow.direction == Direction::Up)?;
+            flow.sender.as_ref()
+        });
+        Judged { said: first.map(Label::of), baselines: BASELINES.map(|rule| (rule.says)(sender)) }
+    }
+
+    /// The same with less to store: values of series with four digits.
+    #[must_use]
+    pub fn thinned(mut self) -> Self {
+        if let Some(record) = &mut self.record {
+            record.series.iter_mut().for_each(round);
+        }
+        self
+    }
+}
+
+impl Judged {
+    /// What the diagnosis said; silence is to have determined nothing.
+    pub fn label(&self) -> Label {
+        self.said.unwrap_or(Label::None(NoCause::Undetermined))
+    }
+}
+
+fn why(path: &EmulatedPath) -> String {
+    match path.faults.as_slice() {
+        [] => "the emulator was late".to_owned(),
+        faults => faults.join("; "),
+    }
+}
+
+/// Takes from a record what the emulator told: a diagnosis has to do without.
+fn blind(record: &mut Record) {
+    record.paths.clear();
+    record.parts.iter_mut().for_each(blind);
+    for ceiling in record.ceiling.iter_mut().chain(&mut record.ceiling_reverse) {
+        (ceiling.value, ceiling.share) = (None, None);
+        ceiling.layers.clear();
+        ceiling.inputs.clear();
+        ceiling.unknown.clear();
+    }
+}
+
+fn round(series: &mut Series) {
+    for value in series.values.iter_mut().flatten() {
+        *value = format!("{value:.3e}").parse().unwrap_or(*value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Cause;
+
+    fn compared(expect: Label, with: (f64, f64), without: (f64, f64)) -> Validity {
+        let reach =
+            |(mbit, ms): (f64, f64)| Reach { goodput_bps: mbit * 1e6, delay_ns: Some(ms * 1e6) };
+        let mut case = Case { expect, with: reach(with), ..Case::default() };
+        case.compare(reach(without));
+        case.validity
+    }
+
+    #[test]
+    fn a_plant_that_costs_neither_rate_nor_delay_is_void() {
+        let window = Label::Cause(Cause::ReceiveWindow);
+        assert_eq!(compared(window, (20.0, 41.0), (30.0, 60.0)), Validity::Valid);
+        assert!(matches!(compared(window, (21.0, 60.0), (30.0, 60.0)), Validity::Void(_)));
+        let queue = Label::Cause(Cause::StandingQueue);
+        assert_eq!(compared(queue, (30.0, 250.0), (30.0, 60.0)), Validity::Valid);
+        // Half as much again of a short delay is chance.
+        assert!(matches!(compared(queue, (30.0, 3.0), (30.0, 1.0)), Validity::Void(_)));
+        assert_eq!(compared(window, (0.0, 41.0), (30.0, 60.0)), Validity::Valid);
+    }
+
+    #[test]
+    fn what_is_innocent_may_cost_nothing() {
+        assert_eq!(compared(Label::AT_CEILING, (28.0, 90.0), (30.0, 41.0)), Validity::Valid);
+        assert!(matches!(
+            compared(Label::AT_CEILING, (15.0, 41.0), (30.0, 41.0)),
+            Validity::Void(_)
+        ));
+    }
+
+    #[test]
+    fn stored_values_keep_four_digits() {
+        let mut series = Series {
+            metric: MetricId::Goodput,
+            direction: None,
+            flow: None,
+            side: None,
+            payload_bytes: None,
+            t_ns: vec![0; 3],
+            values: vec![Some(12_345_678.0), Some(0.0), Some(0.001_234_56)],
+        };
+        round(&mut series);
+        assert_eq!(series.values, [Some(12_350_000.0), Some(0.0), Some(0.001_235)]);
+    }
+}

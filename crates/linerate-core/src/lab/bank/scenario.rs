@@ -1,0 +1,58 @@
+//! A recipe with its values: what is built, and what a diagnosis should say of it.
+
+use std::collections::BTreeMap;
+
+use super::{Case, Half, Label, Setting};
+
+/// A recipe at one level, with one congestion control and the values of one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The recipe's name.
+    pub recipe: String,
+    /// The family's.
+    pub family: String,
+    /// Level of the parameters, from 0.
+    pub level: u8,
+    /// Congestion control of the sender.
+    pub congestion: String,
+    /// Seed of the values.
+    pub seed: u64,
+    /// Its half of the bank.
+    pub half: Half,
+    /// What a diagnosis should say.
+    pub expect: Label,
+    /// What is right too.
+    pub accept: Vec<Label>,
+    /// The values.
+    pub drawn: BTreeMap<String, f64>,
+    /// Whether the path without the plant is another one.
+    pub has_counterfactual: bool,
+    /// The path with what is planted.
+    pub planted: Setting,
+    /// The same path without.
+    pub without: Setting,
+}
+
+impl Scenario {
+    /// Its name: recipe, level from 1, congestion control.
+    pub fn name(&self) -> String {
+        format!("{}/{}/{}", self.recipe, self.level + 1, self.congestion)
+    }
+
+    /// The scenario as a case that was not measured yet.
+    pub fn case(&self, run: u32) -> Case {
+        Case {
+            recipe: self.recipe.clone(),
+            family: self.family.clone(),
+            level: self.level,
+            congestion: self.congestion.clone(),
+            seed: self.seed,
+            run,
+            half: self.half,
+            expect: self.expect,
+            accept: self.accept.clone(),
+            drawn: self.drawn.clone(),
+            ..Case::default()
+        }
+    }
+}

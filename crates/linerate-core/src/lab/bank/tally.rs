@@ -1,0 +1,125 @@
+//! How a diagnosis and the baselines score over the cases of a bank.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{BASELINES, Case, Judged, Label, Validity};
+use crate::stats::{Interval, Z_95, wilson_interval};
+
+/// What one judge reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Cases whose cause it named first.
+    pub right: u64,
+    /// Cases that count.
+    pub cases: u64,
+    /// Innocent cases that it accused.
+    pub accused: u64,
+    /// Innocent cases that count.
+    pub innocent: u64,
+}
+
+impl Score {
+    fn add(&mut self, case: &Case, label: Label) {
+        self.cases += 1;
+        self.right += u64::from(case.is_right(label));
+        self.innocent += u64::from(case.is_innocent());
+        self.accused += u64::from(case.is_false_accusation(label));
+    }
+
+    /// Share of the cases that it named right, with its 95 % interval.
+    pub fn accuracy(&self) -> Option<(f64, Interval)> {
+        let interval = wilson_interval(self.right, self.cases, Z_95)?;
+        Some((self.right as f64 / self.cases as f64, interval))
+    }
+}
+
+/// Scores over many cases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// The diagnosis.
+    pub diagnosis: Score,
+    /// The baselines, in their order.
+    pub baselines: [Score; BASELINES.len()],
+    /// How often each label was said where each was planted.
+    pub confusion: BTreeMap<Label, BTreeMap<Label, u64>>,
+    /// Scenarios that were measured more than once, and those of which the diagnosis said the same
+    /// each time.
+    pub repeated: u64,
+    /// See `repeated`.
+    pub agreed: u64,
+    /// Cases that do not count.
+    pub void: u64,
+    /// Cases that this machine spoilt.
+    pub disturbed: u64,
+    /// Cases that could not be built or measured.
+    pub failed: u64,
+}
+
+impl Tally {
+    /// The scores of judged cases.
+    pub fn of<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
+        let mut tally = Self::default();
+        let mut said: BTreeMap<(String, u64), Vec<Label>> = BTreeMap::new();
+        for (case, judged) in cases {
+            match &case.validity {
+                Validity::Valid => {}
+                Validity::Void(_) => tally.void += 1,
+                Validity::Disturbed(_) => tally.disturbed += 1,
+                Validity::Failed(_) => tally.failed += 1,
+            }
+            if case.validity != Validity::Valid {
+                continue;
+            }
+            let label = judged.label();
+            tally.diagnosis.add(case, label);
+            for (score, label) in tally.baselines.iter_mut().zip(judged.baselines) {
+                score.add(case, label);
+            }
+            *tally.confusion.entry(case.expect).or_default().entry(label).or_default() += 1;
+            said.entry((case.name(), case.seed)).or_default().push(label);
+        }
+        let again: Vec<_> = said.values().filter(|labels| labels.len() > 1).collect();
+        tally.repeated = again.len() as u64;
+        let agrees = |labels: &&&Vec<Label>| labels.iter().collect::<BTreeSet<_>>().len() == 1;
+        tally.agreed = again.iter().filter(agrees).count() as u64;
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NoCause;
+    use super::*;
+    use crate::record::Cause;
+
+    #[test]
+    fn only_valid_cases_count_and_an_innocent_path_that_is_accused_is_told_apart() {
+        let window = Label::Cause(Cause::ReceiveWindow);
+        let loss = Label::Cause(Cause::RandomLoss);
+        let case = |recipe: &str, expect, validity| Case {
+            recipe: recipe.to_owned(),
+            expect,
+            validity,
+            ..Case::default()
+        };
+        let judged = |said| Judged { said, baselines: [window; BASELINES.len()] };
+        let void = Validity::Void(String::new());
+        let cases = [
+            (case("w", window, Validity::Valid), judged(Some(window))),
+            (case("w", window, Validity::Valid), judged(Some(loss))),
+            (case("l", loss, void), judged(Some(loss))),
+            (case("i", Label::AT_CEILING, Validity::Valid), judged(Some(loss))),
+            (case("j", Label::AT_CEILING, Validity::Valid), judged(None)),
+        ];
+        let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
+        assert_eq!(tally.diagnosis, Score { right: 1, cases: 4, accused: 1, innocent: 2 });
+        assert_eq!(tally.baselines[3], Score { right: 2, cases: 4, accused: 2, innocent: 2 });
+        assert_eq!((tally.void, tally.repeated, tally.agreed), (1, 1, 0));
+        let silent = Label::None(NoCause::Undetermined);
+        assert_eq!(tally.confusion[&Label::AT_CEILING], [(loss, 1), (silent, 1)].into());
+        // 1 of 4: Wilson's interval at 95 % is 4.56 to 69.94 %.
+        let (share, interval) = tally.diagnosis.accuracy().expect("cases");
+        assert!((share - 0.25).abs() < 1e-9);
+        assert!((interval.low - 0.0456).abs() < 1e-3 && (interval.high - 0.6994).abs() < 1e-3);
+    }
+}

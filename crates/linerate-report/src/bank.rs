@@ -1,0 +1,98 @@
+//! A bank of planted causes: a line for each case, and how the diagnosis and the baselines score.
+
+use linerate_core::lab::bank::{BASELINES, Case, Judged, Label, Score, Tally, Validity};
+
+use crate::document::{Align, Block, Document, Section, Table};
+use crate::number::{NONE, mbit, ms, percent};
+
+/// One case in one line: what it reached, what was planted, what was said.
+pub fn line(case: &Case, judged: &Judged) -> String {
+    let name = case.name();
+    let reached = mbit(case.with.goodput_bps);
+    let without = case.without.map(|without| format!(" of {}", mbit(without.goodput_bps)));
+    let delay = case.with.delay_ns.map(|ns| format!(", {} ms", ms(ns)));
+    let figures =
+        format!("{reached}{} Mbit/s{}", without.unwrap_or_default(), delay.unwrap_or_default());
+    let told = match &case.validity {
+        Validity::Valid => {
+            let said = judged.said.map_or_else(|| NONE.to_owned(), |label| label.to_string());
+            let mark = if case.is_right(judged.label()) { "right" } else { "wrong" };
+            let mark = if judged.said.is_some() { mark } else { "silent" };
+            let baselines = BASELINES.iter().zip(judged.baselines);
+            let baselines = baselines.map(|(rule, label)| {
+                format!("{} {}: {label}", if case.is_right(label) { "+" } else { "-" }, rule.name)
+            });
+            let baselines: Vec<String> = baselines.take(BASELINES.len() - 1).collect();
+            format!("{}; said: {said}, {mark} ({})", case.expect, baselines.join(", "))
+        }
+        Validity::Void(why) => format!("{}; VOID: {why}", case.expect),
+        Validity::Disturbed(why) => format!("{}; disturbed: {why}", case.expect),
+        Validity::Failed(why) => format!("{}; not measured: {why}", case.expect),
+    };
+    format!("{name:<36} {figures:<34} {told}")
+}
+
+/// The scores over judged cases, with the labels that were said for each planted one.
+pub fn document(cases: &[(Case, Judged)]) -> Document {
+    let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
+    let mut sections = vec![Section::apart("Scores", [Block::Table(scores(&tally))])];
+    if !tally.confusion.is_empty() {
+        sections.push(Section::apart("Planted and said", [Block::Table(confusion(&tally))]));
+    }
+    let mut notes = Vec::new();
+    if tally.repeated > 0 {
+        let (agreed, repeated) = (tally.agreed, tally.repeated);
+        notes.push(format!("{agreed} of {repeated} scenarios had the same verdict in every run"));
+    }
+    for (count, what) in [
+        (tally.void, "void: the plant did not limit the result, or an innocent one did"),
+        (tally.disturbed, "disturbed: this machine spoilt the measurement"),
+        (tally.failed, "not measured"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} {what}; not scored"));
+        }
+    }
+    Document {
+        title: format!("Bank of planted causes: {} cases", cases.len()),
+        sections,
+        notes,
+        ..Document::default()
+    }
+}
+
+fn scores(tally: &Tally) -> Table {
+    let mut table =
+        Table::new(["judge", "right", "of", "share", "95 % interval", "accused", "innocent"]);
+    let baselines = BASELINES.iter().zip(&tally.baselines);
+    let rows = baselines.map(|(rule, score)| (rule.name, score));
+    for (name, score) in std::iter::once(("linerate", &tally.diagnosis)).chain(rows) {
+        table.row(score_row(name, score));
+    }
+    table
+}
+
+fn score_row(name: &str, score: &Score) -> [String; 7] {
+    let (share, interval) = match score.accuracy() {
+        Some((share, interval)) => {
+            (percent(share), format!("{} to {}", percent(interval.low), percent(interval.high)))
+        }
+        None => (NONE.to_owned(), NONE.to_owned()),
+    };
+    let [right, cases, accused, innocent] =
+        [score.right, score.cases, score.accused, score.innocent].map(|count| count.to_string());
+    [name.to_owned(), right, cases, share, interval, accused, innocent]
+}
+
+fn confusion(tally: &Tally) -> Table {
+    let columns = [("planted", Align::Left), ("cases", Align::Right), ("said", Align::Prose)];
+    let mut table = Table::of(columns);
+    for (planted, said) in &tally.confusion {
+        let mut counts: Vec<(&Label, &u64)> = said.iter().collect();
+        counts.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+        let words = counts.iter().map(|(label, count)| format!("{label} {count}"));
+        let words = words.collect::<Vec<_>>().join(", ");
+        table.row([planted.to_string(), said.values().sum::<u64>().to_string(), words]);
+    }
+    table
+}

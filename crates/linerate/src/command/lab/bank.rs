@@ -1,0 +1,183 @@
+//! `linerate lab bank`: paths with planted causes are built and measured, and what a diagnosis
+//! says of their records is scored.
+
+mod run;
+mod stored;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_core::explain::explain;
+use linerate_core::lab::bank::{Case, Family, Half, Judged, Scenario};
+use linerate_core::record::{Failure, Fault};
+use linerate_core::units::parse_span;
+use linerate_report::{Align, Document, Table, bank};
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// The families of recipes.
+const FAMILIES: [(&str, &str); 5] = [
+    ("innocent", include_str!("../../../../../studies/bank/innocent.toml")),
+    ("window", include_str!("../../../../../studies/bank/window.toml")),
+    ("sender", include_str!("../../../../../studies/bank/sender.toml")),
+    ("capacity", include_str!("../../../../../studies/bank/capacity.toml")),
+    ("loss", include_str!("../../../../../studies/bank/loss.toml")),
+];
+
+/// Flags of `linerate lab bank`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the scenarios
+    List(Choice),
+    /// Build and measure scenarios, and score what the diagnosis says
+    Run(RunArgs),
+    /// Score the diagnosis on stored cases, without measuring
+    Replay(ReplayArgs),
+}
+
+/// Which scenarios.
+#[derive(Debug, clap::Args)]
+struct Choice {
+    /// Only scenarios whose name, family or cause contains this text; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Only this half of the bank: development or other; a hash of name and parameters decides
+    #[arg(long, value_name = "HALF")]
+    half: Option<Half>,
+    /// Seed of the parameters
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    choice: Choice,
+    /// Time of each TCP test
+    #[arg(short = 't', long, value_name = "TIME", default_value = "6s", value_parser = parse_span)]
+    time: Duration,
+    /// Measure as linerate test does, in up to 35 s, instead of one TCP test
+    #[arg(long)]
+    whole_test: bool,
+    /// Measure each scenario this often, to see whether the verdicts agree
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repetitions: u32,
+    /// Store the cases in this directory, one file per family, for replay
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReplayArgs {
+    /// Directory that --save wrote
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    choice: ReplayChoice,
+    /// Print the scores as Markdown, without a line for each case
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Which stored cases.
+#[derive(Debug, clap::Args)]
+struct ReplayChoice {
+    /// Only cases whose name, family or cause contains this text; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Only this half of the bank: development or other
+    #[arg(long, value_name = "HALF")]
+    half: Option<Half>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Outcome {
+    match args.action {
+        Action::List(choice) => list(&choice),
+        Action::Run(args) => run::run(&args),
+        Action::Replay(args) => replay(&args),
+    }
+}
+
+fn list(choice: &Choice) -> Outcome {
+    let scenarios = choice.scenarios()?;
+    let columns =
+        ["scenario", "family", "planted", "half", "drawn"].map(|name| (name, Align::Left));
+    let rows = scenarios.iter().map(|scenario| {
+        let half = match scenario.half {
+            Half::Development => "development",
+            Half::Other => "other",
+        };
+        let drawn = scenario.drawn.iter().map(|(word, value)| format!("{word} {value}"));
+        let drawn = drawn.collect::<Vec<_>>().join(", ");
+        let planted = scenario.expect.to_string();
+        [scenario.name(), scenario.family.clone(), planted, half.to_owned(), drawn]
+    });
+    output::document(&Document::list(Table::of(columns).rows(rows)));
+    Ok(0)
+}
+
+fn replay(args: &ReplayArgs) -> Outcome {
+    let mut cases = stored::read(&args.directory)?;
+    let (only, half) = (&args.choice.only, args.choice.half);
+    cases.retain(|case| {
+        let words = [case.name(), case.family.clone(), case.expect.to_string()];
+        is_chosen(only, half, case.half, &words)
+    });
+    if cases.is_empty() {
+        return Err(nothing("replay", "no stored case fits"));
+    }
+    let judged: Vec<(Case, Judged)> = cases.into_iter().map(judge).collect();
+    let scores = bank::document(&judged);
+    if args.markdown {
+        output::text(&scores.markdown());
+        return Ok(0);
+    }
+    judged.iter().for_each(|(case, judged)| output::line(&bank::line(case, judged)));
+    output::document(&scores);
+    Ok(0)
+}
+
+/// A case with what the diagnosis says of its record.
+fn judge(case: Case) -> (Case, Judged) {
+    let verdicts = case.record.as_deref().map(explain).unwrap_or_default();
+    let judged = case.judged(&verdicts);
+    (case, judged)
+}
+
+impl Choice {
+    /// The scenarios that are asked for.
+    fn scenarios(&self) -> Result<Vec<Scenario>, anyhow::Error> {
+        let mut scenarios = Vec::new();
+        for (name, text) in FAMILIES {
+            let family = Family::from_toml(text)
+                .map_err(|why| Failure::new(Fault::System, "read family", name, why))?;
+            scenarios.extend(family.scenarios(name, self.seed));
+        }
+        scenarios.retain(|scenario| {
+            let words = [scenario.name(), scenario.family.clone(), scenario.expect.to_string()];
+            is_chosen(&self.only, self.half, scenario.half, &words)
+        });
+        if scenarios.is_empty() {
+            return Err(nothing("choose", "no scenario fits"));
+        }
+        Ok(scenarios)
+    }
+}
+
+fn is_chosen(only: &[String], wanted: Option<Half>, half: Half, words: &[String]) -> bool {
+    let fits = |pattern: &String| words.iter().any(|word| word.contains(pattern.as_str()));
+    wanted.is_none_or(|wanted| wanted == half) && (only.is_empty() || only.iter().any(fits))
+}
+
+fn nothing(attempt: &str, reason: &str) -> anyhow::Error {
+    let failure = Failure::new(Fault::Usage, attempt, "scenarios of the bank", reason);
+    failure.advise("see linerate lab bank list").into()
+}

@@ -1,0 +1,155 @@
+//! Measures scenarios one after the other, each beside the path without its plant.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use linerate_core::lab::bank::{Case, Judged, Reach, Scenario, Setting, Validity};
+use linerate_core::record::{Failure, Plan, Record, Status};
+use linerate_engine::lab::{Bank, enter_user_namespace_if_needed};
+use linerate_report::bank;
+use linerate_sys::stop::Stop;
+
+use super::{RunArgs, judge, stored};
+use crate::command::{measure, study};
+use crate::exit::Outcome;
+use crate::output;
+
+/// Exit codes: the user stopped it; nothing could be measured.
+const INTERRUPTED: u8 = 130;
+const NOTHING_MEASURED: u8 = 3;
+/// Longest span of `linerate test`.
+const WITHIN_NS: u64 = 35_000_000_000;
+
+/// Runs the command.
+pub(super) fn run(args: &RunArgs) -> Outcome {
+    let scenarios = args.choice.scenarios()?;
+    // Before anything that could start a thread.
+    enter_user_namespace_if_needed()?;
+    let stop = Stop::on_signals()?;
+    let mut session = Session {
+        args,
+        bank: Bank::new(measure::tool(), stop.clone(), Arc::new(study::serve)),
+        stop,
+        without: HashMap::new(),
+    };
+    let runs =
+        (1..=args.repetitions.max(1)).flat_map(|run| scenarios.iter().map(move |it| (it, run)));
+    let runs: Vec<_> = runs.collect();
+    let bar = bar(runs.len());
+    let mut judged: Vec<(Case, Judged)> = Vec::new();
+    for (scenario, run) in runs {
+        bar.set_message(scenario.name());
+        let Some(case) = session.case(scenario, run) else { break };
+        if let Some(directory) = args.save.as_deref().filter(|_| case.record.is_some()) {
+            stored::add(directory, &case.clone().thinned())?;
+        }
+        let (case, said) = judge(case);
+        bar.suspend(|| output::line(&bank::line(&case, &said)));
+        bar.inc(1);
+        // The table needs the figures alone.
+        judged.push((Case { record: None, ..case }, said));
+    }
+    bar.finish_and_clear();
+    if !judged.is_empty() {
+        output::document(&bank::document(&judged));
+    }
+    let measured = |(case, _): &(Case, Judged)| !matches!(case.validity, Validity::Failed(_));
+    Ok(match (session.stop.asked(), judged.iter().any(measured)) {
+        (true, _) => INTERRUPTED,
+        (_, false) => NOTHING_MEASURED,
+        _ => 0,
+    })
+}
+
+fn bar(count: usize) -> ProgressBar {
+    let length = u64::try_from(count).unwrap_or(u64::MAX);
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    if let Ok(style) =
+        ProgressStyle::with_template("[{bar:16}] {pos}/{len}  {eta} left; {wide_msg}")
+    {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+struct Session<'a> {
+    args: &'a RunArgs,
+    bank: Bank,
+    stop: Stop,
+    /// What paths without a plant reached, by their setting: many scenarios share one.
+    without: HashMap<String, Reach>,
+}
+
+impl Session<'_> {
+    /// A scenario, measured again once where this machine disturbed it; none when it was stopped.
+    fn case(&mut self, scenario: &Scenario, run: u32) -> Option<Case> {
+        let mut case = self.measured(scenario, run)?;
+        if matches!(case.validity, Validity::Disturbed(_)) {
+            case = self.measured(scenario, run)?;
+        }
+        if scenario.has_counterfactual && case.record.is_some() {
+            match self.reach_without(scenario)? {
+                Ok(reach) => case.compare(reach),
+                Err(failure) => {
+                    case.validity = Validity::Failed(format!("without the plant: {failure}"));
+                }
+            }
+        }
+        Some(case)
+    }
+
+    fn measured(&self, scenario: &Scenario, run: u32) -> Option<Case> {
+        let mut case = scenario.case(run);
+        match self.measure(&scenario.planted, &scenario.congestion, self.args.whole_test)? {
+            Ok(record) => case.took(record),
+            Err(failure) => case.validity = Validity::Failed(failure.to_string()),
+        }
+        Some(case)
+    }
+
+    /// What the path reaches without the plant.
+    fn reach_without(&mut self, scenario: &Scenario) -> Option<Result<Reach, Failure>> {
+        let text = serde_json::to_string(&scenario.without).unwrap_or_default();
+        let key = format!("{} {text}", scenario.congestion);
+        if let Some(reach) = self.without.get(&key) {
+            return Some(Ok(*reach));
+        }
+        let mut measured = self.measure(&scenario.without, &scenario.congestion, false)?;
+        let late = |record: &Record| record.paths.iter().any(|path| path.late);
+        if measured.as_ref().is_ok_and(late) {
+            measured = self.measure(&scenario.without, &scenario.congestion, false)?;
+        }
+        Some(measured.map(|record| {
+            let reach = Reach::of(&record);
+            // One that failed is measured again for the next.
+            if record.status == Status::Ok && !late(&record) {
+                self.without.insert(key, reach);
+            }
+            reach
+        }))
+    }
+
+    /// One measurement; none when it was stopped.
+    fn measure(
+        &self,
+        setting: &Setting,
+        congestion: &str,
+        whole_test: bool,
+    ) -> Option<Result<Record, Failure>> {
+        let time_ns = nanos(self.args.time);
+        let measured = self.bank.measure(setting, |host| {
+            if whole_test {
+                Plan::Test(setting.test_plan(host, congestion, WITHIN_NS))
+            } else {
+                Plan::Tcp(setting.tcp_plan(host, congestion, time_ns))
+            }
+        });
+        (!self.stop.asked()).then_some(measured)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,73 @@
+//! `linerate lab bank` as a program: what is listed, measured, stored and scored again.
+//!
+//! What builds laboratories needs the privilege to make network namespaces; says so and passes
+//! when it is absent.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
+use std::process::{Command, Output, Stdio};
+
+fn bank(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(["lab", "bank"]).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Names of the scenarios that are listed.
+fn listed(arguments: &[&str]) -> Vec<String> {
+    let output = bank(&[&["list"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = text(&output);
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| name.contains('/')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_halves_of_the_bank_are_apart_and_together_the_whole() {
+    let all = listed(&["--seed", "3"]);
+    let mut halves = listed(&["--seed", "3", "--half", "development"]);
+    assert!(halves.len() > all.len() / 3 && halves.len() < all.len() * 2 / 3, "{}", halves.len());
+    halves.extend(listed(&["--seed", "3", "--half", "other"]));
+    halves.sort();
+    let mut sorted = all.clone();
+    sorted.sort();
+    assert_eq!(halves, sorted);
+    let chosen = listed(&["--only", "receive-buffer", "--only", "start up"]);
+    assert!(chosen.contains(&"receive-buffer/2/bbr".to_owned()), "{chosen:?}");
+    assert!(chosen.contains(&"small-object/1/cubic".to_owned()), "{chosen:?}");
+    assert!(chosen.len() < all.len() / 4);
+}
+
+#[test]
+fn a_pattern_that_fits_nothing_is_told_in_one_line() {
+    let output = bank(&["run", "--whole-test", "--only", "no-such-recipe"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("no scenario fits; see linerate lab bank list"), "{error}");
+    let output = bank(&["replay", "/nonexistent"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_measured_scenario_is_stored_and_scored_again_without_measuring() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = directory.path().to_str().unwrap();
+    let scenario = "receive-buffer/1/cubic";
+    let run = ["run", "--time", "2s", "--repetitions", "1", "--only", scenario, "--save", cases];
+    let output = bank(&run);
+    let told = text(&output);
+    if output.status.code() == Some(3) {
+        println!("skipped: {told}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    // A machine under load spoils the emulated path: then the case is disturbed, and says so.
+    assert!(told.contains("receive window"), "{told}");
+    let line = told.lines().find(|line| line.starts_with(scenario)).unwrap();
+    let replayed = text(&bank(&["replay", cases, "--only", "window", "--half", "development"]));
+    assert!(replayed.contains(line), "{line}\nis not in\n{replayed}");
+    let markdown = text(&bank(&["replay", cases, "--markdown"]));
+    assert!(markdown.contains("| always the window |"), "{markdown}");
+}
