@@ -266,7 +266,9 @@ pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Ca
 /// A steady rate that is what an Ethernet of the usual speeds carries, where round trips are not
 /// known that would show its queue.
 pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
-    if evidence.rtt.base_is_idle || below_capacity(evidence) {
+    // Without a loss the window of a flow that fills a link grows.
+    let held = held_by_an_end(evidence).is_some();
+    if evidence.rtt.base_is_idle || held || below_capacity(evidence) {
         return None;
     }
     let rate = evidence.steady_bps()?;
