@@ -33,6 +33,7 @@ pub fn local_end(peer: Option<IpAddr>) -> End {
         tcp: Some(tcp_settings(peer)),
         interface: peer.and_then(interface_to),
         stolen_ratio: None,
+        deltas: None,
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     fn at(busy_ticks: u64, stolen_ticks: u64) -> ProcessorTime {
-        ProcessorTime { busy_ticks, stolen_ticks }
+        ProcessorTime { busy_ticks, stolen_ticks, ..ProcessorTime::default() }
     }
 
     #[test]

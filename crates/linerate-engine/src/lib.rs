@@ -12,6 +12,7 @@ pub mod examine;
 pub mod failure;
 pub mod flow;
 pub mod foreign;
+mod host_counters;
 pub mod lab;
 mod netns;
 pub mod path;

@@ -7,7 +7,7 @@ use linerate_core::record::{
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
-use crate::{ceiling, delay, number, words};
+use crate::{ceiling, delay, number, trains, words};
 
 /// Everything that the parts of a survey say.
 pub(crate) fn document(whole: &Record) -> Document {
@@ -26,6 +26,7 @@ pub(crate) fn document(whole: &Record) -> Document {
             sections.push(Section::of(title, [rates("Mbit/s", heads, &pairs, true)], vec![]));
         }
     }
+    sections.extend(trains::section(whole));
     sections.extend(conclusion(records));
     let host = whole.plan.host_names().next().unwrap_or_default();
     Document { title: format!("Survey of the path to {host}"), sections, ..Document::default() }
@@ -66,6 +67,7 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
+    facts.extend(trains::limited_mtu(whole).map(|text| Fact::new("MTU", LABEL, text)));
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };

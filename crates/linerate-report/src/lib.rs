@@ -33,6 +33,7 @@ pub mod record;
 pub mod simulate;
 pub mod study;
 pub mod svg;
+mod trains;
 mod words;
 
 pub use document::{Align, Block, Detail, Document, Fact, Screen, Table, markdown_cell};

@@ -3,7 +3,9 @@
 
 use linerate_core::record::{Direction, IntervalRow, PingProgress, PingReply, SubInterval};
 
-use crate::number::{amount, buffer, measured_rate, ms_of_clock};
+use linerate_core::stats::LogHistogram;
+
+use crate::number::{amount, buffer, measured_rate, ms_of_clock, significant};
 use crate::words;
 
 /// Rows under headings.
@@ -223,6 +225,49 @@ pub fn progress(progress: &PingProgress) -> String {
     )
 }
 
+/// Where a ping without end stands.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    sent: u64,
+    lost: u64,
+    last_ns: Option<u64>,
+    times: LogHistogram,
+}
+
+impl Standing {
+    /// Counts a probe that was answered or given up; a second answer is none.
+    pub fn count(&mut self, reply: &PingReply) {
+        if reply.duplicate {
+            return;
+        }
+        self.sent += 1;
+        self.lost += u64::from(reply.rtt_ns.is_none());
+        self.last_ns = reply.rtt_ns;
+        if let Some(ns) = reply.rtt_ns {
+            self.times.record(ns);
+        }
+    }
+
+    /// `41 sent, 1 lost (2.4 %), last 0.094 ms, median 0.091 ms`, with the decimals of the clock.
+    pub fn line(&self, decimals: usize) -> String {
+        let share = 100.0 * self.lost as f64 / self.sent.max(1) as f64;
+        let ms = |ns: Option<u64>| {
+            ns.map_or_else(
+                || "none".to_owned(),
+                |ns| format!("{} ms", ms_of_clock(ns as f64, decimals)),
+            )
+        };
+        format!(
+            "{} sent, {} lost ({} %), last {}, median {}",
+            self.sent,
+            self.lost,
+            significant(share, 2),
+            ms(self.last_ns),
+            ms(self.times.quantile(0.5))
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,6 +292,29 @@ mod tests {
         for (event, line) in cases {
             assert_eq!(reply(&event, "h", 6), line);
         }
+    }
+
+    /// Of 1, 2 and 3 ms the median is 2 ms, within the three digits of the histogram.
+    #[test]
+    fn a_ping_without_end_says_where_it_stands() {
+        let mut standing = Standing::default();
+        assert_eq!(standing.line(3), "0 sent, 0 lost (0 %), last none, median none");
+        let reply = |rtt_ns, duplicate| PingReply {
+            sequence: 0,
+            payload_bytes: 56,
+            rtt_ns,
+            ttl: None,
+            duplicate,
+        };
+        for ms in [1, 3, 2] {
+            standing.count(&reply(Some(ms * 1_000_000), false));
+        }
+        standing.count(&reply(None, true));
+        let line = standing.line(3);
+        assert!(line.starts_with("3 sent, 0 lost (0 %), last 2.000 ms, median 2.00"), "{line}");
+        standing.count(&reply(None, false));
+        let line = standing.line(3);
+        assert!(line.starts_with("4 sent, 1 lost (25 %), last none, median 2.00"), "{line}");
     }
 
     #[test]

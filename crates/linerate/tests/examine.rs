@@ -3,11 +3,17 @@
 
 mod support;
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 use support::{Server, ends_with, linerate, stderr};
 
+/// Tests of 50 ms do not go beside those that fill loopback.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("a directory");
     let store = directory.path().join("db").to_string_lossy().into_owned();
     let server = Server::start(&[]);
@@ -28,7 +34,7 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     assert!(rows[0]["goodput_reverse_bps"].as_f64() > Some(0.0), "{rows:?}");
     assert_eq!(ends_with(0, &["report", "@-1", "--store", &store]), text, "shown again");
     let whole = ends_with(0, &["report", "@-1", "--store", &store, "--verbose"]);
-    for part in ["Round trips by payload", "TCP by window", "TCP by streams"] {
+    for part in ["Round trips by payload", "TCP by window", "TCP by streams", "Probe trains"] {
         assert!(whole.contains(part), "no {part} in {whole}");
     }
     let again = ends_with(0, &["report", "--json", "--store", &store]);
@@ -39,6 +45,7 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
 
 #[test]
 fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start(&[]);
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_string_lossy().into_owned();
@@ -95,7 +102,42 @@ fn trains_have_the_fate_of_every_packet(json: &Value) {
 }
 
 #[test]
+fn a_quick_survey_takes_twelve_seconds_and_one_against_iperf3_has_no_trains() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = Server::start(&[]);
+    let fixed = ["test", "127.0.0.1", "--no-save", "--json"];
+    let begin = linerate_sys::clock::monotonic();
+    let json = ends_with(0, &[&fixed[..], &["--port", &server.port, "--quick"]].concat());
+    let took = linerate_sys::clock::monotonic().since(begin);
+    // What a busy machine adds.
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    let json: Value = serde_json::from_str(&json).expect("one document");
+    assert_eq!(json["plan"]["within_ns"], Value::from(12_000_000_000_u64));
+    assert!(json["parts"].as_array().is_some_and(|parts| parts.len() >= 3), "{json}");
+    let port = support::free_port();
+    let foreign = format!("iperf3:{port}");
+    let serve = ["serve", "--port", "0", "--bind", "127.0.0.1", "--stamp-port", "none"];
+    let mut child = support::command(&[&serve[..], &["--foreign", &foreign]].concat())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("it is built");
+    support::wait_until_listening(&port);
+    let via = ["--port", &port, "--via", "iperf3", "--within=8s", "--count=5"];
+    let json = ends_with(0, &[&fixed[..], &via].concat());
+    let json: Value = serde_json::from_str(&json).expect("one document");
+    let caveats = json["caveats"].as_array().expect("a list");
+    let missing = caveats.iter().find(|caveat| caveat["code"] == "trains_missing");
+    let missing = missing.expect("iperf3 has none")["detail"].to_string();
+    assert!(missing.contains("iperf3"), "{missing}");
+    let _ = child.kill();
+    let _ = child.wait();
+    // Ping and TCP both ways; of a second and the second before it, whatever the flag says.
+    assert!(json["parts"].as_array().is_some_and(|parts| parts.len() >= 3), "{json}");
+}
+
+#[test]
 fn what_does_not_fit_into_the_time_is_left_out_and_named() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start(&[]);
     let begin = linerate_sys::clock::monotonic();
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--no-save"];

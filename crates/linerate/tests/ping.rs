@@ -103,6 +103,44 @@ fn real_time_priority_is_had_or_its_privilege_is_named() {
     }
 }
 
+/// A record each, in the order of the targets, kept and plotted; a wrong name among them makes the
+/// exit code.
+#[test]
+fn several_targets_have_a_record_each_and_one_table() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    let (store, plots) = (at("store.db"), at("plots"));
+    let both = ["ping", "127.0.0.1", "127.0.0.2", "--count=3", "--interval=20ms"];
+    let text = ends_with(0, &[&both[..], &["--store", &store]].concat());
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("target")).collect();
+    assert_eq!(rows.len(), 3, "{text}");
+    assert!(rows[1].starts_with("127.0.0.1  ") && rows[2].starts_with("127.0.0.2  "), "{text}");
+    let all = ends_with(0, &[&both[..], &["--no-save", "--json"]].concat());
+    let all: Value = serde_json::from_str(&all).expect("--json prints one document");
+    let hosts: Vec<&Value> =
+        all.as_array().expect("an array").iter().map(|it| &it["plan"]["host"]).collect();
+    assert_eq!(hosts, ["127.0.0.1", "127.0.0.2"]);
+    // Paced probes are kept without --samples.
+    let rtt = all[1]["series"].as_array().expect("series").iter();
+    let rtt = rtt.filter(|series| series["metric"] == "rtt_ns").collect::<Vec<_>>();
+    assert_eq!(rtt[0]["values"].as_array().map(Vec::len), Some(3));
+    let lines = ends_with(0, &[&both[..], &["--no-save", "--jsonl"]].concat());
+    let replies = lines.lines().filter(|line| line.contains("\"event\":\"reply\""));
+    assert_eq!(replies.filter(|line| line.contains("\"target\":\"127.0.0.2\"")).count(), 3);
+    ends_with(0, &["report", "@-1", "--svg", &plots, "--store", &store]);
+    let delays = std::fs::read_to_string(std::path::Path::new(&plots).join("delay-over-time.svg"));
+    assert!(delays.expect("a plot").contains("Round trip of each probe"));
+    let wrong = linerate(&[&both[..], &["256.0.0.1", "--no-save", "--quiet"]].concat());
+    assert_ne!(wrong.status.code(), Some(0), "{}", stderr(&wrong));
+    let floods = linerate(&[&both[..], &["--flood", "--no-save"]].concat());
+    assert_eq!(floods.status.code(), Some(2));
+    assert!(stderr(&floods).contains("linerate compare"), "{}", stderr(&floods));
+}
+
 #[test]
 fn a_flood_waits_for_each_answer_and_a_window_does_not() {
     if let Some(reason) = no_icmp() {

@@ -4,7 +4,8 @@
 //! laboratory: the figures are those that a host sees of a path that nobody described. Absent is
 //! "not seen", 0 was seen. Rates are bit/s of payload, times seconds, sizes bytes.
 
-use crate::record::{Direction, SynOptions};
+use super::mechanism::Findings;
+use crate::record::{Direction, PathMtu, SynOptions};
 use crate::theory::ladder::Response;
 
 /// All that is known of one direction.
@@ -44,6 +45,10 @@ pub struct Evidence {
     pub packet_bytes: Option<u32>,
     /// Rate of IP packets of the path's slowest link, where the user stated it.
     pub stated_bps: Option<f64>,
+    /// What trains of probes say of the path.
+    pub trains: Option<Findings>,
+    /// The largest packet that passes.
+    pub mtu: Option<PathMtu>,
     /// Rate of IP packets at which the path's narrowest link delivers, by trains of probes.
     pub capacity_bps: Option<f64>,
     /// Rate of IP packets that passes for long, by paced probes.

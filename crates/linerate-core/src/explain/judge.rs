@@ -2,7 +2,7 @@
 
 use super::candidate::Candidate;
 use super::evidence::Evidence;
-use super::{ends, gate, innocent, ladder, latency, path, remedy};
+use super::{ends, gate, innocent, ladder, latency, path, remedy, trains};
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
@@ -31,7 +31,8 @@ pub fn judge(evidence: &Evidence) -> Verdict {
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 15] = [
+    let rules: [fn(&Evidence) -> Option<Candidate>; 18] = [
+        trains::black_hole,
         path::nothing_moved,
         path::smaller_segments,
         ends::own_pace,
@@ -44,9 +45,11 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         path::outages,
         path::ack_path,
         path::sack_stripped,
+        trains::explained,
         path::full_bottleneck,
         path::reordering,
         path::bbr_found,
+        path::fingerprint,
     ];
     rules.iter().find_map(|rule| rule(evidence))
 }
@@ -83,15 +86,21 @@ fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
 /// Nothing on the list, or more than one cause.
 fn undetermined(evidence: &Evidence) -> Verdict {
     let verdict = Verdict::of(evidence.direction, Outcome::Undetermined);
-    let test = "trains of UDP probes: linerate test HOST";
-    match path::unexplained_loss(evidence) {
-        Some((signs, between)) => Verdict {
+    let trains = "trains of UDP probes: linerate test HOST";
+    let own = "linerate tcp HOST: both hosts' CPUs, buffers and queues beside the transfer";
+    let held = || Some((path::held_by_an_end(evidence)?, own));
+    let sizes = "packets of all sizes both ways: linerate test HOST (path MTU)";
+    let still = path::starved(evidence).map(|found| (found, sizes));
+    let lossy = || Some((path::unexplained_loss(evidence)?, trains));
+    let found = still.or_else(lossy).or_else(held);
+    match found {
+        Some(((signs, between), test)) => Verdict {
             evidence: signs,
             between,
             deciding_test: Some(test.to_owned()),
             confidence: Some(Confidence::Low),
             ..verdict
         },
-        None => Verdict { deciding_test: Some(test.to_owned()), ..verdict },
+        None => Verdict { deciding_test: Some(trains.to_owned()), ..verdict },
     }
 }

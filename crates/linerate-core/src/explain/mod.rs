@@ -10,6 +10,7 @@
 mod candidate;
 mod ends;
 mod evidence;
+mod foreign;
 mod gate;
 mod innocent;
 mod judge;
@@ -23,12 +24,16 @@ mod probing_tests;
 mod remedy;
 #[cfg(test)]
 mod tests;
+mod trains;
 
 pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
+pub use foreign::foreign;
 pub use judge::judge;
 pub use of_record::directions;
+
+use of_record::with_path;
 
 use crate::record::{Direction, Plan, Record, Verdict};
 
@@ -41,8 +46,9 @@ pub fn explain(record: &Record) -> Vec<Verdict> {
             let ways = [Direction::Up, Direction::Down].into_iter();
             let best = ways.filter_map(|way| Some((way, record.best_part(way)?)));
             let verdicts = best.flat_map(|(way, part)| {
-                let all = explain(part).into_iter();
-                all.filter(move |verdict| verdict.direction == Some(way))
+                let all = directions(part).into_iter();
+                let of_way = all.filter(move |evidence| evidence.direction == Some(way));
+                of_way.map(|evidence| judge(&with_path(evidence, record)))
             });
             verdicts.collect()
         }

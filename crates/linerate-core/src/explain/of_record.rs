@@ -6,6 +6,7 @@
 use super::evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
+use super::mechanism::mechanism;
 use crate::record::{
     CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
     Side, Stat, TcpInfo, TcpTest,
@@ -56,11 +57,26 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         mss_bytes,
         packet_bytes: info.and_then(|info| info.pmtu_bytes),
         stated_bps: None,
+        trains: None,
+        mtu: None,
         capacity_bps: None,
         sustained_bps: None,
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
+    evidence
+}
+
+/// Adds what a survey found of the path beside its transfers.
+pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
+    let Some(way) = evidence.direction else { return evidence };
+    evidence.trains = mechanism(&whole.trains, way);
+    evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
+    if let Some(found) = &evidence.trains {
+        let first = found.capacity.first().filter(|capacity| !capacity.at_least);
+        evidence.capacity_bps = first.map(|capacity| capacity.bps);
+        evidence.sustained_bps = found.sustained_bps;
+    }
     evidence
 }
 

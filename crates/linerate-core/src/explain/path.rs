@@ -85,7 +85,7 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
     let delivery = evidence.rate.delivery_bps.or(evidence.steady_bps())?;
     let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
-    if added < QUEUE_S {
+    if added < QUEUE_S || below_capacity(evidence) {
         return None;
     }
     let signs = vec![
@@ -95,10 +95,16 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     Some(link(evidence, delivery, signs))
 }
 
+/// Whether trains saw more than the flow reached: then it is no link that the flow fills.
+fn below_capacity(evidence: &Evidence) -> bool {
+    let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
+    share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
+}
+
 /// BBR keeps no queue: its rate is what its own model found, where few segments were sent again
 /// and neither window holds it.
 pub(super) fn bbr_found(evidence: &Evidence) -> Option<Candidate> {
-    if evidence.loss.response != Some(Response::Bbr) {
+    if evidence.loss.response != Some(Response::Bbr) || below_capacity(evidence) {
         return None;
     }
     let delivery = evidence.rate.delivery_bps?;
@@ -239,15 +245,84 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
     let ratio = evidence.loss.ratio.filter(|ratio| *ratio >= LOSSY)?;
     evidence.loss.retransmits.filter(|count| *count >= LOSSES_MIN)?;
-    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
-    let signs = vec![
-        Sign::at_least("segments sent again", ratio, LOSSY, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
-    ];
+    let mut signs = vec![Sign::at_least("segments sent again", ratio, LOSSY, "1")];
     let mut between =
         vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
+    match evidence.inflation() {
+        Some(times) if times <= NO_QUEUE => {
+            let name = "round trip under load over that at rest";
+            signs.push(Sign::at_most(name, times, NO_QUEUE, "1"));
+        }
+        // A queue or none: without round trips a full link is among them.
+        None => between.insert(0, Cause::Link),
+        Some(_) => return None,
+    }
     if evidence.loss.response != Some(Response::Bbr) {
         between.push(Cause::OtherTraffic);
     }
     Some((signs, between))
+}
+
+/// A steady rate that is what an Ethernet of the usual speeds carries, where round trips are not
+/// known that would show its queue.
+pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
+    // Without a loss the window of a flow that fills a link grows.
+    let held = held_by_an_end(evidence).is_some();
+    if evidence.rtt.base_is_idle || held || below_capacity(evidence) {
+        return None;
+    }
+    let rate = evidence.steady_bps()?;
+    let mss = f64::from(evidence.mss_bytes.unwrap_or(1448));
+    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+    let lines = [10e6, 100e6, 1e9, 2.5e9, 10e9, 25e9];
+    let payload = lines.into_iter().map(|line| line * mss / (packet + 38.0));
+    let line = payload.into_iter().find(|bps| (rate / bps - 1.0).abs() < 0.006)?;
+    let signs = vec![
+        Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
+        Sign::at_least("rate over that", rate / line, 0.994, "1"),
+    ];
+    Some(link(evidence, line, signs))
+}
+
+/// Neither losses nor a queue nor the congestion window hold the sender: an end does, and what was
+/// seen does not tell which.
+pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
+    let mut signs = vec![Sign::at_most("segments sent again", again, LOSSY, "1")];
+    if let Some(times) = evidence.inflation() {
+        let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
+        if times > NO_QUEUE || held >= 0.8 {
+            return None;
+        }
+        signs.push(Sign::at_most("in flight over the congestion window", held, 0.8, "1"));
+        signs.push(Sign::at_most("round trip under load over the least", times, NO_QUEUE, "1"));
+    } else {
+        // A congestion window that stands still without losses is not what holds the sender.
+        let (first, last) = evidence.window.cwnd_ends.filter(|ends| ends.0 > 0.0)?;
+        if last > 1.05 * first {
+            return None;
+        }
+        signs.push(Sign::at_most("growth of the congestion window", last / first, 1.05, "1"));
+    }
+    let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
+    if evidence.window.offered_bytes.is_none() {
+        between.insert(0, Cause::ReceiveWindow);
+    }
+    Some((signs, between))
+}
+
+/// Hardly anything moves and the congestion window is a segment or two: full segments vanish, by
+/// their size or by a fault of offloading.
+pub(super) fn starved(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let rates = &evidence.rate.intervals_bps;
+    let still = rates.iter().filter(|bps| **bps == 0.0).count();
+    let again = evidence.loss.retransmits.filter(|count| *count >= 1.0)?;
+    if rates.len() < 4 || still * 3 < rates.len() {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("intervals in which nothing moved", still as f64, 2.0, "intervals"),
+        Sign::at_least("segments sent again", again, 1.0, "segments"),
+    ];
+    Some((signs, vec![Cause::MtuBlackHole, Cause::Offload, Cause::Outages]))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, FlowEnd, SynOptions};
+use super::{Direction, FlowEnd, HostDeltas, SynOptions};
 
 /// One stream at one end after the test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,13 +23,23 @@ pub struct EndReport {
     /// its processors wanted to run; the same for all streams of an end.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
+    /// What the counters of this end's host grew by; with the first stream of an end alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deltas: Option<HostDeltas>,
 }
 
 impl EndReport {
+    /// What the other end saw of the same stream, where that end reports nothing but `end`.
+    #[must_use]
+    pub fn of_other_end(&self, end: FlowEnd) -> Self {
+        Self { client_addr: self.client_addr.clone(), ..Self::of(self.direction, self.flow, end) }
+    }
+
     /// Of a stream that ended well, where nothing is known beside what the end saw.
     pub const fn of(direction: Direction, flow: u16, end: FlowEnd) -> Self {
         let client_addr = String::new();
-        Self { direction, flow, end, syn: None, client_addr, failure: None, stolen_ratio: None }
+        let (syn, failure, stolen_ratio, deltas) = (None, None, None, None);
+        Self { direction, flow, end, syn, client_addr, failure, stolen_ratio, deltas }
     }
 }
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::HostDeltas;
+
 /// One end of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct End {
@@ -46,6 +48,9 @@ pub struct End {
     /// they wanted to run; null where nothing reports or the measurement was too short.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
+    /// What the counters of this host grew by during a throughput test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deltas: Option<HostDeltas>,
 }
 
 /// What the host that measures adds to a delay, found just before or after the measurement.

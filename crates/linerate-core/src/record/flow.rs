@@ -110,6 +110,10 @@ pub struct FlowEnd {
     pub mptcp: Option<MultipathTcp>,
     /// The kernel's own account at the end.
     pub tcp_info: Option<TcpInfo>,
+    /// When that was read, since this end's start of the test: once all was sent and acknowledged,
+    /// so that its times are shares of this and not of the measured span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_info_at_ns: Option<u64>,
     /// Datagrams that this end sent; none in a TCP test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_datagrams: Option<SentDatagrams>,

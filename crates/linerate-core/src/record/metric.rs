@@ -247,16 +247,16 @@ metrics! {
         "Time that the sender spent in retransmission time-outs, so far (tcpi_total_rto_time).",
         "Linux tcp_info";
     BusyTime = "busy_ns", "time with data outstanding", "ns", None, Neither,
-        "Time in which the sender had unacknowledged data, so far (tcpi_busy_time); the next two \
-         are part of it.",
+        "Time in which the sender had unacknowledged data, since the start of the test \
+         (tcpi_busy_time); the next two are part of it.",
         "Linux tcp_info";
     WindowLimited = "receive_window_limited_ns", "held back by the peer's window", "ns", None,
         Lower,
-        "Time in which the window that the peer offers held the sender back, so far \
+        "Time in which the window that the peer offers held the sender back, since the start \
          (tcpi_rwnd_limited). A sender that paces counts less of it for the same cause.",
         "Linux tcp_info";
     BufferLimited = "send_buffer_limited_ns", "held back by the send buffer", "ns", None, Lower,
-        "Time in which the size of the send buffer held the sender back, so far \
+        "Time in which the size of the send buffer held the sender back, since the start \
          (tcpi_sndbuf_limited). A sender that does not pace counts little or none of it.",
         "Linux tcp_info";
     ApplicationLimited = "application_limited", "rate limited by the application", "1", None,

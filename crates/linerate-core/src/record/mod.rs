@@ -14,6 +14,7 @@ mod event;
 mod failure;
 mod flow;
 mod flow_test;
+mod host_deltas;
 mod id;
 mod interface_drops;
 mod known_path;
@@ -56,6 +57,7 @@ pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, Stream
 pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use flow_test::{TcpTest, TestError, UdpTest};
+pub use host_deltas::{CachedMetrics, HostDeltas};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
 pub use known_path::KnownPath;

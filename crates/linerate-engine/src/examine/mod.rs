@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_core::record::{
     Caveat, CaveatCode, Direction, Failure, Fault, Finish, MetricId, PathMtu, PingMode, PingPlan,
     PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
-    TcpPlan, TcpTest, TestPlan, Train,
+    TcpPlan, TcpTest, TestPlan, Train, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
 use crate::flow::{tcp, trains};
 use crate::rtt;
-use probing::Probing;
+use probing::{PACED_NS, Probing};
 use schedule::FirstRtts;
 
 /// What to examine, and how thoroughly.
@@ -125,6 +125,15 @@ const LOOK_PROBES: u64 = 3;
 const LOOK_INTERVAL_NS: u64 = 20_000_000;
 const LOOK_SIZES: [u32; 2] = [SIZES_BYTES[0], SIZES_BYTES[4]];
 
+/// A survey that has no more time than this leaves out what tells least.
+const QUICK: Duration = Duration::from_secs(20);
+
+/// Share of the time left that the trains may take where a longer test of TCP follows, and where
+/// there is no time for one.
+const TRAINS_SHARES: [f64; 2] = [0.65, 0.95];
+/// Share of the time left that the longer test of TCP takes.
+const MAIN_SHARE: f64 = 0.7;
+
 /// Probes without load before each TCP test, 10 ms apart.
 const IDLE_PROBES: u32 = 8;
 
@@ -164,7 +173,8 @@ impl Examination {
             return examined;
         }
         run.tell_plan();
-        let ping = run.first.probes(self.ping(transport), count);
+        let ping = PingPlan { sizes_bytes: self.sizes().to_vec(), ..self.ping(transport) };
+        let ping = run.first.probes(ping, count);
         let record = rtt::run(&ping, context);
         let usable = record.failure.as_ref().is_none_or(|failure| failure.fault != Fault::Usage);
         run.done(&mut examined, record);
@@ -196,6 +206,11 @@ impl Examination {
             }
         }
         (PingTransport::Icmp, None)
+    }
+
+    /// Payloads of the ping: the smallest and the largest alone in a quick survey.
+    fn sizes(&self) -> &'static [u32] {
+        if self.within.is_some_and(|within| within <= QUICK) { &LOOK_SIZES } else { &SIZES_BYTES }
     }
 
     fn ping(&self, transport: PingTransport) -> PingPlan {
@@ -231,6 +246,12 @@ impl Examination {
     fn tcp(&self, base: TcpPlan, first: FirstRtts) -> TcpPlan {
         let (omit_ns, measured_ns) = first.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
+        let (omit_ns, measured_ns) = match self.server.via {
+            None => (omit_ns, measured_ns),
+            // iperf3 omits whole seconds (-O); the others do not know it.
+            Some(Via::Iperf3) => (whole_seconds(omit_ns), whole_seconds(measured_ns)),
+            Some(_) => (0, measured_ns),
+        };
         // The place of a queue is by the difference to the path at rest, by the same clocks and
         // just before.
         let probes = self.server.probes.clone();
@@ -247,6 +268,10 @@ impl Examination {
             ..base
         }
     }
+}
+
+const fn whole_seconds(ns: u64) -> u64 {
+    ns.div_ceil(1_000_000_000) * 1_000_000_000
 }
 
 fn nanos(span: Duration) -> u64 {
@@ -268,21 +293,71 @@ impl Run<'_> {
         self.first.cost(plan, measured_ns) * 2
     }
 
-    /// Whether a test fits into what is left of the time.
+    /// What is left of the time once `spent` of it is over, without the reserve of a thirty-second
+    /// part that hosts take that are late; none without a limit.
+    fn room(&self, spent: Duration) -> Option<Duration> {
+        let within = self.examination.within?;
+        Some((within - within / 32).saturating_sub(spent))
+    }
+
+    /// Whether a test fits into what is left of the time, both ways.
     fn fits(&self, spent: Duration, plan: &TcpPlan) -> bool {
-        // Hosts that are late take from a reserve of a thirty-second part.
-        let room = self.examination.within.map(|within| within - within / 32);
-        room.is_none_or(|room| spent + self.cost(plan) <= room)
+        self.room(spent).is_none_or(|room| self.cost(plan) <= room)
+    }
+
+    /// Whether tests may be of any length: nobody says how long they are, and both ends are ours.
+    fn is_flexible(&self) -> bool {
+        self.examination.tcp_time.is_none() && self.examination.server.via.is_none()
+    }
+
+    /// The first test, one stream with the kernel's own window: shorter where there is little time.
+    fn first_test(&self, spent: Duration) -> Option<TcpPlan> {
+        let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
+        let room = self.room(spent).filter(|_| self.is_flexible());
+        Some(match room {
+            Some(room) => self.first.shortened(plan, room / 2),
+            None => plan,
+        })
+    }
+
+    /// The first test again, for as long as there is time.
+    fn main_test(&self, spent: Duration) -> Option<TcpPlan> {
+        let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
+        let room = self.room(spent).filter(|_| self.is_flexible())?;
+        self.first.lengthened(&plan, room.mul_f64(MAIN_SHARE / 2.0))
+    }
+
+    /// Whether trains fit into the time, with paced probes of which length if any.
+    fn trains_that_fit(&self, spent: Duration, rates: [Option<f64>; 2]) -> Option<Option<u64>> {
+        let rtt = Duration::from_nanos(self.first.small_ns);
+        let Some(room) = self.room(spent) else {
+            // Where somebody says how long a test is, a probe is no longer.
+            let most = self.examination.tcp_time.map_or(u64::MAX, nanos);
+            return Some(Some(PACED_NS[0].min(most.max(PACED_NS[2]))));
+        };
+        let [one, two, three] = PACED_NS;
+        let [some, most] = TRAINS_SHARES;
+        let wanted = [(one, some), (two, some), (one, most), (two, most), (three, most)];
+        let fits = |paced_ns, share| Probing::cost(rates, rtt, paced_ns) <= room.mul_f64(share);
+        let paced = wanted.into_iter().find(|(ns, share)| fits(Some(*ns), *share));
+        match paced {
+            Some((ns, _)) => Some(Some(ns)),
+            None => fits(None, most).then_some(None),
+        }
     }
 
     /// The failed record of an examination whose time has no room for a single TCP test once
     /// `spent` of it is over: it would say nothing of what the path carries, and still end well.
     fn too_short(&self, spent: Duration, context: &Context<'_>) -> Option<Record> {
-        let first = self.examination.tcp_plans(self.first).into_iter().next()?;
+        let first = self.first_test(spent)?;
         if self.fits(spent, &first) {
             return None;
         }
-        let least = (spent + self.cost(&first)).as_secs_f64() * 32.0 / 31.0;
+        let least = match self.examination.tcp_time {
+            Some(_) => self.cost(&first),
+            None => self.first.shortest(&first) * 2,
+        };
+        let least = (spent + least).as_secs_f64() * 32.0 / 31.0;
         let within = self.examination.within.unwrap_or_default().as_secs_f64();
         let mut record = Record::begin(record_id(), context.tool.clone(), Plan::Tcp(first), wall());
         record.status = Status::Error;
@@ -294,14 +369,27 @@ impl Run<'_> {
     }
 
     fn tell_plan(&mut self) {
-        // Probes of a size take a second and a round trip.
-        let pings = Duration::from_secs(1) + Duration::from_nanos(self.first.large_ns);
-        let mut spent = monotonic().since(self.begin) + pings * SIZES_BYTES.len() as u32;
+        let pings = self.first.ping_cost(self.examination.sizes().len());
+        let mut spent = monotonic().since(self.begin) + pings;
         let mut count = 1;
-        for plan in self.examination.tcp_plans(self.first) {
-            if self.fits(spent, &plan) {
-                spent += self.cost(&plan);
-                count += 2;
+        let mut add = |spent: &mut Duration, plan: &TcpPlan| {
+            *spent += self.cost(plan);
+            count += 2;
+        };
+        if let Some(plan) = self.first_test(spent) {
+            add(&mut spent, &plan);
+        }
+        let trains = self.trains_that_fit(spent, [None; 2]);
+        if let Some(paced_ns) = trains.filter(|_| self.examination.server.via.is_none()) {
+            let rtt = Duration::from_nanos(self.first.small_ns);
+            spent += Probing::cost([None; 2], rtt, paced_ns);
+        }
+        if let Some(plan) = self.main_test(spent) {
+            add(&mut spent, &plan);
+        }
+        for plan in self.examination.tcp_plans(self.first).iter().skip(1) {
+            if self.fits(spent, plan) {
+                add(&mut spent, plan);
             }
         }
         (self.seen)(&Seen::Planned(count, spent));
@@ -317,9 +405,9 @@ impl Run<'_> {
         failed
     }
 
-    /// Trains of probe datagrams around the rates of the first TCP tests, with the path MTU; paced
-    /// ones where they leave two fifths of what is left of the time.
-    fn trains(&mut self, context: &Context<'_>, examined: &mut Examined) {
+    /// Trains of probe datagrams around the rates of the first TCP tests, with the path MTU; that
+    /// alone, whatever time is left, where TCP failed.
+    fn trains(&mut self, failed: bool, context: &Context<'_>, examined: &mut Examined) {
         let rate = |way| {
             let best = examined.records.iter().rev();
             let goodput = |part: &Record| part.value(MetricId::Goodput, Stat::Value, Some(way));
@@ -327,56 +415,75 @@ impl Run<'_> {
             (rate > 0.0).then_some(rate * IP_PER_PAYLOAD)
         };
         let rates = [rate(Direction::Up), rate(Direction::Down)];
-        let rtt = Duration::from_nanos(self.first.small_ns);
-        let left = self
-            .examination
-            .within
-            .map(|within| within.saturating_sub(monotonic().since(self.begin)));
-        let fits = |paced, share| {
-            left.is_none_or(|left| Probing::cost(rates, rtt, paced) <= left.mul_f64(share))
+        let missing = |why: String| {
+            let detail = format!("no trains of probe datagrams: {why}");
+            let advice = "what they tell of buffers, policers and loss is not known";
+            Some(Caveat::new(CaveatCode::TrainsMissing, detail, advice))
         };
-        if !fits(false, 1.0) {
+        let server = &self.examination.server;
+        if let Some(via) = server.via {
+            examined.caveat = missing(format!("{via} has none; linerate serve has"));
             return;
         }
-        let paced = fits(true, 0.6);
-        let planned = Probing::cost(rates, rtt, paced) * 2 + Duration::from_secs(5);
-        let mut probing = Probing::new(rates, paced);
-        let server = &self.examination.server;
+        let spent = monotonic().since(self.begin);
+        let fitting = if failed { Some(None) } else { self.trains_that_fit(spent, rates) };
+        let Some(paced_ns) = fitting else {
+            examined.caveat = missing("they do not fit into the time; allow more --within".into());
+            return;
+        };
+        let rtt = Duration::from_nanos(self.first.small_ns);
+        let planned = Probing::cost(rates, rtt, paced_ns) * 2 + Duration::from_secs(5);
+        let mut probing = if failed { Probing::mtu_alone() } else { Probing::new(rates, paced_ns) };
         let end = trains::run(server, (self.begin, planned), &mut probing, &context.stop);
         (examined.trains, examined.path_mtu) = probing.found();
-        let Err(failure) = end else { return };
-        let detail = format!("no trains of probe datagrams: {failure}");
-        let advice = "what they tell of buffers, policers and loss is not known";
-        examined.caveat = Some(Caveat::new(CaveatCode::TrainsMissing, detail, advice));
+        examined.caveat = end.err().and_then(|failure| missing(failure.to_string()));
     }
 
+    /// What TCP reaches, trains around that rate, TCP for longer, then by streams and windows.
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
-        if let Some(record) = self.too_short(monotonic().since(self.begin), context) {
+        let spent = monotonic().since(self.begin);
+        if let Some(record) = self.too_short(spent, context) {
             examined.left_out = self.examination.tcp_plans(self.first);
             self.done(examined, record);
             return;
         }
-        for (place, plan) in self.examination.tcp_plans(self.first).into_iter().enumerate() {
-            if place == 1 && !context.stop.asked() {
-                self.trains(context, examined);
-            }
+        let first = self.first_test(spent);
+        let failed = first.is_some_and(|plan| self.both_ways(&plan, context, examined));
+        // A path that TCP does not pass may let datagrams pass that say why.
+        if !context.stop.asked() {
+            self.trains(failed, context, examined);
+        }
+        if failed {
+            return;
+        }
+        let main = self.main_test(monotonic().since(self.begin));
+        if main.is_some_and(|plan| self.both_ways(&plan, context, examined)) {
+            return;
+        }
+        for plan in self.examination.tcp_plans(self.first).into_iter().skip(1) {
             if !self.fits(monotonic().since(self.begin), &plan) {
                 examined.left_out.push(plan);
-                continue;
-            }
-            for directions in [TcpDirections::Up, TcpDirections::Down] {
-                if context.stop.asked() {
-                    return;
-                }
-                let record = tcp::run(
-                    &TcpPlan { test: TcpTest { directions, ..plan.test.clone() }, ..plan.clone() },
-                    context,
-                );
-                if self.done(examined, record) {
-                    return;
-                }
+            } else if self.both_ways(&plan, context, examined) {
+                return;
             }
         }
+    }
+
+    /// Whether the rest is to be left: it would fail like this one, or nobody wants it.
+    fn both_ways(
+        &mut self,
+        plan: &TcpPlan,
+        context: &mut Context<'_>,
+        examined: &mut Examined,
+    ) -> bool {
+        [TcpDirections::Up, TcpDirections::Down].into_iter().any(|directions| {
+            if context.stop.asked() {
+                return true;
+            }
+            let test = TcpTest { directions, ..plan.test.clone() };
+            let record = tcp::run(&TcpPlan { test, ..plan.clone() }, context);
+            self.done(examined, record)
+        })
     }
 }
 
@@ -419,10 +526,26 @@ mod tests {
             assert!(seconds <= 35.0, "{ms} ms: {seconds} s");
             assert!(count % 2 == 1, "both directions of each");
         }
-        // Nine tests both ways and the pings.
-        assert_eq!((planned(0).0, planned(20).0), (19, 19));
-        // Far paths have at least one stream and four, both ways.
-        assert!(planned(300).0 >= 5, "{:?}", planned(300));
+        // The first test both ways, trains, a longer one, and streams or windows where they fit.
+        assert!(planned(0).0 >= 7 && planned(40).0 >= 5, "{:?} {:?}", planned(0), planned(40));
+        // Far paths have the first test and trains.
+        assert_eq!(planned(300).0, 3, "{:?}", planned(300));
+    }
+
+    #[test]
+    fn far_paths_have_a_quick_survey_too() {
+        for (ms, within) in [(0, 12), (40, 12), (300, 12), (300, 35)] {
+            let examination = examination(Some(Duration::from_secs(within)));
+            let first = FirstRtts { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
+            let run =
+                Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+            let spent = first.ping_cost(examination.sizes().len());
+            let plan = run.first_test(spent).expect("there is one");
+            assert!(run.fits(spent, &plan), "{ms} ms in {within} s");
+            let trains = run.trains_that_fit(spent + run.cost(&plan), [Some(50e6); 2]);
+            // Where a test of TCP alone takes all the time there are none.
+            assert_eq!(trains.is_some(), (ms, within) != (300, 12), "{ms} ms in {within} s");
+        }
     }
 
     #[test]
@@ -437,13 +560,11 @@ mod tests {
             let context = Context { tool, stop: Stop::default(), watch: &mut watch };
             run.too_short(Duration::ZERO, &context).and_then(|record| record.failure)
         };
-        for within in [0, 2] {
-            let failure = refusal(within).expect("both ways of a second alone take two");
-            assert_eq!((failure.fault, failure.exit_code()), (Fault::Usage, 2), "{failure}");
-            // Both ways of 1 s, 0.1 s of start and 67 ms beside, and the reserve: 2.4 s.
-            assert!(failure.to_string().contains("allow --within 3s"), "{failure}");
-        }
-        assert_eq!(refusal(3), None);
+        let failure = refusal(0).expect("a test takes time");
+        assert_eq!((failure.fault, failure.exit_code()), (Fault::Usage, 2), "{failure}");
+        // Both ways of 0.2 s and 67 ms beside, and the reserve: 0.6 s.
+        assert!(failure.to_string().contains("allow --within 1s"), "{failure}");
+        assert_eq!(refusal(1), None);
     }
 
     #[test]
@@ -458,7 +579,7 @@ mod tests {
         let mut watch = |_: &Event| {};
         let context = Context { tool, stop: Stop::default(), watch: &mut watch };
         let mut examined = Examined::default();
-        run.trains(&context, &mut examined);
+        run.trains(false, &context, &mut examined);
         let caveat = examined.caveat.expect("nobody is there");
         assert_eq!(caveat.code, CaveatCode::TrainsMissing);
         assert!(caveat.detail.contains("127.0.0.1:1"), "{caveat}");

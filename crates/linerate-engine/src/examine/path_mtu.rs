@@ -85,7 +85,10 @@ impl MtuSearch {
             let arrived = arrived.map(|seen| seen.train.ip_bytes).max();
             way.passed = way.passed.max(arrived);
             let above = |bytes: &u32| way.passed.is_some_and(|passed| *bytes > passed);
-            let refused = of_way().filter(|seen| seen.refused).map(|seen| seen.train.ip_bytes);
+            // The link's own word is exact.
+            let refused = of_way().filter(|seen| seen.refused);
+            let refused =
+                refused.map(|it| it.icmp_mtu_bytes.map_or(it.train.ip_bytes, |mtu| mtu + 1));
             way.refused = way.refused.into_iter().chain(refused).filter(above).min();
             let silent = of_way().filter(|seen| !seen.refused).map(|seen| seen.train.ip_bytes);
             way.lost = way.lost.into_iter().chain(silent).filter(above).min();

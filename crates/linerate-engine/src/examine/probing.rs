@@ -28,8 +28,9 @@ const RATE_BPS_UNKNOWN: f64 = 10e6;
 const LARGE_BYTES: u32 = 1500;
 const SMALL_BYTES: u32 = 228;
 
-/// Length of a paced probe and its most packets: 1 s up to 48 Mbit/s in packets of 1500 bytes.
-const PACED_NS: f64 = 1e9;
+/// Lengths that a paced probe may have, by the time that there is.
+pub(super) const PACED_NS: [u64; 3] = [1_000 * MS, 600 * MS, 300 * MS];
+/// Its most packets: those of 1 s up to 48 Mbit/s in packets of 1500 bytes.
 const PACED_PACKETS_MAX: f64 = 4000.0;
 /// Fewest packets that say anything.
 const PACED_PACKETS_MIN: f64 = 20.0;
@@ -83,14 +84,29 @@ pub(super) struct Probing {
     mtu: MtuSearch,
     /// IP bit/s that TCP reached each way; none where that is unknown.
     rates_bps: [Option<f64>; 2],
-    paced: bool,
+    /// Nothing but the path MTU.
+    alone: bool,
+    /// Length of each paced probe, where there are any.
+    paced_ns: Option<u64>,
     trains: Vec<Train>,
 }
 
 impl Probing {
     /// Around these rates; without paced probes where there is no time for them.
-    pub(super) fn new(rates_bps: [Option<f64>; 2], paced: bool) -> Self {
-        Self { stage: Stage::Mtu, mtu: MtuSearch::default(), rates_bps, paced, trains: Vec::new() }
+    pub(super) fn new(rates_bps: [Option<f64>; 2], paced_ns: Option<u64>) -> Self {
+        Self {
+            stage: Stage::Mtu,
+            mtu: MtuSearch::default(),
+            rates_bps,
+            alone: false,
+            paced_ns,
+            trains: Vec::new(),
+        }
+    }
+
+    /// The path MTU alone, where TCP does not pass.
+    pub(super) fn mtu_alone() -> Self {
+        Self { alone: true, ..Self::new([None; 2], None) }
     }
 
     /// Every train that is worth keeping, and the path MTU of each direction.
@@ -99,13 +115,17 @@ impl Probing {
     }
 
     /// What a session takes, with paced probes or without.
-    pub(super) fn cost(rates_bps: [Option<f64>; 2], rtt: Duration, paced: bool) -> Duration {
+    pub(super) fn cost(
+        rates_bps: [Option<f64>; 2],
+        rtt: Duration,
+        paced_ns: Option<u64>,
+    ) -> Duration {
         // Connect, hellos, request, opening, start; sizes, trains, paced probes with their quiet.
-        let rounds = if paced { 3 } else { 2 };
+        let rounds = if paced_ns.is_some() { 3 } else { 2 };
         let around = (rtt * 2 + QUIET) * rounds + rtt * 5;
         let slots = Duration::from_nanos(slot_ns(rates_bps) * TRAINS);
-        let each = Duration::from_nanos(PACED_NS as u64 + PAUSE_NS);
-        let paced = if paced { each * 2 * PACED.len() as u32 } else { Duration::ZERO };
+        let each = paced_ns.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns + PAUSE_NS));
+        let paced = each * 2 * PACED.len() as u32;
         around + slots + paced + Duration::from_millis(400)
     }
 
@@ -135,14 +155,14 @@ impl Probing {
     }
 
     /// One after the other, so that neither the ends nor a half-duplex link carry both.
-    fn paced(&self, header_bytes: u32) -> Vec<TrainPlan> {
+    fn paced(&self, header_bytes: u32, paced_ns: u64) -> Vec<TrainPlan> {
         let mut at_ns = 0;
         let mut trains = Vec::new();
         for (direction, rate) in [Direction::Up, Direction::Down].into_iter().zip(self.rates_bps) {
             let Some(rate) = rate else { continue };
             for paced in PACED {
                 let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
-                let count = (packets_per_s * PACED_NS / SECOND_NS)
+                let count = (packets_per_s * paced_ns as f64 / SECOND_NS)
                     .clamp(PACED_PACKETS_MIN, PACED_PACKETS_MAX);
                 let gap_ns = (SECOND_NS / packets_per_s) as u64;
                 let plan = TrainPlan {
@@ -194,12 +214,14 @@ impl Rounds for Probing {
             if !trains.is_empty() {
                 return Some(RoundPlan { trains, quiet });
             }
-            self.stage = Stage::Trains;
+            self.stage = if self.alone { Stage::Over } else { Stage::Trains };
         }
         let trains = match self.stage {
             // A path on which no datagram arrives has no trains to see.
             Stage::Trains if self.mtu.both_ways().is_some() => self.trains(path.header_bytes),
-            Stage::Paced if self.paced => self.paced(path.header_bytes),
+            Stage::Paced => {
+                self.paced_ns.map(|ns| self.paced(path.header_bytes, ns)).unwrap_or_default()
+            }
             _ => Vec::new(),
         };
         (!trains.is_empty()).then_some(RoundPlan { trains, quiet })
@@ -233,7 +255,7 @@ mod tests {
     #[test]
     fn loads_and_times_are_bounded_at_every_rate() {
         for rate in [10e3, 100e3, 1e6, 10e6, 100e6, 1e9, 10e9, 100e9] {
-            let probing = Probing::new([Some(rate), Some(rate)], true);
+            let probing = Probing::new([Some(rate), Some(rate)], Some(PACED_NS[0]));
             let trains = probing.trains(28);
             // Two directions, and the last train of the second begins half a slot later.
             assert_eq!(trains.len(), 20);
@@ -241,7 +263,7 @@ mod tests {
             let packets: u32 = trains.iter().map(|plan| plan.count).sum();
             assert!(packets <= 20 * 64);
             check(trains);
-            let paced = probing.paced(28);
+            let paced = probing.paced(28, PACED_NS[0]);
             assert!(paced.iter().all(|plan| plan.count <= 4000), "{rate}");
             // Ten probes of a second with pauses; 20 packets of slow paths take longer.
             let end = paced.iter().map(TrainPlan::end_ns).max().unwrap_or(0);
@@ -265,8 +287,8 @@ mod tests {
 
     #[test]
     fn a_direction_without_a_rate_has_no_paced_probes() {
-        let probing = Probing::new([None, Some(50e6)], true);
-        let paced = probing.paced(28);
+        let probing = Probing::new([None, Some(50e6)], Some(PACED_NS[0]));
+        let paced = probing.paced(28, PACED_NS[0]);
         assert_eq!(paced.len(), PACED.len());
         assert!(paced.iter().all(|plan| plan.direction == Direction::Down));
     }

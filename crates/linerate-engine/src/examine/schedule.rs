@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{PingMode, PingPlan, TcpPlan};
+use linerate_core::record::{Finish, PingMode, PingPlan, TcpPlan, TcpTest};
 
 use crate::flow::probes::IDLE_INTERVAL_NS;
 use crate::flow::start_up::start_up_ns;
@@ -11,7 +11,7 @@ use crate::flow::start_up::start_up_ns;
 const MS: u64 = 1_000_000;
 
 /// Time that the probes of one size are spread over.
-const SIZE_NS: u64 = 1_000 * MS;
+const SIZE_NS: u64 = 400 * MS;
 /// Probes that overlap leave no closer than this: 1488 bytes in 5 ms are 2.4 Mbit/s.
 const INTERVAL_NS_MIN: u64 = 5 * MS;
 /// Fewest probes of a size, however slow the path.
@@ -26,6 +26,14 @@ const START_UP_NS_MIN: u64 = 100 * MS;
 /// Measured time of a TCP test: this, or so many round trips where they take longer.
 const MEASURED_NS: u64 = 1_000 * MS;
 const MEASURED_ROUND_TRIPS: u64 = 5;
+/// The shortest time that counts where there is no more.
+const MEASURED_NS_MIN: u64 = 200 * MS;
+const MEASURED_ROUND_TRIPS_MIN: u64 = 3;
+/// The longest time of a test that has what is left.
+const MEASURED_NS_MAX: u64 = 10_000 * MS;
+/// Samples of that: as many fit into a chart.
+const SAMPLES: u64 = 200;
+const SAMPLE_NS_MIN: u64 = 20 * MS;
 /// Round trips of a test beside its streams: two connections with their hellos, request, start,
 /// what is on the way at the end, result.
 const ROUND_TRIPS: u64 = 7;
@@ -49,7 +57,7 @@ impl Default for FirstRtts {
 }
 
 impl FirstRtts {
-    /// Probes of each size for about a second, at most `count`: stop and wait where that gives more
+    /// Probes of each size for 0.4 s, at most `count`: stop and wait where that gives more
     /// of them, else one in each interval, overlapping. An interval is twice the time that the
     /// bytes of the large probe take on the links there and back, so no probe queues behind
     /// another.
@@ -81,6 +89,51 @@ impl FirstRtts {
         (omit_ns.max(START_UP_NS_MIN), measured_ns)
     }
 
+    /// What the probes of so many sizes take.
+    pub(super) fn ping_cost(self, sizes: usize) -> Duration {
+        Duration::from_nanos(SIZE_NS + self.large_ns) * sizes as u32
+    }
+
+    /// A test of one direction that takes no longer than `room` in all, where that leaves anything
+    /// to measure: slow start and what counts give way alike, the latter down to three round trips.
+    pub(super) fn shortened(self, plan: TcpPlan, room: Duration) -> TcpPlan {
+        let Finish::TimeNs(measured_ns) = plan.test.finish else { return plan };
+        let whole = plan.test.omit_ns + measured_ns;
+        let beside = self.cost(&plan, measured_ns).saturating_sub(Duration::from_nanos(whole));
+        let left = nanos(room.saturating_sub(beside));
+        if left >= whole {
+            return plan;
+        }
+        let counts = (measured_ns as f64 * left as f64 / whole as f64) as u64;
+        let measured_ns = counts.max(self.measured_min());
+        match left.checked_sub(measured_ns) {
+            None => plan,
+            Some(omit_ns) => of_spans(plan, omit_ns, measured_ns),
+        }
+    }
+
+    /// The least room of a test like this one.
+    pub(super) fn shortest(self, plan: &TcpPlan) -> Duration {
+        let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
+        let least = self.measured_min().min(measured_ns);
+        self.cost(plan, least).saturating_sub(Duration::from_nanos(plan.test.omit_ns))
+    }
+
+    fn measured_min(self) -> u64 {
+        MEASURED_NS_MIN.max(MEASURED_ROUND_TRIPS_MIN * self.small_ns)
+    }
+
+    /// The same test for as long as `room` lasts, sampled often; none where that is not twice as
+    /// long as it is.
+    pub(super) fn lengthened(self, plan: &TcpPlan, room: Duration) -> Option<TcpPlan> {
+        let Finish::TimeNs(measured_ns) = plan.test.finish else { return None };
+        let beside = self.cost(plan, 0);
+        let left = nanos(room.saturating_sub(beside)).min(MEASURED_NS_MAX);
+        let mut plan = of_spans(plan.clone(), plan.test.omit_ns, left);
+        plan.test.interval_ns = (left / SAMPLES).max(SAMPLE_NS_MIN);
+        (left >= 2 * measured_ns).then_some(plan)
+    }
+
     /// What a test by time takes in all, its probes at rest included.
     pub(super) fn cost(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
         let idle = plan.server.probes.as_ref().map_or(0, |it| u64::from(it.idle_count));
@@ -89,9 +142,40 @@ impl FirstRtts {
     }
 }
 
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn of_spans(plan: TcpPlan, omit_ns: u64, measured_ns: u64) -> TcpPlan {
+    let finish = Finish::TimeNs(measured_ns);
+    TcpPlan { test: TcpTest { omit_ns, finish, ..plan.test }, ..plan }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_gives_way_to_its_room_and_takes_what_is_left() {
+        // 300 ms: 3.3 s of slow start, 1.5 s that count, 7 round trips and 60 ms beside.
+        let (far, ms) = (rtts(300, 300), Duration::from_millis);
+        let plan = of_spans(TcpPlan::default(), 3_300 * MS, 1_500 * MS);
+        assert_eq!(far.cost(&plan, 1_500 * MS), ms(6_960));
+        let spans = |plan: &TcpPlan| (plan.test.omit_ns, plan.test.finish);
+        assert_eq!(spans(&far.shortened(plan.clone(), ms(7_000))), spans(&plan));
+        // 5.36 s are 3.2 s beside those 2.16 s: two thirds of 4.8.
+        let short = far.shortened(plan.clone(), ms(5_360));
+        assert_eq!(spans(&short), (2_200 * MS, Finish::TimeNs(1_000 * MS)));
+        // Three round trips that count are the least.
+        let short = far.shortened(plan.clone(), ms(4_160));
+        assert_eq!(spans(&short), (1_100 * MS, Finish::TimeNs(900 * MS)));
+        assert_eq!(far.shortest(&plan), ms(2_160 + 900));
+        assert_eq!(spans(&far.shortened(plan.clone(), ms(3_050))), spans(&plan));
+        let long = far.lengthened(&plan, ms(10_460)).expect("5 s count");
+        assert_eq!(spans(&long), (3_300 * MS, Finish::TimeNs(5_000 * MS)));
+        assert_eq!(long.test.interval_ns, 25 * MS);
+        assert_eq!(far.lengthened(&plan, ms(8_400)), None);
+    }
 
     fn rtts(small_ms: u64, large_ms: u64) -> FirstRtts {
         FirstRtts { small_ns: small_ms * MS, large_ns: large_ms * MS }
@@ -103,25 +187,25 @@ mod tests {
             let plan = first.probes(PingPlan::default(), 1000);
             (plan.mode, plan.count, plan.interval_ns / MS)
         };
-        // 1 s / 100 us are 10,000: the count is the limit.
+        // 0.4 s / 100 us are 4,000: the count is the limit.
         let near = FirstRtts { small_ns: 50_000, large_ns: 100_000 };
         assert_eq!(probes(near).0, PingMode::Flood);
         assert_eq!(probes(near).1, Some(1000));
-        // 1 s / 4 ms are 250, more than 200 at 5 ms.
-        assert_eq!(probes(rtts(4, 4)), (PingMode::Flood, Some(250), 5));
-        assert_eq!(probes(rtts(40, 40)), (PingMode::Paced, Some(200), 5));
-        assert_eq!(probes(rtts(300, 300)), (PingMode::Paced, Some(200), 5));
-        // 1404 more bytes that take 20 ms there and back: 40 ms apart nothing queues.
-        assert_eq!(probes(rtts(100, 120)), (PingMode::Paced, Some(25), 40));
+        // 0.4 s / 4 ms are 100, more than 80 at 5 ms.
+        assert_eq!(probes(rtts(4, 4)), (PingMode::Flood, Some(100), 5));
+        assert_eq!(probes(rtts(40, 40)), (PingMode::Paced, Some(80), 5));
+        assert_eq!(probes(rtts(300, 300)), (PingMode::Paced, Some(80), 5));
+        // 1404 more bytes that take 15 ms there and back: 30 ms apart nothing queues.
+        assert_eq!(probes(rtts(100, 115)), (PingMode::Paced, Some(13), 30));
         // At 64 kbit/s they take 0.35 s: ten probes all the same, stopping.
-        assert_eq!(probes(rtts(30, 380)), (PingMode::Paced, Some(10), 100));
+        assert_eq!(probes(rtts(30, 380)), (PingMode::Paced, Some(10), 40));
     }
 
     #[test]
     fn every_size_has_an_end_whatever_is_lost() {
         let plan = rtts(300, 300).probes(PingPlan::default(), 1000);
-        // 1.5 s and a time-out of four round trips.
-        assert_eq!(plan.deadline_ns, Some(2_700 * MS));
+        // 0.6 s and a time-out of four round trips.
+        assert_eq!(plan.deadline_ns, Some(1_800 * MS));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! What differs between TCP and UDP is the [`Transport`]: it starts the threads, whose loops stand
 //! beside it, and tells what only its sockets know.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,11 +13,13 @@ use linerate_core::record::{
     SentDatagrams, Side, SynOptions, Verified, ZeroCopySends,
 };
 use linerate_core::time::MonoTime;
+use linerate_sys::clock::monotonic;
 use linerate_sys::thread::{ThreadCost, schedule_of};
 
 use super::Sample;
 use crate::environment::StolenTime;
 use crate::flow::tcp::span::Measured;
+use crate::host_counters::HostCounters;
 
 /// Flags of a whole test at one end.
 #[derive(Debug, Default)]
@@ -204,6 +207,9 @@ pub(crate) trait Transport {
 
     /// What the socket of a stream that is over tells beside its thread, and the client's SYN.
     fn flow_end(&self, socket: &Self::Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>);
+
+    /// The address that a stream's socket is connected to.
+    fn peer(&self, socket: &Self::Socket) -> Option<IpAddr>;
 }
 
 /// One stream of one end.
@@ -254,13 +260,15 @@ pub(crate) struct Endpoint<T: Transport> {
     pub(crate) switches: Arc<Switches>,
     started: MonoTime,
     stolen: Option<StolenTime>,
+    counters: Option<HostCounters>,
 }
 
 impl<T: Transport> Endpoint<T> {
     /// An end without streams yet.
     pub(crate) fn over(transport: T) -> Self {
         let (streams, switches) = (Vec::new(), Arc::default());
-        Self { transport, streams, switches, started: MonoTime::default(), stolen: None }
+        let (started, stolen, counters) = (MonoTime::default(), None, None);
+        Self { transport, streams, switches, started, stolen, counters }
     }
 
     /// Takes over the socket of an open stream.
@@ -275,6 +283,17 @@ impl<T: Transport> Endpoint<T> {
     pub(crate) fn begin(&mut self, now: MonoTime) {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
+        if self.counters.is_none() {
+            self.count_from_here();
+        }
+    }
+
+    /// The counters of the host count from here. Reading them takes some milliseconds, so an end
+    /// does it before the start where it can.
+    pub(crate) fn count_from_here(&mut self) {
+        let mut peers =
+            self.streams.iter().filter_map(|stream| self.transport.peer(&stream.socket));
+        self.counters = Some(HostCounters::begin(peers.next()));
     }
 
     /// Whether the test has begun at this end.
@@ -330,9 +349,11 @@ impl<T: Transport> Endpoint<T> {
         let mut streams = std::mem::take(&mut self.streams);
         let outcomes: Vec<Outcome> = streams.iter_mut().map(Stream::join).collect();
         let stolen_ratio = self.stolen.take().and_then(StolenTime::ratio);
+        let mut deltas = self.counters.take().map(HostCounters::deltas);
         let reports = streams.into_iter().zip(outcomes).map(|(stream, outcome)| {
             let end = outcome.flow_end(self.started);
-            let (end, syn) = self.transport.flow_end(&stream.socket, end);
+            let (mut end, syn) = self.transport.flow_end(&stream.socket, end);
+            end.tcp_info_at_ns = end.tcp_info.map(|_| monotonic().nanos_since(self.started));
             let Stream { direction, flow, client_addr, .. } = stream;
             EndReport {
                 direction,
@@ -342,6 +363,7 @@ impl<T: Transport> Endpoint<T> {
                 client_addr,
                 failure: outcome.failure,
                 stolen_ratio,
+                deltas: deltas.take(),
             }
         });
         reports.collect()

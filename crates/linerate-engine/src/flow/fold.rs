@@ -49,6 +49,7 @@ fn ends(account: &Account) -> Vec<End> {
     let mut ends = account.ends.clone();
     for (end, reports) in ends.iter_mut().zip([&account.local, &account.remote]) {
         end.stolen_ratio = reports.iter().find_map(|report| report.stolen_ratio);
+        end.deltas = reports.iter().find_map(|report| report.deltas.clone());
     }
     ends
 }

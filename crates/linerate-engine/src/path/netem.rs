@@ -109,6 +109,7 @@ mod tests {
             drops: 3,
             queued_packets: 2,
             queued_bytes: 2 * 1514,
+            ..QdiscCounters::default()
         };
         let told = direction(&counters);
         assert_eq!((told.taken_packets, told.delivered_packets, told.lost_packets()), (15, 10, 3));

@@ -19,6 +19,7 @@ pub mod reflect;
 pub mod respond;
 mod samples;
 mod session;
+mod several;
 mod socket_wire;
 mod stamps;
 mod target;
@@ -26,6 +27,7 @@ pub mod tick;
 mod wire;
 
 pub(crate) use drive::{Ended, Pace, Rules, Sink, drive};
+pub use several::run_several;
 pub(crate) use socket_wire::{SocketWire, Waiting};
 pub(crate) use target::open as open_socket;
 pub(crate) use wire::Arrival;

@@ -12,6 +12,7 @@ mod goodput;
 mod ping;
 mod ping_plots;
 mod ping_split;
+mod pings;
 mod search;
 mod simulate;
 mod stamp;
@@ -26,6 +27,8 @@ use linerate_core::record::{Caveat, Plan, Record, Status};
 use crate::document::{Block, Document, Fact};
 use crate::headline::Headline;
 use crate::{compare, emulated, examination, number, words};
+
+pub use pings::table as table_of_pings;
 
 /// The document of any record.
 pub fn document(record: &Record) -> Document {

@@ -42,7 +42,12 @@ pub struct LinkFacts {
     pub mac: Option<[u8; 6]>,
     /// What went through it since it was made.
     pub counters: LinkCounters,
+    /// Its errors by kind.
+    pub errors: LinkErrors,
 }
+
+/// Errors of a link by kind, as struct rtnl_link_stats64 and /sys/class/net/*/statistics name them.
+pub type LinkErrors = [(&'static str, u64); 7];
 
 /// Counters of a link (struct rtnl_link_stats64). Bytes are frames without FCS, counted where the
 /// packet enters or leaves the link, after the queueing discipline; retransmits count.
@@ -266,7 +271,10 @@ fn facts(message: &LinkMessage) -> LinkFacts {
             LinkAttribute::CarrierChanges(count) => facts.carrier_changes = Some(*count),
             LinkAttribute::Promiscuity(count) => facts.promiscuous = *count > 0,
             LinkAttribute::Address(bytes) => facts.mac = bytes.as_slice().try_into().ok(),
-            LinkAttribute::Stats64(stats) => facts.counters = counters(stats),
+            LinkAttribute::Stats64(stats) => {
+                facts.counters = counters(stats);
+                facts.errors = errors(stats);
+            }
             LinkAttribute::LinkInfo(infos) => {
                 let kind = infos.iter().find_map(|info| match info {
                     LinkInfo::Kind(kind) => Some(kind.to_string()),
@@ -291,4 +299,16 @@ fn counters(stats: &Stats64) -> LinkCounters {
         rx_errors: stats.rx_errors,
         tx_errors: stats.tx_errors,
     }
+}
+
+fn errors(stats: &Stats64) -> LinkErrors {
+    [
+        ("rx_crc_errors", stats.rx_crc_errors),
+        ("rx_frame_errors", stats.rx_frame_errors),
+        ("rx_fifo_errors", stats.rx_fifo_errors),
+        ("rx_missed_errors", stats.rx_missed_errors),
+        ("rx_over_errors", stats.rx_over_errors),
+        ("collisions", stats.collisions),
+        ("tx_carrier_errors", stats.tx_carrier_errors),
+    ]
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod filter;
+mod generic;
 mod link;
 mod napi;
 mod neighbour;
@@ -13,16 +14,18 @@ mod netem;
 mod qdisc;
 mod route;
 mod socket;
+mod tcp_metrics;
 
 use std::net::IpAddr;
 
 pub use filter::{InputChain, InputRule, Verdict, input_chains};
-pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
+pub use link::{LinkCounters, LinkErrors, LinkFacts, VethEnd, VethPair};
 pub use napi::{Napi, napis};
 pub use neighbour::Neighbour;
 pub use qdisc::{QdiscCounters, Tbf};
 pub use route::InitialWindows;
 pub use socket::RouteSocket;
+pub use tcp_metrics::cached_metrics;
 
 use crate::Result;
 use crate::ethtool;
@@ -144,6 +147,33 @@ pub fn egress_drops_to(addr: IpAddr) -> Result<EgressDrops> {
         drops.disciplines = drops.disciplines.wrapping_add(dropped);
     }
     Ok(drops)
+}
+
+/// The counters of the link by which packets to an address leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteCounters {
+    /// Name of the link.
+    pub ifname: String,
+    /// What went through it, and what did not.
+    pub link: LinkCounters,
+    /// Its errors by kind, as /sys/class/net/*/statistics names them.
+    pub errors: LinkErrors,
+    /// How often its carrier came or went.
+    pub carrier_changes: Option<u32>,
+    /// What the queueing discipline at its root counted.
+    pub root: Option<QdiscCounters>,
+}
+
+/// Reads the counters of the link by which packets to `addr` leave, in the namespace of the calling
+/// thread.
+/// # Errors
+/// When there is no route, or the kernel does not answer.
+pub fn counters_to(addr: IpAddr) -> Result<RouteCounters> {
+    let mut socket = RouteSocket::open()?;
+    let index = socket.route_interface(addr)?;
+    let LinkFacts { name, counters, errors, carrier_changes, .. } = socket.link_by_index(index)?;
+    let root = socket.root_counters(index)?;
+    Ok(RouteCounters { ifname: name, link: counters, errors, carrier_changes, root })
 }
 
 /// The initial windows of connections to `addr`, in the namespace of the calling thread.

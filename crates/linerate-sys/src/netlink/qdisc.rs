@@ -48,6 +48,10 @@ pub struct QdiscCounters {
     pub bytes: u64,
     /// Packets dropped, for whatever reason. The kernel counts to 2^32.
     pub drops: u32,
+    /// Times that a packet had to wait for the discipline's rate.
+    pub overlimits: u32,
+    /// Times that the driver gave a packet back.
+    pub requeues: u32,
     /// Packets inside.
     pub queued_packets: u32,
     /// Their bytes.
@@ -134,6 +138,7 @@ fn counters_of(qdisc: &TcMessage) -> QdiscCounters {
             }
             TcStats2::Queue(queue) => {
                 counters.drops = queue.drops;
+                (counters.overlimits, counters.requeues) = (queue.overlimits, queue.requeues);
                 (counters.queued_packets, counters.queued_bytes) = (queue.qlen, queue.backlog);
             }
             TcStats2::Other(nla) if nla.kind() == TCA_STATS_PKT64 => {

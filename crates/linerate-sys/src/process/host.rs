@@ -65,6 +65,8 @@ pub fn boot_id() -> Option<String> {
 pub struct ProcessorTime {
     /// Ran something: user, nice, system, interrupts.
     pub busy_ticks: u64,
+    /// That part of it which network and timers took in soft interrupts.
+    pub softirq_ticks: u64,
     /// Wanted to run something while the host of this virtual machine ran another.
     pub stolen_ticks: u64,
 }
@@ -83,6 +85,83 @@ pub fn processor_times() -> Vec<(u32, ProcessorTime)> {
 fn one_processor_of(line: &str) -> Option<(u32, ProcessorTime)> {
     let (number, rest) = line.strip_prefix("cpu")?.split_once(' ')?;
     Some((number.parse().ok()?, processor_time_of(&format!("cpu {rest}"))?))
+}
+
+/// Counters of a file of /proc/net of two lines a group, names and values: `netstat` or `snmp`, in
+/// the namespace of the calling thread. Each is named `group.name`; those that may be negative are
+/// left out.
+pub fn net_counters(file: &str) -> Vec<(String, u64)> {
+    // /proc/net is that of the process, whose first thread may be in another namespace.
+    net_counters_of(&read_text(&format!("/proc/thread-self/net/{file}")).unwrap_or_default())
+}
+
+fn net_counters_of(text: &str) -> Vec<(String, u64)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.chunks_exact(2).filter_map(|pair| {
+        let (group, names) = pair[0].split_once(':')?;
+        let (same, values) = pair[1].split_once(':')?;
+        (group == same).then_some((group, names, values))
+    });
+    let counters = pairs.flat_map(|(group, names, values)| {
+        let pairs = names.split_ascii_whitespace().zip(values.split_ascii_whitespace());
+        pairs
+            .filter_map(move |(name, value)| Some((format!("{group}.{name}"), value.parse().ok()?)))
+    });
+    counters.collect()
+}
+
+/// Counters of a file of a name and a value a line, such as cpu.stat of a control group.
+pub fn line_counters(path: &str) -> Vec<(String, u64)> {
+    let text = read_text(path).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
+}
+
+/// cpu.stat of the control group that this process is in, of either version (cgroups(7)).
+pub fn cpu_stat() -> Vec<(String, u64)> {
+    let groups = read_text("/proc/self/cgroup").unwrap_or_default();
+    let found = cpu_stat_paths(&groups).find_map(|path| {
+        let counters = line_counters(&path);
+        (!counters.is_empty()).then_some(counters)
+    });
+    found.unwrap_or_default()
+}
+
+/// Where cpu.stat may be: version 1 first, whose controllers version 2 does not have; the path of
+/// the group may be that of another mount.
+fn cpu_stat_paths(groups: &str) -> impl Iterator<Item = String> {
+    let entries = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        Some((fields.next()?, fields.next()?))
+    });
+    let entries: Vec<(&str, &str)> = entries.collect();
+    let of = |controller: &'static str, mounts: &'static [&'static str]| {
+        let group = entries
+            .iter()
+            .find(|(controllers, _)| controllers.split(',').any(|it| it == controller));
+        let paths = group.map(|(_, path)| path.trim_end_matches('/').to_owned());
+        paths.into_iter().flat_map(move |path| {
+            let at = mounts.iter().flat_map(move |mount| {
+                [format!("{mount}{path}/cpu.stat"), format!("{mount}/cpu.stat")]
+            });
+            at.collect::<Vec<String>>()
+        })
+    };
+    let first = of("cpu", &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]);
+    let second = of("", &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]);
+    first.chain(second).collect::<Vec<_>>().into_iter()
+}
+
+/// Time that tasks of this host waited for a resource (`cpu`, `memory`, `io`), in µs: some of them,
+/// or all at once (PSI, Linux 4.20); `some` and `full`.
+pub fn pressure(resource: &str) -> Vec<(String, u64)> {
+    let text = read_text(&format!("/proc/pressure/{resource}")).unwrap_or_default();
+    let totals = text.lines().filter_map(|line| {
+        let (kind, rest) = line.split_once(' ')?;
+        let total = rest.split_once("total=")?.1.parse().ok()?;
+        Some((kind.to_owned(), total))
+    });
+    totals.collect()
 }
 
 /// What one processor did with frames that came, since the machine started.
@@ -126,7 +205,11 @@ fn processor_time_of(line: &str) -> Option<ProcessorTime> {
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks.as_slice() else {
         return None;
     };
-    Some(ProcessorTime { busy_ticks: user + nice + system + irq + softirq, stolen_ticks: *steal })
+    Some(ProcessorTime {
+        busy_ticks: user + nice + system + irq + softirq,
+        softirq_ticks: *softirq,
+        stolen_ticks: *steal,
+    })
 }
 
 #[cfg(test)]
@@ -137,17 +220,41 @@ mod tests {
     fn busy_and_stolen_time_are_read_and_idle_time_is_not_busy() {
         // Linux 6.18: 784836 + 359 + 320018 + 0 + 77963 = 1183176.
         let line = "cpu  784836 359 320018 1064892 5194 0 77963 31663 0 0";
-        let expected = ProcessorTime { busy_ticks: 1_183_176, stolen_ticks: 31_663 };
+        let expected =
+            ProcessorTime { busy_ticks: 1_183_176, softirq_ticks: 77_963, stolen_ticks: 31_663 };
         assert_eq!(processor_time_of(line), Some(expected));
     }
 
     #[test]
     fn each_processor_is_told_by_its_number() {
-        let expected = ProcessorTime { busy_ticks: 1 + 2 + 3 + 6 + 7, stolen_ticks: 8 };
+        let expected =
+            ProcessorTime { busy_ticks: 1 + 2 + 3 + 6 + 7, softirq_ticks: 7, stolen_ticks: 8 };
         assert_eq!(one_processor_of("cpu12 1 2 3 4 5 6 7 8 0 0"), Some((12, expected)));
         assert_eq!(one_processor_of("cpu  1 2 3 4 5 6 7 8 0 0"), None);
         assert_eq!(one_processor_of("ctxt 1 2 3 4 5 6 7 8"), None);
         assert!(!processor_times().is_empty());
+    }
+
+    #[test]
+    fn names_and_values_of_the_network_are_read_in_pairs() {
+        let text = "TcpExt: SyncookiesSent TCPTimeouts\nTcpExt: 0 7\n\
+                    Tcp: MaxConn RetransSegs\nTcp: -1 5\n";
+        let expected = [("TcpExt.SyncookiesSent", 0), ("TcpExt.TCPTimeouts", 7)];
+        let expected = expected.into_iter().chain([("Tcp.RetransSegs", 5)]);
+        let expected: Vec<_> = expected.map(|(name, value)| (name.to_owned(), value)).collect();
+        assert_eq!(net_counters_of(text), expected);
+        assert_eq!(net_counters_of("Tcp: A\nUdp: 1\n"), []);
+        assert!(net_counters("netstat").iter().any(|(name, _)| name == "TcpExt.TCPTimeouts"));
+    }
+
+    #[test]
+    fn the_control_group_is_looked_for_in_both_versions() {
+        let of = |groups| cpu_stat_paths(groups).collect::<Vec<_>>();
+        let second = "0::/user.slice/a.scope\n";
+        assert_eq!(of(second)[0], "/sys/fs/cgroup/user.slice/a.scope/cpu.stat");
+        let first = "3:cpuset:/x\n1:cpu,cpuacct:/box\n0::/\n";
+        assert_eq!(of(first)[0], "/sys/fs/cgroup/cpu/box/cpu.stat");
+        assert!(of(first).contains(&"/sys/fs/cgroup/unified/cpu.stat".to_owned()));
     }
 
     #[test]

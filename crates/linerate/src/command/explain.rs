@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::explain::explain;
+use linerate_core::explain::{explain, foreign, judge};
 use linerate_core::record::{Failure, Fault, Record, Verdict};
 use linerate_report::explain::document;
 
@@ -12,8 +12,8 @@ use crate::{output, paths};
 /// Flags of `linerate explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Result to explain: @-1 (the newest), @-2, ..., a name, a unique prefix of its ID, or a file
-    /// with a record as JSON
+    /// Result to explain: @-1 (the newest), @-2, ..., a name, a unique prefix of its ID, or a file:
+    /// a record as JSON, a result of iperf3 -J or of ndt7, an output of ss -ti
     #[arg(value_name = "ID|FILE", default_value = "@-1")]
     result: String,
     /// Print the verdict of each direction as JSON
@@ -46,8 +46,11 @@ fn verdicts(args: &Args) -> Result<(Vec<Verdict>, String), Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::new(Fault::Usage, "read", file.display().to_string(), error.to_string())
         })?;
+        if let Some((_, found)) = foreign(&text) {
+            return Ok((found.iter().map(judge).collect(), String::new()));
+        }
         let record = Record::from_json(&text).map_err(|error| {
-            let reason = format!("not a record of linerate: {error}");
+            let reason = format!("neither a record nor a result of iperf3, ndt7 or ss: {error}");
             Failure::new(Fault::Usage, "read", file.display().to_string(), reason)
         })?;
         return Ok((explain(&record), record.id.to_string()));

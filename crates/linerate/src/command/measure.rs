@@ -143,6 +143,23 @@ pub(crate) fn run(
     Ok(record)
 }
 
+/// Keeps and prints the records of several targets: as JSON one array.
+pub(crate) fn print_all(flags: &Output, records: &[Record]) {
+    let kept: Vec<bool> = records.iter().map(|record| flags.keep(record)).collect();
+    if flags.json {
+        output::line(&serde_json::to_string_pretty(records).unwrap_or_default());
+    }
+    for (record, kept) in records.iter().zip(kept) {
+        match flags.json {
+            true => {
+                let failure = record.failure.iter();
+                failure.for_each(|failure| output::error_line(&failure.to_string()));
+            }
+            false => print(flags, record, kept),
+        }
+    }
+}
+
 /// A run that measured nothing has no figures to show: people get the line of its failure alone.
 fn print(flags: &Output, record: &Record, kept: bool) {
     if flags.json {
@@ -162,6 +179,13 @@ fn print(flags: &Output, record: &Record, kept: bool) {
 /// An event as a line of `--jsonl`.
 pub(crate) fn event_line(event: &Event) -> String {
     serde_json::to_string(event).unwrap_or_default()
+}
+
+/// The same of one of several targets, which is named.
+pub(crate) fn event_line_of(target: &str, event: &Event) -> String {
+    let mut line = serde_json::to_value(event).unwrap_or_default();
+    line["target"] = target.into();
+    line.to_string()
 }
 
 /// A record as the last line of `--jsonl`.

@@ -2,12 +2,13 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
+    DEFAULT_PORT, Event, Failure, Fault, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
 };
 use linerate_core::time::decimals_of_ms;
 use linerate_engine::context::Context;
 use linerate_engine::rtt;
 use linerate_report::live;
+use linerate_sys::stop::Stop;
 
 use super::measure;
 use super::round_trip_flags::ProberFlags;
@@ -19,8 +20,10 @@ use crate::output;
 /// Flags of `linerate ping`. Letters mean what they mean for ping.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Target: host name or address; with --udp also HOST:PORT
-    host: Target,
+    /// Targets: host names or addresses; with --udp also HOST:PORT. The probes of several go in
+    /// turn
+    #[arg(required = true, num_args = 1..=64)]
+    host: Vec<Target>,
     /// Payload size in bytes, or a list of sizes to test in turn: 56,250,500,1024,1500
     #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',', default_value = "56")]
     sizes: Vec<u32>,
@@ -62,10 +65,53 @@ enum Fragmentation {
     Dont,
 }
 
-/// Runs the command. As ping: 0 when anything was answered, 1 when nothing was.
+/// Runs the command. As ping: 0 when anything was answered, 1 when nothing was; of several targets
+/// the worst of theirs.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args)?;
-    probe(&args.prober, |context| rtt::run(&plan, context))
+    let plans = args.host.iter().map(|host| plan(&args, host));
+    let plans = plans.collect::<Result<Vec<PingPlan>, Failure>>()?;
+    match &plans[..] {
+        [plan] => probe(&args.prober, |context| rtt::run(plan, context)),
+        _ if args.flood || args.window.is_some() => {
+            let reason = "their probes would be in each other's way";
+            let failure = Failure::new(Fault::Usage, "flood", "several targets", reason);
+            let advice = "linerate compare measures them one after the other, or give -i";
+            Err(failure.advise(advice).into())
+        }
+        plans => several(plans, &args.prober),
+    }
+}
+
+/// Probes several targets in turn: a line each in the end, and a table of all.
+fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
+    let output = &flags.output;
+    output.check_file()?;
+    let stop = Stop::on_signals()?;
+    let mut lines = Lines::new();
+    let mut watch = |index: usize, event: &Event| {
+        lines.target.clone_from(&plans[index].host);
+        if output.jsonl {
+            output::line(&measure::event_line_of(&lines.target, event));
+        } else if output.live() {
+            lines.event(event);
+            // One line has no room for the state of each.
+            lines.standing = None;
+        }
+        if output::reader_left() {
+            stop.ask();
+        }
+    };
+    let mut records = rtt::run_several(plans, &measure::tool(), &stop, &mut watch);
+    records.iter_mut().for_each(|record| output.label(record));
+    measure::print_all(output, &records);
+    if output.live() {
+        output::document(&linerate_report::record::table_of_pings(&records));
+    }
+    if let Some(path) = &output.output {
+        measure::write_json(path, &records)?;
+    }
+    let judged = records.iter().map(|it| flags.assert.judge(it, exit_code(it), output.say()));
+    Ok(judged.max().unwrap_or(0))
 }
 
 /// Runs a measurement with its live lines.
@@ -94,11 +140,11 @@ fn exit_code(record: &Record) -> u8 {
     }
 }
 
-fn plan(args: &Args) -> Result<PingPlan, Failure> {
+fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
     if !args.udp {
-        args.host.without_port("ICMP")?;
+        host.without_port("ICMP")?;
     }
-    let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
+    let profile = Config::load()?.profile(&host.host, &KnownFlags::default());
     let usual = profile.port.unwrap_or(DEFAULT_PORT);
     let mode = match (args.window, args.flood) {
         (Some(window), _) => PingMode::Window(window),
@@ -106,7 +152,7 @@ fn plan(args: &Args) -> Result<PingPlan, Failure> {
         (None, false) => PingMode::Paced,
     };
     let transport = if args.udp { PingTransport::Udp } else { PingTransport::Icmp };
-    let port = args.host.port(args.port, usual)?;
+    let port = host.port(args.port, usual)?;
     let plan = args.prober.plan(profile, transport, port);
     Ok(PingPlan {
         sizes_bytes: args.sizes.clone(),
@@ -125,8 +171,9 @@ struct Lines {
     target: String,
     /// Decimals of a time in ms that the clock justifies.
     decimals: usize,
-    /// The state of a flood, on standard error when that is a terminal.
+    /// The state of a flood and of a ping without end, on standard error when that is a terminal.
     bar: ProgressBar,
+    standing: Option<live::Standing>,
 }
 
 impl Lines {
@@ -134,6 +181,7 @@ impl Lines {
         let step_ns = rtt::clock_check::calibrate().map_or(1.0, |tick| tick.step_ns);
         Self {
             target: String::new(),
+            standing: None,
             decimals: decimals_of_ms(step_ns),
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(
                 ProgressStyle::with_template("{wide_msg}")
@@ -146,10 +194,17 @@ impl Lines {
         match event {
             Event::Plan(Plan::Ping(plan)) => {
                 self.target.clone_from(&plan.host);
+                self.standing = plan.count.is_none().then(live::Standing::default);
             }
             Event::Connected(line) => output::folded(line),
             Event::Reply(reply) => {
-                output::line(&live::reply(reply, &self.target, self.decimals));
+                let line = live::reply(reply, &self.target, self.decimals);
+                // The line of the state stands below those of the probes.
+                self.bar.suspend(|| output::line(&line));
+                if let Some(standing) = &mut self.standing {
+                    standing.count(reply);
+                    self.bar.set_message(standing.line(self.decimals));
+                }
             }
             Event::Progress(progress) => self.bar.set_message(live::progress(progress)),
             Event::Note(line) => output::note(line),

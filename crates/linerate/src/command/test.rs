@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Failure, Finish, ServerPlan, Status, TestPlan};
+use linerate_core::record::{DEFAULT_PORT, Failure, Finish, ServerPlan, Status, TestPlan, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
 
@@ -17,15 +17,24 @@ use crate::output;
 
 /// Nobody waits longer for a first look at a path.
 const WITHIN: Duration = Duration::from_secs(35);
+/// Nor for a quick one.
+const QUICK: Duration = Duration::from_secs(12);
 
 /// Flags of `linerate test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Server: a host that runs linerate serve, as HOST or HOST:PORT
     host: Target,
-    /// Server port [default: 5210]
+    /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long)]
     port: Option<u16>,
+    /// Test against a server of another program, without probe trains and path MTU: iperf3, iperf2,
+    /// nuttcp, ttcp
+    #[arg(long, value_name = "PROGRAM")]
+    via: Option<Via>,
+    /// Finish within 12 seconds: round trips, TCP both ways, and probe trains where they fit
+    #[arg(long, conflicts_with_all = ["within", "time"])]
+    quick: bool,
     /// Measured time of each TCP test, slow start excluded [default: 1s, or five round trips if
     /// longer]
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
@@ -81,13 +90,17 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 fn plan(args: &Args) -> Result<TestPlan, Failure> {
     let profile = Config::load()?.profile(&args.host.host, &args.known);
-    let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
-    let within = args.within.or_else(|| args.time.is_none().then_some(WITHIN));
+    let usual = args.via.map_or(DEFAULT_PORT, Via::default_port);
+    // The file's port is that of linerate serve.
+    let usual = profile.port.filter(|_| args.via.is_none()).unwrap_or(usual);
+    let port = args.host.port(args.port, usual)?;
+    let most = if args.quick { QUICK } else { WITHIN };
+    let within = args.within.or_else(|| args.time.is_none().then_some(most));
     let server = ServerPlan {
         family: args.family.family(),
         profile: profile.name,
         known: profile.known,
-        ..ServerPlan::new(None, profile.host, port)
+        ..ServerPlan::new(args.via, profile.host, port)
     };
     let probes = args.probes.plan(&server, None, Finish::TimeNs(nanos(WITHIN)));
     Ok(TestPlan {

@@ -1,7 +1,7 @@
 //! The TCP streams of one end: their sockets and options, and the threads that move their bytes.
 
 use std::cell::Cell;
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,6 +81,8 @@ pub(crate) struct Connection {
     /// What the peer has acknowledged, from before the first byte on.
     acknowledged: Delivery,
     windows: Cell<Windows>,
+    /// The kernel's account at the start of the test.
+    at_start: TcpInfo,
 }
 
 /// Largest windows and the fullest send buffer seen so far.
@@ -198,6 +200,7 @@ impl Endpoint {
             initial_window: info.and_then(|info| info.snd_cwnd),
             acknowledged: Delivery::of(&socket),
             windows: Cell::default(),
+            at_start: TcpInfo::default(),
         };
         self.push(connection, StreamId { direction, flow, side, client_addr });
         socket
@@ -210,6 +213,7 @@ impl Endpoint {
             let Tcp { request, rules, .. } = &self.transport;
             self.transport.payload = Some(Arc::new(Payload::of(request, rules.content)?));
         }
+        self.count_from_here();
         Ok(())
     }
 
@@ -226,6 +230,8 @@ impl Endpoint {
         };
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket.socket, CALL_TIMEOUT)?;
+            stream.socket.at_start =
+                tcp::tcp_info(stream.socket.socket.as_fd()).unwrap_or_default();
             let sends = stream.side == Side::Sender;
             if let Some(rate) = self.transport.kernel_pace.filter(|_| sends) {
                 tcp::set_pacing_rate(&stream.socket.socket, rate)?;
@@ -424,7 +430,11 @@ impl Transport for Tcp {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             rtt_var_ns: micros(info.rttvar_us),
             pmtu_bytes: info.pmtu_bytes,
-            signals: signals::of(stream.socket.socket.as_fd(), &info, stream.side),
+            signals: signals::of(
+                stream.socket.socket.as_fd(),
+                (&info, &stream.socket.at_start),
+                stream.side,
+            ),
             ..sample
         }
     }
@@ -453,6 +463,10 @@ impl Transport for Tcp {
             ..end
         };
         (end, connection.syn)
+    }
+
+    fn peer(&self, connection: &Connection) -> Option<IpAddr> {
+        connection.socket.peer_addr().ok().map(|peer| peer.ip())
     }
 }
 

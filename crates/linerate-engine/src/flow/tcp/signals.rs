@@ -13,9 +13,17 @@ use linerate_sys::tcp::{self, StreamMemory};
 /// What is known of a connection at one moment.
 struct Moment<'a> {
     info: &'a TcpInfo,
+    /// The account at the start of the test: the hello of a stream was sent before.
+    start: &'a TcpInfo,
     memory: Option<StreamMemory>,
     /// SIOCOUTQ of a sender, SIOCINQ of a receiver.
     queue_bytes: Option<u64>,
+}
+
+impl Moment<'_> {
+    fn since_start(&self, pick: fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+        nanos(Some(pick(self.info)?.saturating_sub(pick(self.start).unwrap_or(0))))
+    }
 }
 
 type Signal = (MetricId, fn(&Moment<'_>) -> Option<u64>);
@@ -26,9 +34,9 @@ const SENDER: [Signal; 21] = [
     (MetricId::LostSegments, |it| it.info.lost.map(u64::from)),
     (MetricId::CongestionState, |it| it.info.ca_state.map(u64::from)),
     (MetricId::Ssthresh, |it| it.info.ssthresh_bytes()),
-    (MetricId::BusyTime, |it| nanos(it.info.busy_time_us)),
-    (MetricId::WindowLimited, |it| nanos(it.info.rwnd_limited_us)),
-    (MetricId::BufferLimited, |it| nanos(it.info.sndbuf_limited_us)),
+    (MetricId::BusyTime, |it| it.since_start(|info| info.busy_time_us)),
+    (MetricId::WindowLimited, |it| it.since_start(|info| info.rwnd_limited_us)),
+    (MetricId::BufferLimited, |it| it.since_start(|info| info.sndbuf_limited_us)),
     (MetricId::ApplicationLimited, |it| it.info.delivery_rate_app_limited.map(u64::from)),
     (MetricId::ReorderingSegments, |it| it.info.reordering.map(u64::from)),
     (MetricId::ReorderingEvents, |it| it.info.reord_seen.map(u64::from)),
@@ -69,13 +77,17 @@ pub(crate) fn metrics(side: Side) -> impl Iterator<Item = MetricId> {
     table(side).iter().map(|(metric, _)| *metric)
 }
 
-/// The values of a connection of which `info` has just been read.
-pub(super) fn of(socket: BorrowedFd<'_>, info: &TcpInfo, side: Side) -> Vec<Option<u64>> {
+/// The values of a connection of which `info` has just been read, and `start` at the start.
+pub(super) fn of(
+    socket: BorrowedFd<'_>,
+    (info, start): (&TcpInfo, &TcpInfo),
+    side: Side,
+) -> Vec<Option<u64>> {
     let queue_bytes = match side {
         Side::Sender => tcp::send_queue(socket),
         Side::Receiver => tcp::receive_queue(socket),
     };
-    let moment = Moment { info, memory: tcp::memory(socket), queue_bytes };
+    let moment = Moment { info, start, memory: tcp::memory(socket), queue_bytes };
     table(side).iter().map(|(_, read)| read(&moment)).collect()
 }
 
@@ -100,6 +112,16 @@ mod tests {
     }
 
     #[test]
+    fn times_count_from_the_start_of_the_test() {
+        // A hello over 40 ms kept the sender busy for 40 ms before; then 1 s of data.
+        let at = |busy_us| TcpInfo { busy_time_us: Some(busy_us), ..TcpInfo::default() };
+        let (info, start) = (&at(1_040_000), &at(40_000));
+        let moment = Moment { info, start, memory: None, queue_bytes: None };
+        let (_, read) = SENDER.iter().find(|(id, _)| *id == MetricId::BusyTime).expect("there");
+        assert_eq!(read(&moment), Some(1_000_000_000));
+    }
+
+    #[test]
     fn what_an_old_kernel_does_not_tell_is_absent_and_never_zero() {
         // 104 bytes: Linux 2.6. Unacked 4 at 24, MSS 1000 at 16, threshold never set at 76.
         let mut bytes = [0_u8; 104];
@@ -107,7 +129,8 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
         let info = TcpInfo::from_ne_bytes(&bytes);
-        let moment = Moment { info: &info, memory: None, queue_bytes: None };
+        let start = &TcpInfo::default();
+        let moment = Moment { info: &info, start, memory: None, queue_bytes: None };
         let of = |metric| {
             let (_, read) = SENDER.iter().find(|(id, _)| *id == metric).expect("in the table");
             read(&moment)

@@ -1,5 +1,6 @@
 //! The UDP streams of one end: their sockets, and the threads that move their datagrams.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -224,5 +225,9 @@ impl Transport for Udp {
         let (sndbuf, rcvbuf) = socket.socket.buffers();
         let asked = |got| Asked { asked: self.request.window_bytes, got };
         (FlowEnd { sndbuf_bytes: asked(sndbuf), rcvbuf_bytes: asked(rcvbuf), ..end }, None)
+    }
+
+    fn peer(&self, socket: &Socket) -> Option<IpAddr> {
+        socket.socket.peer_address().map(|peer| peer.ip())
     }
 }

@@ -409,7 +409,7 @@ fn sent_there(own: &EndReport, size_bytes: u32) -> Option<EndReport> {
         technique: "iperf 2".to_owned(),
         ..FlowEnd::default()
     };
-    Some(EndReport { end, syn: None, failure: None, stolen_ratio: None, ..own.clone() })
+    Some(own.of_other_end(end))
 }
 
 /// What the server counted, without the end, which it counts as a datagram. Its bytes are those
@@ -450,7 +450,7 @@ fn received_there(own: &EndReport, told: &UdpReport, size_bytes: u32) -> EndRepo
         technique: "iperf 2".to_owned(),
         ..FlowEnd::default()
     };
-    EndReport { end, syn: None, failure: None, stolen_ratio: None, ..own.clone() }
+    own.of_other_end(end)
 }
 
 #[cfg(test)]

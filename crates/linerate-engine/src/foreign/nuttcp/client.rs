@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections,
-    TcpPlan, TcpTest,
+    Direction, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections, TcpPlan,
+    TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -322,7 +322,7 @@ fn told(summary: &Summary, plan: &TcpPlan, direction: Direction, account: &mut A
         technique: technique.to_owned(),
         ..FlowEnd::default()
     };
-    let report = EndReport { end, syn: None, failure: None, stolen_ratio: None, ..local.clone() };
+    let report = local.of_other_end(end);
     account.remote.push(report);
 }
 

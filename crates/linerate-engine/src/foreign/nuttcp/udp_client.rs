@@ -438,7 +438,7 @@ fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u3
         received_datagrams,
         ..FlowEnd::default()
     };
-    EndReport { end, syn: None, failure: None, stolen_ratio: None, ..own.clone() }
+    own.of_other_end(end)
 }
 
 /// What the server's summary tells of its transmitter.
@@ -457,5 +457,5 @@ fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &Summary) -> EndR
         sent_datagrams,
         ..FlowEnd::default()
     };
-    EndReport { end, syn: None, failure: None, stolen_ratio: None, ..own.clone() }
+    own.of_other_end(end)
 }

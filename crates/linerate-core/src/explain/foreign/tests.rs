@@ -1,0 +1,193 @@
+//! Results of other programs: live ones, and figures as public threads have them.
+
+use super::super::judge;
+use super::*;
+use crate::record::{Cause, Outcome};
+
+fn verdict(text: &str) -> crate::record::Verdict {
+    let (_, found) = foreign(text).expect("a known result");
+    judge(found.first().expect("one direction"))
+}
+
+#[test]
+fn a_socket_of_ss_is_explained_by_its_window() {
+    // A window of 65,535 bytes over 40 ms; words in the order of iproute2 6.1.
+    let line = "\t cubic rto:240 rtt:40.2/0.3 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:210 \
+                ssthresh:180 bytes_sent:32000000 bytes_acked:31934465 segs_out:22100 \
+                data_segs_out:22098 send 60Mbps lastsnd:1 pacing_rate 72Mbps delivery_rate \
+                13.0Mbps delivered:22053 busy:20000ms rwnd_limited:19600ms(98.0%) unacked:45 \
+                rcv_space:14480 minrtt:40.1 snd_wnd:65535";
+    let found = verdict(&format!("ESTAB 0 0 10.0.0.1:4 10.0.0.2:5\n{line}\n"));
+    assert_eq!(found.cause, Some(Cause::ReceiveWindow));
+    assert!(found.unseen.iter().any(|what| what == "the other end"));
+}
+
+#[test]
+fn a_download_of_ndt7_with_a_standing_queue_filled_its_link() {
+    let info = |ms: u32, acked: u64| {
+        format!(
+            "{{\"TCPInfo\":{{\"RTT\":90000,\"MinRTT\":20000,\"SndMSS\":1448,\"SndCwnd\":400,\
+             \"BytesAcked\":{acked},\"BytesSent\":{acked},\"BytesRetrans\":1000,\
+             \"DeliveryRate\":6250000,\"TotalRetrans\":1,\"BusyTime\":{ms}000,\"RWndLimited\":0,\
+             \"SndBufLimited\":0,\"ElapsedTime\":{ms}000}}}}"
+        )
+    };
+    let samples: Vec<String> =
+        (1..=10u32).map(|n| info(n * 1000, u64::from(n) * 6_000_000)).collect();
+    let text = format!("{{\"Download\":{{\"ServerMeasurements\":[{}]}}}}", samples.join(","));
+    let found = verdict(&text);
+    assert_eq!((found.outcome, found.cause), (Outcome::AtCeiling, Some(Cause::Link)));
+}
+
+#[test]
+fn what_is_no_result_is_none() {
+    for text in ["", "{}", "[1]", "hello", "{\"start\":{}}"] {
+        assert!(foreign(text).is_none(), "{text}");
+    }
+}
+
+/// What a public thread printed of an `iperf3` run.
+struct Thread {
+    url: &'static str,
+    /// Mbit/s of the intervals.
+    mbit: &'static [f64],
+    retransmits: f64,
+    /// First and last congestion window, bytes.
+    cwnd: Option<[f64; 2]>,
+    rtt_us: Option<f64>,
+    window: Option<f64>,
+    mss: f64,
+}
+
+const NOTHING: Thread = Thread {
+    url: "",
+    mbit: &[],
+    retransmits: 0.0,
+    cwnd: None,
+    rtt_us: None,
+    window: None,
+    mss: 1448.0,
+};
+
+/// Figures alone, read off the threads; those of whole runs are given as equal intervals.
+const THREADS: &[Thread] = &[
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/703",
+        mbit: &[0.694, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        retransmits: 5.0,
+        cwnd: Some([1444.0, 1444.0]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/72",
+        mbit: &[640.0, 0.0, 10.5, 0.0, 10.5, 10.5, 10.5, 10.5, 0.0],
+        retransmits: 15.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/198",
+        mbit: &[398.0, 94.4, 94.4, 105.0, 94.4, 83.9, 94.4, 94.4, 94.4, 94.4],
+        cwnd: Some([841_728.0, 841_728.0]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/145",
+        mbit: &[377.0, 210.0, 2140.0, 2790.0, 2740.0, 2950.0, 2990.0, 2940.0, 3160.0, 3210.0],
+        cwnd: Some([44.9e6, 45.0e6]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/394",
+        mbit: &[9300.0; 10],
+        retransmits: 1245.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/perfsonar/pscheduler/issues/582",
+        mbit: &[508.0; 10],
+        retransmits: 128.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/1207",
+        mbit: &[1001.8; 5],
+        retransmits: 55.0,
+        cwnd: Some([536_940.0, 536_940.0]),
+        rtt_us: Some(4053.0),
+        window: Some(3_145_728.0),
+        mss: 8949.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/angt/glorytun/issues/59",
+        mbit: &[5.6, 6.18, 6.18, 7.67, 7.72, 8.41],
+        retransmits: 15.0,
+        cwnd: Some([66_300.0, 108_732.0]),
+        rtt_us: Some(93_887.0),
+        mss: 1326.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/1088",
+        mbit: &[12_800.0; 20],
+        retransmits: 114.0,
+        cwnd: Some([971_608.0, 971_608.0]),
+        rtt_us: Some(648.0),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/408",
+        mbit: &[3140.0, 3290.0, 3330.0, 3320.0, 3300.0, 3310.0, 3350.0, 3350.0, 3340.0, 3330.0],
+        ..NOTHING
+    },
+];
+
+impl Thread {
+    /// As `iperf3 -J` prints it.
+    fn json(&self) -> String {
+        let count = self.mbit.len() as f64;
+        let bytes: f64 = self.mbit.iter().map(|mbit| mbit * 1e6 / 8.0).sum();
+        let interval = |(index, mbit): (usize, &f64)| {
+            let mut stream = serde_json::json!({ "bits_per_second": mbit * 1e6 });
+            if let Some([first, last]) = self.cwnd {
+                stream["snd_cwnd"] = if index == 0 { first } else { last }.into();
+            }
+            for (key, value) in [("rtt", self.rtt_us), ("snd_wnd", self.window)] {
+                if let Some(value) = value {
+                    stream[key] = value.into();
+                }
+            }
+            let sum = serde_json::json!({ "bits_per_second": mbit * 1e6 });
+            serde_json::json!({ "streams": [stream], "sum": sum })
+        };
+        let intervals: Vec<_> = self.mbit.iter().enumerate().map(interval).collect();
+        let test = serde_json::json!({ "protocol": "TCP", "num_streams": 1, "reverse": 0 });
+        let sent = serde_json::json!({ "bytes": bytes, "retransmits": self.retransmits });
+        let received = serde_json::json!({
+            "bytes": bytes, "bits_per_second": bytes * 8.0 / count, "seconds": count
+        });
+        serde_json::json!({
+            "start": { "tcp_mss_default": self.mss, "test_start": test },
+            "intervals": intervals,
+            "end": { "sum_sent": sent, "sum_received": received }
+        })
+        .to_string()
+    }
+}
+
+#[test]
+fn what_public_threads_asked_about_gets_a_cause_or_a_short_list() {
+    let mut answered = 0;
+    for thread in THREADS {
+        let found = verdict(&thread.json());
+        let says = found.cause.is_some() || !found.between.is_empty();
+        answered += usize::from(says);
+        assert!(found.deciding_test.is_some() || found.cause.is_some(), "{}", thread.url);
+    }
+    // The last one has nothing but rates, and the one before hardly lost anything.
+    assert_eq!((answered, THREADS.len()), (8, 10));
+    let starved = verdict(&THREADS[0].json());
+    assert!(starved.between.contains(&Cause::MtuBlackHole));
+    let window = verdict(&THREADS[2].json());
+    assert_eq!(window.between.first(), Some(&Cause::ReceiveWindow));
+}
