@@ -15,8 +15,11 @@ mod innocent;
 mod judge;
 mod ladder;
 mod latency;
+pub mod mechanism;
 mod of_record;
 mod path;
+#[cfg(test)]
+mod probing_tests;
 mod remedy;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,375 @@
+//! Which state explains the losses, and what that makes of the path.
+
+use super::capacity::{is_overloaded, quantile};
+use super::fates::{Fates, Run};
+use super::hazard::Scored;
+use super::state::{Cost, LINK_BYTES, above_rate, behind_link, since_loss, waiting};
+use super::{Background, Capacity, Estimate, LOSSES_MIN, Load, Overflow, State};
+use crate::stats::{Interval, Z_95, wilson_interval};
+
+/// Nats by which a state has to be likelier than none.
+const MARGIN: f64 = 5.0;
+/// Packets of a paced train that are foretold together.
+const BLOCK: usize = 50;
+/// Rates around one that was measured: what others send takes of it, and stamps are not exact.
+const FACTORS: [f64; 9] = [0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.08, 1.16, 1.3];
+/// Steps by which the likeliest rate is made exact. A rate that is wrong by a part in a thousand
+/// moves the state by 15 kB within a second of 100 Mbit/s.
+const STEPS: [f64; 4] = [0.02, 0.006, 0.002, 0.0006];
+/// Tries of each step.
+const TRIES: usize = 4;
+/// Likelihood within which a rate is as good: 95 % of the interval by likelihood ratio, in nats.
+const RATE_NATS: f64 = 1.92;
+/// Packets that wait this share of what a queue would make them wait are in a queue.
+const WAITING_SHARE: f64 = 0.5;
+/// Paced packets for that, at least.
+const PACED_MIN: usize = 30;
+/// Below this share of the room nothing overflows.
+const LOW_SHARE: f64 = 0.5;
+/// Time of a small packet above what its bytes take, as a factor: it is the same for all packets.
+const PER_PACKET: f64 = 2.0;
+
+/// The likeliest state and what it means.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decision {
+    pub(super) overflow: Option<Overflow>,
+    pub(super) background: Option<Background>,
+    pub(super) states: Vec<(State, f64)>,
+}
+
+/// A state with its values before each packet, and how well it foretells.
+#[derive(Clone, Debug)]
+struct Candidate {
+    state: State,
+    values: Vec<f64>,
+    likelihood: f64,
+    /// Units each nanosecond, and the interval.
+    rate: Option<Estimate>,
+}
+
+/// What a rate is replayed as.
+#[derive(Clone, Copy, Debug)]
+enum Replay {
+    /// A bucket of bytes, or the room before a link that adds some to each packet.
+    Bytes { added: f64 },
+    /// A bucket of packets, or a device that takes the same time for each.
+    Packets,
+    /// Packets before a link.
+    Link,
+}
+
+pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> Decision {
+    let scored = scored(fates);
+    if scored.lost < LOSSES_MIN {
+        return Decision::default();
+    }
+    let waiting = waiting(fates, link_bytes_per_ns(capacity));
+    let shown = [
+        candidate(&scored, State::BytesQueued, [waiting.own_bytes, waiting.all_bytes]),
+        candidate(&scored, State::PacketsQueued, [waiting.own_packets, waiting.all_packets]),
+    ];
+    let contest = Contest { fates, capacity, loads, scored: &scored, shown };
+    let nothing = scored.likelihood_of_nothing();
+    let candidates = contest.candidates();
+    let mut states: Vec<(State, f64)> =
+        candidates.iter().map(|found| (found.state, found.likelihood - nothing)).collect();
+    states.push((State::Nothing, 0.0));
+    states.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let best = candidates.first().filter(|best| best.likelihood > nothing + MARGIN);
+    let (overflow, background) = match best {
+        None => (None, Some(random(&scored))),
+        Some(best) if best.state == State::PreviousLoss => (None, Some(bursts(&scored, best))),
+        Some(best) => contest.overflow(best),
+    };
+    Decision { overflow, background, states }
+}
+
+fn scored(fates: &Fates) -> Scored {
+    let mut scored = Scored::default();
+    let mut block = 0;
+    for run in &fates.runs {
+        let length = if run.offered_bps.is_some() { BLOCK } else { usize::MAX };
+        for (place, index) in run.probes.clone().enumerate() {
+            block += usize::from(place == 0 || place % length == 0);
+            scored.add(index, block, fates.probes[index].delay.is_none());
+        }
+    }
+    scored
+}
+
+/// The likelier of several ways to see a state.
+fn candidate<const N: usize>(scored: &Scored, state: State, values: [Vec<f64>; N]) -> Candidate {
+    let of = |values: Vec<f64>| {
+        let likelihood = scored.likelihood(&values);
+        Candidate { state, values, likelihood, rate: None }
+    };
+    values.into_iter().map(of).max_by(by_likelihood).expect("one at least")
+}
+
+/// Bytes on the link each nanosecond, by the largest packets.
+fn link_bytes_per_ns(capacity: &[Capacity]) -> f64 {
+    capacity.first().map_or(f64::INFINITY, |found| {
+        let bytes = f64::from(found.ip_bytes);
+        found.bps / 8e9 * (bytes + LINK_BYTES) / bytes
+    })
+}
+
+struct Contest<'a> {
+    fates: &'a Fates,
+    capacity: &'a [Capacity],
+    loads: &'a [Load],
+    scored: &'a Scored,
+    /// What waits as the delays show it: bytes, packets. They do not drift away from what was.
+    shown: [Candidate; 2],
+}
+
+impl Contest<'_> {
+    fn candidates(&self) -> Vec<Candidate> {
+        let mut candidates = self.shown.to_vec();
+        candidates.push(self.since_loss());
+        let with_bytes = [Replay::Bytes { added: 0.0 }, Replay::Bytes { added: LINK_BYTES }];
+        candidates.extend(with_bytes.map(|replay| self.search(replay)).into_iter().flatten());
+        candidates.extend(
+            [Replay::Packets, Replay::Link].map(|it| self.search(it)).into_iter().flatten(),
+        );
+        let mut best: Vec<Candidate> = Vec::new();
+        candidates.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        for candidate in candidates {
+            if best.iter().all(|before| before.state != candidate.state) {
+                best.push(candidate);
+            }
+        }
+        best
+    }
+
+    fn since_loss(&self) -> Candidate {
+        candidate(self.scored, State::PreviousLoss, [since_loss(self.fates)])
+    }
+
+    /// The likeliest rate of a bucket that packets take `cost` of.
+    fn search(&self, replay: Replay) -> Option<Candidate> {
+        let mut tried: Vec<(f64, f64)> = Vec::new();
+        let mut best: Option<Candidate> = None;
+        for centre in self.rates(replay) {
+            for factor in FACTORS {
+                self.attempt(replay, centre * factor, &mut tried, &mut best);
+            }
+        }
+        let mut step_last = 0.0;
+        for step in STEPS {
+            for _ in 0..TRIES {
+                let before = best.as_ref()?.rate?.value;
+                for rate in [before * (1.0 - step), before * (1.0 + step)] {
+                    self.attempt(replay, rate, &mut tried, &mut best);
+                }
+                if best.as_ref()?.rate?.value == before {
+                    break;
+                }
+            }
+            step_last = step;
+        }
+        let mut best = best?;
+        let rate = best.rate?.value;
+        let good = |&&(_, likelihood): &&(f64, f64)| likelihood >= best.likelihood - RATE_NATS;
+        let near = tried.iter().filter(good).map(|(rate, _)| *rate);
+        let low = near.clone().fold(rate, f64::min) * (1.0 - step_last);
+        let high = near.fold(rate, f64::max) * (1.0 + step_last);
+        best.rate = Some(Estimate { value: rate, interval: Interval { low, high } });
+        Some(best)
+    }
+
+    fn attempt(
+        &self,
+        replay: Replay,
+        rate: f64,
+        tried: &mut Vec<(f64, f64)>,
+        best: &mut Option<Candidate>,
+    ) {
+        if tried.iter().any(|(before, _)| (before / rate - 1.0).abs() < 1e-4) {
+            return;
+        }
+        let values = match replay {
+            Replay::Bytes { added } => above_rate(self.fates, Cost::Bytes { added }, rate),
+            Replay::Packets => above_rate(self.fates, Cost::Packets, rate),
+            Replay::Link => behind_link(self.fates, rate),
+        };
+        let likelihood = self.scored.likelihood(&values);
+        tried.push((rate, likelihood));
+        if best.as_ref().is_none_or(|best| likelihood > best.likelihood) {
+            let state = match replay {
+                Replay::Bytes { .. } => State::TokenDeficit,
+                Replay::Packets => State::PacketService,
+                Replay::Link => State::PacketsQueued,
+            };
+            let rate = Estimate { value: rate, interval: Interval { low: rate, high: rate } };
+            *best = Some(Candidate { state, values, likelihood, rate: Some(rate) });
+        }
+    }
+
+    /// Rates that were measured, in units of a cost each nanosecond.
+    fn rates(&self, replay: Replay) -> Vec<f64> {
+        let of = |ip_bytes: u32, bps: f64| {
+            let bytes = f64::from(ip_bytes);
+            let packets = bps / 8e9 / bytes;
+            match replay {
+                Replay::Bytes { added } => packets * (bytes + added),
+                Replay::Packets => packets,
+                Replay::Link => packets * (bytes + LINK_BYTES),
+            }
+        };
+        let passed =
+            self.loads.iter().filter(|load| is_overloaded(load) && load.received_bps > 0.0);
+        let mut rates: Vec<f64> = passed.map(|load| of(load.ip_bytes, load.received_bps)).collect();
+        rates.extend(self.capacity.iter().map(|found| of(found.ip_bytes, found.bps)));
+        let mut apart: Vec<f64> = Vec::new();
+        for rate in rates {
+            if apart.iter().all(|before| (before / rate - 1.0).abs() > 0.02) {
+                apart.push(rate);
+            }
+        }
+        apart
+    }
+
+    /// What the likeliest state makes of the path, and what was lost while there was room.
+    fn overflow(&self, best: &Candidate) -> (Option<Overflow>, Option<Background>) {
+        let waits = best.state != State::TokenDeficit || self.waits(best);
+        let full = match best.state {
+            State::BytesQueued | State::TokenDeficit if waits => &self.shown[0],
+            State::PacketsQueued => &self.shown[1],
+            _ => best,
+        };
+        let Some(room) = room(self.scored, &full.values) else { return (None, None) };
+        // The packet on the line does not wait: it is one of those that the delays show.
+        let largest = f64::from(self.capacity.first().map_or(0, |found| found.ip_bytes));
+        let overflow = match best.state {
+            State::PacketsQueued if self.is_per_packet() => self.packet_rate(None, room),
+            State::PacketsQueued => Overflow::PacketBuffer { packets: less(room, 1.5) },
+            State::PacketService => self.packet_rate(best.rate, room),
+            _ if waits => Overflow::ByteBuffer { bytes: less(room, largest) },
+            _ => {
+                let rate_bps = times(best.rate.unwrap_or(room), 8e9);
+                Overflow::Policer { rate_bps, burst_bytes: room }
+            }
+        };
+        (Some(overflow), self.background(full, room.value))
+    }
+
+    fn packet_rate(&self, rate: Option<Estimate>, room: Estimate) -> Overflow {
+        let shortest = self.capacity.last().map_or(0.0, |found| found.bps / 8e9)
+            / f64::from(self.capacity.last().map_or(1, |found| found.ip_bytes));
+        let by_gaps =
+            Estimate { value: shortest, interval: Interval { low: shortest, high: shortest } };
+        Overflow::PacketRate {
+            packets_per_s: times(rate.unwrap_or(by_gaps), 1e9),
+            depth_packets: less(room, 1.5),
+        }
+    }
+
+    /// Whether short packets take about as long as long ones.
+    fn is_per_packet(&self) -> bool {
+        let (Some(long), Some(short)) = (self.capacity.first(), self.capacity.last()) else {
+            return false;
+        };
+        let span = |found: &Capacity| f64::from(found.ip_bytes) / found.bps;
+        let line = |found: &Capacity| f64::from(found.ip_bytes) + LINK_BYTES;
+        let by_bytes = line(short) / line(long);
+        long.ip_bytes > 2 * short.ip_bytes
+            && !short.at_least
+            && span(short) / span(long) > PER_PACKET * by_bytes
+    }
+
+    /// Whether packets wait for what stands above the rate, up to the room.
+    fn waits(&self, best: &Candidate) -> bool {
+        let Some((rate, room)) = best.rate.zip(room(self.scored, &best.values)) else {
+            return true;
+        };
+        let room = room.value;
+        let share_of = |run: &Run| {
+            let of = |index: usize| {
+                let (above, delay) = (best.values[index], self.fates.probes[index].delay?);
+                ((0.3 * room..room).contains(&above)).then(|| delay * rate.value / above)
+            };
+            run.probes.clone().filter_map(of).collect::<Vec<f64>>()
+        };
+        let of = |paced: bool| {
+            let runs = self.fates.runs.iter().filter(|run| run.offered_bps.is_some() == paced);
+            runs.flat_map(share_of).collect::<Vec<f64>>()
+        };
+        let mut shares = of(true);
+        if shares.len() < PACED_MIN {
+            shares.extend(of(false));
+        }
+        shares.sort_unstable_by(f64::total_cmp);
+        quantile(&shares, 0.5).is_none_or(|share| share > WAITING_SHARE)
+    }
+
+    /// Losses while there was room.
+    fn background(&self, full: &Candidate, room: f64) -> Option<Background> {
+        let low = self.scored.below(&full.values, LOW_SHARE * room);
+        if low.lost < LOSSES_MIN {
+            return None;
+        }
+        let nothing = low.likelihood_of_nothing();
+        let by_state = low.likelihood(&full.values);
+        let since = self.since_loss();
+        let by_loss = low.likelihood(&since.values);
+        if by_state > nothing.max(by_loss) + MARGIN {
+            return None;
+        }
+        Some(if by_loss > nothing + MARGIN { bursts(&low, &since) } else { random(&low) })
+    }
+}
+
+fn by_likelihood(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    a.likelihood.total_cmp(&b.likelihood)
+}
+
+/// The limit that parts lost packets from others with the fewest exceptions.
+fn room(scored: &Scored, values: &[f64]) -> Option<Estimate> {
+    let lost = scored.states_of(values, true);
+    let arrived = scored.states_of(values, false);
+    let wrong = |limit: f64| {
+        let above = arrived.len() - arrived.partition_point(|&value| value < limit);
+        above + lost.partition_point(|&value| value < limit)
+    };
+    // Every limit between two lost packets makes the same of them; the lowest state of either.
+    let best = *lost.iter().min_by_key(|&&limit| wrong(limit))?;
+    let under = arrived.partition_point(|&value| value < best);
+    let below = under.checked_sub(1).map_or(best, |last| arrived[last]);
+    let full: Vec<f64> = lost.iter().copied().filter(|&value| value >= best / 2.0).collect();
+    Some(Estimate {
+        value: f64::midpoint(best, below),
+        interval: Interval { low: quantile(&full, 0.1)?.min(below), high: quantile(&full, 0.9)? },
+    })
+}
+
+fn random(scored: &Scored) -> Background {
+    Background::Random { ratio: ratio(scored) }
+}
+
+fn bursts(scored: &Scored, since: &Candidate) -> Background {
+    // One packet after a loss is what a burst goes on with.
+    let lost = scored.states_of(&since.values, true);
+    let begun = lost.iter().filter(|&&state| state != -1.0).count().max(1);
+    Background::Bursts { ratio: ratio(scored), burst_packets: lost.len() as f64 / begun as f64 }
+}
+
+fn ratio(scored: &Scored) -> Estimate {
+    let value = scored.lost as f64 / scored.len().max(1) as f64;
+    let interval = wilson_interval(scored.lost, scored.len(), Z_95);
+    Estimate { value, interval: interval.unwrap_or(Interval { low: 0.0, high: 1.0 }) }
+}
+
+fn less(estimate: Estimate, by: f64) -> Estimate {
+    let Interval { low, high } = estimate.interval;
+    let less = |value: f64| (value - by).max(0.0);
+    Estimate {
+        value: less(estimate.value),
+        interval: Interval { low: less(low), high: less(high) },
+    }
+}
+
+fn times(estimate: Estimate, by: f64) -> Estimate {
+    let Interval { low, high } = estimate.interval;
+    Estimate { value: estimate.value * by, interval: Interval { low: low * by, high: high * by } }
+}

@@ -1,0 +1,93 @@
+//! What became of each paced train: loss, rate and delay at its load; and whether what is above a
+//! rate waits.
+
+use super::capacity::{link_bps, quantile};
+use super::fates::{Fates, Probe, Run};
+use super::state::{Cost, LINK_BYTES, above_rate};
+use super::{Capacity, Load, Shaper};
+
+/// Part of a train, at its begin and its end, between which delays are compared.
+const PART: usize = 8;
+
+/// Each paced train, in the order in which they were sent.
+pub(super) fn loads(fates: &Fates) -> Vec<Load> {
+    fates.runs.iter().filter_map(|run| of_run(run, fates.probes_of(run))).collect()
+}
+
+fn of_run(run: &Run, probes: &[Probe]) -> Option<Load> {
+    let offered_bps = run.offered_bps?;
+    let delays = sorted(probes);
+    let part = (probes.len() / PART).max(1);
+    let median = |probes: &[Probe]| quantile(&sorted(probes), 0.5);
+    let (first, last) = (probes.get(..part)?, probes.get(probes.len() - part..)?);
+    Some(Load {
+        offered_bps,
+        ip_bytes: run.ip_bytes,
+        sent: probes.len() as u64,
+        lost: (probes.len() - delays.len()) as u64,
+        received_bps: received_bps(&probes[probes.len() / 2..]),
+        delay_ns: [0.05, 0.5, 0.95].map(|share| quantile(&delays, share).unwrap_or(0.0)),
+        growth_ns: median(last).zip(median(first)).map_or(0.0, |(last, first)| last - first),
+    })
+}
+
+fn sorted(probes: &[Probe]) -> Vec<f64> {
+    rising(probes.iter().filter_map(|probe| probe.delay))
+}
+
+/// Rate of the arrivals; 0 with fewer than two.
+fn received_bps(probes: &[Probe]) -> f64 {
+    let arrivals = probes.iter().filter_map(|probe| Some((probe.at + probe.delay?, probe)));
+    let (mut first, mut last, mut bytes) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
+    for (at, probe) in arrivals {
+        (first, last) = (first.min(at), last.max(at));
+        bytes += probe.ip_bytes;
+    }
+    let one = probes.first().map_or(0.0, |probe| probe.ip_bytes);
+    if last > first { (bytes - one) * 8e9 / (last - first) } else { 0.0 }
+}
+
+/// What passes for long is below this share of the link's rate: something holds it back. Other
+/// traffic of a fifth leaves 0.87 of it to an offer of 1.3.
+const SHAPED_BELOW: f64 = 0.75;
+/// Part of what is above the rate that waits, and not in the bucket.
+const WAITING_SHARE: f64 = 0.2;
+/// A packet that waits so long is held back.
+const HELD_NS: f64 = 0.5e6;
+
+/// A rate below that of trains back to back, above which packets wait.
+pub(super) fn shaper(
+    fates: &Fates,
+    capacity: &[Capacity],
+    sustained_bps: Option<f64>,
+) -> Option<Shaper> {
+    let rate_bps = sustained_bps?;
+    let largest = capacity.first()?.ip_bytes;
+    let line = f64::from(largest) / (f64::from(largest) + LINK_BYTES);
+    link_bps(capacity).filter(|link_bps| rate_bps < SHAPED_BELOW * link_bps * line)?;
+    let per_ns = rate_bps / 8e9;
+    let above = above_rate(fates, Cost::Bytes { added: 0.0 }, per_ns);
+    let of = |run: &Run| {
+        let at = |index: usize| Some((above[index], fates.probes[index].delay? * per_ns));
+        run.probes.clone().filter_map(at).collect::<Vec<(f64, f64)>>()
+    };
+    let is_above = |run: &&Run| {
+        run.ip_bytes == largest && run.offered_bps.is_some_and(|bps| bps > 1.05 * rate_bps)
+    };
+    let mut packets: Vec<(f64, f64)> = fates.runs.iter().filter(is_above).flat_map(of).collect();
+    packets.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let top = packets.get(packets.len() * 3 / 4..)?;
+    let shares: Vec<f64> = rising(top.iter().map(|(above, waits)| waits / above));
+    if quantile(&shares, 0.5)? < WAITING_SHARE {
+        return None;
+    }
+    let held = packets.iter().filter(|(_, waits)| *waits > HELD_NS * per_ns);
+    let bursts = rising(held.map(|(above, waits)| (above - waits).max(0.0)));
+    Some(Shaper { rate_bps, burst_bytes: quantile(&bursts, 0.5)? })
+}
+
+fn rising(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}

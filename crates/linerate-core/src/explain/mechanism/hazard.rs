@@ -1,0 +1,184 @@
+//! How well a state foretells fates: a chance of loss that only rises with the state, fitted to
+//! some of the packets and tried on the others.
+
+use std::ops::AddAssign;
+
+/// Parts that packets are divided into; each is foretold from the others.
+const FOLDS: usize = 5;
+/// Edges of the histogram from the states of lost packets, and as many from those that arrived.
+const EDGES: usize = 24;
+/// States that edges are taken from, of either fate.
+const SAMPLES: usize = 1200;
+/// Packets at the overall chance that each bin begins with.
+const PRIOR: f64 = 1.0;
+/// Chances of loss are not nearer to 0 and 1 than this: fates have causes that no state has.
+const CHANCE_MIN: f64 = 1e-5;
+
+/// Packets whose fates are foretold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scored {
+    packets: Vec<Packet>,
+    /// Those of them that were lost.
+    pub(super) lost: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    index: usize,
+    fold: usize,
+    lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: f64,
+    lost: f64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.lost += other.lost;
+    }
+}
+
+impl Count {
+    fn without(self, other: Self) -> Self {
+        Self { all: self.all - other.all, lost: self.lost - other.lost }
+    }
+
+    fn chance(self) -> f64 {
+        (self.lost / self.all.max(f64::MIN_POSITIVE)).clamp(CHANCE_MIN, 1.0 - CHANCE_MIN)
+    }
+
+    fn likelihood(self, chance: f64) -> f64 {
+        self.lost * chance.ln() + (self.all - self.lost) * (1.0 - chance).ln()
+    }
+}
+
+impl Scored {
+    /// Adds a packet of the block number `block`: packets of one block are foretold together.
+    pub(super) fn add(&mut self, index: usize, block: usize, lost: bool) {
+        self.packets.push(Packet { index, fold: block % FOLDS, lost });
+        self.lost += u64::from(lost);
+    }
+
+    /// Those whose state is below `limit`.
+    pub(super) fn below(&self, states: &[f64], limit: f64) -> Self {
+        let packets: Vec<Packet> =
+            self.packets.iter().copied().filter(|packet| states[packet.index] < limit).collect();
+        let lost = packets.iter().filter(|packet| packet.lost).count() as u64;
+        Self { packets, lost }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.packets.len() as u64
+    }
+
+    /// States of those with this fate, rising.
+    pub(super) fn states_of(&self, states: &[f64], lost: bool) -> Vec<f64> {
+        let with = self.packets.iter().filter(|packet| packet.lost == lost);
+        let mut found: Vec<f64> = with.map(|packet| states[packet.index]).collect();
+        found.sort_unstable_by(f64::total_cmp);
+        found
+    }
+
+    /// Log-likelihood in nats of the fates, each packet foretold by the histogram of the folds that
+    /// it is not in.
+    pub(super) fn likelihood(&self, states: &[f64]) -> f64 {
+        let edges = self.edges(states);
+        let mut counts = vec![[Count::default(); FOLDS]; edges.len() + 1];
+        for packet in &self.packets {
+            let bin = edges.partition_point(|&edge| edge < states[packet.index]);
+            counts[bin][packet.fold] += Count { all: 1.0, lost: f64::from(u8::from(packet.lost)) };
+        }
+        (0..FOLDS).map(|fold| of_fold(&counts, fold)).sum()
+    }
+
+    /// That of one chance for all.
+    pub(super) fn likelihood_of_nothing(&self) -> f64 {
+        let nothing = vec![0.0; self.packets.last().map_or(0, |last| last.index + 1)];
+        self.likelihood(&nothing)
+    }
+
+    fn edges(&self, states: &[f64]) -> Vec<f64> {
+        let mut edges = Vec::with_capacity(2 * EDGES);
+        for lost in [false, true] {
+            let count = if lost { self.lost } else { self.len() - self.lost };
+            let every = (usize::try_from(count).unwrap_or(0) / SAMPLES).max(1);
+            let with = self.packets.iter().filter(|packet| packet.lost == lost);
+            let mut some: Vec<f64> =
+                with.step_by(every).map(|packet| states[packet.index]).collect();
+            some.sort_unstable_by(f64::total_cmp);
+            let quantile = |part: usize| some.get(part * some.len() / (EDGES + 1)).copied();
+            edges.extend((1..=EDGES).filter_map(quantile));
+        }
+        edges.sort_unstable_by(f64::total_cmp);
+        edges.dedup();
+        edges
+    }
+}
+
+fn of_fold(counts: &[[Count; FOLDS]], fold: usize) -> f64 {
+    let sum = |bin: &[Count; FOLDS]| {
+        let mut sum = Count::default();
+        bin.iter().for_each(|count| sum += *count);
+        sum.without(bin[fold])
+    };
+    let mut all = Count::default();
+    let others: Vec<Count> = counts.iter().map(sum).collect();
+    others.iter().for_each(|count| all += *count);
+    let chance = all.chance();
+    let with_prior =
+        |count: &Count| Count { all: count.all + PRIOR, lost: count.lost + PRIOR * chance };
+    let rising = rising(others.iter().map(with_prior));
+    counts.iter().zip(rising).map(|(bin, chance)| bin[fold].likelihood(chance)).sum()
+}
+
+/// The chances that only rise and are the likeliest for these counts, by pooling neighbours (Ayer
+/// and others 1955).
+fn rising(counts: impl Iterator<Item = Count>) -> Vec<f64> {
+    let mut pools: Vec<(Count, usize)> = Vec::new();
+    for count in counts {
+        let mut pool = (count, 1);
+        while let Some(&(before, bins)) = pools.last() {
+            if before.lost * pool.0.all <= pool.0.lost * before.all {
+                break;
+            }
+            pool.0 += before;
+            pool.1 += bins;
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(pool, bins)| std::iter::repeat_n(pool.chance(), bins)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_that_fall_are_pooled() {
+        // 1/4, 3/4, 1/4, 3/4: the two in the middle become 4/8.
+        let counts = [1.0, 3.0, 1.0, 3.0].map(|lost| Count { all: 4.0, lost });
+        assert_eq!(rising(counts.into_iter()), [0.25, 0.5, 0.5, 0.75]);
+    }
+
+    #[test]
+    fn the_state_that_decides_is_likelier_than_one_that_does_not() {
+        // Lost above 70 of 100; the other state is the number's last digit's complement.
+        let mut scored = Scored::default();
+        let state = |index: usize| (index * 37 % 101) as f64;
+        for index in 0..2000 {
+            scored.add(index, index / 20, state(index) > 70.0);
+        }
+        let right: Vec<f64> = (0..2000).map(state).collect();
+        let wrong: Vec<f64> = (0..2000).map(|index| (index * 13 % 7) as f64).collect();
+        let nothing = scored.likelihood_of_nothing();
+        // 30 of 101 lost: 2000 (p ln p + q ln q) = -1216 nats.
+        assert!((nothing + 1216.0).abs() < 5.0, "{nothing}");
+        assert!(scored.likelihood(&right) > -100.0, "{}", scored.likelihood(&right));
+        assert!(scored.likelihood(&wrong) < nothing + 3.0);
+    }
+}

@@ -1,0 +1,218 @@
+//! What loses packets on a path, from trains of probes and the fate of every packet.
+//!
+//! The hidden state of each mechanism is replayed with the fates that were seen: bytes that wait,
+//! packets that wait, tokens that lack at a sustained rate, packets ahead of a device that takes
+//! the same time for each, the last loss, nothing. The chance of a loss is a histogram over the
+//! state that only rises; the state whose histogram foretells the fates of packets that it was not
+//! made from (cross-validated likelihood) explains the losses. Whether packets wait before they are
+//! lost tells a queue from a policer. Left out: early drops of a managed queue as a mechanism of
+//! their own, outages by time, loss of the tester's own socket.
+
+mod capacity;
+mod decide;
+mod delay;
+mod fates;
+mod hazard;
+mod order;
+mod state;
+#[cfg(test)]
+mod trial_tests;
+
+use fates::Fates;
+
+use crate::record::{Direction, Train};
+use crate::stats::Interval;
+
+/// Losses that a decision needs.
+pub const LOSSES_MIN: u64 = 8;
+
+/// What the trains of one direction say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Packets of trains that were looked at.
+    pub packets: u64,
+    /// Those of them that never arrived.
+    pub lost: u64,
+    /// Rate at which packets leave the bottleneck back to back, by the size of the packets, the
+    /// largest first; of IP packets, without what a link adds.
+    pub capacity: Vec<Capacity>,
+    /// Rate of IP packets that passed while more was offered for long; absent where nothing was
+    /// overloaded.
+    pub sustained_bps: Option<f64>,
+    /// A queue before a rate below the link's: short bursts pass at the link's rate.
+    pub shaper: Option<Shaper>,
+    /// What loses packets when too much is offered.
+    pub overflow: Option<Overflow>,
+    /// Loss that comes at any load.
+    pub background: Option<Background>,
+    /// Log-likelihood in nats of each state above that of no state; the best first. Empty with
+    /// fewer losses than [`LOSSES_MIN`], which is too few for any of the two above.
+    pub states: Vec<(State, f64)>,
+    /// The first loss in trains sent back to back, by size of their packets.
+    pub first_lost: Vec<FirstLost>,
+    /// Loss and delay at each load.
+    pub loads: Vec<Load>,
+    /// Order of arrivals.
+    pub reordering: Reordering,
+}
+
+/// How fast packets of one size leave the bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    /// Size of the packets.
+    pub ip_bytes: u32,
+    /// Bit/s of IP packets.
+    pub bps: f64,
+    /// Quartiles of the windows of packets that it is the median of.
+    pub quartiles_bps: Interval,
+    /// They arrived as fast as they were sent: the path may be faster.
+    pub at_least: bool,
+}
+
+/// A hidden state of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// Bytes that wait, as the delays show them.
+    BytesQueued,
+    /// Packets that wait, as the delays show them.
+    PacketsQueued,
+    /// Bytes above a sustained rate.
+    TokenDeficit,
+    /// Packets above a sustained rate of packets.
+    PacketService,
+    /// How long ago the last loss was.
+    PreviousLoss,
+    /// None: one chance for all.
+    Nothing,
+}
+
+/// A rate below the link's, above which packets wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shaper {
+    /// Rate of IP packets.
+    pub rate_bps: f64,
+    /// Bytes that pass at the link's rate.
+    pub burst_bytes: f64,
+}
+
+/// What loses packets when too much is offered, with its size and the interval in which that lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Overflow {
+    /// A queue with room for so many bytes.
+    ByteBuffer {
+        /// Room, IP bytes.
+        bytes: Estimate,
+    },
+    /// A queue with room for so many packets.
+    PacketBuffer {
+        /// Room.
+        packets: Estimate,
+    },
+    /// Loss above a rate, without a queue.
+    Policer {
+        /// Rate of IP packets.
+        rate_bps: Estimate,
+        /// Depth of its bucket, IP bytes.
+        burst_bytes: Estimate,
+    },
+    /// A device that forwards so many packets each second, however long they are.
+    PacketRate {
+        /// Packets each second.
+        packets_per_s: Estimate,
+        /// Packets that it has room for.
+        depth_packets: Estimate,
+    },
+}
+
+/// Loss that does not depend on the load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Background {
+    /// Each packet alone.
+    Random {
+        /// Share of packets.
+        ratio: Estimate,
+    },
+    /// Several in a row.
+    Bursts {
+        /// Share of packets.
+        ratio: Estimate,
+        /// Mean length of a burst.
+        burst_packets: f64,
+    },
+}
+
+/// A value and the interval in which it lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// The interval: 95 % for shares and rates, the inner four fifths of what was seen for room.
+    pub interval: Interval,
+}
+
+/// The first packet that trains of one size lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstLost {
+    /// Size of the packets.
+    pub ip_bytes: u32,
+    /// Trains of this size that were sent back to back.
+    pub trains: u64,
+    /// Those that lost a packet.
+    pub with_loss: u64,
+    /// Median place of the first lost packet in those, counted from 0.
+    pub index: Option<u64>,
+}
+
+/// What became of one paced train.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Bit/s of IP packets that were offered.
+    pub offered_bps: f64,
+    /// Size of the packets.
+    pub ip_bytes: u32,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Bit/s of IP packets that arrived, of the train's second half.
+    pub received_bps: f64,
+    /// Delay above the least of the path: 5th, 50th and 95th percentile, in nanoseconds.
+    pub delay_ns: [f64; 3],
+    /// Median delay of the train's last eighth less that of its first: a queue that grows.
+    pub growth_ns: f64,
+}
+
+/// Packets that arrived after one that was sent later (RFC 4737).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reordering {
+    /// Packets that arrived.
+    pub arrived: u64,
+    /// Those of them that came late.
+    pub reordered: u64,
+    /// Largest number of packets sent later that arrived before one (its extent).
+    pub extent_packets: u64,
+    /// Longest time between the first of them and the packet that they overtook.
+    pub extent_ns: f64,
+}
+
+/// What the trains of one direction say of the path; `None` without a packet.
+pub fn mechanism(trains: &[Train], direction: Direction) -> Option<Findings> {
+    let fates = Fates::of(trains, direction)?;
+    let capacity = capacity::by_size(&fates);
+    let loads = delay::loads(&fates);
+    let sustained_bps = capacity::sustained(&loads);
+    let verdict = decide::decide(&fates, &capacity, &loads);
+    Some(Findings {
+        packets: fates.probes.len() as u64,
+        lost: fates.lost(),
+        shaper: delay::shaper(&fates, &capacity, sustained_bps),
+        capacity,
+        sustained_bps,
+        overflow: verdict.overflow,
+        background: verdict.background,
+        states: verdict.states,
+        first_lost: order::first_lost(&fates),
+        loads,
+        reordering: order::reordering(&fates),
+    })
+}

@@ -1,0 +1,159 @@
+//! Planted mechanisms with random parameters, probed in virtual time.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Background, Findings, Overflow, mechanism};
+use crate::explain::probing_tests::{Schedule, probe};
+use crate::path::Random;
+use crate::record::{Direction, PathPlan};
+use crate::stats::{Z_95, wilson_interval};
+
+/// Mechanisms that are planted.
+const KINDS: [&str; 7] = ["bytes", "packets", "policer", "pps", "random", "bursts", "shaper"];
+
+/// A path with this mechanism and random parameters, as TOML.
+fn planted(kind: &str, seed: u64, cross: bool, top_mbps: f64) -> String {
+    let mut random = Random::new(seed, 77);
+    let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
+    let mbps = between(10.0, top_mbps);
+    let delay_ms = between(5.0, 40.0);
+    let mut text = format!("seed = {seed}\ndelay = \"{delay_ms:.2} ms\"\n[forward]\n");
+    let _ = writeln!(text, "rate = \"{mbps:.3} Mbit/s\"");
+    let deep = (mbps * delay_ms * 2.0 * 125.0).max(150_000.0);
+    let share = between(0.15, 0.65);
+    let (room, part) = (between(4.0, 50.0), between(0.003, 0.03));
+    let key = match kind {
+        "bytes" => format!("buffer = \"{:.0} B\"", room * 1500.0),
+        "packets" => format!("buffer = \"{room:.0} packets\""),
+        "pps" => {
+            let pps = share * mbps * 1e6 / 12_000.0;
+            format!("packets_per_sec = {pps:.0}\nbuffer = \"{:.0} packets\"", room.max(8.0))
+        }
+        "policer" | "shaper" => {
+            let burst = between(10_000.0, 150_000.0);
+            format!(
+                "buffer = \"{deep:.0} B\"\n{kind} = {{ rate = \"{:.3} Mbit/s\", \
+                 burst = \"{burst:.0} B\" }}",
+                mbps * share
+            )
+        }
+        "random" => format!("buffer = \"{deep:.0} B\"\nloss = \"{part:.5}\""),
+        _ => format!(
+            "buffer = \"{deep:.0} B\"\nburst_loss = {{ ratio = \"{part:.5}\", \
+             burst_packets = {:.2} }}",
+            between(2.0, 8.0)
+        ),
+    };
+    let _ = writeln!(text, "{key}");
+    if cross {
+        let _ =
+            writeln!(text, "cross = [{{ rate = \"{:.3} Mbit/s\", poisson = true }}]", mbps * 0.2);
+    }
+    text
+}
+
+/// What was found, by the names of what is planted.
+fn named(found: &Findings) -> &'static str {
+    match (found.background, found.overflow) {
+        (Some(Background::Random { .. }), _) => "random",
+        (Some(Background::Bursts { .. }), _) => "bursts",
+        _ if found.shaper.is_some() => "shaper",
+        (_, Some(Overflow::ByteBuffer { .. })) => "bytes",
+        (_, Some(Overflow::PacketBuffer { .. })) => "packets",
+        (_, Some(Overflow::Policer { .. })) => "policer",
+        (_, Some(Overflow::PacketRate { .. })) => "pps",
+        _ => "none",
+    }
+}
+
+/// The size that was found of what was planted, over its own: room, or share of packets.
+fn size(kind: &str, text: &str, found: &Findings) -> Option<f64> {
+    let path: PathPlan = toml::from_str(text).expect("a path");
+    let path = path.forward.expect("it has one");
+    let number = |text: &str| {
+        text.split(' ').next().and_then(|number| number.parse::<f64>().ok()).expect("a number")
+    };
+    let room = || number(path.buffer.as_deref().expect("a buffer"));
+    match (kind, found.overflow, found.background) {
+        ("bytes", Some(Overflow::ByteBuffer { bytes }), _) => Some(bytes.value / room()),
+        ("packets", Some(Overflow::PacketBuffer { packets }), _) => Some(packets.value / room()),
+        ("pps", Some(Overflow::PacketRate { packets_per_s, .. }), _) => {
+            Some(packets_per_s.value / path.packets_per_sec.expect("a rate") as f64)
+        }
+        ("policer", Some(Overflow::Policer { rate_bps, .. }), _) => {
+            Some(rate_bps.value / 1e6 / number(&path.policer.expect("a policer").rate))
+        }
+        ("random", _, Some(Background::Random { ratio })) => {
+            Some(ratio.value / number(&path.loss.expect("a loss")))
+        }
+        ("bursts", _, Some(Background::Bursts { ratio, .. })) => {
+            Some(ratio.value / number(&path.burst_loss.expect("bursts").ratio))
+        }
+        _ => {
+            let shaper = found.shaper.filter(|_| kind == "shaper")?;
+            Some(shaper.rate_bps / 1e6 / number(&path.shaper.expect("a shaper").rate))
+        }
+    }
+}
+
+fn found(text: &str, schedule: Schedule) -> Findings {
+    let path: PathPlan = toml::from_str(text).expect("a path");
+    mechanism(&probe(&path, false, schedule), Direction::Up).expect("packets")
+}
+
+#[test]
+fn each_planted_mechanism_is_found() {
+    let mut right = 0;
+    let mut said = String::new();
+    for (number, kind) in KINDS.into_iter().enumerate() {
+        let text = planted(kind, 11 + number as u64, number % 2 == 0, 20.0);
+        let found = found(&text, Schedule::SHORT);
+        right += usize::from(named(&found) == kind);
+        let _ = writeln!(said, "{kind}: {} {:?} {:?}", named(&found), found.overflow, found.states);
+    }
+    assert!(right >= 6, "{right} of 7:\n{said}");
+}
+
+/// The long trial: `LINERATE_TRIAL_SEED=5 LINERATE_TRIAL_PATHS=40 cargo test --profile demo
+/// -p linerate-core --lib mechanism::trial -- --ignored --nocapture`.
+#[test]
+#[ignore = "minutes: the whole trial, which prints its table"]
+fn the_table_of_planted_and_found_mechanisms() {
+    let number = |name, usual| {
+        std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok()).unwrap_or(usual)
+    };
+    let (seed, paths) = (number("LINERATE_TRIAL_SEED", 5), number("LINERATE_TRIAL_PATHS", 40));
+    for cross in [false, true] {
+        let mut table: BTreeMap<(usize, &str), u64> = BTreeMap::new();
+        let (mut right, mut all) = (0, 0);
+        let mut sizes = [const { Vec::new() }; KINDS.len()];
+        for (row, kind) in KINDS.into_iter().enumerate() {
+            for path in 0..paths {
+                let text = planted(kind, seed * 100_000 + row as u64 * 1000 + path, cross, 200.0);
+                let found = found(&text, Schedule::WHOLE);
+                let name = named(&found);
+                *table.entry((row, name)).or_default() += 1;
+                (right, all) = (right + u64::from(name == kind), all + 1);
+                sizes[row].extend(size(kind, &text, &found));
+                if name != kind {
+                    println!("{kind} is {name}: {}\n  {found:?}", text.replace('\n', "; "));
+                }
+            }
+        }
+        let wilson = wilson_interval(right, all, Z_95).expect("trials");
+        println!("seed {seed}, other traffic {cross}: {right} of {all}, {wilson:?}");
+        for (row, kind) in KINDS.into_iter().enumerate() {
+            let cells: Vec<String> = table
+                .iter()
+                .filter(|((of, _), _)| *of == row)
+                .map(|((_, name), count)| format!("{name} {count}"))
+                .collect();
+            sizes[row].sort_by(f64::total_cmp);
+            let of = |share: usize| sizes[row].get(share * sizes[row].len() / 20).copied();
+            let spread = [1, 10, 19].map(|share| of(share).unwrap_or(0.0));
+            println!("{kind:8} {:40} size over planted {spread:.3?}", cells.join(", "));
+        }
+        assert!(right as f64 >= 0.9 * all as f64);
+    }
+}
