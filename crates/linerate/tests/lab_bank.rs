@@ -71,3 +71,31 @@ fn a_measured_scenario_is_stored_and_scored_again_without_measuring() {
     let markdown = text(&bank(&["replay", cases, "--markdown"]));
     assert!(markdown.contains("| always the window |"), "{markdown}");
 }
+
+/// Cases that the diagnosis named right, and innocent ones that it accused, in a page of scores.
+fn scores(page: &str) -> [u64; 2] {
+    let row = page.lines().find(|line| line.starts_with("| linerate |")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    [cells[2].parse().unwrap(), cells[6].parse().unwrap()]
+}
+
+/// The page says what the diagnosis was able to do when it was written: it may become better
+/// without a new page, and not worse. LINERATE_ACCEPT=1 writes it.
+#[test]
+fn the_diagnosis_is_no_worse_on_the_stored_cases_than_the_page_says() {
+    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let cases = format!("{ROOT}/testdata/bank");
+    let output = bank(&["replay", &cases, "--markdown"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let scored = text(&output);
+    let file = format!("{ROOT}/docs/bank.md");
+    if std::env::var_os("LINERATE_ACCEPT").is_some_and(|value| value == "1") {
+        let head = "<!-- LINERATE_ACCEPT=1 cargo test -p linerate --test lab_bank writes this \
+                    page from testdata/bank. -->\n";
+        std::fs::write(&file, format!("{head}{scored}")).unwrap();
+    }
+    let [right, accused] = scores(&scored);
+    let [right_then, accused_then] = scores(&std::fs::read_to_string(file).unwrap());
+    assert!(right >= right_then, "{right} right; the page has {right_then}\n{scored}");
+    assert!(accused <= accused_then, "{accused} accused; the page has {accused_then}\n{scored}");
+}

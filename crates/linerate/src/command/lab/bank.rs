@@ -17,12 +17,16 @@ use crate::exit::Outcome;
 use crate::output;
 
 /// The families of recipes.
-const FAMILIES: [(&str, &str); 5] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("innocent", include_str!("../../../../../studies/bank/innocent.toml")),
     ("window", include_str!("../../../../../studies/bank/window.toml")),
     ("sender", include_str!("../../../../../studies/bank/sender.toml")),
+    ("host", include_str!("../../../../../studies/bank/host.toml")),
     ("capacity", include_str!("../../../../../studies/bank/capacity.toml")),
     ("loss", include_str!("../../../../../studies/bank/loss.toml")),
+    ("order", include_str!("../../../../../studies/bank/order.toml")),
+    ("packets", include_str!("../../../../../studies/bank/packets.toml")),
+    ("competition", include_str!("../../../../../studies/bank/competition.toml")),
 ];
 
 /// Flags of `linerate lab bank`.
