@@ -215,7 +215,7 @@ pub(super) fn start_up(evidence: &Evidence) -> Option<Candidate> {
     let lossless = evidence.loss.ratio.is_none_or(|ratio| ratio < 1e-3);
     let short = rounds <= START_ROUNDS && lossless;
     let growing = evidence.window.left_slow_start == Some(false) && still_rises(evidence);
-    if !short && !(growing && lossless) {
+    if !(short || growing && lossless) {
         return None;
     }
     let mut signs = vec![Sign::figure("round trips that the transfer took", rounds, "1")];

@@ -77,7 +77,7 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     if gone != Some(Cause::SendBuffer) {
         // Without -w both buffers are the kernel's again.
         let asked = evidence.asked.window_bytes.filter(|_| gone.is_none());
-        let most = asked.or(evidence.sender.tcp_mem_bytes.map(|it| it[2]));
+        let most = asked.or_else(|| evidence.sender.tcp_mem_bytes.map(|it| it[2]));
         let most = most.filter(|bytes| *bytes > 0).map(Bytes::new);
         facts.send_buffer = most.map(|bytes| Known::new(bytes, "tcp_wmem or -w"));
     }

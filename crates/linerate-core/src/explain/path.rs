@@ -83,7 +83,7 @@ pub(super) fn payload_share(evidence: &Evidence) -> f64 {
 pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let inflation = evidence.inflation().filter(|times| *times >= QUEUE)?;
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
-    let delivery = evidence.rate.delivery_bps.or(evidence.steady_bps())?;
+    let delivery = evidence.rate.delivery_bps.or_else(|| evidence.steady_bps())?;
     let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
     if added < QUEUE_S || below_capacity(evidence) {
         return None;

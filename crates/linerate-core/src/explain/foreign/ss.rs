@@ -28,7 +28,7 @@ fn socket(line: &str) -> Option<Evidence> {
         window_scale: text("wscale").is_some(),
     };
     let again = text("retrans").and_then(|it| it.rsplit('/').next()?.parse::<f64>().ok());
-    let sent = value("data_segs_out").or(value("segs_out"));
+    let sent = value("data_segs_out").or_else(|| value("segs_out"));
     let control = words.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());
     let limited = |name: &str| Some(value(name)? / value("busy").filter(|busy| *busy > 0.0)?);
     Some(Evidence {

@@ -116,7 +116,6 @@ const THREADS: &[Thread] = &[
         rtt_us: Some(4053.0),
         window: Some(3_145_728.0),
         mss: 8949.0,
-        ..NOTHING
     },
     Thread {
         url: "https://github.com/angt/glorytun/issues/59",
