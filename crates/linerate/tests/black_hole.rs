@@ -84,7 +84,9 @@ impl Drop for Lab {
             let _ = child.kill();
             let _ = child.wait();
         }
-        self.names.iter().for_each(|name| drop(ip(&format!("netns del {name}"))));
+        for name in &self.names {
+            ip(&format!("netns del {name}"));
+        }
     }
 }
 
