@@ -106,6 +106,8 @@ impl Bank {
             })?;
             helpers.push(Helper { stop, thread: Some(thread) });
         }
+        // Dropped in order: a server that is asked to stop first waits for the flows.
+        helpers.reverse();
         clock::sleep(RIVALS_AHEAD);
         Ok(helpers)
     }
