@@ -55,8 +55,9 @@ fn a_measured_scenario_is_stored_and_scored_again_without_measuring() {
     let directory = tempfile::tempdir().unwrap();
     let cases = directory.path().to_str().unwrap();
     let scenario = "receive-buffer/1/cubic";
-    let run = ["run", "--time", "2s", "--repetitions", "1", "--only", scenario, "--save", cases];
-    let output = bank(&run);
+    let page = directory.path().join("broken.html");
+    let only = ["--repetitions", "1", "--only", scenario, "--report", page.to_str().unwrap()];
+    let output = bank(&[&["run", "--time", "2s", "--save", cases][..], &only].concat());
     let told = text(&output);
     if output.status.code() == Some(3) {
         println!("skipped: {told}");
@@ -66,6 +67,9 @@ fn a_measured_scenario_is_stored_and_scored_again_without_measuring() {
     // A machine under load spoils the emulated path: then the case is disturbed, and says so.
     assert!(told.contains("receive window"), "{told}");
     let line = told.lines().find(|line| line.starts_with(scenario)).unwrap();
+    // A case that was spoilt has no place on the page.
+    let html = std::fs::read_to_string(page).unwrap_or_default();
+    assert!(html.contains("iperf3 prints") || line.contains("disturbed"), "{line}\n{html}");
     let replayed = text(&bank(&["replay", cases, "--only", "window", "--half", "development"]));
     assert!(replayed.contains(line), "{line}\nis not in\n{replayed}");
     let markdown = text(&bank(&["replay", cases, "--markdown"]));

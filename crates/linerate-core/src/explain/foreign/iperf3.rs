@@ -36,13 +36,7 @@ fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
     let asked = positive(json, &["start", "sock_bufsize"]).map(whole);
     let control = json.get("end").and_then(|end| end.get("sender_tcp_congestion"));
     let control = control.and_then(Value::as_str).map(str::to_owned);
-    let cpu = |key: &str| number(json, &["end", "cpu_utilization_percent", key]);
-    let host = |percent: Option<f64>| Host {
-        cpu: percent.map(|percent| percent / 100.0),
-        buffer_asked_bytes: asked,
-        ..Host::default()
-    };
-    let (local, remote) = (host(cpu("host_total")), host(cpu("remote_total")));
+    let [local, remote] = ["host_total", "remote_total"].map(|end| host(json, end, asked));
     let (sender, receiver) = if reverse { (remote, local) } else { (local, remote) };
     let mut more = vec!["CPU waits of both hosts"];
     if window.is_empty() {
@@ -90,6 +84,13 @@ fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
         unseen: never_seen(&more),
         ..Evidence::default()
     }
+}
+
+/// An end by its name in the document.
+fn host(json: &Value, end: &str, asked: Option<u64>) -> Host {
+    let percent = number(json, &["end", "cpu_utilization_percent", end]);
+    let cpu = percent.map(|percent| percent / 100.0);
+    Host { cpu, buffer_asked_bytes: asked, ..Host::default() }
 }
 
 /// The streams of all intervals after the first fifth.

@@ -73,7 +73,7 @@ struct RunArgs {
     /// Measure each scenario this often, to see whether the verdicts agree
     #[arg(long, value_name = "N", default_value_t = 1)]
     repetitions: u32,
-    /// Write a page: what iperf3 prints, what is named, what the path gives without the cause
+    /// Write a page: iperf3's line of each path, the named cause, the rate without it
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Store the cases in this directory, one file per family, for replay
