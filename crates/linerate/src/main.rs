@@ -92,7 +92,7 @@ enum Command {
     Study(command::study::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
-    /// Say what limited a result, from what shows it, and what to do about it
+    /// Say what limited a result, by which evidence, and the remedy
     Explain(command::explain::Args),
     /// List stored results, filtered by what they were
     History(command::history::Args),

@@ -453,7 +453,7 @@ fn a_report_is_written_in_each_form() {
     assert!(plots > 0);
     printed(&directory, &["report", "--run", "last", "--all", "whole"]);
     check_report(&directory.path().join("whole"));
-    refused(&directory, &["report", "before", "--svg", "plots"], &["--svg", "--html"]);
+    refused(&directory, &["report", "before", "--svg", "own"], &["--svg", "no samples"]);
     refused(&directory, &["report", "before", "--all", "whole"], &["--all"]);
     refused(&directory, &["report", "--html", "/proc/none/x.html"], &["write /proc/none/x.html"]);
 }

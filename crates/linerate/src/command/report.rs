@@ -144,7 +144,13 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
 /// Each plot as a file in the directory of `--svg`.
 fn write_plots(args: &Args, document: &Document, wrote: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let Some(directory) = &args.svg else { return Ok(()) };
-    for (name, svg) in document.svgs() {
+    let plots = document.svgs();
+    if plots.is_empty() {
+        let reason = "the result has no samples that a plot could show";
+        return Err(Failure::new(Fault::Usage, "plot", "--svg", reason)
+            .advise("measure with --samples, or use --html"));
+    }
+    for (name, svg) in plots {
         write(&directory.join(name), &svg, wrote)?;
     }
     Ok(())

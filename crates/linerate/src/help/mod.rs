@@ -5,6 +5,7 @@
 //! fits a line. `--help` has every flag with all of its comment, by headings. Both are laid out by
 //! clap's short help, whose long one takes three lines a flag.
 
+mod groups;
 mod headings;
 pub(crate) mod man;
 mod pages;
@@ -15,8 +16,9 @@ use std::fmt::Write as _;
 use clap::{Arg, Command};
 
 use crate::codes::CODES;
+pub(crate) use groups::GROUPS;
 use headings::HEADINGS;
-pub(crate) use pages::{GROUPS, PAGES, Page};
+pub(crate) use pages::{PAGES, Page};
 
 /// What the program says when it is called alone.
 pub(crate) const BEGIN: &str = "\
@@ -210,9 +212,8 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
     let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     for (group, names) in groups.filter(|(_, names)| !names.is_empty()) {
         let children = names.iter().filter_map(|name| root.find_subcommand(name));
-        // Four groups take a line each, so that all fits a screen.
-        let in_line = [pages::MORE_DELAY, pages::THEORY, pages::OTHER_PROGRAMS, pages::THIS_HOST];
-        if !long && in_line.contains(&group) {
+        // Some groups take a line each, so that all fits a screen.
+        if !long && groups::is_in_line(group) {
             let names: Vec<&str> = children.map(Command::get_name).collect();
             let _ = writeln!(text, "  {group}: {}", names.join(", "));
             continue;

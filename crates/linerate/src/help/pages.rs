@@ -19,24 +19,6 @@ impl Page {
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }
 
-/// The groups that `-h` puts on one line each.
-pub(super) const MORE_DELAY: &str = "Delay by standard probes";
-pub(super) const THEORY: &str = "Theory and contracts";
-pub(super) const THIS_HOST: &str = "This host and program";
-pub(super) const OTHER_PROGRAMS: &str = "Other programs' command lines";
-
-/// The commands by what they are for.
-pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "trace", "compare"]),
-    (MORE_DELAY, &["rrul", "stamp"]),
-    ("A router, switch or bridge", &["bench"]),
-    ("Emulated paths and networks", &["path", "lab", "study"]),
-    (THEORY, &["ceiling", "conform"]),
-    ("Results", &["explain", "history", "report", "diff", "export"]),
-    (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
-    (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
-];
-
 /// The table.
 pub(crate) const PAGES: &[Page] = &[
     Page {
@@ -272,6 +254,42 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate lab check my.toml", "your own"),
         ],
         see: &["study check"],
+    },
+    Page {
+        command: "lab bank",
+        shown: &[],
+        examples: &[
+            ("linerate lab bank list", "the scenarios, with the values drawn for them"),
+            ("linerate lab bank run --only loss", "measure and score some of them"),
+        ],
+        see: &["explain", "lab"],
+    },
+    Page {
+        command: "lab bank list",
+        shown: &[],
+        examples: &[
+            ("linerate lab bank list --only policer", "by name, family or cause"),
+            ("linerate lab bank list --half other --seed 7", "one half, with other values"),
+        ],
+        see: &["lab bank run"],
+    },
+    Page {
+        command: "lab bank run",
+        shown: &[],
+        examples: &[
+            ("linerate lab bank run --only loss --report loss.html", "a page of these paths"),
+            ("linerate lab bank run --half development --save DIR", "keep the cases for replay"),
+        ],
+        see: &["explain", "lab bank replay"],
+    },
+    Page {
+        command: "lab bank replay",
+        shown: &[],
+        examples: &[
+            ("linerate lab bank replay DIR", "score stored cases again"),
+            ("linerate lab bank replay DIR --markdown", "the scores as Markdown"),
+        ],
+        see: &["explain", "lab bank run"],
     },
     Page {
         command: "path",

@@ -1,0 +1,26 @@
+//! The commands by what they are for: `linerate -h` lists them so.
+
+/// The groups that `-h` puts on one line each.
+const MORE_DELAY: &str = "Delay by standard probes";
+const THEORY: &str = "Theory and contracts";
+const MORE_RESULTS: &str = "Compare or write results";
+const THIS_HOST: &str = "This host and program";
+const OTHER_PROGRAMS: &str = "Other programs' command lines";
+
+/// Whether `-h` puts this group on one line.
+pub(super) fn is_in_line(group: &str) -> bool {
+    [MORE_DELAY, THEORY, MORE_RESULTS, THIS_HOST, OTHER_PROGRAMS].contains(&group)
+}
+
+/// The commands by what they are for.
+pub(crate) const GROUPS: &[(&str, &[&str])] = &[
+    ("Between two hosts", &["serve", "test", "tcp", "udp", "ping", "trace", "compare"]),
+    (MORE_DELAY, &["rrul", "stamp"]),
+    ("A router, switch or bridge", &["bench"]),
+    ("Emulated paths and networks", &["path", "lab", "study"]),
+    (THEORY, &["ceiling", "conform"]),
+    ("Results", &["explain", "history", "report"]),
+    (MORE_RESULTS, &["diff", "export"]),
+    (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
+    (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
+];
