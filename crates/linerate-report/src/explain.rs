@@ -2,11 +2,12 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    Against, At, Cause, Confidence, Direction, Latency, Outcome, RemedyLine, Sign, Verdict,
+    At, Cause, Confidence, Direction, Latency, Outcome, RemedyLine, Verdict,
 };
 
+use crate::cause::{name, sign};
 use crate::document::{Block, Document, Fact, Section};
-use crate::headline::{Headline, Limit, LimitedBy, Quality};
+use crate::headline::{Headline, Quality, diagnosed};
 use crate::{number, words};
 
 /// Columns of the labels.
@@ -51,7 +52,7 @@ fn headline(verdict: &Verdict, id: &str) -> Headline {
         result: rate.map_or_else(|| "nothing arrived".to_owned(), |rate| format!("{rate}{way}")),
         share,
         ceiling,
-        limit: limit(verdict),
+        limit: diagnosed::limit(verdict),
         quality: if named { Quality::Good } else { Quality::Doubtful },
         doubt: if named { String::new() } else { doubt(verdict) },
         id: crate::headline::short_id(id).to_owned(),
@@ -69,29 +70,6 @@ fn doubt(verdict: &Verdict) -> String {
 fn share_of_ceiling(verdict: &Verdict) -> Option<f64> {
     let ceiling = verdict.ceiling_bps.filter(|bps| *bps > 0.0)?;
     Some(verdict.measured_bps? / ceiling)
-}
-
-/// The limit of a verdict as headlines have it.
-pub(crate) fn limit(verdict: &Verdict) -> Limit {
-    let Some(cause) = verdict.cause else { return Limit::new(LimitedBy::NotKnown, "") };
-    let down = verdict.direction == Some(Direction::Down);
-    let host = |local: bool| if local { LimitedBy::ThisHost } else { LimitedBy::OtherEnd };
-    let by = match cause {
-        Cause::ReceiveWindow | Cause::SendBuffer => LimitedBy::Window,
-        Cause::SendingApplication => LimitedBy::Pace,
-        Cause::SendingHost => host(!down),
-        Cause::ReceivingHost | Cause::ReceivingApplication => host(down),
-        Cause::Tester => LimitedBy::ThisHost,
-        Cause::Link | Cause::LinkFallback => LimitedBy::Link,
-        Cause::StartUp => LimitedBy::Time,
-        _ => LimitedBy::Path,
-    };
-    let first = verdict.evidence.first().map_or_else(String::new, |it| format!(", {}", sign(it)));
-    let what = match by {
-        LimitedBy::Link => "it is full",
-        _ => name(cause),
-    };
-    Limit::new(by, format!("{what}{first}"))
 }
 
 fn facts(verdict: &Verdict) -> Vec<Fact> {
@@ -163,34 +141,6 @@ fn latency(latency: &Latency) -> String {
     format!("{idle} ms at rest, {loaded} ms under load{cause}")
 }
 
-/// A figure with its unit and its threshold.
-fn sign(sign: &Sign) -> String {
-    let shown = |value: f64| value_of(value, &sign.unit);
-    let threshold = sign.threshold.map_or_else(String::new, |threshold| {
-        let word = match threshold.against {
-            Against::AtLeast => "at least",
-            Against::AtMost => "at most",
-        };
-        format!(" ({word} {})", shown(threshold.value))
-    });
-    format!("{} {}{threshold}", sign.name, shown(sign.value))
-}
-
-fn value_of(value: f64, unit: &str) -> String {
-    match unit {
-        "bit/s" => number::measured_rate(value),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count of bytes"
-        )]
-        "bytes" => number::buffer(value.max(0.0) as u64),
-        "ns" => format!("{} ms", number::ms_of_clock(value, 1)),
-        "1" => number::trimmed(&number::significant(value, 3)).to_owned(),
-        unit => format!("{} {unit}", number::trimmed(&number::significant(value, 3))),
-    }
-}
-
 const fn at(at: At) -> &'static str {
     match at {
         At::Sender => "at the sender",
@@ -200,45 +150,10 @@ const fn at(at: At) -> &'static str {
     }
 }
 
-/// A cause in words.
-pub const fn name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::ReceiveWindow => "the receive window",
-        Cause::SendBuffer => "the send buffer",
-        Cause::SendingApplication => "the sending application",
-        Cause::SendingHost => "the sending host",
-        Cause::ReceivingApplication => "the receiving application",
-        Cause::ReceivingHost => "the receiving host",
-        Cause::Link => "the bottleneck link",
-        Cause::LinkFallback => "a link that fell back to a lower rate",
-        Cause::DuplexMismatch => "a duplex mismatch",
-        Cause::Shaper => "a shaper",
-        Cause::Policer => "a policer",
-        Cause::PacketRate => "the packets per second of a device",
-        Cause::RandomLoss => "random loss",
-        Cause::OtherTraffic => "other traffic",
-        Cause::SmallBuffer => "a small buffer",
-        Cause::StandingQueue => "a standing queue",
-        Cause::StartUp => "the start",
-        Cause::Reordering => "reordering",
-        Cause::UnequalPaths => "unequal parallel paths",
-        Cause::AckPath => "the way back of acknowledgments",
-        Cause::MtuBlackHole => "an MTU black hole",
-        Cause::TunnelMtu => "the MTU of a tunnel",
-        Cause::Offload => "an offload or driver fault",
-        Cause::LongDelay => "the round trip itself",
-        Cause::Outages => "outages",
-        Cause::CongestionControl => "the congestion control",
-        Cause::Middlebox => "a middlebox",
-        Cause::AddressFamily => "the address family",
-        Cause::Tester => "the tester itself",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::NextLimit;
+    use linerate_core::record::{NextLimit, Sign};
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {

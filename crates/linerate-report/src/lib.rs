@@ -8,6 +8,7 @@
 
 pub mod assertion;
 pub mod bank;
+mod cause;
 mod ceiling;
 mod compare;
 pub mod conform;

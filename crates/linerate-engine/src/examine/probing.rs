@@ -1,8 +1,9 @@
 //! Which trains a survey sends: sizes for the path MTU, packets back to back in two sizes, then
-//! paced ones around the rate of TCP. Loads and times are bounded.
+//! paced ones around the rate that these passed at, or that of TCP. Loads and times are bounded.
 
 use std::time::Duration;
 
+use linerate_core::explain::mechanism::mechanism;
 use linerate_core::record::{Direction, PathMtu, Train};
 use linerate_proto::native::TrainPlan;
 
@@ -129,6 +130,19 @@ impl Probing {
         around + slots + paced + Duration::from_millis(400)
     }
 
+    /// Trains that leave the path faster than TCP, which losses may hold far below it, set the
+    /// load of what follows.
+    fn follow_capacity(&mut self) {
+        for (direction, rate) in
+            [Direction::Up, Direction::Down].into_iter().zip(&mut self.rates_bps)
+        {
+            let found = mechanism(&self.trains, direction);
+            let capacity = found.and_then(|found| found.capacity.first().copied());
+            let capacity = capacity.filter(|capacity| !capacity.at_least);
+            *rate = rate.map(|tcp| capacity.map_or(tcp, |capacity| capacity.bps.max(tcp)));
+        }
+    }
+
     fn large_bytes(&self) -> u32 {
         self.mtu.both_ways().unwrap_or(LARGE_BYTES).min(LARGE_BYTES)
     }
@@ -238,6 +252,7 @@ impl Rounds for Probing {
         }
         let sent = seen.into_iter().map(|seen| seen.train).filter(|it| !it.sent_ns.is_empty());
         self.trains.extend(sent);
+        self.follow_capacity();
     }
 }
 
@@ -283,6 +298,31 @@ mod tests {
         let (size, packets) = of(PACED[3]);
         assert!(size == 228 && (packets - 13_157.9).abs() < 0.1, "{packets}");
         assert!((of(PACED[4]).1 - 4400.0).abs() < 1e-9);
+    }
+
+    /// Packets of 1500 bytes that leave a link of 50 Mbit/s every 240 us, sent ten times as fast.
+    #[test]
+    fn paced_probes_follow_trains_that_are_faster_than_tcp() {
+        let mut probing = Probing::new([Some(2e6), None], Some(PACED_NS[0]));
+        probing.trains = (0..5)
+            .map(|train| Train {
+                direction: Direction::Up,
+                ip_bytes: 1500,
+                offered_bps: None,
+                started_ns: train * 300 * MS,
+                sent_ns: (0..64).map(|at| at * 24_000).collect(),
+                arrived_ns: (0..64).map(|at| Some(20_000_000 + at * 240_000)).collect(),
+                socket_drops: Some(0),
+            })
+            .collect();
+        probing.follow_capacity();
+        let rate = probing.rates_bps[0].expect("there was one");
+        assert!((rate / 50e6 - 1.0).abs() < 0.02, "{rate}");
+        assert_eq!(probing.rates_bps[1], None);
+        // A slower train says nothing against what TCP reached.
+        probing.rates_bps[0] = Some(90e6);
+        probing.follow_capacity();
+        assert_eq!(probing.rates_bps[0], Some(90e6));
     }
 
     #[test]

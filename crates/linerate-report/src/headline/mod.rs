@@ -5,6 +5,7 @@
 //! result that a host limited says so before the number.
 
 mod compared;
+pub(crate) mod diagnosed;
 mod guess;
 mod limit;
 mod quality;
@@ -57,7 +58,11 @@ impl Headline {
     pub fn of(record: &Record) -> Self {
         let id = short_id(&record.id.to_string()).to_owned();
         if let Plan::Test(_) = record.plan {
-            return Self { id, ..Self::of_parts(&record.parts) };
+            let whole = Self { id, ..Self::of_parts(&record.parts) };
+            // Probe trains and the path MTU say more than its transfers alone.
+            let diagnosed = diagnosed::of(record).filter(|_| !whole.limit.by.is_host());
+            let limit = diagnosed.unwrap_or_else(|| whole.limit.clone());
+            return Self { limit, ..whole };
         }
         if let Plan::Compare(_) = record.plan {
             return compared::of(record);
@@ -65,7 +70,11 @@ impl Headline {
         if let Plan::Trace(_) = record.plan {
             return traced::of(record);
         }
-        let limit = limit::of(record);
+        let mut limit = limit::of(record);
+        // Queue and loss show that it is the path; which of its parts is the diagnosis's to say.
+        if matches!(limit.by, LimitedBy::NotKnown | LimitedBy::Path) {
+            limit = diagnosed::of(record).unwrap_or(limit);
+        }
         let (quality, doubt) = quality::of(record, &limit);
         let (share, ceiling) = result::ceiling(record, |way| guess::in_words(record, way));
         Self { result: result::of(record), share, ceiling, limit, quality, doubt, id }
