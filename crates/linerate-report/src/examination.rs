@@ -3,7 +3,8 @@
 //! result is, and what else has to be known before believing them.
 
 use linerate_core::record::{
-    Caveat, Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpDirections, TcpPlan,
+    Caveat, Ceiling, Change, Direction, Intervention, MetricId, Plan, Record, SHARE_MAX, ShortRun,
+    Stat, TcpDirections, TcpPlan,
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
@@ -68,6 +69,12 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(trains::limited_mtu(whole).map(|text| Fact::new("MTU", LABEL, text)));
+    let tried: Vec<String> = whole.interventions.iter().map(tried).collect();
+    let mut label = "tried";
+    for text in tried {
+        facts.push(Fact::new(label, LABEL, text));
+        label = "";
+    }
     facts.extend(missing.into_iter().map(|text| Fact::new("ceiling", LABEL, text)));
     let marked = pairs.iter().any(|pair| pair.up.disturbed || pair.down.disturbed);
     let marked = if marked { "* this host had a part in it; " } else { "" };
@@ -78,6 +85,33 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     facts.push(Fact::new("notes", LABEL, format!("{marked}{more}")));
     let table = (!pairs.is_empty()).then_some(Block::Table(table));
     table.into_iter().chain([Block::Facts(facts)]).collect()
+}
+
+/// One thing that was changed, and what the rate was without and with it.
+pub fn tried(made: &Intervention) -> String {
+    let way = match made.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let what = match &made.change {
+        Change::Streams(count) => format!("{count} streams"),
+        Change::CongestionControl(name) => name.clone(),
+        Change::Pace(pace) => format!("a pace of {}", number::rate(pace.bits_per_sec() as f64)),
+        Change::Segments(bytes) => format!("segments of {bytes} bytes"),
+        Change::Buffers(bytes) => format!("buffers of {}", number::buffer(*bytes)),
+    };
+    let mean = |runs: &[ShortRun]| {
+        let sum: f64 = runs.iter().map(|run| run.goodput_bps).sum();
+        (!runs.is_empty()).then(|| sum / runs.len() as f64)
+    };
+    match mean(&made.plain).zip(mean(&made.changed)) {
+        Some((plain, changed)) => {
+            let [plain, changed] = [plain, changed].map(number::measured_rate);
+            let runs = made.plain.len() + made.changed.len();
+            format!("{way} with {what}: {plain} -> {changed} ({runs} short runs in turn)")
+        }
+        None => format!("{way} with {what}: the run failed"),
+    }
 }
 
 /// The typical round trip of the smallest and of the largest payload.

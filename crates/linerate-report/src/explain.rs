@@ -103,7 +103,11 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
 
 /// What to do, and where.
 pub(crate) fn remedy(line: &RemedyLine) -> String {
-    format!("{}: {}", at(line.at), line.text)
+    let tried = line.tried.map_or_else(String::new, |tried| {
+        let [before, after] = [tried.before_bps, tried.after_bps].map(number::measured_rate);
+        format!(" (tried: {before} -> {after})")
+    });
+    format!("{}: {}{tried}", at(line.at), line.text)
 }
 
 /// The figure that a verdict rests on first.

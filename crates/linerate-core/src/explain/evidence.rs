@@ -5,7 +5,7 @@
 //! "not seen", 0 was seen. Rates are bit/s of payload, times seconds, sizes bytes.
 
 use super::mechanism::Findings;
-use crate::record::{Direction, PathMtu, SynOptions};
+use crate::record::{Direction, Intervention, PathMtu, SynOptions};
 use crate::theory::ladder::Response;
 
 /// All that is known of one direction.
@@ -53,6 +53,8 @@ pub struct Evidence {
     pub capacity_bps: Option<f64>,
     /// Rate of IP packets that passes for long, by paced probes.
     pub sustained_bps: Option<f64>,
+    /// What was changed for short runs, and what that did.
+    pub interventions: Vec<Intervention>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
 }

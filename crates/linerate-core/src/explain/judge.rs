@@ -2,7 +2,7 @@
 
 use super::candidate::Candidate;
 use super::evidence::Evidence;
-use super::{ends, gate, innocent, ladder, latency, path, remedy, trains};
+use super::{ends, gate, innocent, interventions, ladder, latency, path, remedy, trains};
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
@@ -12,8 +12,23 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         return Verdict { measured_bps: evidence.rate.mean_bps, ..verdict };
     }
     let verdict = match first_cause(evidence) {
-        Some(candidate) => named(evidence, candidate),
-        None => undetermined(evidence),
+        Some(candidate) => {
+            let cause = candidate.cause;
+            match interventions::tested(evidence, candidate) {
+                Some(candidate) => named(evidence, candidate),
+                None => interventions::refuted(evidence, cause),
+            }
+        }
+        None => {
+            let open = undetermined(evidence);
+            match interventions::decided(evidence, &open.between) {
+                Some(mut candidate) => {
+                    candidate.signs.splice(0..0, open.evidence);
+                    named(evidence, candidate)
+                }
+                None => interventions::narrowed(evidence, open),
+            }
+        }
     };
     let mut verdict = Verdict {
         measured_bps: evidence.rate.mean_bps,

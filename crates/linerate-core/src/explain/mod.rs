@@ -13,6 +13,7 @@ mod evidence;
 mod foreign;
 mod gate;
 mod innocent;
+mod interventions;
 mod judge;
 mod ladder;
 mod latency;
@@ -30,12 +31,13 @@ pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
 pub use foreign::foreign;
+pub use interventions::is_clear;
 pub use judge::judge;
 pub use of_record::directions;
 
 use of_record::with_path;
 
-use crate::record::{Direction, Plan, Record, Verdict};
+use crate::record::{Change, Confidence, Direction, MetricId, Plan, Record, Stat, Verdict};
 
 /// What limited each direction of a record: of a TCP test, and of the best measurement each way of
 /// a survey. Empty for other kinds.
@@ -44,14 +46,43 @@ pub fn explain(record: &Record) -> Vec<Verdict> {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
         Plan::Test(_) => {
             let ways = [Direction::Up, Direction::Down].into_iter();
-            let best = ways.filter_map(|way| Some((way, record.best_part(way)?)));
-            let verdicts = best.flat_map(|(way, part)| {
-                let all = directions(part).into_iter();
-                let of_way = all.filter(move |evidence| evidence.direction == Some(way));
-                of_way.map(|evidence| judge(&with_path(evidence, record)))
-            });
-            verdicts.collect()
+            ways.flat_map(|way| surveyed(record, way)).map(|it| judge(&it)).collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// What a survey knows of one direction: its best transfer, and what it found of the path.
+fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
+    let tried = record.interventions.iter().any(|it| it.direction == way);
+    // What was changed was changed against one stream.
+    let part = if tried { longest_single(record, way) } else { record.best_part(way) };
+    let all = directions(part?).into_iter();
+    let of_way = all.filter(|evidence| evidence.direction == Some(way)).last();
+    of_way.map(|evidence| with_path(evidence, record))
+}
+
+/// The longest transfer of one stream with the kernel's own window.
+fn longest_single(record: &Record, way: Direction) -> Option<&Record> {
+    let single = |part: &&Record| match &part.plan {
+        Plan::Tcp(plan) => plan.test.streams == 1 && plan.test.window_bytes.is_none(),
+        _ => false,
+    };
+    let span = |part: &Record| part.value(MetricId::Span, Stat::Value, Some(way));
+    let measured = record.parts.iter().filter(single).filter_map(|it| Some((it, span(it)?)));
+    measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
+}
+
+/// The change that a survey should try next in one direction, given what it has measured so far;
+/// none where the verdict needs none. `controls`: congestion controls that the sender may use,
+/// where they are known.
+pub fn next_change(
+    record: &Record,
+    way: Direction,
+    controls: Option<&[String]>,
+) -> Option<(Change, Option<Confidence>)> {
+    let evidence = surveyed(record, way)?;
+    let verdict = judge(&evidence);
+    let change = interventions::next(&evidence, &verdict, controls)?;
+    Some((change, verdict.confidence))
 }

@@ -61,6 +61,7 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         mtu: None,
         capacity_bps: None,
         sustained_bps: None,
+        interventions: Vec::new(),
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
@@ -72,6 +73,8 @@ pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
     let Some(way) = evidence.direction else { return evidence };
     evidence.trains = mechanism(&whole.trains, way);
     evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
+    let tried = whole.interventions.iter().filter(|it| it.direction == way);
+    evidence.interventions = tried.cloned().collect();
     if let Some(found) = &evidence.trains {
         let first = found.capacity.first().filter(|capacity| !capacity.at_least);
         evidence.capacity_bps = first.map(|capacity| capacity.bps);

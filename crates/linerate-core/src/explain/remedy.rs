@@ -4,7 +4,7 @@
 //! window (tcp_adv_win_scale, tcp(7)) and keeps bookkeeping beside the payload in tcp_wmem.
 
 use super::evidence::{Evidence, Host};
-use crate::record::{At, RemedyLine};
+use crate::record::{At, Cause, RemedyLine};
 
 /// The rate that buffers are computed for where nothing tells how much the path carries.
 const GOAL_BPS: f64 = 1e9;
@@ -74,6 +74,40 @@ pub(super) fn receive_window(evidence: &Evidence) -> Vec<RemedyLine> {
 /// For a send buffer.
 pub(super) fn send_buffer(evidence: &Evidence) -> Vec<RemedyLine> {
     memory(evidence, (&evidence.sender, At::Sender), "tcp_wmem", "wmem_max")
+}
+
+/// For a cause that was found by trying.
+pub(super) fn of(cause: Cause, evidence: &Evidence) -> Vec<RemedyLine> {
+    match cause {
+        Cause::ReceiveWindow => receive_window(evidence),
+        Cause::SendBuffer => send_buffer(evidence),
+        Cause::RandomLoss => random_loss(),
+        Cause::SmallBuffer => bursts(),
+        Cause::MtuBlackHole => black_hole(),
+        Cause::ReceivingHost => host(At::Receiver),
+        Cause::SendingHost => host(At::Sender),
+        Cause::Outages => outages(),
+        Cause::Reordering => order(),
+        _ => Vec::new(),
+    }
+}
+
+/// For losses that no load makes.
+pub(super) fn random_loss() -> Vec<RemedyLine> {
+    let text =
+        "find what damages packets: counters of FCS and FEC errors hop by hop, optics, radio";
+    vec![
+        RemedyLine::advice(At::Path, text),
+        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
+    ]
+}
+
+/// For bursts that a queue has no room for.
+pub(super) fn bursts() -> Vec<RemedyLine> {
+    vec![
+        RemedyLine::command(At::Sender, "sysctl -w net.core.default_qdisc=fq"),
+        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
+    ]
 }
 
 /// For a host that can do no more.

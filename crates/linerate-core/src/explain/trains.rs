@@ -113,13 +113,8 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
     signs.extend(burst.map(|burst| Sign::figure("packets lost in a row", burst, "packets")));
-    let text =
-        "find what damages packets: counters of FCS and FEC errors hop by hop, optics, radio";
-    let remedy = vec![
-        RemedyLine::advice(At::Path, text),
-        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
-    ];
-    Some(Candidate::new(Cause::RandomLoss, Confidence::High, signs).mended_by(remedy))
+    let candidate = Candidate::new(Cause::RandomLoss, Confidence::High, signs);
+    Some(candidate.mended_by(remedy::random_loss()))
 }
 
 fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
@@ -137,11 +132,8 @@ fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_most("that over the bandwidth-delay product", of_bdp, SMALL, "1"),
     ];
     let room = format!("a buffer of {bdp:.0} bytes at the bottleneck, for one flow");
-    let remedy = vec![
-        RemedyLine::command(At::Sender, "sysctl -w net.core.default_qdisc=fq"),
-        RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
-        RemedyLine::advice(At::Path, room),
-    ];
+    let mut remedy = remedy::bursts();
+    remedy.push(RemedyLine::advice(At::Path, room));
     Some(Candidate::new(Cause::SmallBuffer, Confidence::High, signs).mended_by(remedy))
 }
 

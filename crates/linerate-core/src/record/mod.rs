@@ -17,6 +17,7 @@ mod flow_test;
 mod host_deltas;
 mod id;
 mod interface_drops;
+mod intervention;
 mod known_path;
 mod layer;
 mod means;
@@ -60,6 +61,7 @@ pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use host_deltas::{CachedMetrics, HostDeltas};
 pub use id::RecordId;
 pub use interface_drops::dropped_at_interface;
+pub use intervention::{Change, Intervention, InterventionEnd, ShortRun};
 pub use known_path::KnownPath;
 pub use layer::{Better, Layer};
 pub use means::{
@@ -96,7 +98,7 @@ pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
     Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
-    Threshold, Verdict,
+    Threshold, Tried, Verdict,
 };
 
 use std::collections::BTreeMap;
@@ -168,6 +170,9 @@ pub struct Record {
     /// The path MTU of each direction, where a survey found it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_mtu: Vec<PathMtu>,
+    /// What a survey changed for short runs to decide between causes, in the order tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interventions: Vec<Intervention>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -231,6 +236,7 @@ impl Record {
             probes_beside: Vec::new(),
             trains: Vec::new(),
             path_mtu: Vec::new(),
+            interventions: Vec::new(),
             series: Vec::new(),
             paths: Vec::new(),
             clocks: Vec::new(),

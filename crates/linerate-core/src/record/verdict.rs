@@ -207,7 +207,7 @@ pub enum At {
 }
 
 /// One thing to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RemedyLine {
     /// Where.
     pub at: At,
@@ -215,6 +215,18 @@ pub struct RemedyLine {
     pub text: String,
     /// Whether `text` is a line to type.
     pub is_command: bool,
+    /// What it did where it was tried on this path; absent where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+}
+
+/// A remedy that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// The rate without it, payload bit/s.
+    pub before_bps: f64,
+    /// The rate with it.
+    pub after_bps: f64,
 }
 
 /// Something that is there and costs nothing.
@@ -283,11 +295,11 @@ impl Sign {
 impl RemedyLine {
     /// A line to type.
     pub fn command(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: true }
+        Self { at, text: text.into(), is_command: true, tried: None }
     }
 
     /// A sentence.
     pub fn advice(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: false }
+        Self { at, text: text.into(), is_command: false, tried: None }
     }
 }

@@ -2,6 +2,7 @@
 //! measured follows the round trip, so that the whole stays within its time (`schedule`); each
 //! part is measured by its own engine and is a record inside that of the whole.
 
+mod interventions;
 mod path_mtu;
 mod probing;
 mod schedule;
@@ -9,9 +10,9 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Direction, Failure, Fault, Finish, MetricId, PathMtu, PingMode, PingPlan,
-    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
-    TcpPlan, TcpTest, TestPlan, Train, Via,
+    Caveat, CaveatCode, Direction, Failure, Fault, Finish, Intervention, MetricId, PathMtu,
+    PingMode, PingPlan, PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary,
+    TcpDirections, TcpPlan, TcpTest, TestPlan, Train, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -54,6 +55,7 @@ pub fn run(plan: &TestPlan, context: &mut Context<'_>, seen: &mut dyn FnMut(&See
     let examined = Examination::from(plan).run(context, seen);
     (record.parts, record.left_out) = (examined.records, examined.left_out);
     (record.trains, record.path_mtu) = (examined.trains, examined.path_mtu);
+    record.interventions = examined.interventions;
     fold(&mut record);
     record.caveats.extend(examined.caveat);
     if context.stop.asked() {
@@ -131,8 +133,9 @@ const QUICK: Duration = Duration::from_secs(20);
 /// Share of the time left that the trains may take where a longer test of TCP follows, and where
 /// there is no time for one.
 const TRAINS_SHARES: [f64; 2] = [0.65, 0.95];
-/// Share of the time left that the longer test of TCP takes.
-const MAIN_SHARE: f64 = 0.7;
+/// Share of the time left that the longer test of TCP takes: where the diagnosis is sure, and where
+/// changes are to be tried.
+const MAIN_SHARES: [f64; 2] = [0.7, 0.35];
 
 /// Probes without load before each TCP test, 10 ms apart.
 const IDLE_PROBES: u32 = 8;
@@ -144,6 +147,8 @@ pub enum Seen<'a> {
     Planned(usize, Duration),
     /// The measurement with this number is done.
     Done(usize, &'a Record),
+    /// One thing was changed for short runs.
+    Tried(&'a Intervention),
 }
 
 /// What an examination came to: every measurement, in the order made, and the tests for which no
@@ -154,6 +159,7 @@ struct Examined {
     left_out: Vec<TcpPlan>,
     trains: Vec<Train>,
     path_mtu: Vec<PathMtu>,
+    interventions: Vec<Intervention>,
     /// Why there are no trains.
     caveat: Option<Caveat>,
 }
@@ -321,10 +327,11 @@ impl Run<'_> {
     }
 
     /// The first test again, for as long as there is time.
-    fn main_test(&self, spent: Duration) -> Option<TcpPlan> {
+    fn main_test(&self, spent: Duration, open: bool) -> Option<TcpPlan> {
         let plan = self.examination.tcp_plans(self.first).into_iter().next()?;
         let room = self.room(spent).filter(|_| self.is_flexible())?;
-        self.first.lengthened(&plan, room.mul_f64(MAIN_SHARE / 2.0))
+        let share = MAIN_SHARES[usize::from(open)];
+        self.first.lengthened(&plan, room.mul_f64(share / 2.0))
     }
 
     /// Whether trains fit into the time, with paced probes of which length if any.
@@ -384,7 +391,7 @@ impl Run<'_> {
             let rtt = Duration::from_nanos(self.first.small_ns);
             spent += Probing::cost([None; 2], rtt, paced_ns);
         }
-        if let Some(plan) = self.main_test(spent) {
+        if let Some(plan) = self.main_test(spent, false) {
             add(&mut spent, &plan);
         }
         for plan in self.examination.tcp_plans(self.first).iter().skip(1) {
@@ -456,10 +463,12 @@ impl Run<'_> {
         if failed {
             return;
         }
-        let main = self.main_test(monotonic().since(self.begin));
+        let open = self.is_open(examined, context);
+        let main = self.main_test(monotonic().since(self.begin), open);
         if main.is_some_and(|plan| self.both_ways(&plan, context, examined)) {
             return;
         }
+        self.intervene(context, examined);
         for plan in self.examination.tcp_plans(self.first).into_iter().skip(1) {
             if !self.fits(monotonic().since(self.begin), &plan) {
                 examined.left_out.push(plan);

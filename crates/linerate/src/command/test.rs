@@ -81,7 +81,10 @@ pub(crate) fn run(args: Args) -> Outcome {
             let of = if *count <= total { format!("/{total}") } else { String::new() };
             output::note(&format!("{count}{of} {line}"));
         }
-        Seen::Done(..) => {}
+        Seen::Tried(tried) if flags.live() => {
+            output::note(&linerate_report::examination::tried(tried));
+        }
+        Seen::Done(..) | Seen::Tried(_) => {}
     };
     let record =
         measure::run(flags, |context| examine::run(&plan, context, &mut seen), &mut |_| {})?;
