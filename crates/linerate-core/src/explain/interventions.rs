@@ -191,21 +191,31 @@ fn predicted(change: &Change, cause: Cause) -> (Option<Moved>, Option<bool>) {
     (moved, more_lost)
 }
 
-/// How well a change separates causes, in nats: what its outcome is expected to tell where each
-/// of them is as likely.
-fn information(change: &Change, causes: &[Cause]) -> f64 {
+/// What a change is expected to tell, in nats: of which cause it is where each of several is as
+/// likely; of whether it is the one that the signs name where they name one.
+fn information(change: &Change, named: Option<Cause>, others: &[Cause]) -> f64 {
+    let each = 1.0 / others.len().max(1) as f64;
+    let mut causes: Vec<(Cause, f64)> = others.iter().map(|cause| (*cause, each)).collect();
+    let of_others = entropy(change, &causes);
+    let Some(named) = named else { return of_others };
+    causes.iter_mut().for_each(|(_, weight)| *weight /= 2.0);
+    causes.push((named, 0.5));
+    entropy(change, &causes) - of_others / 2.0
+}
+
+/// The entropy of what a change does over causes with these chances.
+fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
     let mut outcomes: Vec<((Option<Moved>, Option<bool>), f64)> = Vec::new();
-    for cause in causes {
+    for (cause, weight) in causes {
         let outcome = predicted(change, *cause);
         match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
-            Some((_, count)) => *count += 1.0,
-            None => outcomes.push((outcome, 1.0)),
+            Some((_, sum)) => *sum += weight,
+            None => outcomes.push((outcome, *weight)),
         }
     }
     // Causes whose outcome nobody knows are not separated from any other.
     let of_known = outcomes.iter().filter(|(outcome, _)| *outcome != (None, None));
-    let all = causes.len() as f64;
-    of_known.map(|(_, count)| -(count / all) * (count / all).ln()).sum()
+    of_known.map(|(_, chance)| -chance * chance.ln()).sum()
 }
 
 /// The change to try next; none where the verdict needs none or nothing is left that would tell.
@@ -229,14 +239,12 @@ pub(super) fn next(
         // What is sure needs no proof; its remedy is tried where a socket of ours can have it.
         return possible.into_iter().find(|change| is_remedy(change, verdict));
     }
-    let causes = match (verdict.cause, verdict.between.as_slice()) {
-        (Some(cause), _) => std::iter::once(cause)
-            .chain(USUAL.into_iter().filter(|usual| *usual != cause))
-            .collect(),
-        (None, []) => USUAL.to_vec(),
-        (None, between) => between.to_vec(),
+    let usual = || USUAL.into_iter().filter(|usual| verdict.cause != Some(*usual)).collect();
+    let others: Vec<Cause> = match verdict.between.as_slice() {
+        [] => usual(),
+        between => between.to_vec(),
     };
-    let told = possible.map(|change| (information(&change, &causes), change));
+    let told = possible.map(|change| (information(&change, verdict.cause, &others), change));
     let told = told.filter(|(nats, _)| *nats > 0.1);
     // The first of equals.
     told.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, change)| change)

@@ -186,6 +186,11 @@ fn the_change_that_separates_the_causes_best_comes_first() {
     let open = judge(&evidence);
     let all = ["reno", "bbr", "cubic"].map(str::to_owned);
     assert_eq!(next(&evidence, &open, Some(&all)), Some(bbr()));
+    // Whether a link is full: streams.
+    let mut full = lossy(46.8);
+    full.rtt.loaded_s = Some(0.060);
+    full.rate.delivery_bps = Some(47.0e6);
+    assert_eq!(next(&full, &judge(&full), Some(&all)), Some(Change::Streams(4)));
     // Where the sender's kernel has no BBR it is not proposed.
     let few = ["reno", "cubic"].map(str::to_owned);
     assert_eq!(next(&evidence, &open, Some(&few)), Some(Change::Streams(4)));
