@@ -141,9 +141,12 @@ fn range(values: &[f64]) -> f64 {
     most - values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
+/// What the rate does, and whether more is lost.
+type Prediction = (Option<Moved>, Option<bool>);
+
 /// What a change does where a cause holds the rate, and whether more is lost then; none where it
 /// could be either.
-fn predicted(change: &Change, cause: Cause) -> (Option<Moved>, Option<bool>) {
+fn predicted(change: &Change, cause: Cause) -> Prediction {
     use Cause as C;
     // Of those that can be tried BBR alone does not answer each loss.
     let bbr = matches!(change, Change::CongestionControl(name) if name.starts_with("bbr"));
@@ -205,7 +208,7 @@ fn information(change: &Change, named: Option<Cause>, others: &[Cause]) -> f64 {
 
 /// The entropy of what a change does over causes with these chances.
 fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
-    let mut outcomes: Vec<((Option<Moved>, Option<bool>), f64)> = Vec::new();
+    let mut outcomes: Vec<(Prediction, f64)> = Vec::new();
     for (cause, weight) in causes {
         let outcome = predicted(change, *cause);
         match outcomes.iter_mut().find(|(known, _)| *known == outcome) {

@@ -58,9 +58,8 @@ fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
     let tried = record.interventions.iter().any(|it| it.direction == way);
     // What was changed was changed against one stream.
     let part = if tried { longest_single(record, way) } else { record.best_part(way) };
-    let all = directions(part?).into_iter();
-    let of_way = all.filter(|evidence| evidence.direction == Some(way)).last();
-    of_way.map(|evidence| with_path(evidence, record))
+    let mut all = directions(part?).into_iter();
+    all.find(|evidence| evidence.direction == Some(way)).map(|evidence| with_path(evidence, record))
 }
 
 /// The longest transfer of one stream with the kernel's own window.
