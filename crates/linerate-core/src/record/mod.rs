@@ -97,8 +97,8 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
-    Threshold, Tried, Verdict,
+    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, OnModel, Outcome, RemedyLine,
+    RemedyOnModel, Sign, Threshold, Tried, Verdict,
 };
 
 use std::collections::BTreeMap;
