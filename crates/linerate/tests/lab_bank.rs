@@ -42,7 +42,7 @@ fn the_halves_of_the_bank_are_apart_and_together_the_whole() {
 
 #[test]
 fn a_pattern_that_fits_nothing_is_told_in_one_line() {
-    let output = bank(&["run", "--whole-test", "--only", "no-such-recipe"]);
+    let output = bank(&["run", "--whole-test", "--quick", "--only", "no-such-recipe"]);
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("no scenario fits; see linerate lab bank list"), "{error}");

@@ -272,6 +272,23 @@ impl Record {
         measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
     }
 
+    /// The part that shows what one flow gets: one TCP stream with the kernel's own window, for the
+    /// longest time; else the best. None where nothing arrived in any.
+    pub fn one_flow_part(&self, direction: Direction) -> Option<&Self> {
+        let is_one = |part: &&Self| match &part.plan {
+            Plan::Tcp(plan) => plan.test.streams == 1 && plan.test.window_bytes.is_none(),
+            _ => false,
+        };
+        let span = |part: &Self| part.value(MetricId::Span, Stat::Value, Some(direction));
+        let moved = |part: &&Self| {
+            part.value(MetricId::Goodput, Stat::Value, Some(direction)).is_some_and(|bps| bps > 0.0)
+        };
+        let parts = self.parts.iter().filter(is_one).filter(moved);
+        let longest = parts
+            .max_by(|one, other| span(one).unwrap_or(0.0).total_cmp(&span(other).unwrap_or(0.0)));
+        longest.or_else(|| self.best_part(direction))
+    }
+
     /// The ceilings of all directions, the first direction's first.
     pub fn ceilings(&self) -> impl Iterator<Item = &Ceiling> {
         self.ceiling.iter().chain(&self.ceiling_reverse)
