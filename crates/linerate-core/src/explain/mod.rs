@@ -27,6 +27,7 @@ mod tests;
 mod trains;
 #[cfg(test)]
 mod trains_tests;
+pub mod twin;
 
 pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
