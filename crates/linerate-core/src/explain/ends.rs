@@ -6,7 +6,7 @@
 
 use super::candidate::{Candidate, share};
 use super::evidence::{Evidence, Host};
-use super::{remedy, trains};
+use super::remedy;
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
 use crate::theory::ladder::AGREES_WITHIN;
 
@@ -51,8 +51,9 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     ];
     let varies = evidence.window.offered_range.filter(|it| it.0 > 0.0).map(|it| it.1 / it.0);
     // The receiver's tuning grows with a transfer that has only begun.
-    let rounds = evidence.rate.span_s? / evidence.rtt.base_s?;
-    if rounds <= START_ROUNDS && varies.is_some_and(|varies| varies > WINDOW_CONSTANT) {
+    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s);
+    let begun = rounds.is_some_and(|rounds| rounds <= START_ROUNDS);
+    if begun && varies.is_some_and(|varies| varies > WINDOW_CONSTANT) {
         return None;
     }
     if let Some(varies) = varies.filter(|varies| *varies <= WINDOW_CONSTANT) {
@@ -162,10 +163,6 @@ fn busy(host: &Host) -> Option<Vec<Sign>> {
 
 /// A host that can do no more.
 pub(super) fn busy_host(evidence: &Evidence) -> Option<Candidate> {
-    // A host that fills the path is not what limits it, however long its threads waited.
-    if trains::fills_the_link(evidence) {
-        return None;
-    }
     let of = |host: &Host, cause, at| {
         let candidate = Candidate::new(cause, Confidence::Medium, busy(host)?);
         Some(candidate.mended_by(remedy::host(at)))
