@@ -294,7 +294,7 @@ impl Contest<'_> {
             .filter_map(|pair| pair[0].delay)
             .collect();
         before.sort_unstable_by(f64::total_cmp);
-        let enough = before.len() >= LOSSES_MIN as usize;
+        let enough = before.len() as u64 >= LOSSES_MIN;
         let at_losses = quantile(&before, 0.5).filter(|_| enough)?;
         let packet_ns = f64::from(largest.ip_bytes) * 8e9 / largest.bps;
         if at_losses > quantile(&quiet, 0.95)? + 3.0 * packet_ns {
