@@ -21,6 +21,7 @@ mod known_path;
 mod layer;
 mod means;
 mod metric;
+mod metric_row;
 mod named;
 mod path;
 mod path_plan;
@@ -65,7 +66,8 @@ pub use layer::{Better, Layer};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
-pub use metric::{METRICS, Metric, MetricId};
+pub use metric::{METRICS, MetricId};
+pub use metric_row::Metric;
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
