@@ -5,7 +5,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{Better, Layer};
-use super::metric_row::Metric;
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Metric {
+    /// Its identifier, which ends in its unit.
+    pub id: MetricId,
+    /// For headings and legends.
+    pub title: &'static str,
+    /// Unit of stored values.
+    pub unit: &'static str,
+    /// What a rate or size includes.
+    pub layer: Option<Layer>,
+    /// What is counted and what is not.
+    pub definition: &'static str,
+    /// Standard or document that the definition follows.
+    pub source: &'static str,
+    /// Whether more is better.
+    pub better: Better,
+}
 
 macro_rules! metrics {
     ($($variant:ident = $key:literal, $title:literal, $unit:literal, $layer:expr, $better:ident,

@@ -1,30 +1,8 @@
-//! A row of the table of metrics, and how a key finds it; the rows are in `metric`.
+//! The row of the table of metrics that a key names, and the key as text; the rows are in `metric`.
 
 use std::fmt;
 
-use serde::Serialize;
-
-use super::layer::{Better, Layer};
-use super::metric::{METRICS, MetricId};
-
-/// One row of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Metric {
-    /// Its identifier, which ends in its unit.
-    pub id: MetricId,
-    /// For headings and legends.
-    pub title: &'static str,
-    /// Unit of stored values.
-    pub unit: &'static str,
-    /// What a rate or size includes.
-    pub layer: Option<Layer>,
-    /// What is counted and what is not.
-    pub definition: &'static str,
-    /// Standard or document that the definition follows.
-    pub source: &'static str,
-    /// Whether more is better.
-    pub better: Better,
-}
+use super::metric::{METRICS, Metric, MetricId};
 
 impl MetricId {
     /// Its row of the table.

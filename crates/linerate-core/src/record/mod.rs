@@ -66,15 +66,14 @@ pub use layer::{Better, Layer};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
-pub use metric::{METRICS, MetricId};
-pub use metric_row::Metric;
+pub use metric::{METRICS, Metric, MetricId};
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
 };
 pub use path_plan::{
-    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, JitterPlan, Outage, PathPlan,
-    QueuePlan, RateStep, ReorderPlan,
+    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, DelayStep, JitterPlan, Outage,
+    PathEnd, PathPlan, QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
 pub use plan::{

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Caveat, CaveatCode, Direction, Failure, Fault, Finish, MetricId, PathMtu, PingMode, PingPlan,
-    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
-    TcpPlan, TcpTest, TestPlan, Train, Via,
+    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, TcpDirections, TcpPlan,
+    TcpTest, TestPlan, Train, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};

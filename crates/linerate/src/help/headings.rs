@@ -54,6 +54,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "affinity",
             "cpu",
             "read-size",
+            "read-pace",
             "no-join",
             "take-singly",
             "wait-mode",
