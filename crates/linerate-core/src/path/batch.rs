@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn packets_leave_together_at_whole_periods_after_the_start() {
-        // One packet each ns from 0, released at 1, 5, 9, 13: one, four, four, and one that is left.
+        // One packet each ns from 0; released at 1, 5 and 9: two, four and four of them.
         let mut batch = Batch::new(at(1), Duration::from_nanos(4));
         let out = drive(&mut batch, 10, 100, 1);
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
