@@ -326,7 +326,7 @@ impl EchoSocket {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
         };
-        let fd = self.xdp.as_ref().map_or(self.socket.as_fd(), |xdp| xdp.as_fd());
+        let fd = self.xdp.as_ref().map_or_else(|| self.socket.as_fd(), |xdp| xdp.as_fd());
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         // An interrupted poll reports nothing; the caller's loop looks at its stop flag.
         let _ = rustix::event::poll(&mut fds, Some(&timeout));

@@ -209,6 +209,13 @@ fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
     asm.jump_if(Condition::AnyBit, Reg::R1, 1, other);
     let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().partition(|it| it.is_ipv4());
     for (ethertype, own, next) in [(IPV4, v4, ipv6), (IPV6, v6, other)] {
+        if ethertype == IPV6 {
+            asm.bind(ipv6);
+        }
+        // The verifier refuses what nothing leads to.
+        if own.is_empty() {
+            continue;
+        }
         let ours = asm.label();
         let request = if ethertype == IPV4 { 8 } else { 128 };
         echo(&mut asm, ethertype, request, next);
@@ -220,9 +227,6 @@ fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
         count(&mut asm, answered, 0);
         asm.mov(Reg::R0, action::TX);
         asm.exit();
-        if ethertype == IPV4 {
-            asm.bind(ipv6);
-        }
     }
     pass(&mut asm, other);
     asm
