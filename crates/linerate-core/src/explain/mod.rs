@@ -25,6 +25,7 @@ mod remedy;
 #[cfg(test)]
 mod tests;
 mod trains;
+pub mod twin;
 
 pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,

@@ -16,7 +16,7 @@ mod hazard;
 mod order;
 mod state;
 #[cfg(test)]
-mod trial_tests;
+pub(super) mod trial_tests;
 
 use fates::Fates;
 

@@ -10,10 +10,11 @@ use crate::record::{Direction, PathPlan};
 use crate::stats::{Z_95, wilson_interval};
 
 /// Mechanisms that are planted.
-const KINDS: [&str; 7] = ["bytes", "packets", "policer", "pps", "random", "bursts", "shaper"];
+pub(in crate::explain) const KINDS: [&str; 7] =
+    ["bytes", "packets", "policer", "pps", "random", "bursts", "shaper"];
 
 /// A path with this mechanism and random parameters, as TOML.
-fn planted(kind: &str, seed: u64, cross: bool, top_mbps: f64) -> String {
+pub(in crate::explain) fn planted(kind: &str, seed: u64, cross: bool, top_mbps: f64) -> String {
     let mut random = Random::new(seed, 77);
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
     let mbps = between(10.0, top_mbps);
