@@ -2,7 +2,7 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, Latency, Outcome, RemedyLine, Verdict,
+    At, Cause, Confidence, Direction, Latency, OnModel, Outcome, RemedyLine, Verdict,
 };
 
 use crate::cause::{name, sign};
@@ -90,6 +90,7 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
         verdict.next.as_ref().map(|next| format!("{}, at {}", next.name, number::rate(next.bps)));
     add("next limit", next.into_iter().collect());
     add("remedy", verdict.remedy.iter().map(remedy).collect());
+    add("model", verdict.model.iter().flat_map(|it| model(it, verdict.measured_bps)).collect());
     let innocent = verdict.innocent.iter();
     let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
     add("not it", innocent.collect());
@@ -99,6 +100,26 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     add("not seen", unseen.into_iter().collect());
     add("note", verdict.notes.clone());
     facts
+}
+
+/// What a model of the path promises, and why it promises nothing.
+fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
+    let [reached, measured] = [Some(model.reached_bps), measured_bps]
+        .map(|bps| number::or_dash(bps, number::measured_rate));
+    if !model.agrees {
+        return vec![format!(
+            "the model of this path reaches {reached}, measured {measured}: no promise"
+        )];
+    }
+    let reached = format!("TCP on a model of this path reaches {reached}, measured {measured}");
+    let without = model.without_cause_bps.map(|bps| {
+        format!("without the cause: {measured} -> {} on the model", number::measured_rate(bps))
+    });
+    let tried = model.remedies.iter().map(|it| {
+        let after = number::measured_rate(it.bps);
+        format!("tried on a model of the path: {measured} -> {after} ({})", it.text)
+    });
+    std::iter::once(reached).chain(without).chain(tried).collect()
 }
 
 /// What to do, and where.

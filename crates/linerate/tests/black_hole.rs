@@ -1,6 +1,6 @@
-//! A path that drops large packets without a word, in either direction: the control connection
-//! lives, the result names the reason, and the exit code is not 0. Two namespaces over an emulated
-//! path.
+//! Two namespaces over an emulated path. One that drops large packets without a word, in either
+//! direction: the control connection lives, the result names the reason, and the exit code is not
+//! 0. One that is probed, saved as a plan and emulated again from that.
 
 #![allow(clippy::print_stdout, reason = "the test runner shows why tests are skipped")]
 
@@ -26,13 +26,15 @@ struct Lab {
 
 impl Lab {
     /// Packets above 1400 bytes vanish from the client to the server, or back.
-    fn build(lane: usize, to_server: bool) -> Option<Self> {
+    fn with_hole(lane: usize, to_server: bool) -> Option<Self> {
+        let way = if to_server { "forward" } else { "backward" };
+        let hole = format!("{way} = {{ mtu_bytes = 1400, mtu_silent = true }}");
+        Self::build(lane, &format!("rate = \"100 Mbit/s\"\ndelay = \"2 ms\"\n{hole}\n"))
+    }
+
+    /// The client's packets go forward.
+    fn build(lane: usize, text: &str) -> Option<Self> {
         let plan = tempfile::NamedTempFile::new().expect("a file");
-        // Forward is from the server's end.
-        let way = if to_server { "backward" } else { "forward" };
-        let text = format!(
-            "rate = \"100 Mbit/s\"\ndelay = \"2 ms\"\n{way} = {{ mtu_bytes = 1400, mtu_silent = true }}\n"
-        );
         std::fs::write(plan.path(), text).expect("it is ours");
         let names =
             ["a", "b"].map(|end| format!("linerate-hole-{}-{lane}{end}", std::process::id()));
@@ -41,9 +43,9 @@ impl Lab {
             ip(&format!("netns del {a}"));
             return None;
         }
-        let ends = format!("--ends={a}:p0,{b}:p1");
+        let ends = format!("--ends={b}:p1,{a}:p0");
         let file = format!("--plan={}", plan.path().display());
-        let addresses = ["--left-address=198.18.0.1/30", "--right-address=198.18.0.2/30"];
+        let addresses = ["--left-address=198.18.0.2/30", "--right-address=198.18.0.1/30"];
         let path = Command::new(PROGRAM)
             .args(["path", "run", &ends, &file])
             .args(addresses)
@@ -128,7 +130,7 @@ fn a_black_hole_in_either_direction_is_a_failure_with_its_reason() {
     std::thread::scope(|scope| {
         for (lane, hole) in ["up", "down"].into_iter().enumerate() {
             scope.spawn(move || {
-                let Some(lab) = Lab::build(lane, hole == "up") else {
+                let Some(lab) = Lab::with_hole(lane, hole == "up") else {
                     println!("skipped: no network namespaces");
                     return;
                 };
@@ -139,4 +141,33 @@ fn a_black_hole_in_either_direction_is_a_failure_with_its_reason() {
             });
         }
     });
+}
+
+/// Mbit/s of a TCP test from the client.
+fn mbps(lab: &Lab) -> f64 {
+    let output = lab.client(&["tcp", "--time=3s", "--congestion=cubic"]);
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let rows = record["summary"].as_array().expect("a summary");
+    let row = rows.iter().find(|row| row["metric"] == "goodput_bps");
+    row.and_then(|row| row["value"].as_f64()).unwrap_or(f64::NAN) / 1e6
+}
+
+#[test]
+fn a_path_that_was_saved_carries_what_the_path_carried() {
+    let Some(lab) = Lab::build(2, "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"60 ms\"\n")
+    else {
+        println!("skipped: no network namespaces");
+        return;
+    };
+    let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    let save = format!("--save-path={}", file.path().display());
+    let output = lab.client(&["test", "--quick", &save]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let before = mbps(&lab);
+    drop(lab);
+    let text = std::fs::read_to_string(file.path()).expect("it was written");
+    let lab = Lab::build(3, &text).expect("it was possible before");
+    let after = mbps(&lab);
+    // 10 Mbit/s x 1448 / 1538 are 9.4.
+    assert!((after / before - 1.0).abs() <= 0.15, "{before} Mbit/s, then {after} over\n{text}");
 }

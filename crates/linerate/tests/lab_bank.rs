@@ -101,7 +101,10 @@ fn the_diagnosis_is_no_worse_on_the_stored_cases_than_the_page_says() {
                     duplicates, named right; ack-loss-heavy and reordering-without-rack, named \
                     wrong). They keep the rules from becoming worse, and are no measure of what \
                     the diagnosis does on other paths.\n\n";
-        std::fs::write(&file, format!("{head}{scored}")).unwrap();
+        // What follows the scores is written by hand.
+        let old = std::fs::read_to_string(&file).unwrap_or_default();
+        let by_hand = old.find("\n## Recipes that").map_or("", |at| &old[at..]);
+        std::fs::write(&file, format!("{head}{scored}{by_hand}")).unwrap();
     }
     let [right, accused] = scores(&scored);
     let [right_then, accused_then] = scores(&std::fs::read_to_string(file).unwrap());

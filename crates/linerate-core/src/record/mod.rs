@@ -21,6 +21,7 @@ mod known_path;
 mod layer;
 mod means;
 mod metric;
+mod metric_row;
 mod named;
 mod path;
 mod path_plan;
@@ -71,8 +72,8 @@ pub use path::{
     QueueSeries,
 };
 pub use path_plan::{
-    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, JitterPlan, Outage, PathPlan,
-    QueuePlan, RateStep, ReorderPlan,
+    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, DelayStep, JitterPlan, Outage,
+    PathEnd, PathPlan, QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
 pub use plan::{
@@ -95,8 +96,8 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, Outcome, RemedyLine, Sign,
-    Threshold, Verdict,
+    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, OnModel, Outcome, RemedyLine,
+    RemedyOnModel, Sign, Threshold, Verdict,
 };
 
 use std::collections::BTreeMap;

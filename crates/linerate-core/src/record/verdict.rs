@@ -135,6 +135,32 @@ pub struct Verdict {
     /// What else a reader should know, in a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What TCP reaches on a model of the path; null where there is none.
+    #[serde(default)]
+    pub model: Option<OnModel>,
+}
+
+/// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OnModel {
+    /// As measured, payload bit/s.
+    pub reached_bps: f64,
+    /// That is within 15 % of the measured rate. Where it is not, the model promises nothing.
+    pub agrees: bool,
+    /// Without the cause, payload bit/s; null without a promise, and for causes that the model does
+    /// not have.
+    pub without_cause_bps: Option<f64>,
+    /// Remedies that the model can take.
+    pub remedies: Vec<RemedyOnModel>,
+}
+
+/// A remedy that was tried on a model of the path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemedyOnModel {
+    /// The line of `remedy`.
+    pub text: String,
+    /// What TCP reaches with it, payload bit/s.
+    pub bps: f64,
 }
 
 /// How far a cause is proved.
@@ -257,6 +283,7 @@ impl Verdict {
             latency: None,
             unseen: Vec::new(),
             notes: Vec::new(),
+            model: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::explain::{explain, foreign, judge};
+use linerate_core::explain::{explain, foreign, judge, twin};
 use linerate_core::record::{Failure, Fault, Record, Verdict};
 use linerate_report::explain::document;
 
@@ -53,8 +53,15 @@ fn verdicts(args: &Args) -> Result<(Vec<Verdict>, String), Failure> {
             let reason = format!("neither a record nor a result of iperf3, ndt7 or ss: {error}");
             Failure::new(Fault::Usage, "read", file.display().to_string(), reason)
         })?;
-        return Ok((explain(&record), record.id.to_string()));
+        return Ok((of_record(&record), record.id.to_string()));
     }
     let record = paths::filled(args.store.as_deref())?.get(&args.result)?;
-    Ok((explain(&record), record.id.to_string()))
+    Ok((of_record(&record), record.id.to_string()))
+}
+
+/// The verdicts, with what a model of the path says of their causes and remedies.
+fn of_record(record: &Record) -> Vec<Verdict> {
+    let mut verdicts = explain(record);
+    twin::try_changes(record, &mut verdicts);
+    verdicts
 }

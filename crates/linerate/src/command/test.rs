@@ -1,8 +1,12 @@
 //! `linerate test`: surveys a path.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Failure, Finish, ServerPlan, Status, TestPlan, Via};
+use linerate_core::explain::twin;
+use linerate_core::record::{
+    DEFAULT_PORT, Failure, Fault, Finish, Record, ServerPlan, Status, TestPlan, Via,
+};
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
 
@@ -13,7 +17,7 @@ use super::probes::ProbeFlags;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Nobody waits longer for a first look at a path.
 const WITHIN: Duration = Duration::from_secs(35);
@@ -49,6 +53,10 @@ pub(crate) struct Args {
     /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
+    /// Write the path as it was probed to FILE, as TOML: linerate path run --plan FILE and lab
+    /// emulate it
+    #[arg(long, value_name = "FILE", conflicts_with = "via")]
+    save_path: Option<PathBuf>,
     #[command(flatten)]
     family: FamilyFlags,
     #[command(flatten)]
@@ -65,6 +73,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let flags = &args.output;
+    args.save_path.as_deref().map_or(Ok(()), paths::check_writable)?;
     let mut total = 0;
     let mut seen = |seen: &Seen<'_>| match seen {
         Seen::Planned(count, span) => {
@@ -85,7 +94,25 @@ pub(crate) fn run(args: Args) -> Outcome {
     };
     let record =
         measure::run(flags, |context| examine::run(&plan, context, &mut seen), &mut |_| {})?;
+    if let Some(file) = &args.save_path {
+        save_path(file, &record)?;
+    }
     Ok(args.assert.judge(&record, record.exit_code(), flags.say()))
+}
+
+/// Writes the plan of the path that was probed.
+fn save_path(file: &Path, record: &Record) -> Result<(), Failure> {
+    let name = || file.display().to_string();
+    let Some(path) = twin::path_of(record) else {
+        let reason = "no train of probes arrived on it";
+        let failure = Failure::new(Fault::Unreachable, "write the path to", name(), reason);
+        return Err(failure.advise("linerate test without --quick leaves more time for trains"));
+    };
+    let host = record.plan.host_names().next().unwrap_or_default();
+    let text = toml::to_string(&path)
+        .map_err(|error| Failure::new(Fault::System, "write the path to", name(), error))?;
+    let head = "the client's packets go forward. Replay: linerate path run --plan";
+    paths::write(file, &format!("# The path to {host} as probes saw it; {head}\n{text}"))
 }
 
 fn plan(args: &Args) -> Result<TestPlan, Failure> {

@@ -167,6 +167,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate test B", "survey the path in 35 s"),
             ("linerate test B -t 5s", "5 s a TCP test, however long it takes"),
             ("linerate test B --within 15s --json", "what fits in 15 s, as JSON"),
+            ("linerate test B --save-path b.toml", "the path as probed, to emulate it"),
         ],
         see: &["tcp", "udp", "ping", "serve"],
     },

@@ -3,8 +3,13 @@
 //!
 //! Left out: jitter, which costs TCP of today little; other traffic's own reaction to a flow.
 
+mod promise;
+#[cfg(test)]
+mod tests;
 #[cfg(test)]
 mod trial_tests;
+
+pub use promise::{path_of, try_changes};
 
 use std::time::Duration;
 
@@ -14,6 +19,7 @@ use crate::record::{
     BucketPlan, BurstLossPlan, CrossPlan, Finish, PathPlan, ReorderPlan, SimulatePlan, SimulatedTcp,
 };
 use crate::simulate::ScenarioError;
+use crate::time::MonoTime;
 
 /// Other traffic below this share of the link is within the error of what was measured.
 const OTHER_MIN: f64 = 0.05;
@@ -80,7 +86,9 @@ fn link_bps(capacity: &[Capacity]) -> Option<f64> {
         let line_bytes = Framing::ETHERNET.line_bytes(found.ip_bytes);
         found.bps * f64::from(line_bytes) / f64::from(found.ip_bytes)
     };
-    capacity.iter().map(of).max_by(f64::total_cmp)
+    // What arrived as fast as it was sent does not show the link.
+    let shown = capacity.iter().filter(|found| !found.at_least);
+    shown.map(of).max_by(f64::total_cmp)
 }
 
 /// What others take of a full link, if a queue serves all in the order in which they come. Probes
@@ -130,30 +138,43 @@ pub fn goodput_bps(
     tcp: &SimulatedTcp,
     streams: u32,
 ) -> Result<f64, ScenarioError> {
-    let ns = u64::try_from(RUN.as_nanos()).unwrap_or(u64::MAX);
+    goodput_bps_of(path, tcp, streams, [Duration::ZERO, RUN], SEEDS)
+}
+
+/// The same of a span after one that is left out, with seeds from 1 on.
+fn goodput_bps_of(
+    path: &PathPlan,
+    tcp: &SimulatedTcp,
+    streams: u32,
+    [omit, span]: [Duration; 2],
+    seeds: u64,
+) -> Result<f64, ScenarioError> {
+    let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let mut plan = SimulatePlan {
         path: Box::new(path.clone()),
         place: None,
         tcp: tcp.clone(),
         streams,
-        finish: Finish::TimeNs(ns),
-        omit_ns: 0,
+        finish: Finish::TimeNs(ns(span)),
+        omit_ns: ns(omit),
         start_spread_ns: 0,
-        time_max_ns: ns,
+        time_max_ns: ns(omit + span),
         background: None,
     };
     let mut bytes = 0;
-    for seed in 1..=SEEDS {
+    for seed in 1..=seeds {
         plan.path.seed = Some(seed);
-        let (simulation, _) = plan.start(false)?;
-        let result = simulation.run(plan.end());
-        bytes += result.flows.iter().map(|flow| flow.acked_bytes).sum::<u64>();
+        let (mut simulation, _) = plan.start(false)?;
+        simulation.advance(MonoTime::default() + omit);
+        let before = simulation.acked_bytes();
+        simulation.advance(plan.end());
+        bytes += simulation.acked_bytes() - before;
     }
-    Ok(bytes as f64 * 8.0 / (RUN.as_secs_f64() * SEEDS as f64))
+    Ok(bytes as f64 * 8.0 / (span.as_secs_f64() * seeds as f64))
 }
 
 fn rate(bps: f64) -> String {
-    format!("{bps:.0} bit/s")
+    format!("{:.3} Mbit/s", bps / 1e6)
 }
 
 fn share(part: f64) -> String {

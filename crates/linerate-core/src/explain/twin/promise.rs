@@ -1,0 +1,292 @@
+//! The model of a path held against what was measured on it, and asked what a change would give.
+//!
+//! A model that does not reach the measured rate says nothing of any other: it is wrong somewhere.
+//! Left out: causes that the model does not have (processors' own limits, outages, order of paths).
+
+use std::time::Duration;
+
+use super::{RUN, SEEDS, fit, goodput_bps_of, rate};
+use crate::explain::evidence::Evidence;
+use crate::explain::mechanism::mechanism;
+use crate::explain::of_record::{directions, with_path};
+use crate::path::Framing;
+use crate::record::{
+    Cause, ControlName, Direction, OnModel, Outcome, PathPlan, Plan, Record, RemedyOnModel,
+    SimulatedTcp, TcpTest, Verdict,
+};
+use crate::simulate::{Stack, TcpChoice, mtu_bytes};
+use crate::theory::ladder::AGREES_WITHIN;
+
+/// Packets of all runs together: a second on a slow processor.
+const PACKETS_MAX: f64 = 2e6;
+/// Runs with one seed: as measured, without the cause, two remedies.
+const RUNS: f64 = 4.0;
+/// A window that never binds.
+const NO_WINDOW: u64 = 1 << 30;
+/// A bound is what limits where the rate comes this close to it.
+const AT_BOUND: f64 = 0.88;
+
+/// The plan of the path that a survey probed, the client's packets forward; `None` without trains
+/// or a round trip.
+pub fn path_of(record: &Record) -> Option<PathPlan> {
+    let up = mechanism(&record.trains, Direction::Up);
+    let down = mechanism(&record.trains, Direction::Down);
+    let rtts = record.parts.iter().flat_map(directions).filter_map(|it| it.rtt.base_s);
+    let rtt = Duration::from_secs_f64(rtts.reduce(f64::min)?);
+    match (up, down) {
+        (Some(up), down) => Some(fit(&up, down.as_ref(), rtt)),
+        (None, Some(down)) => {
+            let plan = fit(&down, None, rtt);
+            Some(PathPlan { forward: None, backward: plan.forward, ..plan })
+        }
+        (None, None) => None,
+    }
+}
+
+/// Adds to verdicts of a record what TCP reaches on the model of its path: without the cause, and
+/// with the remedies that the model can take.
+pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
+    for verdict in verdicts {
+        let known = measured(record, verdict).and_then(|(evidence, test)| {
+            Model::of(record, verdict, &evidence, test)?.asked(verdict, &evidence)
+        });
+        if let Some((model, next)) = known {
+            if let Some(bps) = model.without_cause_bps {
+                verdict.next = Some(crate::record::NextLimit { name: next.to_owned(), bps });
+            }
+            verdict.model = Some(model);
+        }
+    }
+}
+
+/// What the verdict was made from.
+fn measured<'a>(record: &'a Record, verdict: &Verdict) -> Option<(Evidence, &'a TcpTest)> {
+    let parts = std::iter::once(record).chain(&record.parts);
+    parts.into_iter().find_map(|part| {
+        let Plan::Tcp(plan) = &part.plan else { return None };
+        let of_way = |it: &Evidence| {
+            it.direction == verdict.direction && it.rate.mean_bps == verdict.measured_bps
+        };
+        let evidence = directions(part).into_iter().find(of_way)?;
+        Some((with_path(evidence, record), &plan.test))
+    })
+}
+
+/// A path and a TCP on it, as in one measurement.
+#[derive(Clone, Debug)]
+struct Model {
+    path: PathPlan,
+    tcp: SimulatedTcp,
+    streams: u32,
+    /// Left out at the start, then measured.
+    spans: [Duration; 2],
+}
+
+impl Model {
+    fn of(record: &Record, verdict: &Verdict, evidence: &Evidence, test: &TcpTest) -> Option<Self> {
+        let cause = verdict.cause.filter(|_| verdict.outcome == Outcome::Limited)?;
+        if evidence.loopback || evidence.spoilt.is_some() {
+            return None;
+        }
+        let rtt = Duration::from_secs_f64(evidence.rtt.base_s.filter(|base| *base > 0.0)?);
+        let path = match &evidence.trains {
+            Some(found) => {
+                let other = match evidence.direction? {
+                    Direction::Up => Direction::Down,
+                    Direction::Down => Direction::Up,
+                };
+                fit(found, mechanism(&record.trains, other).as_ref(), rtt)
+            }
+            None => of_link(evidence, rtt)?,
+        };
+        let held = held_bps(verdict, cause).map(|bps| bps / f64::from(evidence.flows.max(1)));
+        let window = match cause {
+            Cause::ReceiveWindow | Cause::Middlebox => evidence.offered_bytes(),
+            _ => held.and_then(|bps| evidence.bdp_bytes(bps)).or_else(|| tuned(evidence)),
+        };
+        let tcp = tcp(evidence, &path, window.map_or(NO_WINDOW, whole))?;
+        let span = Duration::from_secs_f64(evidence.rate.span_s?).min(RUN);
+        let omit = Duration::from_nanos(test.omit_ns).min(RUN);
+        Some(Self { path, tcp, streams: evidence.flows.max(1), spans: [omit, span] })
+    }
+
+    /// What was asked of the model, and the limit that is met without the cause.
+    fn asked(&self, verdict: &Verdict, evidence: &Evidence) -> Option<(OnModel, &'static str)> {
+        let measured = verdict.measured_bps?;
+        let reached_bps = self.goodput_bps()?;
+        let agrees = (reached_bps / measured - 1.0).abs() <= AGREES_WITHIN;
+        let mut found =
+            OnModel { reached_bps, agrees, without_cause_bps: None, remedies: Vec::new() };
+        if !agrees {
+            return Some((found, ""));
+        }
+        let without = verdict.cause.and_then(|cause| self.without(cause, evidence));
+        let bps = without.as_ref().and_then(Self::goodput_bps).filter(|bps| *bps >= measured);
+        found.without_cause_bps = bps;
+        let next = without.zip(bps).map_or("", |(model, bps)| model.limit(bps));
+        let remedies = verdict.remedy.iter().filter(|line| line.is_command);
+        let remedies = remedies.filter_map(|line| {
+            let bps = self.with_setting(&line.text)?.goodput_bps()?;
+            Some(RemedyOnModel { text: line.text.clone(), bps })
+        });
+        found.remedies = remedies.take(2).collect();
+        Some((found, next))
+    }
+
+    /// The mean of several seeds; `None` where it takes too long or nothing bounds it.
+    fn goodput_bps(&self) -> Option<f64> {
+        let bounds = [self.link_payload_bps(), self.device_bps(), Some(self.window_bps())];
+        let most = bounds.into_iter().flatten().reduce(f64::min)?;
+        let seconds = self.spans.iter().sum::<Duration>().as_secs_f64();
+        let packets = most * seconds / 8.0 / f64::from(self.tcp.mss_bytes);
+        let seeds = PACKETS_MAX / RUNS / packets.max(1.0);
+        if seeds < 1.0 {
+            return None;
+        }
+        let seeds = whole(seeds).min(SEEDS);
+        goodput_bps_of(&self.path, &self.tcp, self.streams, self.spans, seeds).ok()
+    }
+
+    /// Payload that the narrowest bound of the path lets through.
+    fn link_payload_bps(&self) -> Option<f64> {
+        let [forward, _] = self.path.facts().ok()?;
+        let packet = self.tcp.mss_bytes + self.tcp.header_bytes;
+        let line = f64::from(Framing::ETHERNET.line_bytes(packet));
+        let payload = f64::from(self.tcp.mss_bytes);
+        Some(forward.rate?.bits_per_sec() as f64 * payload / line)
+    }
+
+    /// Payload that a device with a rate of packets forwards.
+    fn device_bps(&self) -> Option<f64> {
+        let packets_per_s = self.path.direction(false).packets_per_sec?;
+        Some(packets_per_s as f64 * 8.0 * f64::from(self.tcp.mss_bytes))
+    }
+
+    fn window_bps(&self) -> f64 {
+        let rtt =
+            self.path.facts().map_or(0.0, |[there, back]| (there.delay + back.delay).as_secs_f64());
+        self.tcp.window_bytes as f64 * 8.0 * f64::from(self.streams) / rtt.max(1e-6)
+    }
+
+    /// The same without a cause; `None` where the model does not have it.
+    fn without(&self, cause: Cause, evidence: &Evidence) -> Option<Self> {
+        let mut model = self.clone();
+        let link = model.link_payload_bps();
+        let forward = model.path.forward.as_deref_mut()?;
+        match cause {
+            Cause::ReceiveWindow => model.tcp.window_bytes = NO_WINDOW,
+            Cause::Middlebox
+            | Cause::SendBuffer
+            | Cause::SendingApplication
+            | Cause::SendingHost
+            | Cause::ReceivingApplication
+            | Cause::ReceivingHost => {
+                model.tcp.window_bytes = tuned(evidence).map_or(NO_WINDOW, whole);
+            }
+            Cause::RandomLoss => (forward.loss, forward.burst_loss) = (None, None),
+            Cause::Policer => forward.policer = None,
+            Cause::Shaper => forward.shaper = None,
+            Cause::SmallBuffer => forward.buffer = None,
+            Cause::Reordering => forward.reorder = None,
+            Cause::OtherTraffic => forward.cross.clear(),
+            Cause::AckPath => model.path.backward = None,
+            Cause::StartUp => model.spans = [RUN, RUN / 2],
+            _ => return None,
+        }
+        // Without a rate of the path there is nothing to promise.
+        link.map(|_| model)
+    }
+
+    /// The same with what a line to type sets, of the settings that the model has.
+    fn with_setting(&self, text: &str) -> Option<Self> {
+        let mut model = self.clone();
+        if text.ends_with("net.ipv4.tcp_congestion_control=bbr") {
+            (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
+            return (self.tcp.congestion_control != ControlName::Bbr).then_some(model);
+        }
+        let values = text.strip_prefix("sysctl -w net.ipv4.tcp_rmem=")?.trim_matches('"');
+        let most: u64 = values.split_whitespace().last()?.parse().ok()?;
+        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, tcp(7)).
+        model.tcp.window_bytes = most / 2;
+        self.link_payload_bps().map(|_| model)
+    }
+
+    /// What limits a rate that was reached, in words.
+    fn limit(&self, bps: f64) -> &'static str {
+        let has = |key: fn(&PathPlan) -> bool| self.path.forward.as_deref().is_some_and(key);
+        if bps >= AT_BOUND * self.window_bps() {
+            "the window"
+        } else if has(|it| it.policer.is_some() || it.shaper.is_some()) {
+            "the rate that a policer or shaper lets through"
+        } else if has(|it| it.packets_per_sec.is_some()) {
+            "the packets per second of a device"
+        } else if self.link_payload_bps().is_some_and(|link| bps >= AT_BOUND * link) {
+            "the narrowest link of the path"
+        } else if has(|it| it.loss.is_some() || it.burst_loss.is_some()) {
+            "loss"
+        } else if has(|it| !it.cross.is_empty()) {
+            "other traffic on the narrowest link"
+        } else {
+            "the narrowest link and its buffer"
+        }
+    }
+}
+
+/// The rate at which an end holds a transfer.
+fn held_bps(verdict: &Verdict, cause: Cause) -> Option<f64> {
+    let ends = matches!(
+        cause,
+        Cause::SendBuffer
+            | Cause::SendingApplication
+            | Cause::SendingHost
+            | Cause::ReceivingApplication
+            | Cause::ReceivingHost
+    );
+    verdict.expected_bps.or(verdict.measured_bps).filter(|_| ends)
+}
+
+/// The window up to which the receiver tunes its own: half of tcp_rmem.
+fn tuned(evidence: &Evidence) -> Option<f64> {
+    if evidence.scale_agreed() == Some(false) || evidence.asked.window_bytes.is_some() {
+        return evidence.offered_bytes();
+    }
+    evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0).filter(|bytes| *bytes > 0.0)
+}
+
+/// The path of a transfer without probes: its slowest known link, where nothing was lost on it.
+fn of_link(evidence: &Evidence, rtt: Duration) -> Option<PathPlan> {
+    let lossy = evidence.loss.ratio.is_none_or(|ratio| ratio > 1e-4);
+    let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
+    let link = speeds.into_iter().flatten().reduce(f64::min).filter(|_| !lossy)?;
+    let forward = PathPlan { rate: Some(rate(link)), ..PathPlan::default() };
+    Some(PathPlan {
+        delay: Some(format!("{:.3} ms", rtt.as_secs_f64() * 500.0)),
+        forward: Some(Box::new(forward)),
+        ..PathPlan::default()
+    })
+}
+
+/// The TCP of the transfer; `None` for a congestion control that the model does not have.
+fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Option<SimulatedTcp> {
+    let control = match evidence.loss.control.as_deref()? {
+        "cubic" => ControlName::Cubic,
+        "reno" => ControlName::Reno,
+        name if name.starts_with("bbr") => ControlName::Bbr,
+        _ => return None,
+    };
+    let sack = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.sack);
+    let choice = TcpChoice {
+        congestion_control: Some(control),
+        recovery: Some(Stack::Today.recovery(sack)),
+        window_bytes: Some(window_bytes),
+        initial_window: evidence.window.initial_segments,
+        mss_bytes: evidence.mss_bytes,
+        ..TcpChoice::default()
+    };
+    Some(SimulatedTcp::from(&choice.model(mtu_bytes(path)).ok()?))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+const fn whole(value: f64) -> u64 {
+    value as u64
+}
