@@ -55,8 +55,19 @@ pub struct Evidence {
     pub sustained_bps: Option<f64>,
     /// What was changed for short runs, and what that did.
     pub interventions: Vec<Intervention>,
+    /// Payload rate that several flows reached together, of another part of the same test.
+    pub together: Option<Together>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
+}
+
+/// Several flows at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Together {
+    /// How many.
+    pub flows: u32,
+    /// Payload rate of all of them.
+    pub bps: f64,
 }
 
 /// What the user asked the test for.
@@ -105,6 +116,8 @@ pub struct RoundTrips {
     pub loaded_s: Option<f64>,
     /// 95th percentile of that.
     pub loaded_p95_s: Option<f64>,
+    /// 10th percentile of that.
+    pub loaded_p10_s: Option<f64>,
 }
 
 /// Windows, and what was in flight.

@@ -26,10 +26,12 @@ mod remedy;
 #[cfg(test)]
 mod tests;
 mod trains;
+#[cfg(test)]
+mod trains_tests;
 pub mod twin;
 
 pub use evidence::{
-    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
+    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
 };
 pub use foreign::foreign;
 pub use interventions::is_clear;
@@ -38,10 +40,19 @@ pub use of_record::directions;
 
 use of_record::with_path;
 
-use crate::record::{Change, Confidence, Direction, MetricId, Plan, Record, Stat, Verdict};
+use crate::record::{Change, Confidence, Direction, Plan, Record, Verdict};
 
-/// What limited each direction of a record: of a TCP test, and of the best measurement each way of
-/// a survey. Empty for other kinds.
+/// The part that says most of a way: one flow's, else the first that failed.
+fn telling_part(record: &Record, way: Direction) -> Option<&Record> {
+    let goes = |part: &&Record| match &part.plan {
+        Plan::Tcp(plan) => plan.test.directions.each().contains(&way),
+        _ => false,
+    };
+    record.one_flow_part(way).or_else(|| record.parts.iter().find(goes))
+}
+
+/// What limited each direction of a record: of a TCP test, and of one flow each way of a survey.
+/// Empty for other kinds.
 pub fn explain(record: &Record) -> Vec<Verdict> {
     match &record.plan {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
@@ -53,24 +64,10 @@ pub fn explain(record: &Record) -> Vec<Verdict> {
     }
 }
 
-/// What a survey knows of one direction: its best transfer, and what it found of the path.
+/// What a survey knows of one direction: one flow's transfer, and what it found of the path.
 fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
-    let tried = record.interventions.iter().any(|it| it.direction == way);
-    // What was changed was changed against one stream.
-    let part = if tried { longest_single(record, way) } else { record.best_part(way) };
-    let mut all = directions(part?).into_iter();
+    let mut all = directions(telling_part(record, way)?).into_iter();
     all.find(|evidence| evidence.direction == Some(way)).map(|evidence| with_path(evidence, record))
-}
-
-/// The longest transfer of one stream with the kernel's own window.
-fn longest_single(record: &Record, way: Direction) -> Option<&Record> {
-    let single = |part: &&Record| match &part.plan {
-        Plan::Tcp(plan) => plan.test.streams == 1 && plan.test.window_bytes.is_none(),
-        _ => false,
-    };
-    let span = |part: &Record| part.value(MetricId::Span, Stat::Value, Some(way));
-    let measured = record.parts.iter().filter(single).filter_map(|it| Some((it, span(it)?)));
-    measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
 }
 
 /// The change that a survey should try next in one direction, given what it has measured so far;
