@@ -39,7 +39,7 @@ fn lossy(mbit: f64) -> Evidence {
             base_s: Some(0.040),
             base_is_idle: true,
             loaded_s: Some(0.0405),
-            loaded_p95_s: None,
+            ..RoundTrips::default()
         },
         loss: Loss {
             retransmits: Some(80.0),
