@@ -12,6 +12,7 @@ mod ends;
 mod evidence;
 mod foreign;
 mod gate;
+mod goal;
 mod innocent;
 mod judge;
 mod ladder;
@@ -31,6 +32,7 @@ pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
 };
 pub use foreign::foreign;
+pub use goal::{Goal, add_figures};
 pub use judge::judge;
 pub use of_record::directions;
 
