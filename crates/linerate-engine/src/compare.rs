@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use linerate_core::comparison::{TooFew, order, rounds_of};
 use linerate_core::record::{
-    Candidate, ComparePlan, Failure, Fault, PingTransport, Plan, Record, Status, Tool,
+    Candidate, Caveat, CaveatCode, ComparePlan, Failure, Fault, PingTransport, Plan, Record,
+    Status, Tool,
 };
 use linerate_core::study::Topology;
 use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::stop::Stop;
 
 use crate::context::Context;
 use crate::flow::{tcp, udp};
@@ -47,8 +49,12 @@ fn kernel_answers(candidate: &Candidate) -> bool {
     matches!(&candidate.plan, Plan::Ping(plan) if plan.transport == PingTransport::Icmp)
 }
 
+/// Rounds that this machine may spoil before a comparison ends.
+const SPOILT_MAX: usize = 3;
+
 /// Measures every candidate once a round, the first one twice, and keeps whole rounds. `seen` is
-/// told of each that ended well. Ends at the first failure, which the next round would share.
+/// told of each that ended well. A round that this machine spoilt is measured again, a few times in
+/// all; any other failure, which the next round would share, ends the comparison.
 pub fn run(
     plan: &ComparePlan,
     sites: &Sites,
@@ -58,28 +64,66 @@ pub fn run(
     let begin = monotonic();
     let plan_of_all = Plan::Compare(plan.clone());
     let mut record = Record::begin(record_id(), context.tool.clone(), plan_of_all, wall());
+    let mut measure = |candidate: &Candidate| part(candidate, sites.of(candidate), context);
+    let rounds = rounds(plan, &context.stop, &mut measure, seen);
+    (record.parts, record.failure) = (rounds.parts, rounds.failure);
+    finish(&mut record, context);
+    record.caveats.extend(spoilt_rounds(&rounds.spoilt));
+    record.duration_ns = monotonic().nanos_since(begin);
+    record
+}
+
+/// What the rounds came to.
+#[derive(Default)]
+struct Rounds {
+    /// The parts of whole rounds.
+    parts: Vec<Record>,
+    /// What ended them early.
+    failure: Option<Failure>,
+    /// Why rounds were measured again.
+    spoilt: Vec<String>,
+}
+
+fn rounds(
+    plan: &ComparePlan,
+    stop: &Stop,
+    measure: &mut dyn FnMut(&Candidate) -> Record,
+    seen: &mut dyn FnMut(u32),
+) -> Rounds {
     let mut again: Vec<&Candidate> = plan.candidates.iter().collect();
     again.extend(again.first().copied());
-    for round in 0..plan.rounds {
+    let (mut rounds, mut round) = (Rounds::default(), 0);
+    while round < plan.rounds {
         let mut parts: Vec<Option<Record>> = again.iter().map(|_| None).collect();
         for index in order(plan.seed, round, again.len()) {
-            if context.stop.asked() {
+            if stop.asked() {
                 break;
             }
-            parts[index] = Some(part(again[index], sites.of(again[index]), context));
+            parts[index] = Some(measure(again[index]));
         }
         let failed = parts.iter().flatten().find_map(|part| part.failure.clone());
         let interrupted = parts.iter().flatten().any(|it| it.status == Status::Interrupted);
-        if failed.is_some() || interrupted || context.stop.asked() {
-            record.failure = failed;
+        let spoilt = failed.as_ref().filter(|failure| failure.fault == Fault::Instrument);
+        if let (Some(why), false) = (spoilt, interrupted || rounds.spoilt.len() >= SPOILT_MAX) {
+            rounds.spoilt.push(why.to_string());
+            continue;
+        }
+        if failed.is_some() || interrupted || stop.asked() {
+            rounds.failure = failed;
             break;
         }
-        record.parts.extend(parts.into_iter().flatten());
-        seen(round + 1);
+        rounds.parts.extend(parts.into_iter().flatten());
+        round += 1;
+        seen(round);
     }
-    finish(&mut record, context);
-    record.duration_ns = monotonic().nanos_since(begin);
-    record
+    rounds
+}
+
+/// Says that rounds were measured again, where some were.
+fn spoilt_rounds(spoilt: &[String]) -> Option<Caveat> {
+    let first = spoilt.first()?;
+    let detail = format!("{} of the rounds measured again; the first: {first}", spoilt.len());
+    Some(Caveat::new(CaveatCode::TesterDisturbed, detail, "leave the emulator a CPU of its own"))
 }
 
 /// A comparison of results that were measured earlier, each by itself: `plan` names them. Its
@@ -159,4 +203,42 @@ fn finish(record: &mut Record, context: &Context<'_>) {
         end.calibration = Some(rtt::clock_check::quick(&context.stop));
     }
     record.caveats = record.caveats_of_parts();
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::PingPlan;
+
+    use super::*;
+
+    /// Two rounds of one candidate, twice each, whose measurements with these numbers fail; the
+    /// parts kept, the failure, and how often a round was measured again.
+    fn compared(fails: &[u32], fault: Fault) -> (usize, Option<Fault>, usize) {
+        let plan = Plan::Ping(PingPlan::default());
+        let candidate =
+            Candidate { name: "a".to_owned(), plan: plan.clone(), topology: None, result: None };
+        let of_all = ComparePlan { candidates: vec![candidate], rounds: 2, seed: 1 };
+        let mut count = 0;
+        let mut measure = |_: &Candidate| {
+            let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+            let mut record = Record::begin(record_id(), tool, plan.clone(), wall());
+            let failed = fails.contains(&count);
+            record.failure = failed.then(|| Failure::new(fault, "emulate path", "p", "it stood"));
+            count += 1;
+            record
+        };
+        let rounds = rounds(&of_all, &Stop::new(), &mut measure, &mut |_| {});
+        assert_eq!(spoilt_rounds(&rounds.spoilt).is_some(), !rounds.spoilt.is_empty());
+        (rounds.parts.len(), rounds.failure.map(|failure| failure.fault), rounds.spoilt.len())
+    }
+
+    #[test]
+    fn a_round_that_this_machine_spoilt_is_measured_again_and_others_end_the_comparison() {
+        assert_eq!(compared(&[], Fault::Instrument), (4, None, 0));
+        assert_eq!(compared(&[1, 4], Fault::Instrument), (4, None, 2));
+        assert_eq!(compared(&[2], Fault::Unreachable), (2, Some(Fault::Unreachable), 0));
+        // The fourth time is one too many.
+        let all: Vec<u32> = (0..8).collect();
+        assert_eq!(compared(&all, Fault::Instrument), (0, Some(Fault::Instrument), 3));
+    }
 }

@@ -3,6 +3,8 @@
 mod page;
 
 use linerate_core::lab::bank::{BASELINES, Case, Judged, Label, Score, Tally, Validity};
+use linerate_core::record::Confidence;
+use linerate_core::stats::{Z_95, wilson_interval};
 
 use crate::document::{Align, Block, Document, Section, Table};
 use crate::number::{NONE, mbit, ms, percent};
@@ -43,7 +45,21 @@ pub fn document(cases: &[(Case, Judged)]) -> Document {
     if !tally.confusion.is_empty() {
         sections.push(Section::apart("Planted and said", [Block::Table(confusion(&tally))]));
     }
+    if !tally.by_confidence.is_empty() {
+        sections.push(Section::apart("Confidence", [Block::Table(confidence(&tally))]));
+    }
     let mut notes = Vec::new();
+    if let Some(error) = tally.ceiling_error() {
+        let count = tally.ceiling_ratios.len();
+        let error = percent(error);
+        notes.push(format!("{count} ceilings were stated; half of them are within {error}"));
+    }
+    if !tally.next_ratios.is_empty() {
+        let (kept, made) = (tally.promises_kept(), tally.next_ratios.len());
+        notes.push(format!(
+            "{kept} of {made} promised next limits were reached to four fifths without the plant"
+        ));
+    }
     if tally.repeated > 0 {
         let (agreed, repeated) = (tally.agreed, tally.repeated);
         notes.push(format!("{agreed} of {repeated} scenarios had the same verdict in every run"));
@@ -86,6 +102,25 @@ fn score_row(name: &str, score: &Score) -> [String; 7] {
     let [right, cases, accused, innocent] =
         [score.right, score.cases, score.accused, score.innocent].map(|count| count.to_string());
     [name.to_owned(), right, cases, share, interval, accused, innocent]
+}
+
+fn confidence(tally: &Tally) -> Table {
+    let mut table = Table::new(["confidence", "right", "of", "share", "95 % interval"]);
+    for (confidence, (right, of)) in tally.by_confidence.iter().rev() {
+        let word = match confidence {
+            Confidence::High => "high",
+            Confidence::Medium => "medium",
+            Confidence::Low => "low",
+        };
+        let interval = wilson_interval(*right, *of, Z_95);
+        let interval = interval.map_or_else(
+            || NONE.to_owned(),
+            |it| format!("{} to {}", percent(it.low), percent(it.high)),
+        );
+        let share = percent(*right as f64 / *of as f64);
+        table.row([word.to_owned(), right.to_string(), of.to_string(), share, interval]);
+    }
+    table
 }
 
 fn confusion(tally: &Tally) -> Table {

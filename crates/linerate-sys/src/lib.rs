@@ -14,11 +14,11 @@ mod time;
 pub mod xdp;
 
 pub use error::{Error, Result};
-pub(crate) use frames::frame_loop;
 pub use frames::{
     ethtool, frame_counter, frame_sender, frame_tally, frame_writer, interface_facts, napi,
-    packet_capture, raw_port, tun, xdp_socket,
+    packet_capture, raw_port, tun, xdp_echo, xdp_socket,
 };
+pub(crate) use frames::{frame_loop, xdp_rings};
 pub use process::{
     arena, cgroup, child, host, netns, open_files, password, realtime, sched, stop, sysctl,
     terminal, thread, userns,

@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Server, ends_with};
+use support::{Server, check_wrong_use, ends_with};
 
 /// The record of a comparison with these words.
 fn compared(words: &[&str]) -> Value {
@@ -191,6 +191,7 @@ fn mistakes_are_told_in_a_line() {
 fn flags_of_probes_hold_for_every_candidate_that_does_not_say_otherwise() {
     let words = ["127.0.0.1", "127.0.0.1,dscp=46", "--count=5"];
     let flags = ["--dscp=8", "--ipv4", "--bind=127.0.0.1", "--timeout=2s", "--wait-mode=block"];
+    check_wrong_use(&["compare", "127.0.0.1", "::1", "--flow-label=x"], &["0xfffff"]);
     let more = ["--samples", "--no-kernel-stamps", "--ecn=ect0"];
     let record = compared(&[&words[..], &flags, &more].concat());
     let parts = record["parts"].as_array().expect("parts");

@@ -8,7 +8,10 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr, stdout};
+use support::{
+    Server, check_wrong_use, command, end_of, ends_with, interrupt, linerate, no_laboratory,
+    stderr, stdout,
+};
 
 /// Why ICMP cannot be sent here, if so.
 fn no_icmp() -> Option<String> {
@@ -83,6 +86,43 @@ fn every_flag_reaches_the_plan() {
         assert_eq!(value(&record, "probes_sent", "value", size), 3.0);
         assert_eq!(value(&record, "probes_answered", "value", size), 3.0);
     }
+}
+
+/// Over a router: the next hop is not the target.
+#[test]
+fn past_the_kernel_every_probe_is_accounted_for_as_by_its_sockets() {
+    if let Some(reason) = no_laboratory() {
+        println!("skipped: {reason}");
+        return;
+    }
+    if let Err(reason) = linerate_sys::bpf::available() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_linerate");
+    for (end, label) in [("10.0.2.1", None), ("fd00:0:0:2::1", Some("--flow-label=0x12345"))] {
+        let flags = ["--xdp", "--flood", "--count=500", "--size=56,1400", "--ttl=9", "--dscp=46"];
+        let lab = ["lab", "run", "router", "--on", "a", "--", program, "ping", end];
+        let more = ["--json", "--no-save", "--wait-mode=poll"];
+        let words: Vec<&str> = [&lab[..], &flags, &more].concat();
+        let words: Vec<&str> = words.into_iter().chain(label).collect();
+        let found: Value = serde_json::from_str(&ends_with(0, &words)).expect("one document");
+        assert_eq!(
+            (&found["plan"]["xdp"], &found["plan"]["wait"]),
+            (&true.into(), &"block".into())
+        );
+        for size in [56, 1400] {
+            assert_eq!(value(&found, "probes_sent", "value", size), 500.0, "{end}");
+            assert_eq!(value(&found, "probes_answered", "value", size), 500.0, "{end}");
+            assert!(value(&found, "rtt_ns", "min", size) > 0.0, "{end}");
+        }
+    }
+    let refused = linerate(&["serve", "--port=0", "--xdp", "nolink0"]);
+    assert!(stderr(&refused).contains("answer pings by XDP on nolink0"), "{}", stderr(&refused));
+    let refused = linerate(&["ping", "127.0.0.1", "--xdp", "--count=1", "--no-save"]);
+    assert!(stderr(&refused).contains("AF_XDP"), "{}", stderr(&refused));
+    check_wrong_use(&["ping", "127.0.0.1", "--flow-label", "0x100000"], &["0xfffff"]);
+    check_wrong_use(&["ping", "127.0.0.1", "--flow-label", "1"], &["IPv4 has no flow label"]);
 }
 
 /// Real-time priority is had, or refused with what it takes.

@@ -109,4 +109,6 @@ fn the_flags_that_all_tests_have_reach_the_record_and_the_screen() {
     assert!(verbose.contains("kinds     BE ") && verbose.contains(", CS1 "), "{verbose}");
     let none = linerate(&["rrul", "127.0.0.1:1", "--ipv6", "--no-save"]);
     assert!(!none.status.success());
+    let none = linerate(&["rrul", "127.0.0.1:1", "--idle=1s", "--no-save"]);
+    assert!(!none.status.success() && !stderr(&none).contains("probing"), "{}", stderr(&none));
 }

@@ -140,6 +140,16 @@ fn the_flags_of_moving_data_reach_the_plan_and_both_ends() {
 }
 
 #[test]
+fn a_receiver_that_reads_at_a_pace_gets_no_more() {
+    // 1 MB at 8 Mbit/s takes a second; the first read of 10 ms is free.
+    let flags = ["--read-pace", "8M", "--bytes", "1000000"];
+    let record = Server::start(&[]).record(&flags);
+    assert_eq!(record["plan"]["read_pace_bps"], 8_000_000);
+    let rate = value(&record, "goodput_bps", "up");
+    assert!((4e6..=8.2e6).contains(&rate), "{rate} bit/s");
+}
+
+#[test]
 fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_result() {
     let flags = ["--bytes", "4375000", "--background", "20M", "--read-size", "4K"];
     let record = Server::start(&[]).record(&[&flags[..], &["--bitrate", "50M"]].concat());

@@ -50,6 +50,12 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
     let varies = evidence.window.offered_range.filter(|it| it.0 > 0.0).map(|it| it.1 / it.0);
+    // The receiver's tuning grows with a transfer that has only begun.
+    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s);
+    let begun = rounds.is_some_and(|rounds| rounds <= START_ROUNDS);
+    if begun && varies.is_some_and(|varies| varies > WINDOW_CONSTANT) {
+        return None;
+    }
     if let Some(varies) = varies.filter(|varies| *varies <= WINDOW_CONSTANT) {
         signs.push(Sign::at_most("largest over smallest window", varies, WINDOW_CONSTANT, "1"));
     }

@@ -53,8 +53,19 @@ pub struct Evidence {
     pub capacity_bps: Option<f64>,
     /// Rate of IP packets that passes for long, by paced probes.
     pub sustained_bps: Option<f64>,
+    /// Payload rate that several flows reached together, of another part of the same test.
+    pub together: Option<Together>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
+}
+
+/// Several flows at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Together {
+    /// How many.
+    pub flows: u32,
+    /// Payload rate of all of them.
+    pub bps: f64,
 }
 
 /// What the user asked the test for.
@@ -103,6 +114,8 @@ pub struct RoundTrips {
     pub loaded_s: Option<f64>,
     /// 95th percentile of that.
     pub loaded_p95_s: Option<f64>,
+    /// 10th percentile of that.
+    pub loaded_p10_s: Option<f64>,
 }
 
 /// Windows, and what was in flight.

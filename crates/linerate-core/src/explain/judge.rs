@@ -38,7 +38,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         ends::own_pace,
         ends::receive_window,
         path::known_link,
-        ends::busy_host,
+        busy_host,
         ends::send_buffer,
         ends::idle_sender,
         ends::start_up,
@@ -52,6 +52,11 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         path::fingerprint,
     ];
     rules.iter().find_map(|rule| rule(evidence))
+}
+
+/// A host that fills the path is not what limits it, however long its threads waited.
+fn busy_host(evidence: &Evidence) -> Option<Candidate> {
+    if trains::fills_the_link(evidence) { None } else { ends::busy_host(evidence) }
 }
 
 fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::evidence::Evidence;
+use super::mechanism::{Findings, Overflow};
 use super::path::payload_share;
 use crate::record::{Cause, Family, NextLimit};
 use crate::theory::framing::{Segment, Transport};
@@ -59,10 +60,11 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let known =
         |bps: Option<f64>, source: &str| Some(Known::new(BitRate::from_nearest(bps?)?, source));
     let share = payload_share(evidence);
-    facts.capacity = known(evidence.capacity_bps.or(evidence.stated_bps), "trains of probes");
-    if gone != Some(Cause::Shaper) {
-        let shaped = evidence.sender.shaper_bps.or(evidence.sustained_bps);
-        facts.sustained = known(shaped, "a queueing discipline or the probes");
+    facts.capacity = known(capacity(evidence, gone).or(evidence.stated_bps), "trains of probes");
+    if !matches!(gone, Some(Cause::Shaper | Cause::Policer)) {
+        let held = evidence.trains.as_ref().and_then(held_bps);
+        facts.sustained =
+            known(evidence.sender.shaper_bps.or(held), "a queueing discipline or the probes");
     }
     // A full bottleneck shows its rate while it is the limit.
     if facts.capacity.is_none() && gone.is_none() {
@@ -86,6 +88,29 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
         facts.application = known(pace, "-b");
     }
     Some(facts)
+}
+
+/// The rate of packets of this size on the path's slowest link. What a shaper or a device of few
+/// packets a second leaves says nothing of the link behind it.
+fn capacity(evidence: &Evidence, gone: Option<Cause>) -> Option<f64> {
+    let Some(found) = &evidence.trains else { return evidence.capacity_bps };
+    match gone {
+        Some(Cause::Shaper | Cause::UnequalPaths) => {
+            let link = found.link_bps()?;
+            evidence.capacity_bps.filter(|bps| link > 1.2 * bps).map(|_| link)
+        }
+        Some(Cause::PacketRate) if found.is_per_packet() => None,
+        _ => evidence.capacity_bps,
+    }
+}
+
+/// What a shaper or a policer lets through: a rate that passes for long without one is the link's.
+fn held_bps(found: &Findings) -> Option<f64> {
+    let policed = match found.overflow {
+        Some(Overflow::Policer { rate_bps, .. }) => Some(rate_bps.value),
+        _ => None,
+    };
+    found.shaper.map(|shaper| shaper.rate_bps).or(policed)
 }
 
 /// The window that bounds: the one that was offered, while it is the limit; else the one up to

@@ -26,10 +26,12 @@ mod remedy;
 #[cfg(test)]
 mod tests;
 mod trains;
+#[cfg(test)]
+mod trains_tests;
 pub mod twin;
 
 pub use evidence::{
-    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
+    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
 };
 pub use foreign::foreign;
 pub use goal::{Goal, add_figures};
@@ -40,14 +42,23 @@ use of_record::with_path;
 
 use crate::record::{Direction, Plan, Record, Verdict};
 
-/// What limited each direction of a record: of a TCP test, and of the best measurement each way of
-/// a survey. Empty for other kinds.
+/// The part that says most of a way: one flow's, else the first that failed.
+fn telling_part(record: &Record, way: Direction) -> Option<&Record> {
+    let goes = |part: &&Record| match &part.plan {
+        Plan::Tcp(plan) => plan.test.directions.each().contains(&way),
+        _ => false,
+    };
+    record.one_flow_part(way).or_else(|| record.parts.iter().find(goes))
+}
+
+/// What limited each direction of a record: of a TCP test, and of one flow each way of a survey.
+/// Empty for other kinds.
 pub fn explain(record: &Record) -> Vec<Verdict> {
     match &record.plan {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
         Plan::Test(_) => {
             let ways = [Direction::Up, Direction::Down].into_iter();
-            let best = ways.filter_map(|way| Some((way, record.best_part(way)?)));
+            let best = ways.filter_map(|way| Some((way, telling_part(record, way)?)));
             let verdicts = best.flat_map(|(way, part)| {
                 let all = directions(part).into_iter();
                 let of_way = all.filter(move |evidence| evidence.direction == Some(way));

@@ -4,7 +4,7 @@
 //! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
-    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Windows,
+    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
 };
 use super::mechanism::mechanism;
 use crate::record::{
@@ -61,6 +61,7 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         mtu: None,
         capacity_bps: None,
         sustained_bps: None,
+        together: None,
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
@@ -77,7 +78,20 @@ pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
         evidence.capacity_bps = first.map(|capacity| capacity.bps);
         evidence.sustained_bps = found.sustained_bps;
     }
+    evidence.together = whole.parts.iter().filter_map(|part| together(part, way)).max_by(by_rate);
     evidence
+}
+
+fn by_rate(one: &Together, other: &Together) -> std::cmp::Ordering {
+    one.bps.total_cmp(&other.bps)
+}
+
+/// What several flows of a part with the kernel's own windows reached.
+fn together(part: &Record, way: Direction) -> Option<Together> {
+    let Plan::Tcp(plan) = &part.plan else { return None };
+    let many = plan.test.streams > 1 && plan.test.window_bytes.is_none();
+    let bps = part.value(MetricId::Goodput, Stat::Value, Some(way)).filter(|_| many)?;
+    Some(Together { flows: u32::from(plan.test.streams), bps })
 }
 
 /// Both ends are this host, and nothing lies between them.
@@ -197,12 +211,19 @@ fn rate(of: &Of<'_>) -> Rate {
     let delivery = of.steady("delivery_rate_bps", Side::Sender);
     Rate {
         mean_bps: of.value(MetricId::Goodput, Stat::Value),
-        steady_bps: quantile(&late, 0.5),
+        steady_bps: steady(&late),
         intervals_bps: sum,
         delivery_bps: quantile(&delivery, 0.9),
         bytes: of.value(MetricId::Bytes, Stat::Value),
         span_s: of.value(MetricId::Span, Stat::Value).map(|ns| ns / 1e9),
     }
+}
+
+/// The rate once the start was over: the median interval; the mean where data comes in pieces, as
+/// it does to an application that waits for a lost segment.
+fn steady(sorted: &[f64]) -> Option<f64> {
+    let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
+    Some(quantile(sorted, 0.5)?.max(mean))
 }
 
 fn round_trips(of: &Of<'_>) -> RoundTrips {
@@ -221,6 +242,7 @@ fn round_trips(of: &Of<'_>) -> RoundTrips {
         base_is_idle: idle.is_some(),
         loaded_s: quantile(&loaded, 0.5).or(probes).map(s),
         loaded_p95_s: quantile(&loaded, 0.95).map(s),
+        loaded_p10_s: quantile(&loaded, 0.1).map(s),
     }
 }
 

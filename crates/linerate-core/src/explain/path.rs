@@ -72,9 +72,19 @@ pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
     Some(Candidate::new(cause, confidence, signs).allowing(bps).mended_by(remedy))
 }
 
+/// IP packet of a full segment: the path's, or a smaller one where segments are kept small.
+pub(super) fn packet_bytes(evidence: &Evidence) -> u32 {
+    let packet = evidence.packet_bytes.filter(|bytes| *bytes > 0).unwrap_or(1500);
+    match evidence.mss_bytes.filter(|mss| *mss > 0) {
+        // At most 60 bytes of IPv4 and 60 of TCP, and of these 52 as a rule.
+        Some(mss) if mss + 120 < packet => mss + 52,
+        _ => packet,
+    }
+}
+
 /// Payload over IP packet of a full segment.
 pub(super) fn payload_share(evidence: &Evidence) -> f64 {
-    let packet = evidence.packet_bytes.filter(|bytes| *bytes > 0).unwrap_or(1500);
+    let packet = packet_bytes(evidence);
     let mss = evidence.mss_bytes.filter(|mss| *mss > 0 && *mss < packet).unwrap_or(packet - 52);
     f64::from(mss) / f64::from(packet)
 }
@@ -92,7 +102,9 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("round trip under load over that at rest", inflation, QUEUE, "1"),
         Sign::at_least("rate over the highest rate of delivery", full, STAYS_FULL, "1"),
     ];
-    Some(link(evidence, delivery, signs))
+    // Of several flows the sender's rate of delivery is that of one.
+    let bps = if evidence.flows > 1 { evidence.steady_bps()? } else { delivery };
+    Some(link(evidence, bps, signs))
 }
 
 /// Whether trains saw more than the flow reached: then it is no link that the flow fills.

@@ -128,6 +128,7 @@ fn healthy() -> Evidence {
             base_is_idle: true,
             loaded_s: Some(0.068),
             loaded_p95_s: Some(0.080),
+            loaded_p10_s: Some(0.060),
         },
         window: Windows {
             offered_bytes: Some(4e6),

@@ -3,29 +3,50 @@
 use super::candidate::{Candidate, share};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
-use super::mechanism::{Background, Findings, Overflow};
-use super::path::payload_share;
+use super::mechanism::{Background, Findings, Load, Overflow};
+use super::path::{LOSSY, packet_bytes, payload_share};
 use super::remedy;
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
 
 /// The rate over what a bound allows, of a flow that this bound holds.
 const REACHES: f64 = 0.8;
-/// A flow below this share of a bound is held by something else, or by the losses that it makes.
+/// And of one that fills it.
+const FULL: f64 = 0.9;
+/// A flow that loses what a meter drops gets no less than this share of its rate, unless its bucket
+/// is of a few packets.
 const BELOW: f64 = 0.35;
-/// And it does not pass the bound by more than this.
-const PASSES: f64 = 1.15;
+/// Rates are not measured to more than this.
+const PASSES: f64 = 1.1;
 /// A buffer below this share of the BDP is small (a Reno flow needs one; RFC 3819 §13).
 const SMALL: f64 = 0.15;
+/// Short trains leave this much faster than long ones: a bucket lets their bytes pass.
+const BUCKET: f64 = 1.33;
+/// What passes grows by this with what is offered: it is shared with others.
+const SHARED: f64 = 1.08;
+/// A queue of so many packets stands, where the path would pass the load alone.
+const QUEUED_PACKETS: f64 = 5.0;
+/// A load that the path passes.
+const PASSED: f64 = 0.95;
+/// Segments below this share of what the path takes were made small.
+const CLAMPED: f64 = 0.75;
+/// Delay that a queue which never empties adds, in seconds.
+const NEVER_EMPTY_S: f64 = 0.001;
 
 /// What the trains explain of a rate that no end holds.
 pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
-    policer(evidence, found)
-        .or_else(|| packet_rate(evidence, found))
+    packet_rate(evidence, found)
+        .or_else(|| shared_load(evidence, found))
+        .or_else(|| policer(evidence, found))
+        .or_else(|| packet_meter(evidence, found))
         .or_else(|| shaper(evidence, found))
+        .or_else(|| own_discipline(evidence, found))
+        .or_else(|| unequal_paths(evidence, found))
         .or_else(|| full_link(evidence))
         .or_else(|| random(evidence, found))
         .or_else(|| small_buffer(evidence, found))
+        .or_else(|| random_by_elimination(evidence, found))
+        .or_else(|| shared_queue(evidence))
 }
 
 /// Payload that a bound of IP packets allows, and the share of it that was reached.
@@ -34,16 +55,30 @@ fn reached(evidence: &Evidence, ip_bps: f64) -> Option<(f64, f64)> {
     Some((bps, share(evidence.steady_bps(), Some(bps))?))
 }
 
+/// The most that a flow shows of a rate behind a bucket: what was in the bucket comes on top.
+fn most_of(evidence: &Evidence, rate_bps: f64, burst_bytes: f64) -> f64 {
+    let span = evidence.rate.span_s.filter(|span| *span > 0.0).unwrap_or(1.0);
+    PASSES + 8.0 * burst_bytes / (rate_bps * span).max(1.0)
+}
+
+/// Whether a flow below a meter's rate is held by the meter: it loses what the meter drops, and
+/// nothing else loses packets.
+fn is_metered(evidence: &Evidence, found: &Findings, reached: f64) -> bool {
+    let lossy = evidence.loss.ratio.is_some_and(|ratio| ratio >= LOSSY);
+    reached >= BELOW || (lossy && found.background.is_none())
+}
+
 fn policer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let Some(Overflow::Policer { rate_bps, burst_bytes }) = found.overflow else { return None };
     let (bps, reached) = reached(evidence, rate_bps.value)?;
-    if !(BELOW..=PASSES).contains(&reached) {
+    let most = most_of(evidence, rate_bps.value, burst_bytes.value);
+    if reached > most || !is_metered(evidence, found, reached) {
         return None;
     }
     let signs = vec![
         Sign::figure("rate that probes passed above, without a queue", rate_bps.value, "bit/s"),
         Sign::figure("its bucket", burst_bytes.value, "bytes"),
-        Sign::at_most("rate over what that allows", reached, PASSES, "1"),
+        Sign::at_most("rate over what that allows", reached, most, "1"),
     ];
     let pace = format!("tc qdisc replace dev DEV root fq maxrate {:.0}kbit", bps * 0.95 / 1e3);
     let needs = evidence.rtt.base_s.map_or(0.0, |rtt| rate_bps.value * rtt / 8.0);
@@ -54,37 +89,147 @@ fn policer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     Some(Candidate::new(Cause::Policer, Confidence::High, signs).allowing(bps).mended_by(remedy))
 }
 
+/// Short packets leave no faster than long ones: packets are counted, and the flow gets as many.
 fn packet_rate(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
-    let Some(Overflow::PacketRate { packets_per_s, .. }) = found.overflow else { return None };
-    let bytes = f64::from(evidence.packet_bytes.unwrap_or(1500));
-    let (bps, reached) = reached(evidence, packets_per_s.value * bytes * 8.0)?;
-    if !(BELOW..=PASSES).contains(&reached) {
+    if !found.is_per_packet() {
         return None;
     }
-    let signs = vec![
-        Sign::figure("packets that a device forwards", packets_per_s.value, "packets/s"),
-        Sign::at_most("rate over what that allows", reached, PASSES, "1"),
-    ];
-    let text = "larger packets, or a device, a rule set or an offload that forwards more of them";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
-    let candidate = Candidate::new(Cause::PacketRate, Confidence::High, signs);
-    Some(candidate.allowing(bps).mended_by(remedy))
-}
-
-fn shaper(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
-    found.shaper.as_ref()?;
-    let sustained = found.sustained_bps?;
-    let (bps, reached) = reached(evidence, sustained)?;
+    let bytes = f64::from(packet_bytes(evidence));
+    let per_s = 1e9 / found.packet_ns(bytes)?;
+    let (bps, reached) = reached(evidence, per_s * bytes * 8.0)?;
     if !(REACHES..=PASSES).contains(&reached) {
         return None;
     }
     let mut signs = vec![
-        Sign::figure("rate that passes for long", sustained, "bit/s"),
+        Sign::figure("packets that leave the bottleneck, short or long", per_s, "packets/s"),
         Sign::at_least("rate over what that allows", reached, REACHES, "1"),
     ];
-    let line = evidence.capacity_bps.map(|bps| Sign::figure("rate of a short train", bps, "bit/s"));
-    signs.extend(line);
-    Some(Candidate::new(Cause::Shaper, Confidence::High, signs).allowing(bps))
+    Some(match clamped(evidence, found) {
+        Some(more) => {
+            signs.extend(more);
+            made_small(evidence, signs).allowing(bps)
+        }
+        None => counted(signs, bps),
+    })
+}
+
+/// A device that drops packets above a number of them, without a queue.
+fn packet_meter(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let Some(Overflow::PacketRate { packets_per_s, depth_packets }) = found.overflow else {
+        return None;
+    };
+    let bytes = f64::from(packet_bytes(evidence));
+    let ip_bps = packets_per_s.value * bytes * 8.0;
+    let (bps, reached) = reached(evidence, ip_bps)?;
+    let most = most_of(evidence, ip_bps, depth_packets.value * bytes);
+    if reached > most || !is_metered(evidence, found, reached) {
+        return None;
+    }
+    let signs = vec![
+        Sign::figure("packets that a device forwards", packets_per_s.value, "packets/s"),
+        Sign::figure("packets that it lets pass at once", depth_packets.value, "packets"),
+        Sign::at_most("rate over what that allows", reached, most, "1"),
+    ];
+    Some(counted(signs, bps))
+}
+
+fn counted(signs: Vec<Sign>, bps: f64) -> Candidate {
+    let text = "larger packets, or a device, a rule set or an offload that forwards more of them";
+    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let candidate = Candidate::new(Cause::PacketRate, Confidence::High, signs);
+    candidate.allowing(bps).mended_by(remedy)
+}
+
+/// Segments that something on the way made small, where that costs.
+fn clamped(evidence: &Evidence, found: &Findings) -> Option<[Sign; 2]> {
+    let packet = f64::from(packet_bytes(evidence));
+    let passes = f64::from(evidence.mtu?.ip_bytes);
+    if evidence.asked.mss_bytes.is_some() || packet > CLAMPED * passes {
+        return None;
+    }
+    let gain = (passes / found.packet_ns(passes)?) / (packet / found.packet_ns(packet)?);
+    (gain > 1.25).then(|| {
+        [
+            Sign::figure("largest packet that passes", passes, "bytes"),
+            Sign::at_most("packets of the flow", packet, CLAMPED * passes, "bytes"),
+        ]
+    })
+}
+
+fn made_small(evidence: &Evidence, signs: Vec<Sign>) -> Candidate {
+    let mut candidate = Candidate::new(Cause::Middlebox, Confidence::High, signs);
+    candidate.notes.push(format!(
+        "segments are of {} bytes though larger packets pass: a device rewrites the MSS of SYN \
+         segments, and another forwards so many packets a second",
+        evidence.mss_bytes.unwrap_or(0)
+    ));
+    let text = "take the MSS clamp off, or set it to the path MTU less 40 (IPv6 less 60)";
+    candidate.mended_by(vec![RemedyLine::advice(At::Path, text)])
+}
+
+fn shaper(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let held = found.shaper.as_ref().map(|shaper| (shaper.rate_bps, shaper.burst_bytes));
+    let long = found.capacity.first().filter(|long| !long.at_least)?;
+    let link = found.link_bps();
+    let steady = long.quartiles_bps.high < 1.2 * long.quartiles_bps.low;
+    let faster = link.filter(|link| steady && *link > BUCKET * long.bps);
+    let (rate, burst) = held.or_else(|| faster.map(|_| (long.bps, 0.0)))?;
+    let (bps, reached) = reached(evidence, rate)?;
+    let most = most_of(evidence, rate, burst);
+    if !(REACHES..=most).contains(&reached) {
+        return None;
+    }
+    let mut signs = vec![
+        Sign::figure("rate that passes for long", rate, "bit/s"),
+        Sign::at_least("rate over what that allows", reached, REACHES, "1"),
+    ];
+    signs.extend(link.map(|bps| Sign::figure("rate of a short train", bps, "bit/s")));
+    let confidence = if held.is_some() { Confidence::High } else { Confidence::Medium };
+    Some(Candidate::new(Cause::Shaper, confidence, signs).allowing(bps))
+}
+
+/// Trains back to back leave the sender evenly at the rate that TCP reaches: something of its own
+/// holds both back before the path does.
+fn own_discipline(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let long = found.capacity.first().filter(|long| long.at_least)?;
+    let (bps, reached) = reached(evidence, long.bps)?;
+    let even = long.quartiles_bps.high < 1.02 * long.quartiles_bps.low;
+    let slower = evidence.sender.speed_bps.is_none_or(|speed| speed > BUCKET * long.bps);
+    if !even || !slower || !(FULL..=PASSES).contains(&reached) {
+        return None;
+    }
+    let signs = vec![
+        Sign::figure("rate at which trains leave the sender", bps, "bit/s"),
+        Sign::at_least("rate over that", reached, FULL, "1"),
+    ];
+    let candidate = Candidate::new(Cause::Shaper, Confidence::Medium, signs).allowing(bps);
+    Some(candidate.mended_by(remedy::own_shaper(evidence)))
+}
+
+/// Several flows together pass what one link carries: each has a link of its own.
+fn unequal_paths(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let long = found.capacity.first().filter(|long| !long.at_least)?;
+    let (bps, reached) = reached(evidence, long.bps)?;
+    let together = evidence.together?;
+    let times = share(Some(together.bps), Some(bps)).filter(|times| *times > BUCKET)?;
+    let even = long.quartiles_bps.high < 1.05 * long.quartiles_bps.low;
+    if !even || !(REACHES..=PASSES).contains(&reached) || found.shaper.is_some() {
+        return None;
+    }
+    let signs = vec![
+        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
+        Sign::at_least("rate of one flow over that", reached, REACHES, "1"),
+        Sign::at_least("rate of several flows together over that", times, BUCKET, "1"),
+    ];
+    let text = "one flow has one member of a trunk or one of several paths: use several (-P)";
+    let candidate = Candidate::new(Cause::UnequalPaths, Confidence::Medium, signs).allowing(bps);
+    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+}
+
+/// Whether one flow reaches what trains leave the bottleneck at.
+pub(super) fn fills_the_link(evidence: &Evidence) -> bool {
+    let reached = evidence.capacity_bps.and_then(|bps| reached(evidence, bps));
+    reached.is_some_and(|(_, share)| (FULL..=PASSES).contains(&share))
 }
 
 fn full_link(evidence: &Evidence) -> Option<Candidate> {
@@ -96,8 +241,71 @@ fn full_link(evidence: &Evidence) -> Option<Candidate> {
         Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
         Sign::at_least("rate over that", reached, REACHES, "1"),
     ];
-    let confidence = if reached >= 0.9 { Confidence::High } else { Confidence::Medium };
+    // A member of a trunk, or a share that a fair queue leaves, looks like a link to one flow:
+    // several reach more.
+    let alone = evidence.together.is_some_and(|together| together.bps <= BUCKET * bps);
+    let sure = alone && reached >= FULL;
+    let confidence = if sure { Confidence::High } else { Confidence::Medium };
     Some(Candidate::new(Cause::Link, confidence, signs).allowing(bps))
+}
+
+/// Probes below the link's rate do not all pass, and of more of them more pass: others send too. A
+/// shaper and a policer pass the same of every load.
+fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let capacity = evidence.capacity_bps?;
+    let (bps, got) = reached(evidence, capacity)?;
+    let mut loads = large(found).filter(|load| load.received_bps < PASSED * load.offered_bps);
+    let least = loads.next().filter(|load| load.offered_bps < PASSED * capacity)?;
+    let top = large(found).next_back()?;
+    // A buffer of a few packets drops what a burst of the sender's brings, and is empty else.
+    let queue_ns = QUEUED_PACKETS * found.packet_ns(f64::from(least.ip_bytes))?;
+    if least.delay_ns[1] < queue_ns {
+        return None;
+    }
+    let grows = share(Some(top.received_bps), Some(least.received_bps))?;
+    if got >= REACHES || grows < SHARED || top.offered_bps < 1.15 * least.offered_bps {
+        return None;
+    }
+    let signs = vec![
+        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
+        Sign::at_most("rate over that", got, REACHES, "1"),
+        Sign::figure("what was offered below that", least.offered_bps, "bit/s"),
+        Sign::figure("what passed of it", least.received_bps, "bit/s"),
+        Sign::at_least("delay of those", least.delay_ns[1], queue_ns, "ns"),
+        Sign::at_least("what passed of more over that", grows, SHARED, "1"),
+    ];
+    Some(others(Confidence::High, signs))
+}
+
+/// Paced loads of the largest packets, the lowest first.
+fn large(found: &Findings) -> impl DoubleEndedIterator<Item = &Load> {
+    let largest = found.loads.iter().map(|load| load.ip_bytes).max().unwrap_or(0);
+    let mut loads: Vec<&Load> = found.loads.iter().filter(|it| it.ip_bytes == largest).collect();
+    loads.sort_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps));
+    loads.into_iter()
+}
+
+/// A queue that never empties keeps its link busy: what the flow does not get, others do.
+fn shared_queue(evidence: &Evidence) -> Option<Candidate> {
+    let (bps, got) = reached(evidence, evidence.capacity_bps?)?;
+    let added = evidence.rtt.loaded_p10_s? - evidence.rtt.base_s?;
+    if !evidence.rtt.base_is_idle || added < NEVER_EMPTY_S.max(0.05 * evidence.rtt.base_s?) {
+        return None;
+    }
+    (got < REACHES).then_some(())?;
+    let signs = vec![
+        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
+        Sign::at_most("rate over that", got, REACHES, "1"),
+        Sign::at_least("delay that the queue always adds", added * 1e9, NEVER_EMPTY_S * 1e9, "ns"),
+    ];
+    Some(others(Confidence::Medium, signs))
+}
+
+fn others(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
+    let text = "look at what else uses the path; a queue per flow (FQ-CoDel, CAKE) at the \
+                bottleneck gives each its share";
+    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    Candidate::new(Cause::OtherTraffic, confidence, signs).mended_by(remedy)
 }
 
 fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
@@ -113,21 +321,48 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
     signs.extend(burst.map(|burst| Sign::figure("packets lost in a row", burst, "packets")));
+    Some(lost(Confidence::High, signs))
+}
+
+/// Losses without a queue of a flow that is far below what loads and trains of probes pass: not a
+/// meter, not a device, not a buffer.
+fn random_by_elimination(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let lossy = evidence.loss.ratio.filter(|again| *again >= LOSSY)?;
+    evidence.loss.retransmits.filter(|count| *count >= 3.0)?;
+    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let (_, got) = reached(evidence, evidence.capacity_bps?)?;
+    let above = 1.2 * evidence.steady_bps()? / payload_share(evidence);
+    let passes = |load: &&Load| load.received_bps >= PASSED * load.offered_bps;
+    let passed = large(found).rfind(|load| passes(load) && load.offered_bps > above)?;
+    let first = found.first_lost.first().filter(|first| first.trains >= 3)?;
+    if got >= REACHES || first.with_loss * 2 > first.trains {
+        return None;
+    }
+    let below = || large(found).filter(passes);
+    let (lost_below, sent) = below().fold((0, 0), |sum, it| (sum.0 + it.lost, sum.1 + it.sent));
+    let signs = vec![
+        Sign::at_least("segments sent again", lossy, LOSSY, "1"),
+        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+        Sign::at_least("load of probes that passed", passed.received_bps, above, "bit/s"),
+        Sign::figure("probes lost of those", lost_below as f64 / sent.max(1) as f64, "1"),
+    ];
+    Some(lost(if lost_below >= 2 { Confidence::High } else { Confidence::Medium }, signs))
+}
+
+fn lost(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
     let text =
         "find what damages packets: counters of FCS and FEC errors hop by hop, optics, radio";
     let remedy = vec![
         RemedyLine::advice(At::Path, text),
         RemedyLine::command(At::Sender, "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
     ];
-    Some(Candidate::new(Cause::RandomLoss, Confidence::High, signs).mended_by(remedy))
+    Candidate::new(Cause::RandomLoss, confidence, signs).mended_by(remedy)
 }
 
 fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let bytes = match found.overflow? {
         Overflow::ByteBuffer { bytes } => bytes.value,
-        Overflow::PacketBuffer { packets } => {
-            packets.value * f64::from(evidence.packet_bytes.unwrap_or(1500))
-        }
+        Overflow::PacketBuffer { packets } => packets.value * f64::from(packet_bytes(evidence)),
         _ => return None,
     };
     let bdp = evidence.bdp_bytes(evidence.capacity_bps?)?;

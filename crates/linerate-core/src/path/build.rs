@@ -7,13 +7,13 @@ use super::facts::{
     spread, time,
 };
 use super::{
-    Arrivals, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
+    Arrivals, Batch, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
-    Delay, DualPi2, DualPi2Settings, Duplication, Element, FqCodel, Framing, Jitter, Limit, Link,
-    ListedLoss, Medium, MtuLimit, Outages, Pipeline, Policer, Queue, Random, Red, RedSettings,
-    Shaper, Spread, TailDrop, Trace, TraceLink, Trunk,
+    Delay, DualPi2, DualPi2Settings, DuplexMismatch, Duplication, Element, FqCodel, Framing,
+    Jitter, Limit, Link, ListedLoss, Medium, MtuLimit, Outages, Pipeline, Policer, Queue, Random,
+    Red, RedSettings, Shaper, Spread, TailDrop, Trace, TraceLink, Trunk,
 };
-use crate::record::{BucketPlan, CrossPlan, PathPlan, QueuePlan};
+use crate::record::{BucketPlan, CrossPlan, PathEnd, PathPlan, QueuePlan};
 use crate::theory::red;
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes};
@@ -24,9 +24,9 @@ impl PathPlan {
     /// The first key that cannot be built, with the reason.
     pub fn build(&self, start: MonoTime) -> Result<[Pipeline; 2], PathProblem> {
         let [there, back] = self.facts()?;
-        let medium = Medium::default();
-        let forward = Builder::new(self, false, &there, start, &medium).build();
-        let backward = Builder::new(self, true, &back, start, &medium).build();
+        let shared = Shared::default();
+        let forward = Builder::new(self, false, &there, start, &shared).build();
+        let backward = Builder::new(self, true, &back, start, &shared).build();
         Ok([
             forward.map_err(|problem| self.placed(problem, false))?,
             backward.map_err(|problem| self.placed(problem, true))?,
@@ -40,12 +40,20 @@ const MTU_BYTES_MIN: u32 = 68;
 /// parameters").
 const RED_CHANCE_MAX: f64 = 0.1;
 
+/// What the two directions have together.
+#[derive(Default)]
+struct Shared {
+    medium: Medium,
+    mismatch: DuplexMismatch,
+}
+
 /// Collects the elements of one direction in the order in which a packet meets them.
 struct Builder<'a> {
     plan: PathPlan,
     facts: &'a DirectionFacts,
     start: MonoTime,
-    medium: &'a Medium,
+    shared: &'a Shared,
+    backward: bool,
     seed: u64,
     /// Streams of randomness: those of the two directions do not meet.
     stream: u64,
@@ -58,13 +66,14 @@ impl<'a> Builder<'a> {
         backward: bool,
         facts: &'a DirectionFacts,
         start: MonoTime,
-        medium: &'a Medium,
+        shared: &'a Shared,
     ) -> Self {
         Self {
             plan: plan.direction(backward),
             facts,
             start,
-            medium,
+            shared,
+            backward,
             seed: plan.seed.unwrap_or(1),
             stream: if backward { 1000 } else { 0 },
             elements: Vec::new(),
@@ -153,21 +162,51 @@ impl<'a> Builder<'a> {
                 let rate = rate("trunk", text)?;
                 members.push(Box::new(Link::new(rate, Framing::ETHERNET, self.queue()?)));
             }
-            self.push(Trunk::new(members));
+            let loss = self.trunk_loss(members.len())?;
+            self.push(Trunk::new(members).with_loss(loss));
         } else if let Some(rate) = self.facts.rate {
             let mut link = Link::new(rate, self.facts.framing, self.queue()?);
             link = link.with_steps(self.steps()?);
             if plan.half_duplex == Some(true) {
-                link = link.on_medium(self.medium.clone());
+                link = link.on_medium(self.shared.medium.clone());
+            }
+            if let Some(half) = plan.duplex_mismatch {
+                let is_half = (half == PathEnd::Second) == self.backward;
+                link = link.in_mismatch(self.shared.mismatch.end(is_half, rate.bits_per_sec()));
             }
             self.push(link);
-        } else if plan.half_duplex == Some(true) {
-            return Err(problem("half_duplex", "it needs a rate to share"));
         }
+        self.check_line()?;
         if !self.plan.cross.is_empty() {
             self.push(CrossEnd);
         }
         Ok(())
+    }
+
+    /// What only a line of the right kind can have.
+    fn check_line(&self) -> Result<(), PathProblem> {
+        let plan = &self.plan;
+        let clocked = plan.trace.is_none() && plan.trunk.is_empty() && self.facts.rate.is_some();
+        if plan.half_duplex == Some(true) && !clocked {
+            return Err(problem("half_duplex", "it needs a rate to share"));
+        }
+        if plan.duplex_mismatch.is_some() && (!clocked || plan.half_duplex == Some(true)) {
+            return Err(problem("duplex_mismatch", "it needs a rate, and no `half_duplex`"));
+        }
+        if plan.trunk_loss.len() > plan.trunk.len() {
+            let reason = format!("the trunk has {} members", plan.trunk.len());
+            return Err(problem("trunk_loss", reason));
+        }
+        Ok(())
+    }
+
+    fn trunk_loss(&mut self, members: usize) -> Result<Vec<Bernoulli>, PathProblem> {
+        let texts = self.plan.trunk_loss.clone();
+        let loss = texts.iter().take(members).map(|text| {
+            let share = share("trunk_loss", text)?;
+            Ok(Bernoulli::new(share, self.random()))
+        });
+        loss.collect()
     }
 
     fn steps(&self) -> Result<Vec<(MonoTime, BitRate)>, PathProblem> {
@@ -262,8 +301,21 @@ impl<'a> Builder<'a> {
 
     fn delays(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
-        if let Some(text) = &plan.delay {
-            self.push(Delay::new(span("delay", text)?));
+        if let Some(text) = &plan.batch {
+            let period = span("batch", text)?;
+            if period.is_zero() {
+                return Err(problem("batch", "0 holds nothing; leave the key out"));
+            }
+            self.push(Batch::new(self.start, period));
+        }
+        if plan.delay.is_some() || !plan.delay_steps.is_empty() {
+            let first = plan.delay.as_deref().map_or(Ok(Duration::ZERO), |it| span("delay", it))?;
+            let steps = plan.delay_steps.iter().map(|step| {
+                let at = self.start + time("delay_steps.at", &step.at)?;
+                Ok((at, span("delay_steps.delay", &step.delay)?))
+            });
+            let steps = steps.collect::<Result<Vec<_>, PathProblem>>()?;
+            self.push(Delay::new(first).with_steps(steps));
         }
         if let Some(jitter) = &plan.jitter {
             let (spread, random) = (spread(jitter)?, self.random());
@@ -392,6 +444,16 @@ mod tests {
             ("mtu_bytes = 67", "mtu_bytes: 67 is not 68 to 65535 bytes"),
             ("mtu_silent = true", "mtu_silent: it needs `mtu_bytes`"),
             ("half_duplex = true", "half_duplex: it needs a rate to share"),
+            (
+                "duplex_mismatch = \"first\"",
+                "duplex_mismatch: it needs a rate, and no `half_duplex`",
+            ),
+            ("trunk_loss = [\"1%\"]", "trunk_loss: the trunk has 0 members"),
+            ("batch = \"0 ms\"", "batch: 0 holds nothing; leave the key out"),
+            (
+                "forward = { duplex_mismatch = \"first\" }",
+                "forward.duplex_mismatch: it belongs to the whole path",
+            ),
             (
                 "backward = { burst_loss = { ratio = \"1%\", burst_packets = 0.5 } }",
                 "backward.burst_loss: a burst has one packet or more, and some packet gets through",

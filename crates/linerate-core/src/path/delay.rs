@@ -1,4 +1,5 @@
-//! Fixed delay: propagation. Order is kept; jitter has an element of its own.
+//! Propagation delay, fixed or with steps where a route changes. Order is kept, also when a step
+//! shortens it; jitter has an element of its own.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,10 +8,14 @@ use super::element::Backlog;
 use super::{Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
-/// Holds every packet for the same span.
+/// Holds every packet for the same span until a step changes it.
 #[derive(Debug)]
 pub struct Delay {
     span: Duration,
+    /// Spans to come, the earliest last.
+    steps: Vec<(MonoTime, Duration)>,
+    /// The latest departure so far.
+    last: MonoTime,
     held: VecDeque<Departure>,
     bytes: u64,
 }
@@ -18,14 +23,26 @@ pub struct Delay {
 impl Delay {
     /// A delay of `span`.
     pub const fn new(span: Duration) -> Self {
-        Self { span, held: VecDeque::new(), bytes: 0 }
+        let last = MonoTime::from_nanos(0);
+        Self { span, steps: Vec::new(), last, held: VecDeque::new(), bytes: 0 }
+    }
+
+    /// The same with other spans from given times on, for the packets that come then.
+    pub fn with_steps(mut self, mut steps: Vec<(MonoTime, Duration)>) -> Self {
+        steps.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
+        self.steps = steps;
+        self
     }
 }
 
 impl Element for Delay {
     fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+        while let Some((_, span)) = self.steps.pop_if(|(from, _)| *from <= at) {
+            self.span = span;
+        }
+        self.last = self.last.max(at + self.span);
         self.bytes += u64::from(packet.ip_bytes);
-        self.held.push_back(Departure { at: at + self.span, packet });
+        self.held.push_back(Departure { at: self.last, packet });
     }
 
     fn due(&mut self, now: MonoTime, out: &mut Outlet) {
@@ -41,7 +58,7 @@ impl Element for Delay {
     }
 
     fn transit_min(&self) -> Duration {
-        self.span
+        self.steps.iter().map(|(_, span)| *span).fold(self.span, Duration::min)
     }
 
     fn travels(&self) -> bool {
@@ -50,5 +67,27 @@ impl Element for Delay {
 
     fn backlog(&self, _: MonoTime) -> Backlog {
         Backlog { packets: self.held.len() as u64, bytes: self.bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, packet};
+    use super::*;
+
+    #[test]
+    fn a_route_change_holds_for_packets_that_come_after_it_and_none_overtakes() {
+        let ns = Duration::from_nanos;
+        let steps = vec![(at(20), ns(5)), (at(10), ns(60))];
+        let mut delay = Delay::new(ns(20)).with_steps(steps);
+        assert_eq!(delay.transit_min(), ns(5));
+        let mut out = Outlet::default();
+        for now in [0, 9, 10, 19, 20, 80] {
+            delay.take(at(now), packet(100), &mut out);
+        }
+        delay.due(at(u64::MAX), &mut out);
+        // 0 + 20, 9 + 20, 10 + 60, 19 + 60; 20 + 5 waits for that one; 80 + 5.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [20, 29, 70, 79, 79, 85]);
     }
 }

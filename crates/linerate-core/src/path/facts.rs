@@ -83,6 +83,10 @@ impl PathPlan {
             if direction.seed.is_some() {
                 return Err(problem(&format!("{name}.seed"), "the seed belongs to the whole path"));
             }
+            if direction.duplex_mismatch.is_some() {
+                let reason = "it belongs to the whole path";
+                return Err(problem(&format!("{name}.duplex_mismatch"), reason));
+            }
             if direction.emulator.is_some() {
                 let reason = "one emulator carries the whole path";
                 return Err(problem(&format!("{name}.emulator"), reason));
@@ -169,6 +173,12 @@ fn longest_delay(plan: &PathPlan) -> Result<Duration, PathProblem> {
     let mut sum = Duration::ZERO;
     if let Some(text) = &plan.delay {
         sum += span("delay", text)?;
+    }
+    for step in &plan.delay_steps {
+        sum = sum.max(span("delay_steps.delay", &step.delay)?);
+    }
+    if let Some(text) = &plan.batch {
+        sum += span("batch", text)?;
     }
     if let Some(jitter) = &plan.jitter {
         sum += match spread(jitter)? {

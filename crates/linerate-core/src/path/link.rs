@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::queue::Queue;
-use super::{Backlog, Element, Framing, Outlet, Packet};
+use super::{Backlog, DuplexEnd, Element, Framing, LossCause, Outlet, Packet};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
@@ -19,6 +19,7 @@ pub struct Link {
     /// Rates to come, the earliest last.
     steps: Vec<(MonoTime, BitRate)>,
     medium: Option<Medium>,
+    mismatch: Option<DuplexEnd>,
 }
 
 /// What two directions of a half-duplex link share: only one of them sends at a time. Whoever is
@@ -41,6 +42,8 @@ impl Medium {
 struct Sending {
     packet: Packet,
     until: MonoTime,
+    /// It collides, and arrives damaged.
+    collides: bool,
 }
 
 impl Link {
@@ -55,7 +58,7 @@ impl Link {
     }
 
     fn of(line: Line, queue: Box<dyn Queue>) -> Self {
-        Self { line, queue, sending: None, steps: Vec::new(), medium: None }
+        Self { line, queue, sending: None, steps: Vec::new(), medium: None, mismatch: None }
     }
 
     /// The same link with other rates, none of them 0, from given times on. A packet that is being
@@ -72,17 +75,25 @@ impl Link {
         self
     }
 
+    /// The same link as one end of a duplex mismatch.
+    pub fn in_mismatch(mut self, end: DuplexEnd) -> Self {
+        self.mismatch = Some(end);
+        self
+    }
+
     fn send(&mut self, at: MonoTime, packet: Packet) {
         while let Some(&(_, rate)) = self.steps.last().filter(|(from, _)| *from <= at) {
             self.line.set_rate(rate);
             self.steps.pop();
         }
         let line = &mut self.line;
-        let until = match &self.medium {
-            Some(medium) => medium.occupy(at, |begin| line.send(begin, &packet)),
-            None => line.send(at, &packet),
+        let mut send = |begin| line.send(begin, &packet);
+        let (until, collides) = match (&self.medium, &self.mismatch) {
+            (Some(medium), _) => (medium.occupy(at, send), false),
+            (None, Some(end)) => end.begin(at, send),
+            (None, None) => (send(at), false),
         };
-        self.sending = Some(Sending { packet, until });
+        self.sending = Some(Sending { packet, until, collides });
     }
 }
 
@@ -98,7 +109,12 @@ impl Element for Link {
 
     fn due(&mut self, now: MonoTime, out: &mut Outlet) {
         while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
-            out.forward(sending.until, sending.packet);
+            let hit = self.mismatch.as_ref().is_some_and(DuplexEnd::was_hit);
+            if sending.collides || hit {
+                out.lose(sending.until, sending.packet, LossCause::Damaged);
+            } else {
+                out.forward(sending.until, sending.packet);
+            }
             self.sending = None;
             if let Some(packet) = self.queue.get(sending.until, out) {
                 self.send(sending.until, packet);
@@ -111,7 +127,7 @@ impl Element for Link {
     }
 
     fn is_shared(&self) -> bool {
-        self.medium.is_some()
+        self.medium.is_some() || self.mismatch.is_some()
     }
 
     fn backlog(&self, _: MonoTime) -> Backlog {

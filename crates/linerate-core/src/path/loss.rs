@@ -15,11 +15,16 @@ impl Bernoulli {
     pub const fn new(probability: f64, random: Random) -> Self {
         Self { probability, random }
     }
+
+    /// Whether the next packet is lost.
+    pub(super) fn loses(&mut self) -> bool {
+        self.random.chance(self.probability)
+    }
 }
 
 impl Element for Bernoulli {
     fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        if self.random.chance(self.probability) {
+        if self.loses() {
             out.lose(at, packet, LossCause::Random);
         } else {
             out.forward(at, packet);

@@ -5,6 +5,7 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod batch;
 mod bound;
 mod build;
 mod burst_loss;
@@ -14,6 +15,7 @@ mod cross;
 mod damage;
 mod delay;
 mod dualpi2;
+mod duplex_mismatch;
 mod element;
 mod events;
 mod facts;
@@ -35,6 +37,7 @@ mod token_bucket;
 mod trace;
 mod trunk;
 
+pub use batch::Batch;
 pub use bound::Bound;
 pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};
@@ -42,6 +45,7 @@ pub use cross::{Arrivals, CrossEnd, CrossSettings, CrossTraffic};
 pub use damage::{BitErrors, CellLoss, CellLossSettings};
 pub use delay::Delay;
 pub use dualpi2::{DualPi2, DualPi2Settings};
+pub use duplex_mismatch::{DuplexEnd, DuplexMismatch};
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
 pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
 pub use facts::{DirectionFacts, PathProblem, link_and_carrier};

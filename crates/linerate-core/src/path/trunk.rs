@@ -1,26 +1,38 @@
 //! A trunk: links side by side, each flow on one of them by its hash, so that order is kept and
 //! an unlucky flow shares a member while another is idle.
 
-use super::{Backlog, Element, Outlet, Packet};
+use super::{Backlog, Bernoulli, Element, LossCause, Outlet, Packet};
 use crate::time::MonoTime;
 
 /// Links in parallel. The member of a flow is its hash modulo the number of members (IEEE 802.1AX
 /// leaves the choice to the device).
 pub struct Trunk {
     members: Vec<Box<dyn Element>>,
+    /// Loss of members, in their order; those behind its end have none.
+    loss: Vec<Bernoulli>,
 }
 
 impl Trunk {
     /// A trunk of `members`, of which there is at least one.
     pub fn new(members: Vec<Box<dyn Element>>) -> Self {
-        Self { members }
+        Self { members, loss: Vec::new() }
+    }
+
+    /// The same trunk with members that lose packets: a bad one harms the flows hashed to it alone.
+    pub fn with_loss(mut self, loss: Vec<Bernoulli>) -> Self {
+        self.loss = loss;
+        self
     }
 }
 
 impl Element for Trunk {
     fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let index = packet.flow as usize % self.members.len();
-        self.members[index].take(at, packet, out);
+        if self.loss.get_mut(index).is_some_and(Bernoulli::loses) {
+            out.lose(at, packet, LossCause::Random);
+        } else {
+            self.members[index].take(at, packet, out);
+        }
     }
 
     fn due(&mut self, now: MonoTime, out: &mut Outlet) {
@@ -48,7 +60,7 @@ impl Element for Trunk {
 mod tests {
     use super::super::testing::{at, packet};
     use super::*;
-    use crate::path::{Framing, Limit, Link, TailDrop};
+    use crate::path::{Framing, Limit, Link, Random, TailDrop};
     use crate::units::BitRate;
 
     #[test]
@@ -72,5 +84,23 @@ mod tests {
         // 1 ms a packet: 20 packets on one member, or 10 on each.
         assert_eq!(finish([0, 2]), Some(20));
         assert_eq!(finish([0, 1]), Some(10));
+    }
+
+    #[test]
+    fn a_bad_member_loses_packets_of_the_flows_hashed_to_it_and_no_others() {
+        let member = || -> Box<dyn Element> {
+            let rate = BitRate::from_bits_per_sec(1_000_000_000);
+            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100_000))))
+        };
+        let bad = [0.0, 0.25].map(|share| Bernoulli::new(share, Random::new(3, 0)));
+        let mut trunk = Trunk::new((0..4).map(|_| member()).collect()).with_loss(bad.into());
+        let mut out = Outlet::default();
+        for number in 0..40_000 {
+            let flow = u32::try_from(number % 8).unwrap_or(0);
+            trunk.take(at(number), Packet { flow, ..packet(100) }, &mut out);
+        }
+        assert!(out.lost.iter().all(|lost| [1, 5].contains(&lost.packet.flow)));
+        // 10,000 packets of flows 1 and 5 at a quarter: standard error 43; four of them.
+        assert!(out.lost.len().abs_diff(2500) < 174, "{}", out.lost.len());
     }
 }

@@ -68,7 +68,8 @@ pub enum CaveatCode {
     MultipathNotUsed,
     /// The tester of a device can do no more alone than what it found of the device.
     TesterLimited,
-    /// Trials of a device were disturbed by the tester or its host, and do not count against it.
+    /// Trials of a device, or rounds of a comparison, were disturbed by the tester or its host;
+    /// they do not count.
     TesterDisturbed,
     /// PAUSE frames came from a device: it asked senders to wait.
     FlowControl,

@@ -55,6 +55,10 @@ pub struct TcpTest {
     /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
     #[serde(default)]
     pub read_bytes: Option<u32>,
+    /// Pace at which each receiving stream is read, in payload bit/s: an application slower than
+    /// the path; null is as fast as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "read_pace_bps")]
+    pub read_pace: Option<BitRate>,
     /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
     #[serde(default, rename = "background_bps")]
     pub background: Option<BitRate>,
@@ -82,6 +86,7 @@ impl Default for TcpTest {
             dscps: Vec::new(),
             zero_copy: false,
             read_bytes: None,
+            read_pace: None,
             background: None,
             means: Means::default(),
         }
@@ -195,6 +200,7 @@ impl TcpTest {
             within("code point", dscp.into(), 0, 63, "0 … 63")?;
         }
         within("read size", self.read_bytes.unwrap_or(1).into(), 1, 16 << 20, "1 byte … 16 MiB")?;
+        check_rate("read pace", self.read_pace)?;
         check_rate("background", self.background)?;
         if self.background.is_some() && self.directions == TcpDirections::Both {
             let value = "a test both ways".to_owned();
@@ -277,6 +283,7 @@ impl TcpTest {
             pace,
             zero_copy: false,
             read_bytes: None,
+            read_pace: None,
             background: None,
             means: Means::default(),
             ..self.clone()

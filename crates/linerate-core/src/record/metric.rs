@@ -1,8 +1,6 @@
 //! The one table of metrics. JSON keys, CSV headers, legends, the manual and the direction of a
 //! comparison come from here.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -560,50 +558,4 @@ metrics! {
         Neither,
         "Burst that a policer passes after a pause, in bytes of frames.",
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
-}
-
-impl MetricId {
-    /// Its row of the table.
-    pub fn row(self) -> &'static Metric {
-        METRICS.iter().find(|row| row.id == self).expect("the macro makes a row for every id")
-    }
-}
-
-impl fmt::Display for MetricId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_unique_and_end_in_their_unit() {
-        let mut keys: Vec<&str> = METRICS.iter().map(|row| row.id.key()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), METRICS.len());
-        for row in METRICS {
-            let suffix = match row.unit {
-                "bit/s" => "_bps",
-                "ns" => "_ns",
-                "s/GB" => "_s_per_gb",
-                "bytes" => "_bytes",
-                "frames/s" => "_frames_per_sec",
-                _ => continue,
-            };
-            assert!(row.id.key().ends_with(suffix), "{} is in {}", row.id, row.unit);
-        }
-    }
-
-    #[test]
-    fn a_key_survives_json() {
-        for row in METRICS {
-            let json = serde_json::to_string(&row.id).expect("an identifier serialises");
-            assert_eq!(json, format!("\"{}\"", row.id.key()));
-            assert_eq!(serde_json::from_str::<MetricId>(&json).expect("and parses"), row.id);
-        }
-    }
 }

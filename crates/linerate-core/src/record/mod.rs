@@ -21,6 +21,7 @@ mod known_path;
 mod layer;
 mod means;
 mod metric;
+mod metric_row;
 mod named;
 mod path;
 mod path_plan;
@@ -71,8 +72,8 @@ pub use path::{
     QueueSeries,
 };
 pub use path_plan::{
-    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, JitterPlan, Outage, PathPlan,
-    QueuePlan, RateStep, ReorderPlan,
+    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, DelayStep, JitterPlan, Outage,
+    PathEnd, PathPlan, QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
 pub use plan::{
@@ -270,6 +271,23 @@ impl Record {
         let goodput = |part: &Self| part.value(MetricId::Goodput, Stat::Value, Some(direction));
         let measured = self.parts.iter().filter_map(|part| Some((part, goodput(part)?)));
         measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
+    }
+
+    /// The part that shows what one flow gets: one TCP stream with the kernel's own window, for the
+    /// longest time; else the best. None where nothing arrived in any.
+    pub fn one_flow_part(&self, direction: Direction) -> Option<&Self> {
+        let is_one = |part: &&Self| match &part.plan {
+            Plan::Tcp(plan) => plan.test.streams == 1 && plan.test.window_bytes.is_none(),
+            _ => false,
+        };
+        let span = |part: &Self| part.value(MetricId::Span, Stat::Value, Some(direction));
+        let moved = |part: &&Self| {
+            part.value(MetricId::Goodput, Stat::Value, Some(direction)).is_some_and(|bps| bps > 0.0)
+        };
+        let parts = self.parts.iter().filter(is_one).filter(moved);
+        let longest = parts
+            .max_by(|one, other| span(one).unwrap_or(0.0).total_cmp(&span(other).unwrap_or(0.0)));
+        longest.or_else(|| self.best_part(direction))
     }
 
     /// The ceilings of all directions, the first direction's first.

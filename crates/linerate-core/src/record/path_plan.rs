@@ -10,7 +10,8 @@
 //!
 //! Keys hold for both directions; `forward` and `backward` override them for one. A packet meets
 //! the elements in one fixed order: outages, MTU, policer, shaper, device, cross traffic, link
-//! with its queue, damage on the line, loss, duplication, corruption, delay, jitter, reordering.
+//! with its queue, damage on the line, loss, duplication, corruption, batches, delay, jitter,
+//! reordering.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,9 +52,18 @@ pub struct PathPlan {
     /// Rates of the members of a trunk, instead of one rate; a flow's hash picks its member.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trunk: Vec<String>,
+    /// Share of packets that each member of the trunk loses, in their order; those that are not
+    /// listed lose none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk_loss: Vec<String>,
     /// Both directions share the link's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_duplex: Option<bool>,
+
+    /// The end of the link that is half duplex while the other one is full duplex: it waits while
+    /// it hears the other, and what the other sends meanwhile collides. For the whole path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplex_mismatch: Option<PathEnd>,
 
     /// Room before the link: `250 kB`, `100 packets`, `20 ms`, `1 BDP`; one bandwidth-delay
     /// product, and 100 packets at the least, when absent.
@@ -69,6 +79,13 @@ pub struct PathPlan {
     /// One-way propagation delay: `22.5 ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
+    /// Later propagation delays, where the route changes; no packet overtakes another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delay_steps: Vec<DelayStep>,
+    /// Packets wait for the next multiple of this time and leave together, as with the aggregates
+    /// of Wi-Fi and the grants of DOCSIS: `10 ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// Delay that varies from packet to packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<JitterPlan>,
@@ -142,6 +159,26 @@ pub struct RateStep {
     pub at: String,
     /// The link's rate from then on.
     pub rate: String,
+}
+
+/// Another delay from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayStep {
+    /// From the start of the path.
+    pub at: String,
+    /// The propagation delay from then on, one way.
+    pub delay: String,
+}
+
+/// An end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathEnd {
+    /// The one whose packets go forward.
+    First,
+    /// The one whose packets go backward.
+    Second,
 }
 
 /// A queue discipline.
@@ -279,11 +316,15 @@ impl PathPlan {
             steps: or_list(own.steps, line.steps),
             trace: own.trace.or(line.trace),
             trunk: or_list(own.trunk, line.trunk),
+            trunk_loss: or_list(own.trunk_loss, line.trunk_loss),
             half_duplex: own.half_duplex.or(both.half_duplex),
+            duplex_mismatch: self.duplex_mismatch,
             buffer: own.buffer.or(both.buffer),
             queue: own.queue.or(both.queue),
             ecn: own.ecn.or(both.ecn),
             delay: own.delay.or(both.delay),
+            delay_steps: or_list(own.delay_steps, both.delay_steps),
+            batch: own.batch.or(both.batch),
             jitter: own.jitter.or(both.jitter),
             reorder: own.reorder.or(both.reorder),
             loss: own.loss.or(both.loss),

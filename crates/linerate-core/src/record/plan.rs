@@ -448,6 +448,9 @@ pub struct PingPlan {
     /// ECN bits of the probes; null is Not-ECT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
+    /// Flow label of IPv6, 20 bits; null is the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_label: Option<u32>,
     /// Times between paced probes are exponential with `interval_ns` as mean, drawn from this
     /// seed; null is one probe every `interval_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -455,6 +458,9 @@ pub struct PingPlan {
     /// The prober runs with real-time priority.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub real_time: bool,
+    /// Probes go past the kernel's IP, by an AF_XDP socket.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub xdp: bool,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
@@ -487,8 +493,10 @@ impl Default for PingPlan {
             ttl: None,
             dscp: None,
             ecn: None,
+            flow_label: None,
             poisson_seed: None,
             real_time: false,
+            xdp: false,
             dont_fragment: false,
             keep_samples: false,
             stamp: None,

@@ -32,8 +32,8 @@ pub(super) trait Embedded: Default + Serialize + DeserializeOwned + JsonSchema {
 
 impl Embedded for TcpTest {
     // One result of one direction: the places of client and server in the topology say which.
-    const WITHHELD: &'static str =
-        "directions streams finish omit_ns interval_ns window_bytes read_bytes background_bps";
+    const WITHHELD: &'static str = "directions streams finish omit_ns \
+         interval_ns window_bytes read_bytes read_pace_bps background_bps";
 }
 
 impl Embedded for UdpTest<Option<u32>> {

@@ -2,6 +2,7 @@
 //! measured follows the round trip, so that the whole stays within its time (`schedule`); each
 //! part is measured by its own engine and is a record inside that of the whole.
 
+mod fold;
 mod path_mtu;
 mod probing;
 mod schedule;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Caveat, CaveatCode, Direction, Failure, Fault, Finish, MetricId, PathMtu, PingMode, PingPlan,
-    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
-    TcpPlan, TcpTest, TestPlan, Train, Via,
+    PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status, TcpDirections, TcpPlan,
+    TcpTest, TestPlan, Train, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -20,6 +21,7 @@ use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
 use crate::flow::{tcp, trains};
 use crate::rtt;
+use fold::fold;
 use probing::{PACED_NS, Probing};
 use schedule::FirstRtts;
 
@@ -61,50 +63,6 @@ pub fn run(plan: &TestPlan, context: &mut Context<'_>, seen: &mut dyn FnMut(&See
     }
     record.duration_ns = monotonic().nanos_since(begin);
     record
-}
-
-/// What the parts say for the whole: the smallest ping, the best rate of each direction with its
-/// ceiling and round trips, each kind of caveat once, the first failure.
-fn fold(record: &mut Record) {
-    let failed = record.parts.iter().filter(|part| part.failure.is_some()).count();
-    record.failure = record.parts.iter().find_map(|part| part.failure.clone());
-    record.status = match failed {
-        0 => Status::Ok,
-        count if count == record.parts.len() => Status::Error,
-        _ => Status::Partial,
-    };
-    let both = record.parts.iter().find(|part| part.ends.len() > 1);
-    record.ends =
-        both.or_else(|| record.parts.first()).map(|part| part.ends.clone()).unwrap_or_default();
-    record.caveats = record.caveats_of_parts();
-    let ping = record.parts.iter().find(|part| matches!(part.plan, Plan::Ping(_)));
-    let smallest = |row: &&Summary| row.payload_bytes == Some(SIZES_BYTES[0]);
-    let rows = ping.into_iter().flat_map(|part| part.summary.iter().filter(smallest));
-    let mut summary: Vec<Summary> = rows.cloned().collect();
-    let typical = summary.iter().find(|row| (row.metric, row.stat) == (MetricId::Rtt, Stat::P50));
-    let idle = typical.map(|row| Summary {
-        metric: MetricId::DelayIdle,
-        payload_bytes: None,
-        ..row.clone()
-    });
-    summary.extend(idle.clone());
-    for direction in [Direction::Up, Direction::Down] {
-        let Some(best) = record.best_part(direction) else { continue };
-        let rows = best.summary.iter().filter(|row| row.flow.is_none());
-        // Of the two delays at rest that of the ping counts.
-        let rows = rows.filter(|row| row.metric != MetricId::DelayAdded);
-        summary.extend(rows.filter(|row| row.direction == Some(direction)).cloned());
-        let loaded = best.value(MetricId::DelayLoaded, Stat::P50, Some(direction));
-        let added = idle.as_ref().zip(loaded).map(|(idle, loaded)| loaded - idle.value);
-        let added = added.map(|ns| Summary::of(MetricId::DelayAdded, Stat::Value, ns));
-        summary.extend(added.map(|row| row.in_direction(direction)));
-        let ceiling = best.ceiling_of(direction).cloned();
-        match direction {
-            Direction::Up => record.ceiling = ceiling,
-            Direction::Down => record.ceiling_reverse = ceiling,
-        }
-    }
-    record.summary = summary;
 }
 
 /// Ping payloads: those of the PREN study of 2000, without the one that fragments at 1500.
@@ -584,72 +542,6 @@ mod tests {
         assert_eq!(caveat.code, CaveatCode::TrainsMissing);
         assert!(caveat.detail.contains("127.0.0.1:1"), "{caveat}");
         assert_eq!((examined.trains.len(), examined.records.len()), (0, 0));
-    }
-
-    /// A part with a goodput of the way that it has.
-    fn part(directions: TcpDirections, mbit: f64, ceiling_mbit: f64) -> Record {
-        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-        let test = TcpTest { directions, ..TcpTest::default() };
-        let plan = Plan::Tcp(TcpPlan { test, ..TcpPlan::default() });
-        let mut record = Record::begin(record_id(), tool, plan, wall());
-        let direction = directions.each()[0];
-        let row = Summary::of(MetricId::Goodput, Stat::Value, mbit * 1e6);
-        let loaded = Summary::of(MetricId::DelayLoaded, Stat::P50, mbit * 1e6);
-        record.summary = vec![
-            row.clone().in_direction(direction),
-            row.of_flow(1),
-            loaded.in_direction(direction),
-        ];
-        let value = Some(ceiling_mbit * 1e6);
-        record.ceiling = Some(Ceiling { value, ..Ceiling::of_goodput(direction) });
-        let caveat = Caveat::new(CaveatCode::RunQueueWait, format!("at {mbit}"), "wait");
-        record.caveats = vec![caveat];
-        record
-    }
-
-    #[test]
-    fn the_whole_says_what_its_best_parts_do() {
-        let (up, down) = (TcpDirections::Up, TcpDirections::Down);
-        let mut record = part(up, 0.0, 0.0);
-        record.plan = Plan::Test(TestPlan {
-            server: ServerPlan::default(),
-            tcp_time_ns: None,
-            congestion_control: None,
-            ping_count: 1,
-            within_ns: None,
-        });
-        record.parts = vec![part(up, 50.0, 90.0), part(down, 40.0, 80.0), part(up, 70.0, 95.0)];
-        fold(&mut record);
-        let goodput = |way| record.value(MetricId::Goodput, Stat::Value, Some(way));
-        assert_eq!(goodput(Direction::Up), Some(70e6));
-        assert_eq!(goodput(Direction::Down), Some(40e6));
-        let ceiling = |way| record.ceiling_of(way).and_then(|ceiling| ceiling.value);
-        assert_eq!((ceiling(Direction::Up), ceiling(Direction::Down)), (Some(95e6), Some(80e6)));
-        assert_eq!((record.caveats.len(), record.exit_code()), (1, 0));
-        let refused = Failure::new(Fault::Unreachable, "connect", "b", "refused");
-        record.parts[1].failure = Some(refused.clone());
-        fold(&mut record);
-        assert_eq!((record.status, record.exit_code()), (Status::Partial, 5));
-        record.parts.iter_mut().for_each(|part| part.failure = Some(refused.clone()));
-        fold(&mut record);
-        assert_eq!((record.status, record.exit_code()), (Status::Error, 3));
-    }
-
-    #[test]
-    fn the_delay_under_load_is_that_of_the_best_parts_above_the_ping() {
-        let (up, down) = (TcpDirections::Up, TcpDirections::Down);
-        let mut ping = part(up, 0.0, 0.0);
-        ping.plan = Plan::Ping(PingPlan::default());
-        let rtt = Summary::of(MetricId::Rtt, Stat::P50, 20e6).at_payload(SIZES_BYTES[0]);
-        ping.summary = vec![rtt];
-        let mut record = part(up, 0.0, 0.0);
-        record.parts = vec![ping, part(up, 120.0, 0.0), part(up, 60.0, 0.0), part(down, 50.0, 0.0)];
-        fold(&mut record);
-        let value = |metric, stat, way| record.value(metric, stat, way);
-        assert_eq!(value(MetricId::DelayIdle, Stat::P50, None), Some(20e6));
-        assert_eq!(value(MetricId::DelayLoaded, Stat::P50, Some(Direction::Up)), Some(120e6));
-        let added = |way| value(MetricId::DelayAdded, Stat::Value, Some(way));
-        assert_eq!((added(Direction::Up), added(Direction::Down)), (Some(100e6), Some(30e6)));
     }
 
     #[test]

@@ -424,6 +424,15 @@ impl Session<'_, '_> {
     /// A raw socket's count holds what its filter keeps away too (seen on Linux 6.18), so it says
     /// nothing there.
     fn note_drops(&mut self, lost: u64) {
+        let elsewhere = self.wire.socket().elsewhere();
+        if elsewhere > 0 {
+            self.caveat(Caveat::new(
+                CaveatCode::ReceiveDrops,
+                format!("{elsewhere} replies came in on other receive queues and were not taken"),
+                "give the interface one queue (ethtool -L INTERFACE combined 1), or ping without \
+                 --xdp",
+            ));
+        }
         let drops = u64::from(self.wire.socket().drops().unwrap_or(0)).min(lost);
         if drops > 0 && self.kind != EchoKind::IcmpRaw {
             self.caveat(Caveat::new(
@@ -545,6 +554,7 @@ const fn kind_words(kind: EchoKind) -> &'static str {
     match kind {
         EchoKind::IcmpDatagram => "ICMP datagram socket",
         EchoKind::IcmpRaw => "ICMP raw socket",
+        EchoKind::IcmpXdp => "ICMP by AF_XDP",
         EchoKind::Udp => "UDP echo",
     }
 }
@@ -565,6 +575,7 @@ fn mode_words(plan: &PingPlan) -> String {
         PingMode::Window(window) => format!("closed loop: {window} in flight"),
     };
     let transport = match plan.transport {
+        PingTransport::Icmp if plan.xdp => "answered by the peer's kernel or its XDP",
         PingTransport::Icmp | PingTransport::Tcp => "answered by the peer's kernel",
         PingTransport::Udp => "answered by linerate serve",
         PingTransport::Stamp => "answered by a reflector",

@@ -18,8 +18,16 @@ const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// When none may be opened, or the peer has no route.
 pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoSocket), Failure> {
     let options = options(plan, peer);
+    if plan.flow_label.is_some() && peer.is_ipv4() {
+        let reason = "IPv4 has no flow label";
+        return Err(Failure::new(Fault::Usage, "label probes to", peer.ip().to_string(), reason)
+            .advise("give an IPv6 address, or -6 with a name"));
+    }
     let kinds: &[EchoKind] = match plan.transport {
         PingTransport::Udp | PingTransport::Stamp => &[EchoKind::Udp],
+        PingTransport::Icmp if plan.xdp => &[EchoKind::IcmpXdp],
+        // Datagram sockets of ICMPv6 send no flow label (Linux 6.18, net/ipv6/ping.c).
+        PingTransport::Icmp if plan.flow_label.is_some() => &[EchoKind::IcmpRaw],
         PingTransport::Icmp => &[EchoKind::IcmpDatagram, EchoKind::IcmpRaw],
         // A handshake has no packet of its own to send.
         PingTransport::Tcp => &[],
@@ -57,6 +65,7 @@ fn options(plan: &PingPlan, peer: SocketAddr) -> EchoOptions {
         ttl: plan.ttl,
         dscp: plan.dscp,
         dont_fragment: plan.dont_fragment,
+        flow_label: plan.flow_label,
         receive_ttl: plan.mode == PingMode::Paced,
         receive_buffer_bytes: many.then_some(WINDOW_BUFFER_BYTES),
     }
@@ -104,6 +113,11 @@ fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
         (ErrorKind::InvalidInput, _) if needs_zone(peer.ip()) => {
             failure(Fault::Usage).advise(format!("name its link: {}%INTERFACE", peer.ip()))
         }
+        (ErrorKind::PermissionDenied, OpenStep::Xdp) => failure(Fault::System)
+            .advise("it takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; or ping without --xdp"),
+        (ErrorKind::ResourceBusy, OpenStep::Xdp) => failure(Fault::System)
+            .advise("an interface takes one XDP program; end the other, or ping without --xdp"),
+        (_, OpenStep::Xdp) => failure(Fault::System).advise("ping without --xdp"),
         (_, OpenStep::BindInterface) => {
             failure(Fault::Usage).advise("give an interface of this host, see `ip link`")
         }

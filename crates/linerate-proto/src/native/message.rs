@@ -96,11 +96,12 @@ impl Message {
 pub const TRAINS_REQUEST: &str = "trains_request";
 
 /// Optional parts of requests by name: a server of this version heeds them all.
-pub const FEATURES: [&str; 8] =
-    [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS];
+pub const FEATURES: [&str; 9] =
+    [READ_BYTES, READ_PACE, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS];
 /// The name of a search in [`FEATURES`].
 pub const SEARCH: &str = "search";
 const READ_BYTES: &str = "read_bytes";
+const READ_PACE: &str = "read_pace";
 const DSCPS: &str = "dscps";
 const BACKGROUND: &str = "background";
 const MEANS: &str = "means";
@@ -139,11 +140,14 @@ impl Request {
 
     /// Names of the optional parts that the test has and that older servers pass over.
     pub fn features(&self) -> impl Iterator<Item = &'static str> {
-        let read = self.test.read_bytes.is_some() && self.test.directions != TcpDirections::Down;
+        let receives = self.test.directions != TcpDirections::Down;
+        let read = self.test.read_bytes.is_some() && receives;
+        let read_pace = self.test.read_pace.is_some() && receives;
         let background = self.test.background.is_some();
         let means = &self.test.means;
         let asked = [
             (read, READ_BYTES),
+            (read_pace, READ_PACE),
             (!self.test.dscps.is_empty(), DSCPS),
             (background, BACKGROUND),
             (means.moves_otherwise(), MEANS),

@@ -33,6 +33,7 @@ fn request() -> TcpTest {
         dscp: None,
         zero_copy: false,
         read_bytes: None,
+        read_pace: None,
         background: None,
         ..TcpTest::default()
     }
@@ -266,10 +267,11 @@ fn a_request_names_what_an_older_server_would_pass_over() {
     let both = TcpTest {
         directions: TcpDirections::Up,
         read_bytes: Some(1024),
+        read_pace: Some(BitRate::from_bits_per_sec(1000)),
         background: Some(BitRate::from_bits_per_sec(1)),
         ..request()
     };
-    assert_eq!(names(&both), ["read_bytes", "background"]);
+    assert_eq!(names(&both), ["read_bytes", "read_pace", "background"]);
     let means = Means {
         receive_with: ReceiveWith::Trunc,
         verify_seed: Some(1),

@@ -139,7 +139,7 @@ mod tests {
             plan,
             WallTime::from_unix_nanos(0),
         );
-        let reach = |mbit: f64| Reach { goodput_bps: mbit * 1e6, delay_ns: None };
+        let reach = |mbit: f64| Reach { goodput_bps: mbit * 1e6, ..Reach::default() };
         let case = Case {
             recipe: "receive-buffer".to_owned(),
             expect: Label::Cause(Cause::ReceiveWindow),

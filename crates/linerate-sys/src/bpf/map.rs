@@ -11,6 +11,7 @@ use crate::{Error, Result};
 
 const TYPE_ARRAY: u32 = 2;
 const TYPE_DEVMAP: u32 = 14;
+const TYPE_XSKMAP: u32 = 17;
 const FLAG_MMAPABLE: u32 = 1 << 10;
 const WORD_BYTES: usize = 8;
 
@@ -38,7 +39,7 @@ struct Element {
     value: u64,
     flags: u64,
 }
-// SAFETY: integers alone, padding named; the pointers are kept valid by `DeviceMap::set`.
+// SAFETY: integers alone, padding named; the pointers are kept valid by `Map::set`.
 unsafe impl Attributes for Element {}
 
 /// A map in the kernel.
@@ -53,6 +54,18 @@ impl Map {
         // SAFETY: nothing in it is a pointer, and the command makes a descriptor.
         let fd = unsafe { bpf_fd(MAP_CREATE, &mut create) };
         fd.map(|fd| Self { fd }).map_err(|source| Error::new("make BPF map", name, source))
+    }
+
+    /// Sets an element of 4 bytes.
+    fn set(&self, key: u32, value: u32) -> io::Result<()> {
+        let mut element = Element {
+            map_fd: self.as_raw_fd().cast_unsigned(),
+            key: (&raw const key) as u64,
+            value: (&raw const value) as u64,
+            ..Element::default()
+        };
+        // SAFETY: key and value are 4 bytes each, as the map was made, and live through the call.
+        unsafe { bpf(MAP_UPDATE_ELEM, &mut element) }.map(drop)
     }
 }
 
@@ -195,26 +208,50 @@ impl DeviceMap {
         };
         let map = Self { map: Map::create("devices", create)? };
         for (key, ifindex) in (0_u32..).zip(ifindexes) {
-            map.set(key, *ifindex)?;
+            let set = map.map.set(key, *ifindex);
+            set.map_err(|source| Error::new("send XDP frames to interface", ifindex, source))?;
         }
         Ok(map)
-    }
-
-    fn set(&self, key: u32, ifindex: u32) -> Result<()> {
-        let mut element = Element {
-            map_fd: self.map.as_raw_fd().cast_unsigned(),
-            key: (&raw const key) as u64,
-            value: (&raw const ifindex) as u64,
-            ..Element::default()
-        };
-        // SAFETY: key and value are 4 bytes each, as the map was made, and live through the call.
-        let done = unsafe { bpf(MAP_UPDATE_ELEM, &mut element) };
-        let failed = |source| Error::new("send XDP frames to interface", ifindex, source);
-        done.map(drop).map_err(failed)
     }
 }
 
 impl AsRawFd for DeviceMap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.map.as_raw_fd()
+    }
+}
+
+/// AF_XDP sockets to which programs send frames, by the receive queue (BPF_MAP_TYPE_XSKMAP).
+#[derive(Debug)]
+pub struct SocketMap {
+    map: Map,
+}
+
+impl SocketMap {
+    /// A map for `queues` queues, without sockets.
+    /// # Errors
+    /// Without CAP_BPF.
+    pub fn new(queues: u32) -> Result<Self> {
+        let create = Create {
+            map_type: TYPE_XSKMAP,
+            key_size: 4,
+            value_size: 4,
+            max_entries: queues,
+            ..Create::default()
+        };
+        Ok(Self { map: Map::create("sockets", create)? })
+    }
+
+    /// Frames of a queue go to this socket from now on.
+    /// # Errors
+    /// When it is no bound AF_XDP socket.
+    pub fn set(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
+        let set = self.map.set(queue, socket.as_raw_fd().cast_unsigned());
+        set.map_err(|source| Error::new("send XDP frames to the socket of queue", queue, source))
+    }
+}
+
+impl AsRawFd for SocketMap {
     fn as_raw_fd(&self) -> RawFd {
         self.map.as_raw_fd()
     }

@@ -15,7 +15,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use asm::{Alu, Asm, Condition, Instruction, Label, Operand, Reg, Size};
 pub use link::{AttachMode, XdpLink};
-pub use map::{Counters, DeviceMap, Map, MappedArray};
+pub use map::{Counters, DeviceMap, Map, MappedArray, SocketMap};
 pub use program::{Program, ProgramOptions};
 pub use run::{LiveRun, TestRun};
 

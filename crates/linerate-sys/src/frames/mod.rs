@@ -11,4 +11,6 @@ pub mod napi;
 pub mod packet_capture;
 pub mod raw_port;
 pub mod tun;
+pub mod xdp_echo;
+pub(crate) mod xdp_rings;
 pub mod xdp_socket;

@@ -12,28 +12,25 @@
 //! itself. Needs no XDP program. Left out: receiving, several buffers a frame, transmit metadata.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::device::{FrameLoad, FrameTemplate, Sent};
-use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::frame_loop::{Handed, Outlet, Run, SendProgress, Window};
 use crate::frame_sender::{SenderOptions, check_lengths, explain, usable_link};
 use crate::frame_writer::{FrameBuffer, FrameSet, NOTHING};
 use crate::netlink::LinkFacts;
-use crate::socket_option::{get_int, set_int, set_octets};
+use crate::socket_option::{get_int, set_int};
 use crate::stop::Stop;
+use crate::xdp_rings::{Mapping, PLACES, Ring, bind, kick, offsets, socket_with_memory};
+pub use crate::xdp_rings::{XdpMode, XdpOptions};
 use crate::{Error, Result, clock};
 
 /// Frames of one call at full speed, and what the kernel sends of a ring in one call of copy mode
 /// (TX_BATCH_SIZE of net/xdp/xsk.c).
 const BATCH_MAX: usize = 32;
-
-/// Places for frames, and entries of each ring; a power of two.
-const PLACES: u32 = 256;
 
 /// Longest frame: a place may not be longer than a page.
 const PLACE_BYTES_MAX: usize = 4096;
@@ -41,30 +38,6 @@ const PLACE_BYTES_MIN: usize = 2048;
 
 /// An interface that takes nothing for so long will not.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How frames get from the shared memory to the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpMode {
-    /// The driver sends them from there.
-    ZeroCopy,
-    /// The kernel makes a packet of each.
-    Copy,
-}
-
-/// Which queue of the interface to use, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XdpOptions {
-    /// Its number; each takes one socket of this kind.
-    pub queue: u32,
-    /// The most that is asked for: with `ZeroCopy` a driver that cannot is used by copy.
-    pub mode: XdpMode,
-}
-
-impl Default for XdpOptions {
-    fn default() -> Self {
-        Self { queue: 0, mode: XdpMode::ZeroCopy }
-    }
-}
 
 /// A generator on an AF_XDP socket, with the interface of [`crate::frame_sender::FrameSender`].
 ///
@@ -188,21 +161,7 @@ struct XdpSocket {
 
 impl XdpSocket {
     fn open(ifindex: u32, options: XdpOptions, place_bytes: usize) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: a plain call without memory.
-        let fd = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave this descriptor, and nobody else has it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let memory = Mapping::anonymous(place_bytes * PLACES as usize)?;
-        let place_word = place_bytes as u32;
-        // struct xdp_umem_reg: start, length, bytes of a place, headroom, flags.
-        let mut region = (memory.start.as_ptr() as u64).to_ne_bytes().to_vec();
-        region.extend((memory.len as u64).to_ne_bytes());
-        region.extend([place_word, 0, 0, 0].map(u32::to_ne_bytes).concat());
-        set_octets(fd.as_fd(), libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
+        let (fd, memory) = socket_with_memory(place_bytes, PLACES)?;
         // The kernel wants a ring of places to fill from every owner of memory; this one stays
         // empty.
         let rings = [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_TX_RING];
@@ -264,11 +223,7 @@ impl XdpSocket {
 
     /// Asks the kernel to send what is in the ring.
     fn kick(&self) -> io::Result<()> {
-        // SAFETY: no memory is passed.
-        let sent = unsafe {
-            libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0)
-        };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        kick(&self.fd)
     }
 
     /// Frames that the kernel has taken since the last look; all but the last for sure sent.
@@ -289,54 +244,6 @@ impl XdpSocket {
     fn has_leftovers(&self) -> bool {
         self.mode == XdpMode::Copy && self.waiting() > 0
     }
-}
-
-fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
-    // SAFETY: all-zero is a valid xdp_mmap_offsets: plain numbers.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    let mut len = size_of_val(&offsets) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` octets to `offsets` during the call.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_XDP,
-            libc::XDP_MMAP_OFFSETS,
-            (&raw mut offsets).cast(),
-            &raw mut len,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (len as usize) < size_of_val(&offsets) {
-        return Err(io::Error::other("rings without flags; Linux 5.4 or newer is needed"));
-    }
-    Ok(offsets)
-}
-
-fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Result<()> {
-    // Without a wish the kernel takes zero-copy where the driver can, and copies elsewhere.
-    let wish = if options.mode == XdpMode::Copy { libc::XDP_COPY } else { 0 };
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: libc::XDP_USE_NEED_WAKEUP | wish,
-        sxdp_ifindex: ifindex,
-        sxdp_queue_id: options.queue,
-        sxdp_shared_umem_fd: 0,
-    };
-    let len = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the kernel reads `len` octets of `address` during the call.
-    let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    let text = match error.raw_os_error() {
-        Some(libc::EBUSY) => "another AF_XDP socket has it",
-        Some(libc::EINVAL) => "there is no such queue",
-        _ => return Err(error),
-    };
-    Err(io::Error::new(error.kind(), format!("queue {}: {text}", options.queue)))
 }
 
 struct XdpOutlet<'a> {
@@ -477,91 +384,5 @@ impl Outlet for XdpOutlet<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// A ring that is shared with the kernel.
-#[derive(Debug)]
-struct Ring {
-    mapping: Mapping,
-    offsets: libc::xdp_ring_offset,
-    entry_bytes: usize,
-}
-
-impl Ring {
-    fn map(
-        fd: &OwnedFd,
-        offsets: libc::xdp_ring_offset,
-        at: u64,
-        entry_bytes: usize,
-    ) -> io::Result<Self> {
-        let len = offsets.desc as usize + PLACES as usize * entry_bytes;
-        Ok(Self { mapping: Mapping::of(fd, len, at)?, offsets, entry_bytes })
-    }
-
-    fn word(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel gave the offset of an aligned word in the mapping, which lives as
-        // long as `self`; both sides access it as an atomic.
-        unsafe { AtomicU32::from_ptr(self.mapping.start.as_ptr().add(offset as usize).cast()) }
-    }
-
-    fn producer(&self) -> &AtomicU32 {
-        self.word(self.offsets.producer)
-    }
-
-    fn consumer(&self) -> &AtomicU32 {
-        self.word(self.offsets.consumer)
-    }
-
-    fn wants_wakeup(&self) -> bool {
-        self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
-    }
-
-    /// The entry with a running number.
-    fn entry<T>(&self, number: u32) -> *mut T {
-        debug_assert_eq!(size_of::<T>(), self.entry_bytes);
-        let at = self.offsets.desc as usize + (number % PLACES) as usize * self.entry_bytes;
-        // SAFETY: within the mapping of `desc` bytes and PLACES entries.
-        unsafe { self.mapping.start.as_ptr().add(at).cast() }
-    }
-}
-
-/// Mapped memory.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone and is not tied to a thread.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn anonymous(len: usize) -> io::Result<Self> {
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.
-        let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), len, access, flags) }?;
-        Self::at(start.cast(), len)
-    }
-
-    fn of(fd: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.
-        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), len, access, flags, fd, offset) }?;
-        Self::at(start.cast(), len)
-    }
-
-    fn at(start: *mut u8, len: usize) -> io::Result<Self> {
-        let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, len })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the whole mapping, and nothing borrows from it any more. An error would mean
-        // that it is not mapped, which leaves nothing to do.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

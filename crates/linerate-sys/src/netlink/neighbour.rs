@@ -1,16 +1,23 @@
-//! Neighbours that do not have to be asked for (rtnetlink(7), RTM_NEWNEIGH).
+//! Neighbours: those that do not have to be asked for, and the answer of one that was
+//! (rtnetlink(7), RTM_NEWNEIGH, RTM_GETNEIGH).
 
+use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
 
 use super::address::family;
 use super::socket::{Attempt, RouteSocket};
-use crate::Result;
+use crate::{Result, clock};
+
+/// How long a neighbour is asked for, and between two looks.
+const ASKING: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A neighbour on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +35,67 @@ impl RouteSocket {
     /// # Errors
     /// When the link does not exist, or without CAP_NET_ADMIN.
     pub fn set_neighbour(&mut self, neighbour: &Neighbour) -> Result<()> {
-        let mut message = NeighbourMessage::default();
-        message.header.family = family(neighbour.addr);
-        message.header.ifindex = neighbour.index;
+        let mut message = about(neighbour.index, neighbour.addr);
         message.header.state = NeighbourState::Permanent;
-        let addr = match neighbour.addr {
-            IpAddr::V4(addr) => NeighbourAddress::Inet(addr),
-            IpAddr::V6(addr) => NeighbourAddress::Inet6(addr),
-        };
-        message.attributes = vec![
-            NeighbourAttribute::Destination(addr),
-            NeighbourAttribute::LinkLayerAddress(neighbour.mac.to_vec()),
-        ];
+        message.attributes.push(NeighbourAttribute::LinkLayerAddress(neighbour.mac.to_vec()));
         let attempt = Attempt { call: "set the neighbour", object: &neighbour.addr };
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
         self.change(RouteNetlinkMessage::NewNeighbour(message), flags, &attempt)
+    }
+
+    /// The hardware address of a neighbour, which is asked for where it is not known: up to a
+    /// second.
+    /// # Errors
+    /// When nobody answers, when the link has no such addresses, or without CAP_NET_ADMIN.
+    pub fn resolve_neighbour(&mut self, index: u32, addr: IpAddr) -> Result<[u8; 6]> {
+        let attempt = Attempt { call: "ask for the hardware address of", object: &addr };
+        let mut message = about(index, addr);
+        message.header.flags = NeighbourFlags::Use;
+        self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE, &attempt)?;
+        let until = clock::monotonic() + ASKING;
+        loop {
+            if let Some(mac) = self.known_neighbour(index, addr)? {
+                return Ok(mac);
+            }
+            if clock::monotonic() >= until {
+                let reason = "nobody answers at that address on its link";
+                return Err(attempt.failed(io::Error::new(io::ErrorKind::HostUnreachable, reason)));
+            }
+            clock::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn known_neighbour(&mut self, index: u32, addr: IpAddr) -> Result<Option<[u8; 6]>> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(addr);
+        let attempt = Attempt { call: "list", object: &"neighbours" };
+        let replies = self.dump(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
+        let theirs = NeighbourAttribute::Destination(neighbour_address(addr));
+        Ok(replies.iter().find_map(|reply| {
+            let RouteNetlinkMessage::NewNeighbour(it) = reply else { return None };
+            if it.header.ifindex != index || !it.attributes.contains(&theirs) {
+                return None;
+            }
+            it.attributes.iter().find_map(|attribute| match attribute {
+                NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok(),
+                _ => None,
+            })
+        }))
+    }
+}
+
+/// A message about the neighbour with an address.
+fn about(index: u32, addr: IpAddr) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family(addr);
+    message.header.ifindex = index;
+    message.attributes = vec![NeighbourAttribute::Destination(neighbour_address(addr))];
+    message
+}
+
+const fn neighbour_address(addr: IpAddr) -> NeighbourAddress {
+    match addr {
+        IpAddr::V4(addr) => NeighbourAddress::Inet(addr),
+        IpAddr::V6(addr) => NeighbourAddress::Inet6(addr),
     }
 }

@@ -91,11 +91,27 @@ impl RouteSocket {
     /// # Errors
     /// When there is no route.
     pub fn route_interface(&mut self, addr: IpAddr) -> Result<u32> {
-        let interface = self.look_up(addr)?.iter().find_map(outgoing_interface);
-        interface.ok_or_else(|| {
+        self.next_hop(addr).map(|(interface, _)| interface)
+    }
+
+    /// The interface by which packets to `addr` leave, and the neighbour there that they go to.
+    /// # Errors
+    /// When there is no route.
+    pub fn next_hop(&mut self, addr: IpAddr) -> Result<(u32, IpAddr)> {
+        let replies = self.look_up(addr)?;
+        let gateway = replies.iter().find_map(|reply| {
+            let RouteNetlinkMessage::NewRoute(route) = reply else { return None };
+            route.attributes.iter().find_map(|attribute| match attribute {
+                RouteAttribute::Gateway(RouteAddress::Inet(addr)) => Some(IpAddr::V4(*addr)),
+                RouteAttribute::Gateway(RouteAddress::Inet6(addr)) => Some(IpAddr::V6(*addr)),
+                _ => None,
+            })
+        });
+        let interface = replies.iter().find_map(outgoing_interface).ok_or_else(|| {
             let attempt = Attempt { call: "look up route to", object: &addr };
             attempt.failed(io::Error::other("no route names an interface"))
-        })
+        })?;
+        Ok((interface, gateway.unwrap_or(addr)))
     }
 
     fn look_up(&mut self, addr: IpAddr) -> Result<Vec<RouteNetlinkMessage>> {

@@ -5,7 +5,7 @@
 //! sender. Payloads are the caller's business.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -18,7 +18,11 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::control::{self, Control};
 use crate::socket_option::{self, get_int, set_int};
 use crate::timestamps::{self, Notice};
+use crate::xdp_echo::{EchoHeaders, Message, XdpEcho};
 use crate::{Error, Result, icmp};
+
+/// linux/in6.h; libc has no name for it.
+const IPV6_FLOWINFO_SEND: i32 = 33;
 
 /// Which kind of socket carries the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,9 @@ pub enum EchoKind {
     IcmpRaw,
     /// UDP.
     Udp,
+    /// ICMP in frames of this process (AF_XDP). Received packets start with the ICMP header, and
+    /// nobody else has looked at their checksum.
+    IcmpXdp,
 }
 
 /// Where probes leave from.
@@ -55,6 +62,8 @@ pub struct EchoOptions {
     pub dont_fragment: bool,
     /// Tell the time to live of received packets.
     pub receive_ttl: bool,
+    /// Flow label of IPv6, 20 bits; without a wish the kernel's.
+    pub flow_label: Option<u32>,
     /// Receive buffer to ask for, where many answers may wait.
     pub receive_buffer_bytes: Option<usize>,
 }
@@ -70,6 +79,13 @@ pub struct Packet {
     pub arrived_ns: Option<u64>,
     /// Traffic class, where asked for and told.
     pub class: Option<u8>,
+}
+
+impl From<Message> for Packet {
+    fn from(message: Message) -> Self {
+        let Message { len, ttl, class } = message;
+        Self { len, ttl, class, arrived_ns: None }
+    }
 }
 
 /// Why a wait ended.
@@ -94,6 +110,8 @@ pub enum OpenStep {
     Option,
     /// connect(2).
     Connect,
+    /// AF_XDP: the next hop, the program on the interface, or the socket.
+    Xdp,
 }
 
 /// A socket that could not be opened.
@@ -117,6 +135,8 @@ impl OpenError {
 pub struct EchoSocket {
     socket: Socket,
     family: Family,
+    /// What carries the packets in place of the socket, which then knows addresses and MTU.
+    xdp: Option<Box<XdpEcho>>,
 }
 
 impl EchoSocket {
@@ -128,15 +148,31 @@ impl EchoSocket {
         let socket = open(kind, family)
             .map_err(|source| Error::new("open socket for", kind_name(kind), source))
             .map_err(OpenError::at(OpenStep::Socket))?;
-        let socket = Self { socket, family };
+        let mut socket = Self { socket, family, xdp: None };
         socket.bind(options.source.as_ref())?;
         socket.configure(options).map_err(OpenError::at(OpenStep::Option))?;
         socket
             .socket
-            .connect(&SockAddr::from(options.peer))
+            .connect(&SockAddr::from(labelled(options)))
             .map_err(|source| Error::new("connect to", options.peer.ip(), source))
             .map_err(OpenError::at(OpenStep::Connect))?;
+        if kind == EchoKind::IcmpXdp {
+            let xdp = socket.open_xdp(options).map_err(OpenError::at(OpenStep::Xdp))?;
+            socket.xdp = Some(Box::new(xdp));
+        }
         Ok(socket)
+    }
+
+    fn open_xdp(&self, options: &EchoOptions) -> Result<XdpEcho> {
+        let peer = options.peer.ip();
+        let none = || Error::new("open AF_XDP socket to", peer, io::ErrorKind::AddrNotAvailable);
+        XdpEcho::open(&EchoHeaders {
+            source: self.local_address().ok_or_else(none)?,
+            peer,
+            ttl: options.ttl,
+            class: options.dscp.unwrap_or(0) << 2,
+            flow_label: options.flow_label.unwrap_or(0),
+        })
     }
 
     pub(crate) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
@@ -218,6 +254,9 @@ impl EchoSocket {
             set("IPV6_MTU_DISCOVER", libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
             set("IPV6_DONTFRAG", libc::IPV6_DONTFRAG, 1)?;
         }
+        if options.flow_label.is_some() {
+            set("IPV6_FLOWINFO_SEND", IPV6_FLOWINFO_SEND, 1)?;
+        }
         if options.receive_ttl {
             set("IPV6_RECVHOPLIMIT", libc::IPV6_RECVHOPLIMIT, 1)?;
         }
@@ -228,7 +267,10 @@ impl EchoSocket {
     /// # Errors
     /// The kernel's reason; an error of an earlier packet may be told here instead of sending.
     #[inline]
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+    pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        if let Some(xdp) = &mut self.xdp {
+            return xdp.send(packet);
+        }
         rustix::net::send(&self.socket, packet, SendFlags::DONTWAIT)?;
         Ok(())
     }
@@ -238,6 +280,9 @@ impl EchoSocket {
     /// The kernel's reason; errors of earlier packets are told here too.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+        if let Some(xdp) = &self.xdp {
+            return Ok(xdp.receive(buffer).map(Packet::from));
+        }
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
             Ok((len, _)) => Ok(Some(Packet { len, ..Packet::default() })),
             Err(Errno::AGAIN) => Ok(None),
@@ -249,6 +294,9 @@ impl EchoSocket {
     /// # Errors
     /// As [`Self::receive`].
     pub fn receive_with_notes(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+        if let Some(xdp) = &self.xdp {
+            return Ok(xdp.receive(buffer).map(Packet::from));
+        }
         let mut control = Control::new();
         let Some(taken) = control::receive(self.socket.as_fd(), buffer, &mut control, 0)? else {
             return Ok(None);
@@ -278,7 +326,8 @@ impl EchoSocket {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
         };
-        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        let fd = self.xdp.as_ref().map_or_else(|| self.socket.as_fd(), |xdp| xdp.as_fd());
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         // An interrupted poll reports nothing; the caller's loop looks at its stop flag.
         let _ = rustix::event::poll(&mut fds, Some(&timeout));
         let seen = fds[0].revents();
@@ -303,13 +352,26 @@ impl EchoSocket {
     /// Packets that came and found no room in the receive buffer, where the kernel tells. With
     /// [`Self::show_only`] also those that were kept away.
     pub fn drops(&self) -> Option<u32> {
-        socket_option::drops(self.socket.as_fd())
+        match &self.xdp {
+            Some(xdp) => xdp.drops(),
+            None => socket_option::drops(self.socket.as_fd()),
+        }
     }
 
-    /// Keeps answers with another identifier away from a raw ICMP socket.
+    /// With AF_XDP: answers that came in on another receive queue than the one that is listened
+    /// on, and went to the kernel.
+    pub fn elsewhere(&self) -> u64 {
+        self.xdp.as_ref().map_or(0, |xdp| xdp.elsewhere())
+    }
+
+    /// Keeps answers with another identifier away from a raw ICMP socket or one of AF_XDP.
     /// # Errors
     /// The kernel's reason.
     pub fn show_only(&self, identifier: u16) -> Result<()> {
+        if let Some(xdp) = &self.xdp {
+            xdp.show_only(identifier);
+            return Ok(());
+        }
         icmp::show_only(self.socket.as_fd(), self.family, identifier)
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
@@ -330,7 +392,11 @@ impl EchoSocket {
     /// Sends with this traffic class from now on, and asks for that of answers.
     /// # Errors
     /// The kernel's reason.
-    pub fn use_class(&self, class: u8) -> Result<()> {
+    pub fn use_class(&mut self, class: u8) -> Result<()> {
+        if let Some(xdp) = &mut self.xdp {
+            xdp.use_class(class);
+            return Ok(());
+        }
         let (level, of_sent, of_received) = match self.family {
             Family::V4 => (libc::SOL_IP, libc::IP_TOS, libc::IP_RECVTOS),
             Family::V6 => (libc::SOL_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS),
@@ -352,11 +418,22 @@ impl EchoSocket {
     }
 }
 
+/// The peer with the flow label, which connect(2) takes in network order (RFC 3493 §3.3).
+const fn labelled(options: &EchoOptions) -> SocketAddr {
+    match (options.peer, options.flow_label) {
+        (SocketAddr::V6(peer), Some(label)) => {
+            let (addr, scope) = (*peer.ip(), peer.scope_id());
+            SocketAddr::V6(SocketAddrV6::new(addr, peer.port(), label.to_be(), scope))
+        }
+        (peer, _) => peer,
+    }
+}
+
 fn open(kind: EchoKind, family: Family) -> io::Result<Socket> {
     match kind {
         EchoKind::IcmpDatagram => icmp::open_datagram(family),
         EchoKind::IcmpRaw => icmp::open_raw(family),
-        EchoKind::Udp => {
+        EchoKind::Udp | EchoKind::IcmpXdp => {
             let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
             Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
         }
@@ -368,5 +445,6 @@ const fn kind_name(kind: EchoKind) -> &'static str {
         EchoKind::IcmpDatagram => "ICMP (datagram)",
         EchoKind::IcmpRaw => "ICMP (raw)",
         EchoKind::Udp => "UDP",
+        EchoKind::IcmpXdp => "ICMP (AF_XDP)",
     }
 }

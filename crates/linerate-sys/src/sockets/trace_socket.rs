@@ -85,6 +85,7 @@ impl TraceSocket {
             dscp: None,
             dont_fragment: false,
             receive_ttl: false,
+            flow_label: None,
             receive_buffer_bytes: None,
         };
         let socket = EchoSocket::open(kind, &options)?;
@@ -115,7 +116,7 @@ impl TraceSocket {
     /// Sends one probe.
     /// # Errors
     /// The kernel's reason; an error of an earlier probe may be told here instead of sending.
-    pub fn send(&self, payload: &[u8], ttl: u8, tos: u8) -> io::Result<()> {
+    pub fn send(&mut self, payload: &[u8], ttl: u8, tos: u8) -> io::Result<()> {
         let (level, ttl_name, tos_name) = match self.socket.family() {
             Family::V4 => (libc::SOL_IP, libc::IP_TTL, libc::IP_TOS),
             Family::V6 => (libc::SOL_IPV6, libc::IPV6_UNICAST_HOPS, libc::IPV6_TCLASS),

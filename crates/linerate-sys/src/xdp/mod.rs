@@ -5,6 +5,7 @@
 //! an object works from any thread. Everything ends with its object. Needs CAP_BPF and
 //! CAP_NET_ADMIN ([`crate::bpf::available`] tells).
 
+mod echo;
 mod forwarder;
 mod frame;
 mod generator;
@@ -14,6 +15,7 @@ mod sink;
 mod sink_program;
 mod spread;
 
+pub use echo::{EchoFilter, EchoReflector};
 pub use forwarder::{Router, RouterCounts, Wire};
 pub use generator::{Generator, GeneratorOptions, Progress, Window};
 pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};

@@ -51,6 +51,10 @@ pub(crate) struct Args {
     /// Use kernel timestamps for floods too; slows the flood by a third
     #[arg(long, conflicts_with = "no_kernel_stamps")]
     kernel_stamps: bool,
+    /// Send and receive frames past the kernel's IP (AF_XDP): faster floods, without kernel
+    /// timestamps. Needs root; with linerate serve --xdp at the other end faster still
+    #[arg(long, conflicts_with_all = ["udp", "kernel_stamps"])]
+    xdp: bool,
     /// Probes to send first and not count, so that ARP or neighbor discovery is not measured
     #[arg(long, value_name = "N", default_value_t = PingPlan::default().warmup)]
     warmup: u32,
@@ -159,7 +163,9 @@ fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
         mode,
         warmup: args.warmup,
         // Stamps cost a flood a third of its speed, so there they are on request only.
-        kernel_stamps: args.kernel_stamps || (mode == PingMode::Paced && plan.kernel_stamps),
+        kernel_stamps: args.kernel_stamps
+            || (mode == PingMode::Paced && plan.kernel_stamps && !args.xdp),
+        xdp: args.xdp,
         ttl: args.ttl,
         dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
         ..plan

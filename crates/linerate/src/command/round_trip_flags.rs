@@ -11,6 +11,20 @@ use super::flags::{FamilyFlags, nanos};
 use super::measure::Output;
 use crate::config::Profile;
 
+/// A mode of waiting by its name.
+fn parse_wait(text: &str) -> Result<WaitMode, String> {
+    if text == "poll" { Ok(WaitMode::Block) } else { text.parse() }
+}
+
+/// `74565` or `0x12345`.
+fn parse_flow_label(text: &str) -> Result<u32, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.ok().filter(|label| *label < 1 << 20).ok_or_else(|| "a label is 0 to 0xfffff".to_owned())
+}
+
 /// How one probe leaves and its reply is waited for: flags of `ping`, `stamp` and `compare`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RoundTripFlags {
@@ -26,11 +40,15 @@ pub(super) struct RoundTripFlags {
     /// ECN bits of the probes: ect0 (classic) or ect1 (L4S); replies marked CE are counted
     #[arg(long, value_name = "ect0|ect1")]
     ecn: Option<Ecn>,
+    /// Flow label of IPv6 probes, 20 bits: load balancing may choose the path by it
+    #[arg(long, value_name = "N", value_parser = parse_flow_label)]
+    flow_label: Option<u32>,
     #[command(flatten)]
     pub(super) family: FamilyFlags,
-    /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
-    /// otherwise
-    #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
+    /// Wait for replies by busy polling (spin) or sleeping (block, poll: both in poll(2)); auto =
+    /// spin for floods, block otherwise
+    #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto",
+          value_parser = parse_wait)]
     wait: WaitMode,
     /// Run the prober with real-time priority (SCHED_FIFO); needs CAP_SYS_NICE
     #[arg(long)]
@@ -58,6 +76,7 @@ impl RoundTripFlags {
             kernel_stamps: !self.no_kernel_stamps,
             dscp: self.dscp,
             ecn: self.ecn,
+            flow_label: self.flow_label,
             real_time: self.real_time,
             keep_samples: self.samples,
             ..PingPlan::default()

@@ -68,16 +68,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let flags = &args.output;
-    let begin = |event: &Event| {
-        if let Event::Connected(_) = event {
+    let begin = |event: &Event| match event {
+        Event::Note(line) => output::note(line),
+        Event::Connected(_) => {
             let seconds = args.time.as_secs_f64();
             output::note(&format!("loading the path both ways for {seconds} s"));
         }
+        _ => {}
     };
-    if flags.live() {
-        let seconds = args.idle.as_secs_f64();
-        output::note(&format!("probing the path without load for {seconds} s"));
-    }
     let record = measure::run(flags, |context| tcp::run(&plan, context), &mut { begin })?;
     if let Some(path) = &args.flent {
         write_flent(path, &record)?;

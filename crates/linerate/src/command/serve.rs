@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use linerate_core::record::{DEFAULT_PORT, Failure, STAMP_PORT, Via};
+use linerate_core::record::{DEFAULT_PORT, Failure, Fault, STAMP_PORT, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
 use linerate_proto::stamp::ReflectorOptions;
@@ -14,6 +14,7 @@ use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
+use linerate_sys::xdp::EchoReflector;
 use tracing::level_filters::LevelFilter;
 
 use super::stamp_key;
@@ -54,6 +55,10 @@ pub(crate) struct Args {
     /// Repeat the number of each STAMP packet instead of counting the answers of each session
     #[arg(long)]
     stamp_stateless: bool,
+    /// Answer pings (ICMP echo) in the driver of this interface, before the kernel's IP (XDP);
+    /// needs root
+    #[arg(long, value_name = "INTERFACE")]
+    xdp: Option<String>,
     /// Allow iperf 2's UDP -R to clients in NETWORK, at most RATE (default 10M) to all of them
     /// together, although their source address is unverified: 192.168.0.0/16=500M
     #[arg(long, value_name = "NETWORK[=RATE]")]
@@ -121,6 +126,27 @@ fn reflect_stamp(
     }
 }
 
+/// Puts the reflector of echo requests on an interface and says so.
+fn reflect_echo(interface: &str) -> Result<EchoReflector, Failure> {
+    let failed = |reason: linerate_sys::Error| {
+        Failure::new(Fault::System, "answer pings by XDP on", interface, reason.source)
+            .advise("it takes root, and an Ethernet interface without another XDP program")
+    };
+    let mut socket = RouteSocket::open().map_err(failed)?;
+    let index = socket.link_by_name(interface).map_err(failed)?.index;
+    let own = socket.addresses().map_err(failed)?.into_iter();
+    let own: Vec<IpAddr> = own.filter(|(of, _)| *of == index).map(|(_, addr)| addr).collect();
+    let reflector = EchoReflector::attach(index, &own).map_err(failed)?;
+    let place = if reflector.is_native() { "in the driver" } else { "behind the driver" };
+    output::note(&format!("linerate: answers pings on {interface} by XDP, {place}"));
+    if socket.link_by_name(interface).is_ok_and(|link| link.kind.as_deref() == Some("veth")) {
+        output::note(
+            "linerate: over a veth these answers reach only an end with XDP: linerate ping --xdp",
+        );
+    }
+    Ok(reflector)
+}
+
 fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(log::LEVELS).try_map(|level| level.parse::<LevelFilter>())
 }
@@ -151,6 +177,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
     let options = ReflectorOptions { key, stateless: args.stamp_stateless };
     reflect_stamp(&mut server, args.stamp_port, options)?;
+    let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     let others: Vec<_> =
         server.foreign().map(|(via, port)| format!("{via} on port {port}")).collect();
     if !others.is_empty() {

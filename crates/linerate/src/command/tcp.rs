@@ -56,6 +56,10 @@ pub(crate) struct Args {
     /// Buffer size of one read(); small reads cause more ACKs [default: 512K]
     #[arg(long, value_name = "SIZE")]
     read_size: Option<Bytes>,
+    /// Read each stream at this payload rate, as an application slower than the path [default:
+    /// unlimited]
+    #[arg(long, value_name = "RATE")]
+    read_pace: Option<BitRate>,
     /// Send background traffic at this payload rate in the opposite direction
     #[arg(long, value_name = "RATE", conflicts_with = "bidir")]
     background: Option<BitRate>,
@@ -96,6 +100,7 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             dscps: Vec::new(),
             zero_copy: args.zerocopy,
             read_bytes: args.read_size.map(|size| call_bytes("--read-size", size)).transpose()?,
+            read_pace: args.read_pace,
             background: args.background,
             means: means(args),
         },

@@ -62,6 +62,7 @@ fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
             base_is_idle: false,
             loaded_s: median(rtt).or(mean_rtt).map(s),
             loaded_p95_s: None,
+            loaded_p10_s: None,
         },
         window: Windows {
             offered_bytes: median(window),

@@ -70,6 +70,19 @@ pub(super) fn link_bps(capacity: &[Capacity]) -> Option<f64> {
     capacity.iter().map(of).max_by(f64::total_cmp)
 }
 
+/// Time of a short packet over that of a long one, from where on packets are counted and not
+/// bytes: a device of so many packets a second takes as long for either, and a link with the same
+/// time for each packet as its bytes take 0.59 of it.
+const PER_PACKET: f64 = 0.75;
+
+/// Whether short packets take about as long as long ones.
+pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
+    let (Some(long), Some(short)) = (capacity.first(), capacity.last()) else { return false };
+    long.ip_bytes > 2 * short.ip_bytes
+        && !short.at_least
+        && short.packet_ns() > PER_PACKET * long.packet_ns()
+}
+
 /// Whether less arrived than was offered.
 pub(super) fn is_overloaded(load: &Load) -> bool {
     load.received_bps < OVERLOADED_BELOW * load.offered_bps

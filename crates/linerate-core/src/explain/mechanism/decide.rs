@@ -1,6 +1,6 @@
 //! Which state explains the losses, and what that makes of the path.
 
-use super::capacity::{is_overloaded, quantile};
+use super::capacity::{self, is_overloaded, quantile};
 use super::fates::{Fates, Run};
 use super::hazard::Scored;
 use super::state::{Cost, LINK_BYTES, above_rate, behind_link, since_loss, waiting};
@@ -26,8 +26,6 @@ const WAITING_SHARE: f64 = 0.5;
 const PACED_MIN: usize = 30;
 /// Below this share of the room nothing overflows.
 const LOW_SHARE: f64 = 0.5;
-/// Time of a small packet above what its bytes take, as a factor: it is the same for all packets.
-const PER_PACKET: f64 = 2.0;
 
 /// The likeliest state and what it means.
 #[derive(Clone, Debug, Default)]
@@ -232,17 +230,27 @@ impl Contest<'_> {
 
     /// What the likeliest state makes of the path, and what was lost while there was room.
     fn overflow(&self, best: &Candidate) -> (Option<Overflow>, Option<Background>) {
-        let waits = best.state != State::TokenDeficit || self.waits(best);
+        let queue = self.queue_at_losses();
+        let per_packet = capacity::is_per_packet(self.capacity);
+        let waits = match best.state {
+            State::TokenDeficit => queue.unwrap_or_else(|| self.waits(best)),
+            // Packets above a rate of packets that wait behind bytes are in a queue of the link.
+            State::PacketService => queue == Some(true) && !per_packet,
+            State::BytesQueued | State::PacketsQueued => true,
+            State::PreviousLoss | State::Nothing => false,
+        };
+        let shown = &self.shown[usize::from(self.shown[1].likelihood > self.shown[0].likelihood)];
         let full = match best.state {
-            State::BytesQueued | State::TokenDeficit if waits => &self.shown[0],
+            State::TokenDeficit | State::PacketService if waits => shown,
+            State::BytesQueued => &self.shown[0],
             State::PacketsQueued => &self.shown[1],
             _ => best,
         };
         let Some(room) = room(self.scored, &full.values) else { return (None, None) };
         // The packet on the line does not wait: it is one of those that the delays show.
         let largest = f64::from(self.capacity.first().map_or(0, |found| found.ip_bytes));
-        let overflow = match best.state {
-            State::PacketsQueued if self.is_per_packet() => self.packet_rate(None, room),
+        let overflow = match full.state {
+            State::PacketsQueued if per_packet => self.packet_rate(None, room),
             State::PacketsQueued => Overflow::PacketBuffer { packets: less(room, 1.5) },
             State::PacketService => self.packet_rate(best.rate, room),
             _ if waits => Overflow::ByteBuffer { bytes: less(room, largest) },
@@ -265,17 +273,37 @@ impl Contest<'_> {
         }
     }
 
-    /// Whether short packets take about as long as long ones.
-    fn is_per_packet(&self) -> bool {
-        let (Some(long), Some(short)) = (self.capacity.first(), self.capacity.last()) else {
-            return false;
+    /// Whether there is a queue where packets are lost, by the delay of the packet before each
+    /// lost one: that of a full queue, or that of an idle path. `None` between these.
+    fn queue_at_losses(&self) -> Option<bool> {
+        let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
+        let largest = self.capacity.first()?;
+        let offer = |run: &&Run| run.offered_bps.unwrap_or(f64::INFINITY);
+        let quiet = paced()
+            .filter(|run| run.ip_bytes == largest.ip_bytes)
+            .min_by(|a, b| offer(a).total_cmp(&offer(b)))?;
+        let delays = |probes: &[super::fates::Probe]| {
+            let mut delays: Vec<f64> = probes.iter().filter_map(|probe| probe.delay).collect();
+            delays.sort_unstable_by(f64::total_cmp);
+            delays
         };
-        let span = |found: &Capacity| f64::from(found.ip_bytes) / found.bps;
-        let line = |found: &Capacity| f64::from(found.ip_bytes) + LINK_BYTES;
-        let by_bytes = line(short) / line(long);
-        long.ip_bytes > 2 * short.ip_bytes
-            && !short.at_least
-            && span(short) / span(long) > PER_PACKET * by_bytes
+        let quiet = delays(self.fates.probes_of(quiet));
+        let mut before: Vec<f64> = paced()
+            .flat_map(|run| self.fates.probes_of(run).windows(2))
+            .filter(|pair| pair[1].delay.is_none())
+            .filter_map(|pair| pair[0].delay)
+            .collect();
+        before.sort_unstable_by(f64::total_cmp);
+        let enough = before.len() as u64 >= LOSSES_MIN;
+        let at_losses = quantile(&before, 0.5).filter(|_| enough)?;
+        let packet_ns = f64::from(largest.ip_bytes) * 8e9 / largest.bps;
+        if at_losses > quantile(&quiet, 0.95)? + 3.0 * packet_ns {
+            Some(true)
+        } else if at_losses < quantile(&quiet, 0.5)? + packet_ns {
+            Some(false)
+        } else {
+            None
+        }
     }
 
     /// Whether packets wait for what stands above the rate, up to the room.

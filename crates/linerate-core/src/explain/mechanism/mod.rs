@@ -56,6 +56,34 @@ pub struct Findings {
     pub reordering: Reordering,
 }
 
+impl Findings {
+    /// Time that the bottleneck takes for a packet of this size, by those that were sent, in
+    /// nanoseconds.
+    pub fn packet_ns(&self, ip_bytes: f64) -> Option<f64> {
+        let (long, short) = (self.capacity.first()?, self.capacity.last()?);
+        let of = |found: &Capacity| (f64::from(found.ip_bytes), found.packet_ns());
+        let ((long_bytes, long_ns), (short_bytes, short_ns)) = (of(long), of(short));
+        if long_bytes <= short_bytes {
+            return Some(long_ns * ip_bytes / long_bytes);
+        }
+        let slope = ((long_ns - short_ns) / (long_bytes - short_bytes)).max(0.0);
+        Some(long_ns - slope * (long_bytes - ip_bytes))
+    }
+
+    /// Whether the bottleneck takes about as long for a short packet as for a long one.
+    pub fn is_per_packet(&self) -> bool {
+        capacity::is_per_packet(&self.capacity)
+    }
+
+    /// The rate of IP packets of 1500 bytes on the link itself, where short trains show it before a
+    /// shaper holds the rest back.
+    pub fn link_bps(&self) -> Option<f64> {
+        let line = 1500.0 / (1500.0 + state::LINK_BYTES);
+        self.capacity.iter().all(|found| !found.at_least).then_some(())?;
+        Some(capacity::link_bps(&self.capacity)? * line)
+    }
+}
+
 /// How fast packets of one size leave the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
@@ -67,6 +95,13 @@ pub struct Capacity {
     pub quartiles_bps: Interval,
     /// They arrived as fast as they were sent: the path may be faster.
     pub at_least: bool,
+}
+
+impl Capacity {
+    /// Time that the bottleneck takes for one.
+    fn packet_ns(&self) -> f64 {
+        f64::from(self.ip_bytes) * 8e9 / self.bps
+    }
 }
 
 /// A hidden state of a path.

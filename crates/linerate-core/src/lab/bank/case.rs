@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{BASELINES, Half, Label, NoCause};
-use crate::record::{Direction, EmulatedPath, MetricId, Record, Series, Stat, Verdict};
+use crate::record::{
+    Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side, Stat, Verdict,
+};
 
 /// What a plant must cost: the rate without it is so many times that with it, or the delay under
 /// load with it so many times that without it, by so much at the least.
@@ -19,16 +21,38 @@ pub struct Reach {
     pub goodput_bps: f64,
     /// Median delay of the probes under load.
     pub delay_ns: Option<f64>,
+    /// Median interval of the one flow after the first quarter: goodput without its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_bps: Option<f64>,
 }
 
 impl Reach {
-    /// What the test's first direction reached.
+    /// What one flow of the test's first direction reached, of a whole test; else all its flows.
     pub fn of(record: &Record) -> Self {
         let way = Some(Direction::Up);
-        let goodput = record.value(MetricId::Goodput, Stat::Value, way);
-        let delay = record.value(MetricId::DelayLoaded, Stat::P50, way);
-        Self { goodput_bps: goodput.unwrap_or(0.0), delay_ns: delay }
+        let part = record.one_flow_part(Direction::Up).unwrap_or(record);
+        let goodput = part.value(MetricId::Goodput, Stat::Value, way);
+        let delay = part.value(MetricId::DelayLoaded, Stat::P50, way);
+        Self { goodput_bps: goodput.unwrap_or(0.0), delay_ns: delay, steady_bps: steady(part) }
     }
+
+    /// The rate that a promise is held against: without the start, where that is known.
+    fn lasting_bps(&self) -> f64 {
+        self.steady_bps.unwrap_or(self.goodput_bps)
+    }
+}
+
+fn steady(record: &Record) -> Option<f64> {
+    let is_of_one = |series: &&Series| {
+        let way = series.direction == Some(Direction::Up) && series.side == Some(Side::Receiver);
+        series.metric.key() == "goodput_bps" && way
+    };
+    let mut all = record.series.iter().filter(is_of_one);
+    let one = all.next().filter(|_| all.next().is_none())?;
+    let late = one.values.iter().skip(one.values.len() / 4).flatten();
+    let mut late: Vec<f64> = late.copied().collect();
+    late.sort_unstable_by(f64::total_cmp);
+    late.get(late.len() / 2).copied()
 }
 
 /// Whether a case counts.
@@ -106,6 +130,12 @@ impl Default for Case {
 pub struct Judged {
     /// The diagnosis; none where it gave no verdict on the direction.
     pub said: Option<Label>,
+    /// How sure it was of the cause that it named.
+    pub confidence: Option<Confidence>,
+    /// Payload rate that it said the path could carry, over what it carried without the plant.
+    pub ceiling_ratio: Option<f64>,
+    /// What the path carried without the plant, over the next limit that it promised.
+    pub next_ratio: Option<f64>,
     /// The baselines, in their order.
     pub baselines: [Label; BASELINES.len()],
 }
@@ -180,10 +210,26 @@ impl Case {
     pub fn judged(&self, verdicts: &[Verdict]) -> Judged {
         let first = Self::verdict(verdicts);
         let sender = self.record.as_deref().and_then(|record| {
-            let flow = record.flows.iter().find(|flow| flow.direction == Direction::Up)?;
+            let part = record.one_flow_part(Direction::Up).unwrap_or(record);
+            let flow = part.flows.iter().find(|flow| flow.direction == Direction::Up)?;
             flow.sender.as_ref()
         });
-        Judged { said: first.map(Label::of), baselines: BASELINES.map(|rule| (rule.says)(sender)) }
+        // A promise is about the path once what was named is gone.
+        let freed = match (self.is_innocent(), self.without) {
+            (true, _) => Some(self.with),
+            (false, without) => without,
+        };
+        let freed = freed.map(|reach| reach.lasting_bps()).filter(|bps| *bps > 0.0);
+        let right = first.filter(|verdict| self.is_right(Label::of(verdict)));
+        let ceiling = right.and_then(|verdict| verdict.ceiling_bps);
+        let next = right.and_then(|verdict| Some(verdict.next.as_ref()?.bps));
+        Judged {
+            said: first.map(Label::of),
+            confidence: first.and_then(|verdict| verdict.confidence),
+            ceiling_ratio: ceiling.zip(freed).map(|(ceiling, freed)| ceiling / freed),
+            next_ratio: freed.zip(next).map(|(freed, next)| freed / next),
+            baselines: BASELINES.map(|rule| (rule.says)(sender)),
+        }
     }
 
     /// The same with less to store: values of series with four digits.
@@ -234,8 +280,11 @@ mod tests {
     use crate::record::Cause;
 
     fn compared(expect: Label, with: (f64, f64), without: (f64, f64)) -> Validity {
-        let reach =
-            |(mbit, ms): (f64, f64)| Reach { goodput_bps: mbit * 1e6, delay_ns: Some(ms * 1e6) };
+        let reach = |(mbit, ms): (f64, f64)| Reach {
+            goodput_bps: mbit * 1e6,
+            delay_ns: Some(ms * 1e6),
+            steady_bps: None,
+        };
         let mut case = Case { expect, with: reach(with), ..Case::default() };
         case.compare(reach(without));
         case.validity

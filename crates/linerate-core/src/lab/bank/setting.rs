@@ -83,6 +83,8 @@ pub struct TestKeys {
     pub write_bytes: Option<u32>,
     /// Bytes that one read() may take.
     pub read_bytes: Option<u32>,
+    /// Pace of the reads of each stream.
+    pub read_pace_bps: Option<u64>,
     /// No Nagle algorithm.
     pub nodelay: bool,
     /// Rate of a flow against the test's direction.
@@ -241,6 +243,7 @@ impl Setting {
                 congestion_control: Some(congestion.to_owned()),
                 pace: rate(keys.pace_bps),
                 read_bytes: keys.read_bytes,
+                read_pace: rate(keys.read_pace_bps),
                 background: rate(keys.background_bps),
                 means: Means {
                     client_cpus: kept_on(Place::Sender),

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BASELINES, Case, Judged, Label, Validity};
+use super::{BASELINES, Case, Judged, Label, NoCause, Validity};
+use crate::record::Confidence;
 use crate::stats::{Interval, Z_95, wilson_interval};
+
+/// A promised next limit counts as reached from this share of it on.
+const PROMISE_KEPT: f64 = 0.8;
 
 /// What one judge reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +44,13 @@ pub struct Tally {
     pub diagnosis: Score,
     /// The baselines, in their order.
     pub baselines: [Score; BASELINES.len()],
+    /// How many verdicts with a cause were right, and how many there were, by how sure they were.
+    pub by_confidence: BTreeMap<Confidence, (u64, u64)>,
+    /// Ceilings that right verdicts stated, over what the path carried, the lowest first.
+    pub ceiling_ratios: Vec<f64>,
+    /// What the path carried without the cause that was rightly named, over the next limit that the
+    /// verdict promised, the lowest first.
+    pub next_ratios: Vec<f64>,
     /// How often each label was said where each was planted.
     pub confusion: BTreeMap<Label, BTreeMap<Label, u64>>,
     /// Scenarios that were measured more than once, and those of which the diagnosis said the same
@@ -56,6 +67,19 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// The median of how far stated ceilings are from what the path carried, as a share.
+    pub fn ceiling_error(&self) -> Option<f64> {
+        let mut errors: Vec<f64> =
+            self.ceiling_ratios.iter().map(|ratio| (ratio - 1.0).abs()).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        errors.get(errors.len() / 2).copied()
+    }
+
+    /// Promised next limits of which the path reached four fifths.
+    pub fn promises_kept(&self) -> usize {
+        self.next_ratios.iter().filter(|ratio| **ratio >= PROMISE_KEPT).count()
+    }
+
     /// The scores of judged cases.
     pub fn of<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
         let mut tally = Self::default();
@@ -75,9 +99,19 @@ impl Tally {
             for (score, label) in tally.baselines.iter_mut().zip(judged.baselines) {
                 score.add(case, label);
             }
+            let names = !matches!(label, Label::None(NoCause::Undetermined | NoCause::NoVerdict));
+            if let Some(confidence) = judged.confidence.filter(|_| names) {
+                let (right, of) = tally.by_confidence.entry(confidence).or_default();
+                *right += u64::from(case.is_right(label));
+                *of += 1;
+            }
+            tally.ceiling_ratios.extend(judged.ceiling_ratio);
+            tally.next_ratios.extend(judged.next_ratio);
             *tally.confusion.entry(case.expect).or_default().entry(label).or_default() += 1;
             said.entry((case.name(), case.seed)).or_default().push(label);
         }
+        tally.ceiling_ratios.sort_unstable_by(f64::total_cmp);
+        tally.next_ratios.sort_unstable_by(f64::total_cmp);
         let again: Vec<_> = said.values().filter(|labels| labels.len() > 1).collect();
         tally.repeated = again.len() as u64;
         let agrees = |labels: &&&Vec<Label>| labels.iter().collect::<BTreeSet<_>>().len() == 1;
@@ -102,7 +136,13 @@ mod tests {
             validity,
             ..Case::default()
         };
-        let judged = |said| Judged { said, baselines: [window; BASELINES.len()] };
+        let judged = |said| Judged {
+            said,
+            confidence: Some(Confidence::High),
+            ceiling_ratio: Some(0.9),
+            next_ratio: (said == Some(window)).then_some(0.85),
+            baselines: [window; BASELINES.len()],
+        };
         let void = Validity::Void(String::new());
         let cases = [
             (case("w", window, Validity::Valid), judged(Some(window))),
@@ -114,6 +154,9 @@ mod tests {
         let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
         assert_eq!(tally.diagnosis, Score { right: 1, cases: 4, accused: 1, innocent: 2 });
         assert_eq!(tally.baselines[3], Score { right: 2, cases: 4, accused: 2, innocent: 2 });
+        assert_eq!(tally.by_confidence, [(Confidence::High, (1, 3))].into());
+        assert!((tally.ceiling_error().expect("ceilings") - 0.1).abs() < 1e-9);
+        assert_eq!((tally.promises_kept(), tally.next_ratios.len()), (1, 1));
         assert_eq!((tally.void, tally.repeated, tally.agreed), (1, 1, 0));
         let silent = Label::None(NoCause::Undetermined);
         assert_eq!(tally.confusion[&Label::AT_CEILING], [(loss, 1), (silent, 1)].into());

@@ -62,6 +62,15 @@ pub(crate) struct Probers {
     beside: Vec<Prober>,
 }
 
+/// What a person is told of probes before the load that take a second or more.
+pub(crate) fn long_rest(server: &ServerPlan) -> Option<String> {
+    let plan = server.probes.as_ref()?;
+    let interval_ns = plan.idle_interval_ns.unwrap_or(IDLE_INTERVAL_NS);
+    let span = Duration::from_nanos(interval_ns.saturating_mul(plan.idle_count.into()));
+    let seconds = span.as_secs_f64();
+    (seconds >= 1.0).then(|| format!("probing the path without load for {seconds} s"))
+}
+
 /// Sends the probes before the load, and begins with those beside it, where any are planned.
 /// Probes of several kinds go at the same time also before it.
 pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> Option<Probers> {

@@ -1,6 +1,6 @@
 //! The client's side of one test: from a plan to a record.
 
-use linerate_core::record::{Failure, Fault, Plan, Record, TcpPlan};
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, TcpPlan};
 use linerate_proto::native::Request;
 
 pub(crate) use super::control::{bind_address, connect_failure};
@@ -35,6 +35,9 @@ fn measure(
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
     let mut link = Link::open(plan, account)?;
+    if let Some(line) = probes::long_rest(&plan.server) {
+        (context.watch)(&Event::Note(line));
+    }
     account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
     if plan.fast {
         (link, request.means) = trials::choose(link, &request, context, account)?;

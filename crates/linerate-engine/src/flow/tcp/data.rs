@@ -13,6 +13,7 @@ use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use linerate_core::record::{Direction, Finish};
 use linerate_core::time::MonoTime;
@@ -38,7 +39,7 @@ use crate::flow::endpoint::{Outcome, Progress, Switches};
 const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Blocking calls come back this often to look at the flags.
-pub(crate) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A receiving stream.
 pub(crate) struct Receiver {
@@ -116,7 +117,8 @@ impl Receiver {
         receive_method: &mut ReceiveMethod,
         (meter, low_water, cpu_trace): &mut (&mut SpanMeter, &mut LowWater, &mut CpuTrace),
     ) -> (u64, Option<String>) {
-        let marked = self.autotuned && self.treatment.read_bytes.is_none();
+        let marked = self.autotuned && self.treatment.call_bytes().is_none();
+        let begin = monotonic();
         let mut calls = 0;
         let mut total = 0;
         let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
@@ -143,6 +145,23 @@ impl Receiver {
                 linerate_sys::tcp::reset_on_close(&self.stream);
                 return (calls, None);
             }
+            self.keep_pace(begin, total, meter.deadline());
+        }
+    }
+
+    /// Waits until the next read is due, where the test has a pace for reads; what is left once
+    /// the measured span is over is read at once.
+    fn keep_pace(&self, begin: MonoTime, total: u64, end: Option<MonoTime>) {
+        let Some(pace) = self.treatment.read_pace else { return };
+        let ns = u128::from(total) * 8 * 1_000_000_000 / u128::from(pace.bits_per_sec().max(1));
+        let due = begin + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+        let due = end.map_or(due, |end| due.min(end));
+        loop {
+            let now = monotonic();
+            if now >= due || self.switches.halted() {
+                return;
+            }
+            sleep_until(due.min(now + CALL_TIMEOUT));
         }
     }
 }

@@ -361,6 +361,7 @@ impl Tcp {
             treatment: Treatment {
                 with: self.request.means.receive_with,
                 read_bytes: self.request.read_bytes,
+                read_pace: self.request.read_pace,
                 verify_seed: self.request.means.verify_seed,
                 place: (stream.direction, stream.flow),
             },

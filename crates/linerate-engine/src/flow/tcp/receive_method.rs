@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::net::TcpStream;
 
 use linerate_core::record::{Contents, Direction, ReceiveWith, Verified};
+use linerate_core::units::BitRate;
 use linerate_proto::native::Pattern;
 use linerate_sys::splice::SpliceSink;
 
@@ -33,15 +34,26 @@ pub(crate) struct Treatment {
     pub(crate) with: ReceiveWith,
     /// Bytes of one call, where the test names them.
     pub(crate) read_bytes: Option<u32>,
+    /// Pace of the calls together, in payload bit/s.
+    pub(crate) read_pace: Option<BitRate>,
     /// Seed of the pattern that they are held against.
     pub(crate) verify_seed: Option<u32>,
     /// Which stream it is.
     pub(crate) place: (Direction, u16),
 }
 
+impl Treatment {
+    /// Bytes of one call, where they are limited: what the test names, or 10 ms of its pace.
+    pub(super) fn call_bytes(&self) -> Option<usize> {
+        let paced = |pace: BitRate| (pace.bits_per_sec() / 800).clamp(1, READ_BYTES as u64);
+        let paced = self.read_pace.map(paced);
+        self.read_bytes.map(u64::from).or(paced).map(|bytes| bytes as usize)
+    }
+}
+
 impl ReceiveMethod {
     pub(super) fn of(treatment: &Treatment) -> linerate_sys::Result<Self> {
-        let asked = treatment.read_bytes.map(|bytes| bytes as usize);
+        let asked = treatment.call_bytes();
         let read_bytes = asked.unwrap_or(READ_BYTES);
         Ok(match (treatment.with, treatment.verify_seed) {
             (ReceiveWith::Read, Some(seed)) => {

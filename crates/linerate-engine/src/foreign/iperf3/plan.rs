@@ -29,6 +29,9 @@ pub(super) fn params(test: &TcpTest) -> Result<Params, Failure> {
     if test.read_bytes.is_some() && test.directions != TcpDirections::Down {
         return cannot("--read-size", "the size of its reads is its own");
     }
+    if test.read_pace.is_some() && test.directions != TcpDirections::Down {
+        return cannot("--read-pace", "the pace of its reads is its own");
+    }
     if !test.omit_ns.is_multiple_of(SECOND_NS) {
         return cannot("-O", "it omits whole seconds");
     }

@@ -70,6 +70,9 @@ struct RunArgs {
     /// Measure as linerate test does, in up to 35 s, instead of one TCP test
     #[arg(long)]
     whole_test: bool,
+    /// With --whole-test: as linerate test --quick does, in up to 12 s
+    #[arg(long, requires = "whole_test")]
+    quick: bool,
     /// Measure each scenario this often, to see whether the verdicts agree
     #[arg(long, value_name = "N", default_value_t = 1)]
     repetitions: u32,

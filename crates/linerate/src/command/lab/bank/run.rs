@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_core::lab::bank::{Case, Judged, Reach, Scenario, Setting, Validity};
+use linerate_core::lab::bank::{Case, Judged, Reach, Scenario, Setting, TestKeys, Validity};
 use linerate_core::record::{Failure, Plan, Record, Status};
 use linerate_engine::lab::{Bank, enter_user_namespace_if_needed};
 use linerate_report::bank::{self, Shown};
@@ -19,8 +19,9 @@ use crate::{output, paths};
 /// Exit codes: the user stopped it; nothing could be measured.
 const INTERRUPTED: u8 = 130;
 const NOTHING_MEASURED: u8 = 3;
-/// Longest span of `linerate test`.
+/// Longest span of `linerate test`, and of a quick one.
 const WITHIN_NS: u64 = 35_000_000_000;
+const QUICK_NS: u64 = 12_000_000_000;
 
 /// Runs the command.
 pub(super) fn run(args: &RunArgs) -> Outcome {
@@ -144,9 +145,13 @@ impl Session<'_> {
         whole_test: bool,
     ) -> Option<Result<Record, Failure>> {
         let time_ns = nanos(self.args.time);
+        let within_ns = if self.args.quick { QUICK_NS } else { WITHIN_NS };
+        // A whole test chooses its own streams, windows and times: what asks for others is one test
+        // of TCP, as it is for a user.
+        let chosen = setting.test == TestKeys::default();
         let measured = self.bank.measure(setting, |host| {
-            if whole_test {
-                Plan::Test(setting.test_plan(host, congestion, WITHIN_NS))
+            if whole_test && chosen {
+                Plan::Test(setting.test_plan(host, congestion, within_ns))
             } else {
                 Plan::Tcp(setting.tcp_plan(host, congestion, time_ns))
             }

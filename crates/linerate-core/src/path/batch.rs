@@ -1,0 +1,80 @@
+//! Hold and release: packets wait for the next of evenly spaced times and leave together, as they
+//! do with the aggregates of Wi-Fi and the grants of DOCSIS.
+//!
+//! Left out: what an aggregate holds at most; a grant here takes all that waits.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Backlog, Departure, Element, Outlet, Packet};
+use crate::time::MonoTime;
+
+/// Releases what waits at every whole period after a start.
+#[derive(Debug)]
+pub struct Batch {
+    start: MonoTime,
+    period_ns: u64,
+    held: VecDeque<Departure>,
+    bytes: u64,
+}
+
+impl Batch {
+    /// Releases at `start` and each `period`, which is not 0, after it.
+    pub fn new(start: MonoTime, period: Duration) -> Self {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Self { start, period_ns, held: VecDeque::new(), bytes: 0 }
+    }
+
+    /// The first release at or after `at`.
+    fn release(&self, at: MonoTime) -> MonoTime {
+        let periods = at.nanos_since(self.start).div_ceil(self.period_ns);
+        self.start + Duration::from_nanos(periods.saturating_mul(self.period_ns))
+    }
+}
+
+impl Element for Batch {
+    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+        self.bytes += u64::from(packet.ip_bytes);
+        self.held.push_back(Departure { at: self.release(at), packet });
+    }
+
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        while let Some(departure) = self.held.front().filter(|departure| departure.at <= now) {
+            self.bytes -= u64::from(departure.packet.ip_bytes);
+            out.departures.push(*departure);
+            self.held.pop_front();
+        }
+    }
+
+    fn next(&self) -> Option<MonoTime> {
+        self.held.front().map(|departure| departure.at)
+    }
+
+    fn backlog(&self, _: MonoTime) -> Backlog {
+        Backlog { packets: self.held.len() as u64, bytes: self.bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, drive};
+    use super::*;
+
+    #[test]
+    fn packets_leave_together_at_whole_periods_after_the_start() {
+        // One packet each ns from 0; released at 1, 5 and 9: two, four and four of them.
+        let mut batch = Batch::new(at(1), Duration::from_nanos(4));
+        let out = drive(&mut batch, 10, 100, 1);
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [1, 1, 5, 5, 5, 5, 9, 9, 9, 9]);
+        assert_eq!(batch.backlog(at(20)), Backlog::default());
+    }
+
+    #[test]
+    fn the_mean_wait_is_half_a_period() {
+        // 1000 packets evenly over each period of 10 ms: 0 to 9.99 ms, 5 ms in the mean.
+        let out = drive(&mut Batch::new(at(0), Duration::from_millis(10)), 100_000, 100, 10_000);
+        let waits = out.departures.iter().map(|left| left.at.nanos() - left.packet.number * 10_000);
+        assert_eq!(waits.sum::<u64>() / 100_000, 4_995_000);
+    }
+}
