@@ -2,7 +2,8 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, Latency, OnModel, Outcome, RemedyLine, Verdict,
+    At, Cause, Confidence, Direction, GoalAnswer, Latency, OnModel, Outcome, Reached, RemedyLine,
+    TransferFigures, Verdict,
 };
 
 use crate::cause::{name, sign};
@@ -95,11 +96,48 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
     add("not it", innocent.collect());
     add("delay", verdict.latency.iter().map(latency).collect());
+    add("RFC 6349", verdict.rfc6349.iter().map(transfer).collect());
+    add("goal", verdict.goal.iter().flat_map(goal).collect());
     add("decides", verdict.deciding_test.iter().cloned().collect());
     let unseen = (!verdict.unseen.is_empty()).then(|| words::listed(&verdict.unseen));
     add("not seen", unseen.into_iter().collect());
     add("note", verdict.notes.clone());
     facts
+}
+
+/// The metrics of RFC 6349 that are known.
+fn transfer(figures: &TransferFigures) -> String {
+    let ratio = figures.transfer_time_ratio.map(|it| format!("transfer time ratio {it:.2}"));
+    let kept = figures.efficiency.map(|it| format!("TCP efficiency {:.2} %", it * 100.0));
+    let delay = figures.buffer_delay.map(|it| format!("buffer delay {:.0} %", it * 100.0));
+    [ratio, kept, delay].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the path carries a goal, and each figure beside what the goal needs.
+pub fn goal(goal: &GoalAnswer) -> Vec<String> {
+    let (rate, rtt) = (number::rate(goal.rate_bps), number::ms_of_clock(goal.rtt_ns, 1));
+    let all = format!("{rate} over {rtt} ms: {}", reached(goal.reached));
+    let each = goal.criteria.iter().map(|it| {
+        let show = |value: f64| match it.unit.as_str() {
+            "bit/s" => number::rate(value),
+            unit => format!("{value:.0} {unit}"),
+        };
+        let measured = it.measured.map_or_else(|| "not measured".to_owned(), show);
+        let more = it.to_decide.map_or_else(String::new, |count| {
+            format!("; {count} further packets without a loss would pass it")
+        });
+        let met = reached(it.reached);
+        format!("{}: {measured}, needs {}: {met}{more}", it.name, show(it.needed))
+    });
+    std::iter::once(all).chain(each).collect()
+}
+
+const fn reached(reached: Reached) -> &'static str {
+    match reached {
+        Reached::Pass => "pass",
+        Reached::Fail => "fail",
+        Reached::Inconclusive => "inconclusive",
+    }
 }
 
 /// What a model of the path promises, and why it promises nothing.
@@ -200,6 +238,43 @@ mod tests {
             "in flight over that window 0.98 (at least 0.85)",
             "the send buffer, at 500 Mbit/s",
             "at the receiver: sysctl -w a=1",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn figures_of_rfc_6349_and_a_goal_stand_beside_what_is_needed() {
+        // The examples of RFC 6349: 12 s for 8 (§4.1.2), 100 of 102 (§4.2.1), 7 of 25 ms (§4.3.1).
+        let figures = TransferFigures {
+            transfer_time_ratio: Some(1.5),
+            efficiency: Some(100.0 / 102.0),
+            buffer_delay: Some(0.28),
+        };
+        let run = linerate_core::record::Criterion {
+            name: "packets between two losses".to_owned(),
+            measured: Some(300.0),
+            needed: 363.0,
+            unit: "packets".to_owned(),
+            reached: Reached::Inconclusive,
+            to_decide: Some(54),
+        };
+        let goal = GoalAnswer {
+            rate_bps: 2.5e6,
+            rtt_ns: 50e6,
+            reached: Reached::Inconclusive,
+            criteria: vec![run],
+        };
+        let verdict = Verdict {
+            rfc6349: Some(figures),
+            goal: Some(goal),
+            ..Verdict::of(None, Outcome::Undetermined)
+        };
+        let text = document(&[verdict], "").text(None);
+        for part in [
+            "transfer time ratio 1.50, TCP efficiency 98.04 %, buffer delay 28 %",
+            "2.5 Mbit/s over 50.0 ms: inconclusive",
+            "300 packets, needs 363 packets: inconclusive; 54 further packets without a loss",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -161,7 +161,7 @@ fn a_path_that_was_saved_carries_what_the_path_carried() {
     };
     let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
     let save = format!("--save-path={}", file.path().display());
-    let output = lab.client(&["test", "--quick", &save]);
+    let output = lab.client(&["test", "--quick", "--target=1M@100ms", &save]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let before = mbps(&lab);
     drop(lab);

@@ -21,6 +21,16 @@ fn a_record_in_a_file_is_explained_with_lines_to_type() {
 }
 
 #[test]
+fn a_goal_is_held_to_a_record_without_trains_and_is_not_decided() {
+    let target = "--target=1G@21ms";
+    let text = stdout(&linerate(&["explain", &planted("base"), target]));
+    for part in ["RFC 6349", "1 Gbit/s over 21.0 ms", "packets between two losses: not measured"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    check_wrong_use(&["explain", &planted("base"), "--target=1G"], &["RATE@RTT"]);
+}
+
+#[test]
 fn verdicts_are_json_for_scripts() {
     let text = stdout(&linerate(&["explain", &planted("base"), "--json"]));
     let verdicts: serde_json::Value = serde_json::from_str(&text).expect("JSON");

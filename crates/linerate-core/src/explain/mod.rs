@@ -12,6 +12,7 @@ mod ends;
 mod evidence;
 mod foreign;
 mod gate;
+mod goal;
 mod innocent;
 mod interventions;
 mod judge;
@@ -34,6 +35,7 @@ pub use evidence::{
     Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
 };
 pub use foreign::foreign;
+pub use goal::{Goal, add_figures};
 pub use interventions::is_clear;
 pub use judge::judge;
 pub use of_record::directions;

@@ -98,8 +98,8 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Innocent, Latency, NextLimit, OnModel, Outcome, RemedyLine,
-    RemedyOnModel, Sign, Threshold, Tried, Verdict,
+    Against, At, Cause, Confidence, Criterion, GoalAnswer, Innocent, Latency, NextLimit, OnModel,
+    Outcome, Reached, RemedyLine, RemedyOnModel, Sign, Threshold, TransferFigures, Tried, Verdict,
 };
 
 use std::collections::BTreeMap;

@@ -138,6 +138,67 @@ pub struct Verdict {
     /// What TCP reaches on a model of the path; null where there is none.
     #[serde(default)]
     pub model: Option<OnModel>,
+    /// The metrics of RFC 6349; null where the inputs of none were measured.
+    #[serde(default)]
+    pub rfc6349: Option<TransferFigures>,
+    /// Whether the path carries a goal that was named; null where none was.
+    #[serde(default)]
+    pub goal: Option<GoalAnswer>,
+}
+
+/// The three metrics of RFC 6349, each null where its inputs were not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TransferFigures {
+    /// Time of the transfer over the time at the path's ceiling (RFC 6349 §4.1).
+    pub transfer_time_ratio: Option<f64>,
+    /// Share of the bytes sent that were not sent again (RFC 6349 §4.2).
+    pub efficiency: Option<f64>,
+    /// Mean round trip of the transfer above the base, over the base (RFC 6349 §4.3).
+    pub buffer_delay: Option<f64>,
+}
+
+/// Whether a path carries a rate over a round trip longer than its own (RFC 8337).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalAnswer {
+    /// The rate to hold.
+    pub rate_bps: f64,
+    /// The round trip to hold it over.
+    pub rtt_ns: f64,
+    /// The worst of the criteria.
+    pub reached: Reached,
+    /// Each with the figure that was measured and the one that is needed.
+    pub criteria: Vec<Criterion>,
+}
+
+/// How a criterion is met, the worst last.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Reached {
+    /// It is met.
+    Pass,
+    /// Too little was measured to say.
+    Inconclusive,
+    /// It is not met.
+    Fail,
+}
+
+/// One thing that a goal needs of a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Criterion {
+    /// What it is, in words.
+    pub name: String,
+    /// What was measured.
+    pub measured: Option<f64>,
+    /// The least that is needed.
+    pub needed: f64,
+    /// `bit/s`, `bytes`, `packets`.
+    pub unit: String,
+    /// How it is met.
+    pub reached: Reached,
+    /// Further packets without a loss after which it would be met; null where it is decided.
+    pub to_decide: Option<u64>,
 }
 
 /// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
@@ -296,6 +357,8 @@ impl Verdict {
             unseen: Vec::new(),
             notes: Vec::new(),
             model: None,
+            rfc6349: None,
+            goal: None,
         }
     }
 }

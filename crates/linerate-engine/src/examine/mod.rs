@@ -456,7 +456,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Caveat, CaveatCode, Ceiling, Event, Tool};
+    use linerate_core::record::{CaveatCode, Event, Tool};
     use linerate_sys::stop::Stop;
 
     use super::*;

@@ -170,7 +170,7 @@ impl SocketWire {
                 let identifier = (cookie >> 48) as u16;
                 self.show_only(identifier)?;
                 let probe = IcmpProbe::new(self.family, Some(identifier), len, cookie);
-                let own = self.socket.local_address().unwrap_or(self.peer.ip());
+                let own = self.socket.local_address().unwrap_or_else(|| self.peer.ip());
                 Probe::Icmp(probe.past_the_kernel(own, self.peer.ip()))
             }
             (EchoKind::IcmpRaw, _) => {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::explain::{explain, foreign, judge, twin};
+use linerate_core::explain::{Goal, add_figures, explain, foreign, judge, twin};
 use linerate_core::record::{Failure, Fault, Record, Verdict};
 use linerate_report::explain::document;
 
@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// Print the verdict of each direction as JSON
     #[arg(short = 'J', long)]
     json: bool,
+    /// Say whether the path carries this rate over this round trip (RFC 8337): 1G@21ms
+    #[arg(long, value_name = "RATE@RTT")]
+    target: Option<Goal>,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -53,15 +56,16 @@ fn verdicts(args: &Args) -> Result<(Vec<Verdict>, String), Failure> {
             let reason = format!("neither a record nor a result of iperf3, ndt7 or ss: {error}");
             Failure::new(Fault::Usage, "read", file.display().to_string(), reason)
         })?;
-        return Ok((of_record(&record), record.id.to_string()));
+        return Ok((of_record(&record, args.target), record.id.to_string()));
     }
     let record = paths::filled(args.store.as_deref())?.get(&args.result)?;
-    Ok((of_record(&record), record.id.to_string()))
+    Ok((of_record(&record, args.target), record.id.to_string()))
 }
 
-/// The verdicts, with what a model of the path says of their causes and remedies.
-fn of_record(record: &Record) -> Vec<Verdict> {
+/// The verdicts, with their figures and what a model of the path says of causes and remedies.
+pub(super) fn of_record(record: &Record, goal: Option<Goal>) -> Vec<Verdict> {
     let mut verdicts = explain(record);
+    add_figures(record, &mut verdicts, goal);
     twin::try_changes(record, &mut verdicts);
     verdicts
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::explain::twin;
+use linerate_core::explain::{Goal, add_figures, explain, twin};
 use linerate_core::record::{
-    DEFAULT_PORT, Failure, Fault, Finish, Record, ServerPlan, Status, TestPlan, Via,
+    DEFAULT_PORT, Direction, Failure, Fault, Finish, Record, ServerPlan, Status, TestPlan, Via,
 };
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
+    /// Say whether the path carries this rate over this round trip (RFC 8337): 1G@21ms
+    #[arg(long, value_name = "RATE@RTT")]
+    target: Option<Goal>,
     /// Write the path as it was probed to FILE, as TOML: linerate path run --plan FILE and lab
     /// emulate it
     #[arg(long, value_name = "FILE", conflicts_with = "via")]
@@ -97,6 +100,16 @@ pub(crate) fn run(args: Args) -> Outcome {
     };
     let record =
         measure::run(flags, |context| examine::run(&plan, context, &mut seen), &mut |_| {})?;
+    if args.target.is_some() {
+        let mut verdicts = explain(&record);
+        add_figures(&record, &mut verdicts, args.target);
+        let answers = verdicts.iter().filter_map(|it| Some((it.direction, it.goal.as_ref()?)));
+        for (way, goal) in answers {
+            let way = if way == Some(Direction::Down) { "down" } else { "up" };
+            let lines = linerate_report::explain::goal(goal);
+            lines.iter().for_each(|line| flags.say()(&format!("{way}: {line}")));
+        }
+    }
     if let Some(file) = &args.save_path {
         save_path(file, &record)?;
     }

@@ -454,6 +454,10 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             ("linerate explain", "the newest result: what limited it, what to do"),
             ("linerate explain before --json", "a result by its --name, for a script"),
+            (
+                "linerate explain --target 1G@21ms",
+                "would this path carry that, as part of a longer one?",
+            ),
             ("linerate explain result.json", "a record in a file"),
         ],
         see: &["report", "tcp", "test"],

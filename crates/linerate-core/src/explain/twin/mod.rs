@@ -3,12 +3,15 @@
 //!
 //! Left out: jitter, which costs TCP of today little; other traffic's own reaction to a flow.
 
+#[cfg(test)]
+mod bank_tests;
 mod promise;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod trial_tests;
 
+pub(super) use promise::measured;
 pub use promise::{path_of, try_changes};
 
 use std::time::Duration;

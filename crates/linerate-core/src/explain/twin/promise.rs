@@ -47,8 +47,8 @@ pub fn path_of(record: &Record) -> Option<PathPlan> {
 /// with the remedies that the model can take.
 pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
     for verdict in verdicts {
-        let known = measured(record, verdict).and_then(|(evidence, test)| {
-            Model::of(record, verdict, &evidence, test)?.asked(verdict, &evidence)
+        let known = measured(record, verdict).and_then(|(evidence, part)| {
+            Model::of(record, verdict, &evidence, test_of(part)?)?.asked(verdict, &evidence)
         });
         if let Some((model, next)) = known {
             if let Some(bps) = model.without_cause_bps {
@@ -59,17 +59,26 @@ pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
     }
 }
 
-/// What the verdict was made from.
-fn measured<'a>(record: &'a Record, verdict: &Verdict) -> Option<(Evidence, &'a TcpTest)> {
+/// What the verdict was made from, and the measurement that it is about.
+pub(in crate::explain) fn measured<'a>(
+    record: &'a Record,
+    verdict: &Verdict,
+) -> Option<(Evidence, &'a Record)> {
     let parts = std::iter::once(record).chain(&record.parts);
     parts.into_iter().find_map(|part| {
-        let Plan::Tcp(plan) = &part.plan else { return None };
         let of_way = |it: &Evidence| {
             it.direction == verdict.direction && it.rate.mean_bps == verdict.measured_bps
         };
         let evidence = directions(part).into_iter().find(of_way)?;
-        Some((with_path(evidence, record), &plan.test))
+        Some((with_path(evidence, record), part))
     })
+}
+
+const fn test_of(part: &Record) -> Option<&TcpTest> {
+    match &part.plan {
+        Plan::Tcp(plan) => Some(&plan.test),
+        _ => None,
+    }
 }
 
 /// A path and a TCP on it, as in one measurement.
@@ -267,7 +276,7 @@ fn of_link(evidence: &Evidence, rtt: Duration) -> Option<PathPlan> {
 }
 
 /// The TCP of the transfer; `None` for a congestion control that the model does not have.
-fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Option<SimulatedTcp> {
+pub(super) fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Option<SimulatedTcp> {
     let control = match evidence.loss.control.as_deref()? {
         "cubic" => ControlName::Cubic,
         "reno" => ControlName::Reno,
