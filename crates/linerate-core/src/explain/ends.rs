@@ -99,7 +99,7 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
 
 /// Whether something between the ends changed the window: both hosts scale, and the connection
 /// does not; or what one advertised is not what the other was offered.
-fn changed_window(evidence: &Evidence) -> Option<String> {
+pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
     let scales = |host: &Host| host.window_scaling == Some(true);
     let both = scales(&evidence.sender) && scales(&evidence.receiver);
     if both && evidence.scale_agreed() == Some(false) {
@@ -129,6 +129,19 @@ pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
     ];
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
     let remedy = vec![RemedyLine::advice(At::Test, "leave out -b (--bitrate), or raise it")];
+    Some(candidate.allowing(pace).mended_by(remedy))
+}
+
+/// A pace of reading that was asked for and kept.
+pub(super) fn own_read_pace(evidence: &Evidence) -> Option<Candidate> {
+    let (pace, rate) = (evidence.asked.read_pace_bps?, evidence.steady_bps()?);
+    let kept = share(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
+    let signs = vec![
+        Sign::figure("pace of reading that was asked for", pace, "bit/s"),
+        Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
+    ];
+    let candidate = Candidate::new(Cause::ReceivingApplication, Confidence::High, signs);
+    let remedy = vec![RemedyLine::advice(At::Test, "leave out --read-pace, or raise it")];
     Some(candidate.allowing(pace).mended_by(remedy))
 }
 

@@ -77,6 +77,8 @@ pub struct Asked {
     pub window_bytes: Option<u64>,
     /// Pace of all flows together (`-b`).
     pub pace_bps: Option<f64>,
+    /// Pace of reading of all flows together (`--read-pace`).
+    pub read_pace_bps: Option<f64>,
     /// Segment size (`-M`).
     pub mss_bytes: Option<u32>,
     /// Bytes to move, where the test was not for a time.

@@ -46,11 +46,12 @@ pub fn judge(evidence: &Evidence) -> Verdict {
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 18] = [
+    let rules: [fn(&Evidence) -> Option<Candidate>; 19] = [
         trains::black_hole,
         path::nothing_moved,
         path::smaller_segments,
         ends::own_pace,
+        ends::own_read_pace,
         ends::receive_window,
         path::known_link,
         busy_host,

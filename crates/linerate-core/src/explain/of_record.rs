@@ -125,6 +125,7 @@ fn asked(test: &TcpTest) -> Asked {
     Asked {
         window_bytes: test.window_bytes,
         pace_bps: test.pace.map(|pace| pace.bits_per_sec() as f64 * flows),
+        read_pace_bps: test.read_pace.map(|pace| pace.bits_per_sec() as f64 * flows),
         mss_bytes: test.mss_bytes,
         bytes: match test.finish {
             Finish::Bytes(bytes) => Some(bytes),

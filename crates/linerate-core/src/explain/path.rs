@@ -161,11 +161,17 @@ fn fall_back(evidence: &Evidence, bps: f64) -> Option<String> {
     ))
 }
 
-/// Nothing moved, though the connection opened: full packets vanish.
+/// Nothing moved, though the connection opened: full packets vanish, or the window was rewritten.
 pub(super) fn nothing_moved(evidence: &Evidence) -> Option<Candidate> {
     let moved = evidence.rate.bytes.unwrap_or(0.0);
     if moved >= NOTHING_BYTES || evidence.asked.bytes.is_some_and(|asked| asked < 100_000) {
         return None;
+    }
+    if let Some(why) = super::ends::changed_window(evidence) {
+        let signs = vec![Sign::at_most("payload that arrived", moved, NOTHING_BYTES, "bytes")];
+        let mut candidate = Candidate::new(Cause::Middlebox, Confidence::High, signs);
+        candidate.notes.push(why);
+        return Some(candidate.mended_by(remedy::receive_window(evidence)));
     }
     let timeouts = evidence.loss.timeouts.unwrap_or(0.0);
     let answered = evidence.probes.lost.filter(|lost| *lost < 0.5)?;
@@ -202,7 +208,11 @@ pub(super) fn smaller_segments(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
     let (count, longest) = evidence.probes.gaps.filter(|(_, longest)| *longest >= GAP_S)?;
     let of_time = count as f64 * longest / evidence.rate.span_s?;
-    if of_time < GAP_SHARE {
+    // Probes can be refused while data flows: a flow without a time-out whose rate stood all the
+    // while saw no outage.
+    let stood = share(evidence.steady_bps(), evidence.rate.delivery_bps);
+    let unharmed = evidence.loss.timeouts == Some(0.0) && stood.is_some_and(|it| it >= STAYS_FULL);
+    if of_time < GAP_SHARE || unharmed {
         return None;
     }
     let mut signs = vec![

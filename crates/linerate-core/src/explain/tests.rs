@@ -260,3 +260,41 @@ fn nothing_seen_is_nothing_said() {
     let found = judge(&Evidence::default());
     assert_eq!((found.outcome, found.cause), (Outcome::Undetermined, None));
 }
+
+#[test]
+fn probes_that_are_refused_while_data_flows_are_no_outage() {
+    let mut evidence = healthy();
+    let span = evidence.rate.span_s.expect("it ran");
+    evidence.probes.gaps = Some((5, 0.1 * span));
+    evidence.loss.timeouts = Some(2.0);
+    assert_eq!(judge(&evidence).cause, Some(Cause::Outages));
+    // Live: UDP policed to 30 packets a second, TCP at 27.98 of 27.94 Mbit/s.
+    evidence.loss.timeouts = Some(0.0);
+    evidence.rate.delivery_bps = evidence.rate.steady_bps;
+    assert_ne!(judge(&evidence).cause, Some(Cause::Outages));
+}
+
+#[test]
+fn a_pace_of_reading_that_was_asked_for_and_kept_is_the_limit() {
+    let mut evidence = healthy();
+    evidence.asked.read_pace_bps = evidence.steady_bps().map(|bps| bps * 1.01);
+    assert_eq!(judge(&evidence).cause, Some(Cause::ReceivingApplication));
+    evidence.asked.read_pace_bps = evidence.steady_bps().map(|bps| bps * 2.0);
+    assert_ne!(judge(&evidence).cause, Some(Cause::ReceivingApplication));
+}
+
+#[test]
+fn a_connection_that_stalls_over_a_rewritten_window_is_no_black_hole() {
+    let mut evidence = healthy();
+    evidence.rate.bytes = Some(2_000.0);
+    evidence.probes.lost = Some(0.0);
+    assert_eq!(judge(&evidence).cause, Some(Cause::MtuBlackHole));
+    for host in [&mut evidence.sender, &mut evidence.receiver] {
+        host.window_scaling = Some(true);
+    }
+    // Taken from the SYN-ACK alone: the sender does not scale, the receiver does.
+    let agreed = |window_scale| Some(Agreed { timestamps: true, sack: true, window_scale });
+    (evidence.syn.sender_agreed, evidence.syn.receiver_agreed) = (agreed(false), agreed(true));
+    let verdict = judge(&evidence);
+    assert_eq!(verdict.cause, Some(Cause::Middlebox), "{verdict:?}");
+}

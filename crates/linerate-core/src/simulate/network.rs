@@ -199,7 +199,10 @@ impl Simulation {
             match self.forward.front().copied().filter(|front| front.at <= until) {
                 Some(front) if timer.is_none_or(|timer| front.at <= timer) => {
                     self.forward.pop();
-                    self.deliver_data(front.at, front.packet.tag);
+                    // The checksum is wrong: the receiver's kernel drops it unseen.
+                    if !front.packet.corrupted {
+                        self.deliver_data(front.at, front.packet.tag);
+                    }
                 }
                 _ if timer.is_some() => self.run_ack_timer(),
                 _ => return,
