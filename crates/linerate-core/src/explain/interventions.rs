@@ -117,14 +117,16 @@ fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
     let enough = plain.len() >= RUNS_MIN && changed.len() >= RUNS_MIN;
     let stays = none >= CLEAR * (up + down) / 2.0;
     let clear = enough && (stays || up >= CLEAR * none || down >= CLEAR * none);
+    let apart = [&plain, &changed].into_iter().map(|logs| range(logs).exp()).fold(1.0, f64::max);
+    // Beyond what equal runs were seen to be apart by, which few runs show too little of.
+    let beyond = RISES * apart;
     let moved = match factor {
         _ if !clear => None,
         factor if stays && (1.0 / STAYS..=STAYS).contains(&factor) => Some(Moved::Stays),
-        factor if factor >= RISES => Some(Moved::Rises),
-        factor if factor <= 1.0 / RISES => Some(Moved::Falls),
+        factor if factor >= beyond => Some(Moved::Rises),
+        factor if factor <= 1.0 / beyond => Some(Moved::Falls),
         _ => None,
     };
-    let apart = [&plain, &changed].into_iter().map(|logs| range(logs).exp()).fold(1.0, f64::max);
     Some(Weighed { factor, moved, clear, apart })
 }
 
@@ -345,9 +347,13 @@ impl Found<'_> {
             Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
         };
         match self.weighed.moved {
-            Some(Moved::Rises) => Sign::at_least(name, self.weighed.factor, RISES, "1"),
+            Some(Moved::Rises) => {
+                Sign::at_least(name, self.weighed.factor, RISES * self.weighed.apart, "1")
+            }
             Some(Moved::Stays) => Sign::at_most(name, self.weighed.factor, STAYS, "1"),
-            Some(Moved::Falls) => Sign::at_most(name, self.weighed.factor, 1.0 / RISES, "1"),
+            Some(Moved::Falls) => {
+                Sign::at_most(name, self.weighed.factor, 1.0 / (RISES * self.weighed.apart), "1")
+            }
             None => Sign::figure(name, self.weighed.factor, "1"),
         }
     }

@@ -293,17 +293,22 @@ pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
     if evidence.rtt.base_is_idle || held || below_capacity(evidence) {
         return None;
     }
-    let rate = evidence.steady_bps()?;
-    let mss = f64::from(evidence.mss_bytes.unwrap_or(1448));
-    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
-    let lines = [10e6, 100e6, 1e9, 2.5e9, 10e9, 25e9];
-    let payload = lines.into_iter().map(|line| line * mss / (packet + 38.0));
-    let line = payload.into_iter().find(|bps| (rate / bps - 1.0).abs() < 0.006)?;
+    let (rate, line) = (evidence.steady_bps()?, ethernet(evidence)?);
     let signs = vec![
         Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
         Sign::at_least("rate over that", rate / line, 0.994, "1"),
     ];
     Some(link(evidence, line, signs))
+}
+
+/// Payload of the Ethernet whose rate a flow has.
+fn ethernet(evidence: &Evidence) -> Option<f64> {
+    let rate = evidence.steady_bps()?;
+    let mss = f64::from(evidence.mss_bytes.unwrap_or(1448));
+    let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
+    let lines = [10e6, 100e6, 1e9, 2.5e9, 10e9, 25e9];
+    let payload = lines.into_iter().map(|line| line * mss / (packet + 38.0));
+    payload.into_iter().find(|bps| (rate / bps - 1.0).abs() < 0.006)
 }
 
 /// Neither losses nor a queue nor the congestion window hold the sender: an end does, and what was
@@ -327,8 +332,13 @@ pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Caus
         signs.push(Sign::at_most("growth of the congestion window", last / first, 1.05, "1"));
     }
     let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
-    if evidence.window.offered_bytes.is_none() {
+    // A window that was seen is ruled out where what was in flight is known.
+    if evidence.window.offered_bytes.is_none() || evidence.flight_bytes().is_none() {
         between.insert(0, Cause::ReceiveWindow);
+    }
+    // A sender that its own queue holds back grows no window either.
+    if ethernet(evidence).is_some() {
+        between.push(Cause::Link);
     }
     Some((signs, between))
 }

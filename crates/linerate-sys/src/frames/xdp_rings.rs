@@ -10,6 +10,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::socket_option::set_octets;
 
+/// The kernel gives up the queue of a socket that was closed a moment later, by a worker
+/// (xp_release_deferred of Linux net/xdp/xsk_buff_pool.c): so many looks, this far apart.
+const RELEASE_WAITS: u32 = 50;
+const RELEASE_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// Places for frames of a direction, and entries of each ring; a power of two.
 pub(super) const PLACES: u32 = 256;
 
@@ -101,12 +106,19 @@ pub(super) fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Resul
         sxdp_shared_umem_fd: 0,
     };
     let len = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the kernel reads `len` octets of `address` during the call.
-    let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
+    let mut waits = 0..RELEASE_WAITS;
+    let error = loop {
+        // SAFETY: the kernel reads `len` octets of `address` during the call.
+        let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EBUSY) || waits.next().is_none() {
+            break error;
+        }
+        crate::clock::sleep(RELEASE_WAIT);
+    };
     let text = match error.raw_os_error() {
         Some(libc::EBUSY) => "another AF_XDP socket has it",
         Some(libc::EINVAL) => "there is no such queue",

@@ -56,6 +56,8 @@ struct Thread {
     cwnd: Option<[f64; 2]>,
     rtt_us: Option<f64>,
     window: Option<f64>,
+    /// `-b`, bit/s.
+    pace: Option<f64>,
     mss: f64,
 }
 
@@ -66,6 +68,7 @@ const NOTHING: Thread = Thread {
     cwnd: None,
     rtt_us: None,
     window: None,
+    pace: None,
     mss: 1448.0,
 };
 
@@ -116,6 +119,7 @@ const THREADS: &[Thread] = &[
         rtt_us: Some(4053.0),
         window: Some(3_145_728.0),
         mss: 8949.0,
+        ..NOTHING
     },
     Thread {
         url: "https://github.com/angt/glorytun/issues/59",
@@ -139,6 +143,77 @@ const THREADS: &[Thread] = &[
         mbit: &[3140.0, 3290.0, 3330.0, 3320.0, 3300.0, 3310.0, 3350.0, 3350.0, 3340.0, 3330.0],
         ..NOTHING
     },
+    Thread {
+        // The author of the thread shows the window and names it.
+        url: "https://github.com/esnet/iperf/issues/249",
+        mbit: &[29.0, 28.2, 29.0, 28.8],
+        cwnd: Some([524_288.0, 524_288.0]),
+        window: Some(33_280.0),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/970",
+        mbit: &[0.0; 10],
+        cwnd: Some([34_714.0, 34_714.0]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/rcmcdonald91/pfSense-pkg-WireGuard/issues/93",
+        mbit: &[66.2, 29.2, 0.0, 0.0, 0.0, 0.0, 5.59, 89.3, 0.0, 0.0],
+        retransmits: 82.0,
+        cwnd: Some([44_954.0, 1444.0]),
+        mss: 1460.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/333",
+        mbit: &[3.10, 2.58, 2.58, 2.06, 2.58, 2.58, 2.58, 2.58, 2.58, 2.06],
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/1288",
+        mbit: &[888.0, 941.0, 941.0, 942.0, 942.0],
+        cwnd: Some([2.67e6, 2.71e6]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/808",
+        mbit: &[1.70, 1.05, 1.05, 1.05, 1.05, 1.05, 0.0],
+        cwnd: Some([78_234.0, 78_234.0]),
+        pace: Some(1e6),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/esnet/iperf/issues/687",
+        mbit: &[20.1, 6.41, 0.0, 6.57, 6.35, 6.51],
+        retransmits: 44.0,
+        cwnd: Some([388_096.0, 95_539.0]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/yggdrasil-network/yggdrasil-go/issues/943",
+        mbit: &[
+            169.0, 168.0, 31.4, 94.4, 199.0, 220.0, 231.0, 136.0, 105.0, 21.0, 52.4, 157.0, 115.0,
+            126.0,
+        ],
+        retransmits: 194.0,
+        cwnd: Some([1.43e6, 847_872.0]),
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/cilium/cilium/issues/28413",
+        mbit: &[2260.0, 2240.0],
+        retransmits: 1392.0,
+        cwnd: Some([892_928.0, 845_824.0]),
+        mss: 1380.0,
+        ..NOTHING
+    },
+    Thread {
+        url: "https://github.com/intrig-unicamp/mininet-wifi/issues/353",
+        mbit: &[63.9, 63.1],
+        cwnd: Some([331_776.0, 636_928.0]),
+        ..NOTHING
+    },
 ];
 
 impl Thread {
@@ -160,7 +235,10 @@ impl Thread {
             serde_json::json!({ "streams": [stream], "sum": sum })
         };
         let intervals: Vec<_> = self.mbit.iter().enumerate().map(interval).collect();
-        let test = serde_json::json!({ "protocol": "TCP", "num_streams": 1, "reverse": 0 });
+        let test = serde_json::json!({
+            "protocol": "TCP", "num_streams": 1, "reverse": 0,
+            "target_bitrate": self.pace.unwrap_or(0.0)
+        });
         let sent = serde_json::json!({ "bytes": bytes, "retransmits": self.retransmits });
         let received = serde_json::json!({
             "bytes": bytes, "bits_per_second": bytes * 8.0 / count, "seconds": count
@@ -183,8 +261,17 @@ fn what_public_threads_asked_about_gets_a_cause_or_a_short_list() {
         answered += usize::from(says);
         assert!(found.deciding_test.is_some() || found.cause.is_some(), "{}", thread.url);
     }
-    // The last one has nothing but rates, and the one before hardly lost anything.
-    assert_eq!((answered, THREADS.len()), (8, 10));
+    // Five have nothing but rates, or hardly lost anything.
+    assert_eq!((answered, THREADS.len()), (15, 20));
+    let of = |number: &str| {
+        let found = THREADS.iter().find(|thread| thread.url.ends_with(number));
+        verdict(&found.expect("it is there").json())
+    };
+    // What the people of the threads found out.
+    assert_eq!(of("iperf/issues/249").between.first(), Some(&Cause::ReceiveWindow));
+    assert!(of("iperf/issues/1288").between.contains(&Cause::Link));
+    assert_eq!(of("iperf/issues/808").cause, Some(Cause::SendingApplication));
+    assert!(of("WireGuard/issues/93").between.contains(&Cause::MtuBlackHole));
     let starved = verdict(&THREADS[0].json());
     assert!(starved.between.contains(&Cause::MtuBlackHole));
     let window = verdict(&THREADS[2].json());
