@@ -3,7 +3,7 @@
 use super::capacity::{self, is_overloaded, quantile};
 use super::fates::{Fates, Run};
 use super::hazard::Scored;
-use super::state::{Cost, LINK_BYTES, above_rate, behind_link, since_loss, waiting};
+use super::state::{Cost, FIRST_BELOW, LINK_BYTES, above_rate, behind_link, since_loss, waiting};
 use super::{Background, Capacity, Estimate, LOSSES_MIN, Load, Overflow, State};
 use crate::stats::{Interval, Z_95, wilson_interval};
 
@@ -76,7 +76,10 @@ pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> De
     let best = candidates.first().filter(|best| best.likelihood > nothing + MARGIN);
     let (overflow, background) = match best {
         None => (None, Some(random(&scored))),
-        Some(best) if best.state == State::PreviousLoss => (None, Some(bursts(&scored, best))),
+        Some(best) if best.state == State::PreviousLoss => match contest.begins(&candidates) {
+            Some(queue) => contest.overflow(queue),
+            None => (None, Some(bursts(&scored, best))),
+        },
         Some(best) => contest.overflow(best),
     };
     Decision { overflow, background, states }
@@ -142,6 +145,19 @@ impl Contest<'_> {
 
     fn since_loss(&self) -> Candidate {
         candidate(self.scored, State::PreviousLoss, [since_loss(self.fates)])
+    }
+
+    /// The state that explains where losses begin, of those that a load fills. A queue that stays
+    /// full loses all that follows, and after a loss it foretells no more than that loss does; of
+    /// the first loss in a train bursts say nothing, and a queue says where it is.
+    fn begins<'b>(&self, candidates: &'b [Candidate]) -> Option<&'b Candidate> {
+        let since = since_loss(self.fates);
+        let first = self.scored.below(&since, FIRST_BELOW);
+        let least = first.likelihood_of_nothing() + MARGIN;
+        let filled = candidates.iter().filter(|found| found.state != State::PreviousLoss);
+        let scored = filled.map(|found| (found, first.likelihood(&found.values)));
+        let best = scored.max_by(|a, b| a.1.total_cmp(&b.1));
+        best.filter(|(_, likelihood)| *likelihood > least).map(|(found, _)| found)
     }
 
     /// The likeliest rate of a bucket that packets take `cost` of.

@@ -9,7 +9,7 @@ const FOLDS: usize = 5;
 const EDGES: usize = 24;
 /// States that edges are taken from, of either fate.
 const SAMPLES: usize = 1200;
-/// Packets at the overall chance that each bin begins with.
+/// Packets at the overall chance that each pool of bins begins with.
 const PRIOR: f64 = 1.0;
 /// Chances of loss are not nearer to 0 and 1 than this: fates have causes that no state has.
 const CHANCE_MIN: f64 = 1e-5;
@@ -129,20 +129,19 @@ fn of_fold(counts: &[[Count; FOLDS]], fold: usize) -> f64 {
     let others: Vec<Count> = counts.iter().map(sum).collect();
     others.iter().for_each(|count| all += *count);
     let chance = all.chance();
-    let with_prior =
-        |count: &Count| Count { all: count.all + PRIOR, lost: count.lost + PRIOR * chance };
-    let rising = rising(others.iter().map(with_prior));
+    let rising = rising(others.into_iter(), chance);
     counts.iter().zip(rising).map(|(bin, chance)| bin[fold].likelihood(chance)).sum()
 }
 
 /// The chances that only rise and are the likeliest for these counts, by pooling neighbours (Ayer
-/// and others 1955).
-fn rising(counts: impl Iterator<Item = Count>) -> Vec<f64> {
+/// and others 1955). Each pool begins with [`PRIOR`] packets at the overall `chance`: one for each
+/// bin would cost a state with many values more than one with few, however well it parts the fates.
+fn rising(counts: impl Iterator<Item = Count>, chance: f64) -> Vec<f64> {
     let mut pools: Vec<(Count, usize)> = Vec::new();
     for count in counts {
         let mut pool = (count, 1);
         while let Some(&(before, bins)) = pools.last() {
-            if before.lost * pool.0.all <= pool.0.lost * before.all {
+            if before.lost * pool.0.all < pool.0.lost * before.all {
                 break;
             }
             pool.0 += before;
@@ -151,7 +150,12 @@ fn rising(counts: impl Iterator<Item = Count>) -> Vec<f64> {
         }
         pools.push(pool);
     }
-    pools.into_iter().flat_map(|(pool, bins)| std::iter::repeat_n(pool.chance(), bins)).collect()
+    let prior = Count { all: PRIOR, lost: PRIOR * chance };
+    let with_prior = |(mut pool, bins): (Count, usize)| {
+        pool += prior;
+        std::iter::repeat_n(pool.chance(), bins)
+    };
+    pools.into_iter().flat_map(with_prior).collect()
 }
 
 #[cfg(test)]
@@ -160,9 +164,9 @@ mod tests {
 
     #[test]
     fn neighbours_that_fall_are_pooled() {
-        // 1/4, 3/4, 1/4, 3/4: the two in the middle become 4/8.
+        // 1/4, 3/4, 1/4, 3/4: the two in the middle become 4/8; each with one packet more at 1/2.
         let counts = [1.0, 3.0, 1.0, 3.0].map(|lost| Count { all: 4.0, lost });
-        assert_eq!(rising(counts.into_iter()), [0.25, 0.5, 0.5, 0.75]);
+        assert_eq!(rising(counts.into_iter(), 0.5), [0.3, 0.5, 0.5, 0.7]);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use super::fates::{Fates, Probe};
 pub(super) const LINK_BYTES: f64 = 38.0;
 /// Losses longer ago than this say nothing more.
 const MEMORY_PACKETS: f64 = 64.0;
+/// Packets whose [`since_loss`] is below this come after no loss that counts.
+pub(super) const FIRST_BELOW: f64 = 1.0 - MEMORY_PACKETS;
 
 /// What a packet takes of a bucket or of a server's time.
 #[derive(Clone, Copy, Debug, PartialEq)]

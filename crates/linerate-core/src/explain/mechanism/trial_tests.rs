@@ -158,3 +158,80 @@ fn the_table_of_planted_and_found_mechanisms() {
         assert!(right as f64 >= 0.9 * all as f64);
     }
 }
+
+/// Rates, ways and seeds of the trials of trains alone.
+fn trials() -> impl Iterator<Item = (f64, f64, u64)> {
+    let rates = [4.0, 10.0, 25.0, 60.0, 150.0].into_iter();
+    rates
+        .flat_map(|mbps| [5.0, 20.0].map(|ms| (mbps, ms)))
+        .flat_map(|(mbps, delay_ms)| (1..=3).map(move |seed| (mbps, delay_ms, seed)))
+}
+
+/// What the tail of every train overruns is a queue, however many packets in a row it loses.
+#[test]
+fn a_queue_that_trains_overrun_at_their_tail_is_no_burst_loss() {
+    let (mut right, mut all, mut said) = (0, 0, String::new());
+    for (mbps, delay_ms, seed) in trials() {
+        for (at, packets) in [20, 35, 50, 62, 80].into_iter().enumerate() {
+            let room = match (at + usize::try_from(seed).expect("small")) % 2 {
+                0 => format!("{packets} packets"),
+                _ => format!("{} B", packets * 1500),
+            };
+            let text = format!(
+                "seed = {seed}\ndelay = \"{delay_ms} ms\"\n[forward]\n\
+                 rate = \"{mbps} Mbit/s\"\nbuffer = \"{room}\"\n"
+            );
+            let found = found(&text, Schedule::TRAINS);
+            let is_right = match (found.background, found.overflow) {
+                (None, Some(Overflow::ByteBuffer { bytes })) => {
+                    (bytes.value / 1500.0 / f64::from(packets) - 1.0).abs() < 0.1
+                }
+                (None, Some(Overflow::PacketBuffer { packets: room })) => {
+                    (room.value / f64::from(packets) - 1.0).abs() < 0.1
+                }
+                (None, None) => found.lost < super::LOSSES_MIN,
+                _ => false,
+            };
+            (right, all) = (right + u32::from(is_right), all + 1);
+            if !is_right {
+                let _ = writeln!(
+                    said,
+                    "{mbps} {delay_ms} {room} {seed}: lost {} {:?} {:?} {:?}",
+                    found.lost, found.overflow, found.background, found.states
+                );
+            }
+        }
+    }
+    println!("queues: {right} of {all}\n{said}");
+    assert!(f64::from(right) >= 0.97 * f64::from(all), "{right} of {all}:\n{said}");
+}
+
+/// Losses in a row that come at any place of a train are bursts (Gilbert and Elliott).
+#[test]
+fn bursts_of_loss_in_trains_alone_are_still_named() {
+    let (mut right, mut all, mut said) = (0, 0, String::new());
+    for (mbps, delay_ms, seed) in trials() {
+        for (ratio, burst_packets) in [(0.03, 4.0), (0.06, 8.0), (0.1, 13.0)] {
+            let text = format!(
+                "seed = {seed}\ndelay = \"{delay_ms} ms\"\n[forward]\n\
+                 rate = \"{mbps} Mbit/s\"\nbuffer = \"300000 B\"\n\
+                 burst_loss = {{ ratio = \"{ratio}\", burst_packets = {burst_packets} }}\n"
+            );
+            let found = found(&text, Schedule::TRAINS);
+            if found.lost < super::LOSSES_MIN {
+                continue;
+            }
+            let is_right = matches!(found.background, Some(Background::Bursts { .. }));
+            (right, all) = (right + u32::from(is_right), all + 1);
+            if !is_right {
+                let _ = writeln!(
+                    said,
+                    "{mbps} {delay_ms} {ratio} x {burst_packets} {seed}: lost {} {:?} {:?} {:?}",
+                    found.lost, found.overflow, found.background, found.states
+                );
+            }
+        }
+    }
+    println!("bursts: {right} of {all}\n{said}");
+    assert!(f64::from(right) >= 0.9 * f64::from(all), "{right} of {all}:\n{said}");
+}
