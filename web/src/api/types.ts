@@ -1,0 +1,115 @@
+// The shapes of /api/v1 of `linerate serve`. Units are the last word of a name.
+
+export type Direction = 'down' | 'up';
+
+export interface Limits {
+  tests: number | null;
+  streams: number | null;
+  seconds: number | null;
+  bytes: number | null;
+  rate_bps: number | null;
+}
+
+export interface Server {
+  name: string;
+  version: string;
+  host: string;
+  now: string;
+  /** The client's address as the server keeps it: shortened. */
+  client: string;
+  limits: Limits;
+  running: number;
+  waiting: number;
+  other_programs: { program: string; port: number }[];
+  udp_echo: boolean;
+  stamp_port: number | null;
+  features: string[];
+  measure_from_here: false | { targets: string[] };
+}
+
+export interface Admitted {
+  run: string;
+  token: string;
+  events: string;
+  load: string;
+  streams: number;
+  seconds: number;
+  directions: Direction[];
+}
+
+/** The body of every error. The last three with `busy` only. */
+export interface Refusal {
+  error: string;
+  say: string;
+  position?: number;
+  retry_after_ms?: number;
+  ticket?: string;
+}
+
+export interface StateEvent {
+  state: 'waiting' | 'idle' | 'down' | 'up' | 'done' | 'failed';
+  say?: string;
+}
+
+export interface Sample {
+  direction: Direction;
+  /** Since the direction's first byte, by the server's clock. */
+  t_s: number;
+  rate_bps: number;
+  streams: number[];
+  rtt_us: (number | null)[] | null;
+  retransmits: number | null;
+}
+
+export interface Cause {
+  cause: string;
+  confidence: string;
+  say: string;
+}
+
+export interface Part {
+  direction: Direction;
+  rate_bps: number;
+  bytes: number;
+  seconds: number;
+  record: string | null;
+  client_limited: boolean;
+  limited_by: Cause | null;
+}
+
+export interface Verdict {
+  cause: string;
+  confidence: string;
+  headline: string;
+  evidence: string[];
+  remedy: string[];
+  next_limit: { rate_bps: number | null; say: string } | null;
+  commands: (string | { at?: string; line: string })[];
+}
+
+export interface End {
+  records: string[];
+}
+
+/** A line of the list of results. */
+export interface Summary {
+  id: string;
+  kind: string;
+  started_at: string;
+  peer: string | null;
+  name: string | null;
+  status: string;
+  rate_bps: number | null;
+  loss: number | null;
+  rtt_us: number | null;
+}
+
+export interface ResultList {
+  results: Summary[];
+  next: string | null;
+}
+
+export interface Figure {
+  name: string;
+  svg: string;
+}

@@ -1,0 +1,27 @@
+// What the page and its workers say to each other.
+import type { Direction } from '../api/types';
+
+export interface LoadOrder {
+  direction: Direction;
+  /** Absolute, without the stream's number. */
+  url: string;
+  stream: number;
+}
+
+export type LoadReport =
+  | { is: 'count'; stream: number; bytes: number; busy: number | null; first_byte_ms: number | null }
+  | { is: 'via'; stream: number; via: string[] }
+  | { is: 'over'; stream: number; bytes: number }
+  | { is: 'cut'; stream: number; bytes: number; say: string };
+
+export interface EchoOrder {
+  url: string;
+  interval_ms: number;
+}
+
+/** Times are milliseconds since 1970 by the clock of `performance`, which is the page's too. */
+export interface EchoReport {
+  open: boolean;
+  delays: { at: number; ms: number }[];
+  unanswered: number;
+}

@@ -1,0 +1,216 @@
+// Does what the state machine says: asks for the place, listens to the server's events, starts and
+// ends the workers, and gives the place back, also when the tab closes.
+import { signal } from '@preact/signals';
+import { ask, asApiError, post } from '../api/client';
+import type { Admitted, Direction, End, Part, Sample, StateEvent, Verdict } from '../api/types';
+import type { EchoOrder, EchoReport, LoadOrder, LoadReport } from '../load/messages';
+import {
+  delaysOf,
+  fresh,
+  isMeasuring,
+  isOver,
+  next,
+  type Effect,
+  type Event,
+  type Run,
+  type Seen,
+  type Wanted,
+} from './machine';
+
+const TICK_MS = 100;
+const ECHO_MS = 25;
+const LAST_COUNTS_MS = 1_000;
+
+/** The state of the test of this tab; null before the first. */
+export const run = signal<Run | null>(null);
+
+const clock = (): number => performance.timeOrigin + performance.now();
+const absolute = (path: string): string => new URL(path, location.href).href;
+
+let events: EventSource | null = null;
+let echo: Worker | null = null;
+let streams: Worker[] = [];
+let timer: ReturnType<typeof setInterval> | undefined;
+
+export function start(wanted: Wanted): void {
+  run.value = null;
+  stop();
+  run.value = fresh(wanted, clock());
+  timer = setInterval(() => happen({ is: 'tick' }), TICK_MS);
+  happen({ is: 'start' });
+}
+
+export const leave = (): void => happen({ is: 'leave' });
+
+export function forget(): void {
+  leave();
+  run.value = null;
+}
+
+function happen(event: Event): void {
+  if (run.value === null) return;
+  const step = next(run.value, event, clock());
+  run.value = step.run;
+  if (isOver(step.run.phase)) clearInterval(timer);
+  step.effects.forEach(perform);
+}
+
+function perform(effect: Effect): void {
+  switch (effect.do) {
+    case 'ask':
+      void askForPlace(effect.ticket);
+      break;
+    case 'listen':
+      listen();
+      break;
+    case 'load':
+      load(effect.direction);
+      break;
+    case 'report-delays':
+      reportDelays();
+      break;
+    case 'release':
+      release();
+      break;
+    case 'stop':
+      stop();
+      break;
+  }
+}
+
+async function askForPlace(ticket: string | null): Promise<void> {
+  const mine = run.value;
+  if (mine === null) return;
+  const { streams: count, seconds, directions } = mine.wanted;
+  const wish = { streams: count, seconds, directions, ...(ticket === null ? {} : { ticket }) };
+  try {
+    const admitted = await post<Admitted>('/api/v1/runs', wish);
+    happen({ is: 'admitted', run: admitted });
+    // Whoever left while the answer was in flight does not need the place.
+    if (run.value?.admitted?.run !== admitted.run) giveBack(admitted);
+  } catch (error) {
+    const { status, refusal } = asApiError(error);
+    happen({ is: 'refused', status, refusal });
+  }
+}
+
+function listen(): void {
+  const admitted = run.value?.admitted;
+  if (!admitted) return;
+  const source = new EventSource(admitted.events);
+  events = source;
+  const on = <T>(name: string, take: (data: T) => Event): void => {
+    source.addEventListener(name, (message) => {
+      happen(take(JSON.parse((message as MessageEvent<string>).data) as T));
+    });
+  };
+  on<StateEvent>('state', ({ state, say }) => ({ is: 'server', state, say }));
+  on<Sample>('sample', (sample) => ({ is: 'sample', sample }));
+  on<Part>('part', (part) => ({ is: 'part', part }));
+  on<Verdict>('verdict', (verdict) => ({ is: 'verdict', verdict }));
+  on<End>('end', ({ records }) => ({ is: 'end', records }));
+  source.onerror = (): void => {
+    // The browser connects again without our help; it gives up only when it is refused.
+    if (source.readyState !== EventSource.CLOSED) return;
+    happen({ is: 'lost', say: 'It closed the connection by which it reports the test.' });
+  };
+  echo = new Worker(new URL('../load/echo.worker.ts', import.meta.url), { type: 'module' });
+  echo.onmessage = ({ data }: MessageEvent<EchoReport>): void => {
+    if (data.delays.length > 0) happen({ is: 'delays', ...data });
+  };
+  const url = absolute('/api/v1/echo').replace(/^http/, 'ws');
+  echo.postMessage({ url, interval_ms: ECHO_MS } satisfies EchoOrder);
+}
+
+/** All streams of a direction, and what they saw, added up. */
+function load(direction: Direction): void {
+  const admitted = run.value?.admitted;
+  if (!admitted) return;
+  // The last counts of the direction before may still be to come.
+  const old = streams;
+  streams = [];
+  setTimeout(() => old.forEach((worker) => worker.terminate()), LAST_COUNTS_MS);
+  const counts = new Map<number, LoadReport & { is: 'count' }>();
+  const seen: Seen = { ...(run.value as Run).seen[direction], streams: admitted.streams };
+  const via = new Set<string>();
+  let over = 0;
+  const add = (): void => {
+    const all = [...counts.values()];
+    const busy = all.map((one) => one.busy).filter((share) => share !== null);
+    const firsts = all.map((one) => one.first_byte_ms).filter((ms) => ms !== null);
+    seen.bytes = all.reduce((sum, one) => sum + one.bytes, 0);
+    seen.busy = busy.length > 0 ? busy.reduce((sum, one) => sum + one, 0) / busy.length : null;
+    seen.first_byte_ms = firsts.length > 0 ? Math.max(...firsts) : null;
+    seen.via = [...via];
+    happen({ is: 'seen', direction, seen: { ...seen } });
+  };
+  const hear = (report: LoadReport): void => {
+    if (report.is === 'count') counts.set(report.stream, report);
+    if (report.is === 'via') report.via.forEach((name) => via.add(name));
+    if (report.is === 'cut') seen.cut += 1;
+    add();
+    if (report.is !== 'cut' && report.is !== 'over') return;
+    over += 1;
+    if (over < admitted.streams) return;
+    const say = report.is === 'cut' ? `Each was refused or cut: ${report.say}.` : '';
+    happen({ is: 'streams-over', direction, failed: seen.cut, say });
+  };
+  const url = absolute(admitted.load);
+  for (let stream = 0; stream < admitted.streams; stream += 1) {
+    const worker = new Worker(new URL('../load/stream.worker.ts', import.meta.url), {
+      type: 'module',
+    });
+    worker.onmessage = ({ data }: MessageEvent<LoadReport>): void => hear(data);
+    worker.onerror = (): void => hear({ is: 'cut', stream, bytes: 0, say: 'the worker failed' });
+    worker.postMessage({ direction, url, stream } satisfies LoadOrder);
+    streams.push(worker);
+  }
+}
+
+function reportDelays(): void {
+  const mine = run.value;
+  if (!mine?.admitted) return;
+  const since = (way: Direction): [number, number][] =>
+    delaysOf(mine, way).map(({ at, ms }) => [(at - (mine.began[way] ?? at)) / 1000, ms]);
+  const delays = {
+    idle: delaysOf(mine, 'idle').map(({ ms }) => ms),
+    down: since('down'),
+    up: since('up'),
+  };
+  const { run: id, token } = mine.admitted;
+  const query = new URLSearchParams({ token });
+  // Only what the record keeps of the browser: the test does not fail with it.
+  post(`/api/v1/runs/${id}/delays?${query}`, delays).catch(() => undefined);
+}
+
+function giveBack({ run: id, token }: Admitted): void {
+  const query = new URLSearchParams({ token });
+  ask(`/api/v1/runs/${id}?${query}`, { method: 'DELETE', keepalive: true }).catch(() => undefined);
+}
+
+function release(): void {
+  const admitted = run.value?.admitted;
+  if (admitted) giveBack(admitted);
+}
+
+function endStreams(): void {
+  streams.forEach((worker) => worker.terminate());
+  streams = [];
+}
+
+function stop(): void {
+  endStreams();
+  echo?.terminate();
+  echo = null;
+  if (run.value?.phase === 'verdict') return;
+  events?.close();
+  events = null;
+}
+
+addEventListener('pagehide', () => {
+  if (run.value !== null && isMeasuring(run.value.phase)) leave();
+});
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) happen({ is: 'hidden' });
+});

@@ -1,0 +1,132 @@
+// What the page itself noticed about the browser and the way in, each with its evidence and with
+// what it does to the figures.
+import type { Direction } from '../api/types';
+import { spread } from '../show/quantile';
+import { bytes, delay, percent, rate, word } from '../show/units';
+import { delaysOf, type Run } from './machine';
+
+export interface Finding {
+  title: string;
+  evidence: string;
+  effect: string;
+}
+
+/** Above this share of busy time the readers hardly ever waited for the network. */
+export const BUSY_RATIO = 0.9;
+/** The first byte may come this much later than the slowest idle round trip. */
+export const FIRST_BYTE_MS = 1_000;
+/** The browser's count may differ from the server's by this share: what was in flight at the end. */
+export const COUNT_RATIO = 0.05;
+/** …and by what lies in buffers between, which does not grow with the test. */
+export const COUNT_BYTES = 8_000_000;
+
+const WAYS: readonly Direction[] = ['down', 'up'];
+const NAME = { down: 'download', up: 'upload' } as const;
+
+/** Directions whose limit is the browser, by the server's word or by the readers' own. */
+export function browserLimited(run: Run): Direction[] {
+  return WAYS.filter((way) => run.parts[way]?.client_limited === true);
+}
+
+function proxies(run: Run): Finding[] {
+  const names = [...new Set(WAYS.flatMap((way) => run.seen[way].via))];
+  if (names.length === 0) return [];
+  return [
+    {
+      title: 'A proxy is in between',
+      evidence: `Answers carry ${names.join(', ')}.`,
+      effect:
+        'The figures are those of the path between the proxy and the server, and between this ' +
+        'browser and the proxy only where that is slower.',
+    },
+  ];
+}
+
+function lateFirstByte(run: Run): Finding[] {
+  const idle = spread(delaysOf(run, 'idle').map(({ ms }) => ms));
+  return WAYS.flatMap((way) => {
+    const first = run.seen[way].first_byte_ms;
+    if (way === 'up' || first === null || first <= (idle?.max ?? 0) + FIRST_BYTE_MS) return [];
+    return [
+      {
+        title: 'Something in between holds data back',
+        evidence: `The first byte of the ${NAME[way]} came after ${word(delay(first))}.`,
+        effect: 'A buffering proxy hides the rate of the path: do not take this for its figure.',
+      },
+    ];
+  });
+}
+
+function counts(run: Run): Finding[] {
+  return WAYS.flatMap((way) => {
+    const part = run.parts[way];
+    const seen = run.seen[way];
+    if (part === undefined || seen.cut === seen.streams) return [];
+    const apart = Math.abs(seen.bytes - part.bytes);
+    // An unanswered POST is in the server's count and not in ours; it lasts up to 2 of the seconds.
+    const allowed = way === 'up' ? 0.5 : COUNT_RATIO;
+    if (apart <= COUNT_BYTES || apart <= part.bytes * allowed) return [];
+    return [
+      {
+        title: `Browser and server count the ${NAME[way]} differently`,
+        evidence: `Browser ${word(bytes(seen.bytes))}, server ${word(bytes(part.bytes))}.`,
+        effect: 'Something in between keeps data. The server’s count is shown.',
+      },
+    ];
+  });
+}
+
+function cutStreams(run: Run): Finding[] {
+  return WAYS.flatMap((way) => {
+    const { cut, streams } = run.seen[way];
+    if (cut === 0 || run.parts[way] === undefined) return [];
+    return [
+      {
+        title: `${cut} of ${streams} connections of the ${NAME[way]} were cut`,
+        evidence: 'They ended with an error and not by the server’s last bytes.',
+        effect: 'The others may have had more of the path: the sum still holds.',
+      },
+    ];
+  });
+}
+
+function busy(run: Run): Finding[] {
+  const share = run.seen.down.busy;
+  if (share === null || share < BUSY_RATIO || run.parts.down?.client_limited === true) return [];
+  const got = run.parts.down?.rate_bps;
+  return [
+    {
+      title: 'The browser hardly waited for data',
+      evidence: `Its readers were busy ${word(percent(share))} of the download, at ${word(rate(got))}.`,
+      effect: 'A faster path would not show much more here; a program would.',
+    },
+  ];
+}
+
+/** `isolated` is `crossOriginIsolated` of the page. */
+export function findings(run: Run, isolated: boolean): Finding[] {
+  const list = [
+    ...proxies(run),
+    ...lateFirstByte(run),
+    ...counts(run),
+    ...cutStreams(run),
+    ...busy(run),
+  ];
+  if (run.hidden) {
+    list.push({
+      title: 'The tab was in the background',
+      evidence: 'The browser reported it as hidden during the test.',
+      effect: 'Browsers slow hidden tabs down: repeat it with the tab in front.',
+    });
+  }
+  if (!isolated) {
+    list.push({
+      title: 'Coarse clock',
+      evidence: 'The page is not cross-origin isolated, as is any page over plain HTTP.',
+      effect:
+        'Browsers then round times to 0.1 ms: latency below 1 ms has one digit that counts. ' +
+        'Rates are by the server’s clock and do not change.',
+    });
+  }
+  return list;
+}

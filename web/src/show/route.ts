@@ -1,0 +1,31 @@
+// Addresses of the page's own views.
+
+export type Route =
+  | { view: 'test' }
+  | { view: 'results'; query: URLSearchParams }
+  | { view: 'result'; id: string }
+  | { view: 'compare'; first: string; second: string }
+  | { view: 'run' }
+  | { view: 'server' }
+  | { view: 'unknown'; path: string };
+
+/** An id as the store makes them; anything else never reaches a request. */
+const ID = /^[0-9A-Za-z-]{1,64}$/;
+
+export function route(path: string, search = ''): Route {
+  const query = new URLSearchParams(search);
+  const [first = '', second = '', ...rest] = path.split('/').filter((part) => part !== '');
+  if (rest.length > 0) return { view: 'unknown', path };
+  if (first === '') return { view: 'test' };
+  if (first === 'results' && second === '') {
+    const pair = (query.get('compare') ?? '').split(',');
+    const [one = '', two = ''] = pair;
+    return pair.length === 2 && ID.test(one) && ID.test(two)
+      ? { view: 'compare', first: one, second: two }
+      : { view: 'results', query };
+  }
+  if (first === 'results' && ID.test(second)) return { view: 'result', id: second };
+  if (first === 'run' && second === '') return { view: 'run' };
+  if (first === 'server' && second === '') return { view: 'server' };
+  return { view: 'unknown', path };
+}

@@ -1,0 +1,211 @@
+// One stored result: verdict, figures of the server, series to look into, the table of all numbers.
+import type { JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { ask } from '../api/client';
+import type { Figure as Picture, Verdict } from '../api/types';
+import {
+  inUnit,
+  metricName,
+  metricsOf,
+  rows,
+  scope,
+  together,
+  type Series,
+  type StoredRecord,
+} from '../show/record';
+import { moment, seconds, word } from '../show/units';
+import { Chart } from './chart';
+import { VerdictWords } from './outcome';
+import { CommandLine, Failed, Loading, useLoaded } from './parts';
+
+const INKS = ['--down', '--up', '--third', '--fourth', '--fifth', '--sixth'];
+const MOST_CHARTS = 8;
+
+/** Extras of a result: without them the page still has the figures. */
+const optional = <T,>(path: string): Promise<T | null> => ask<T>(path).catch(() => null);
+
+export function ResultView({ id }: { id: string }): JSX.Element {
+  const base = `/api/v1/results/${id}`;
+  const [state, again] = useLoaded(id, () => ask<StoredRecord>(base));
+  if (state.is === 'loading') return <Loading />;
+  if (state.is === 'failed') return <Failed error={state.error} again={again} />;
+  const record = state.value;
+  const { plan } = record;
+  return (
+    <>
+      <h1>
+        {plan.kind} {plan.host ?? ''}
+      </h1>
+      <p class="soft">
+        <time dateTime={record.started_at}>{moment(record.started_at)}</time>,{' '}
+        {word(seconds(record.duration_ns / 1e9))}, {record.status}
+        {record.name !== null && `, ${record.name}`}
+      </p>
+      <Downloads base={base} record={record} />
+      <Explained base={base} />
+      <Pictures base={base} />
+      <SeriesCharts series={record.series} />
+      <Numbers record={record} />
+      <Caveats record={record} />
+    </>
+  );
+}
+
+function Downloads({ base, record }: { base: string; record: StoredRecord }): JSX.Element {
+  const name = `linerate-${record.plan.kind}-${record.id.slice(0, 8)}`;
+  return (
+    <p class="downloads">
+      <a href={base} download={`${name}.json`}>
+        JSON
+      </a>
+      <a href={`${base}.csv`} download={`${name}.csv`}>
+        CSV
+      </a>
+      <a href={`${base}/report`} download={`${name}.html`}>
+        HTML
+      </a>
+      <CommandLine line={location.href} />
+    </p>
+  );
+}
+
+function Explained({ base }: { base: string }): JSX.Element | null {
+  const [state] = useLoaded(base, () => optional<Verdict>(`${base}/explain`));
+  if (state.is !== 'there' || !state.value?.headline) return null;
+  return (
+    <section>
+      <h2>What limits it</h2>
+      <VerdictWords verdict={state.value} />
+    </section>
+  );
+}
+
+function Pictures({ base }: { base: string }): JSX.Element | null {
+  const [state] = useLoaded(base, () => optional<Picture[]>(`${base}/figures`));
+  if (state.is !== 'there' || !state.value?.length) return null;
+  return (
+    <section>
+      <h2>Plots</h2>
+      {state.value.map(({ name, svg }) => (
+        <Picture key={name} name={name} svg={svg} />
+      ))}
+    </section>
+  );
+}
+
+/** As an image, whose own styles the page's security policy does not touch. */
+function Picture({ name, svg }: Picture): JSX.Element {
+  const href = useMemo(() => `data:image/svg+xml,${encodeURIComponent(svg)}`, [svg]);
+  const said = /<title>([^<]*)<\/title>/.exec(svg)?.[1] ?? metricName(name);
+  return (
+    <figure>
+      <img src={href} alt={said} />
+      <figcaption>
+        <a href={href} download={`${name.replace(/\.svg$/, '')}.svg`}>
+          SVG
+        </a>
+      </figcaption>
+    </figure>
+  );
+}
+
+function SeriesCharts({ series }: { series: Series[] }): JSX.Element | null {
+  const metrics = metricsOf(series ?? []).slice(0, MOST_CHARTS);
+  if (metrics.length === 0) return null;
+  return (
+    <section>
+      <h2>Over time</h2>
+      {metrics.map((metric) => (
+        <SeriesChart key={metric} metric={metric} series={series} />
+      ))}
+    </section>
+  );
+}
+
+export function SeriesChart({ metric, series }: { metric: string; series: Series[] }): JSX.Element {
+  const mine = useMemo(() => series.filter((one) => one.metric === metric), [series, metric]);
+  const { data, lines } = useMemo(() => together(mine), [mine]);
+  const labels = lines.map((one) => {
+    const side = one.side === null || one.side === undefined ? '' : `, ${one.side}`;
+    return `${scope({ direction: one.direction, flow: one.flow })}${side}`.replace(/^, /, '');
+  });
+  const inked = labels.map((label, index) => ({
+    label,
+    ink: INKS[index % INKS.length] as string,
+  }));
+  return (
+    <div class="series">
+      <h3 class="caption">{metricName(metric)}</h3>
+      {labels.length > 1 && labels.length <= 8 && (
+        <ul class="legend">
+          {inked.map(({ label, ink }) => (
+            <li key={label}>
+              <i class={`key ${ink.slice(2)}`} />
+              {label}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Chart
+        label={`${metricName(metric)} over time; the table has its figures`}
+        show={(value) => inUnit(metric, value)}
+        lines={inked}
+        data={data as never}
+        height={160}
+        sync="record"
+      />
+    </div>
+  );
+}
+
+function Numbers({ record }: { record: StoredRecord }): JSX.Element | null {
+  const found = rows(record.summary ?? []).filter((row) => row.stats.some((one) => one.flow === null));
+  if (found.length === 0) return null;
+  return (
+    <section>
+      <h2>Figures</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Figures of the result">
+        <table>
+          <tbody>
+            {found.map((row) => (
+              <tr key={row.key}>
+                <th scope="row">
+                  {row.name}
+                  {row.scope !== '' && <span class="soft">{` ${row.scope}`}</span>}
+                </th>
+                <td class="stats">
+                  {row.stats.map(({ stat, metric, value }) => (
+                    <span key={stat}>
+                      {row.stats.length > 1 && <span class="soft">{stat} </span>}
+                      {inUnit(metric, value)}
+                    </span>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Caveats({ record }: { record: StoredRecord }): JSX.Element | null {
+  const list = record.caveats ?? [];
+  const { failure } = record;
+  const said = typeof failure === 'string' ? failure : failure?.message;
+  if (list.length === 0 && failure === null) return null;
+  return (
+    <section>
+      <h2>What bears on the figures</h2>
+      <ul>
+        {said !== undefined && <li>{said}</li>}
+        {list.map(({ code }, index) => (
+          <li key={index}>
+            <code>{code}</code>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

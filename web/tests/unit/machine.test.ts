@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Admitted, Direction, Part, Sample, Verdict } from '../../src/api/types';
+import {
+  ASK_MS,
+  delaysOf,
+  fresh,
+  GRACE_MS,
+  IDLE_MS,
+  loadedDelays,
+  next,
+  QUEUE_MS,
+  SETTLE_MS,
+  SILENCE_MS,
+  VERDICT_MS,
+  type Effect,
+  type Event,
+  type Run,
+} from '../../src/run/machine';
+import { browserLimited, findings } from '../../src/run/findings';
+
+const admitted: Admitted = {
+  run: 'r',
+  token: 't',
+  events: '/e',
+  load: '/l',
+  streams: 4,
+  seconds: 8,
+  directions: ['down', 'up'],
+};
+
+const verdict: Verdict = {
+  cause: 'c',
+  confidence: 'high',
+  headline: 'h',
+  evidence: [],
+  remedy: [],
+  next_limit: null,
+  commands: [],
+};
+
+const sample = (direction: Direction, t_s: number): Sample => ({
+  direction,
+  t_s,
+  rate_bps: 1e8,
+  streams: [25e6, 25e6, 25e6, 25e6],
+  rtt_us: null,
+  retransmits: 0,
+});
+
+const part = (direction: Direction, more: Partial<Part> = {}): Part => ({
+  direction,
+  rate_bps: 1e8,
+  bytes: 1e8,
+  seconds: 8,
+  record: `record-${direction}`,
+  client_limited: false,
+  limited_by: null,
+  ...more,
+});
+
+/** A run that is driven by hand: the clock is a number. */
+class Driven {
+  run: Run = fresh({ streams: 4, seconds: 8, directions: ['down', 'up'] }, 0);
+  effects: string[] = [];
+  at = 0;
+
+  to(at: number, event: Event): this {
+    this.at = at;
+    const step = next(this.run, event, at);
+    this.run = step.run;
+    this.effects.push(...step.effects.map(name));
+    return this;
+  }
+
+  after(ms: number, event: Event = { is: 'tick' }): this {
+    return this.to(this.at + ms, event);
+  }
+
+  expect(phase: Run['phase'], effects: string[]): this {
+    assert.equal(this.run.phase, phase);
+    assert.deepEqual(this.effects, effects);
+    this.effects = [];
+    return this;
+  }
+}
+
+const name = (effect: Effect): string =>
+  effect.do === 'load' ? `load ${effect.direction}` : effect.do;
+
+const started = (): Driven => new Driven().to(0, { is: 'start' }).expect('asking', ['ask']);
+
+const idle = (): Driven =>
+  started().after(50, { is: 'admitted', run: admitted }).expect('idle', ['listen']);
+
+const loading = (): Driven => idle().after(IDLE_MS).expect('down', ['load down']);
+
+test('a whole test goes idle, down, up, verdict, done', () => {
+  const driven = loading();
+  driven.after(500, { is: 'sample', sample: sample('down', 0.4) });
+  driven.after(7_700, { is: 'part', part: part('down') }).expect('up', ['load up']);
+  driven.after(500, { is: 'sample', sample: sample('up', 0.4) });
+  driven.after(7_700, { is: 'part', part: part('up') }).expect('verdict', ['stop', 'report-delays']);
+  driven.after(100, { is: 'verdict', verdict });
+  driven.after(10, { is: 'end', records: ['a', 'b'] }).expect('done', ['stop']);
+  assert.equal(driven.run.verdict?.headline, 'h');
+  assert.deepEqual(driven.run.records, ['a', 'b']);
+});
+
+test('a direction begins when the first sample says so', () => {
+  const driven = loading();
+  driven.after(900, { is: 'sample', sample: sample('down', 0.1) });
+  // Load was asked for at 2,050 ms; 0.1 s of it had passed at 2,950 ms.
+  assert.equal(driven.run.began.down, 2_850);
+});
+
+test('a busy server is asked again with its ticket, at the time that it named', () => {
+  const refusal = {
+    error: 'busy',
+    say: 'busy',
+    position: 3,
+    retry_after_ms: 8_000,
+    ticket: 'feed',
+  };
+  const driven = started().after(10, { is: 'refused', status: 503, refusal }).expect('queued', []);
+  assert.equal(driven.run.queue?.position, 3);
+  driven.after(7_900).expect('queued', []);
+  driven.after(200).expect('asking', ['ask']);
+  assert.equal(driven.run.ticket, 'feed');
+  driven.after(10, { is: 'admitted', run: admitted }).expect('idle', ['listen']);
+});
+
+test('the queue ends after a quarter of an hour', () => {
+  const refusal = { error: 'busy', say: 'busy', retry_after_ms: 1_000 };
+  const driven = started();
+  for (let waited = 0; waited < QUEUE_MS + 5_000 && driven.run.phase !== 'failed'; waited += 1_100) {
+    driven.after(0, { is: 'refused', status: 503, refusal });
+    driven.after(1_100);
+  }
+  assert.equal(driven.run.phase, 'failed');
+  assert.match(driven.run.trouble?.title ?? '', /stayed busy/);
+});
+
+test('every wait ends: no answer, silence, no result, no verdict', () => {
+  assert.equal(started().after(ASK_MS + 1).run.phase, 'failed');
+
+  const silent = loading().after(SILENCE_MS + 1).expect('failed', ['stop', 'release']);
+  assert.match(silent.run.trouble?.title ?? '', /silent/);
+
+  const endless = loading();
+  for (let second = 0; second <= 8 + GRACE_MS / 1000 && endless.run.phase === 'down'; second += 1) {
+    endless.after(1_000, { is: 'sample', sample: sample('down', second) });
+    endless.after(1);
+  }
+  assert.equal(endless.run.phase, 'failed');
+  assert.match(endless.run.trouble?.title ?? '', /no result/);
+
+  const mute = loading().after(8_000, { is: 'part', part: part('down') });
+  mute.after(8_000, { is: 'part', part: part('up') }).after(VERDICT_MS + 1);
+  assert.equal(mute.run.phase, 'done');
+  assert.equal(mute.run.verdict, null);
+});
+
+test('a server that is lost in the middle keeps what was measured', () => {
+  const driven = loading().after(300, { is: 'sample', sample: sample('down', 0.3) });
+  driven.after(10, { is: 'lost', say: 'closed' });
+  assert.equal(driven.run.phase, 'failed');
+  assert.equal(driven.run.samples.down.length, 1);
+  // Nothing that arrives afterwards changes it.
+  driven.after(10, { is: 'part', part: part('down') });
+  assert.equal(driven.run.parts.down, undefined);
+});
+
+test('when no stream comes through, the page says so at once', () => {
+  const driven = loading();
+  driven.after(100, { is: 'streams-over', direction: 'down', failed: 4, say: 'HTTP 404' });
+  assert.equal(driven.run.phase, 'failed');
+  assert.equal(driven.run.trouble?.say, 'HTTP 404');
+});
+
+test('leaving gives the place back, and only a place that was had', () => {
+  loading().after(10, { is: 'leave' }).expect('left', ['stop', 'release']);
+  started().after(10, { is: 'leave' }).expect('left', ['stop']);
+});
+
+test('round trips belong to the phase in which they were sent', () => {
+  const driven = idle();
+  const echo = (at: number, ms: number): void => {
+    driven.run = next(driven.run, { is: 'delays', delays: [{ at, ms }], unanswered: 0 }, at).run;
+  };
+  echo(100, 1);
+  echo(2_040, 60); // Answered under load: neither idle nor of the download.
+  driven.to(2_050, { is: 'tick' });
+  driven.to(2_550, { is: 'sample', sample: sample('down', 0.5) });
+  echo(2_500, 20);
+  echo(2_050 + SETTLE_MS, 40);
+  driven.to(10_050, { is: 'part', part: part('down') });
+  echo(10_060, 2);
+  assert.deepEqual(delaysOf(driven.run, 'idle').map(({ ms }) => ms), [1]);
+  assert.deepEqual(delaysOf(driven.run, 'down').map(({ ms }) => ms), [20, 40]);
+  assert.deepEqual(loadedDelays(driven.run, 'down'), [40]);
+});
+
+test('findings: browser limit, proxy, buffering, counts, hidden tab, coarse clock', () => {
+  const run = fresh({ streams: 4, seconds: 8, directions: ['down', 'up'] }, 0);
+  assert.deepEqual(findings(run, true), []);
+  const limited: Run = { ...run, parts: { down: part('down', { client_limited: true }) } };
+  assert.deepEqual(browserLimited(limited), ['down']);
+  const seen = { ...run.seen.down, streams: 4 };
+  const odd: Run = {
+    ...run,
+    hidden: true,
+    zero: 0,
+    parts: { down: part('down') },
+    seen: {
+      ...run.seen,
+      down: { ...seen, bytes: 5e7, first_byte_ms: 3_000, busy: 0.97, cut: 1, via: ['via: 1.1 a'] },
+    },
+  };
+  const titles = findings(odd, false).map(({ title }) => title);
+  assert.deepEqual(titles, [
+    'A proxy is in between',
+    'Something in between holds data back',
+    'Browser and server count the download differently',
+    '1 of 4 connections of the download were cut',
+    'The browser hardly waited for data',
+    'The tab was in the background',
+    'Coarse clock',
+  ]);
+});

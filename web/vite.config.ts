@@ -1,0 +1,36 @@
+// The build of the page: one script, one sheet, the workers apart, names by content, nothing inline,
+// so that it runs under `script-src 'self'; style-src 'self'` and the same sources give the same bytes.
+import { readFileSync } from 'node:fs';
+import { defineConfig, type Plugin } from 'vite';
+
+/** Licences of what is bundled: MIT asks that the notice goes with each copy. */
+const bundled = ['preact', '@preact/signals', '@preact/signals-core', 'uplot'];
+
+const licences: Plugin = {
+  name: 'licences',
+  generateBundle() {
+    const parts = bundled.map((name) => {
+      const at = `node_modules/${name}`;
+      const { version } = JSON.parse(readFileSync(`${at}/package.json`, 'utf8'));
+      return `${name} ${version}\n\n${readFileSync(`${at}/LICENSE`, 'utf8').trim()}\n`;
+    });
+    this.emitFile({
+      type: 'asset',
+      fileName: 'assets/licences.txt',
+      source: parts.join('\n----\n\n'),
+    });
+  },
+};
+
+export default defineConfig({
+  plugins: [licences],
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  worker: { format: 'es' },
+  build: {
+    target: ['chrome123', 'firefox121', 'safari17.5'],
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: true,
+  },
+  server: { proxy: { '/api': { target: 'http://127.0.0.1:5210', ws: true } } },
+});
