@@ -13,6 +13,7 @@ pub mod failure;
 pub mod flow;
 pub mod foreign;
 mod host_counters;
+pub mod http_load;
 pub mod lab;
 mod netns;
 pub mod path;

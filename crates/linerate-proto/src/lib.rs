@@ -9,6 +9,7 @@ pub mod chrony;
 pub mod dialect;
 pub mod echo;
 pub mod frame;
+pub mod http;
 pub mod icmp_error;
 pub mod iperf2;
 pub mod iperf3;

@@ -161,7 +161,7 @@ fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
 }
 
 /// What to do, and where.
-pub(crate) fn remedy(line: &RemedyLine) -> String {
+pub fn remedy(line: &RemedyLine) -> String {
     let tried = line.tried.map_or_else(String::new, |tried| {
         let [before, after] = [tried.before_bps, tried.after_bps].map(number::measured_rate);
         format!(" (tried: {before} -> {after})")
@@ -174,8 +174,13 @@ pub(crate) fn first_sign(verdict: &Verdict) -> Option<String> {
     verdict.evidence.first().map(sign)
 }
 
+/// The figures that a verdict rests on, in words.
+pub fn evidence(verdict: &Verdict) -> Vec<String> {
+    verdict.evidence.iter().map(sign).collect()
+}
+
 /// What limits, with how far it is proved.
-pub(crate) fn named(verdict: &Verdict) -> String {
+pub fn named(verdict: &Verdict) -> String {
     let confidence = verdict.confidence.map_or_else(String::new, |it| match it {
         Confidence::High => " (confidence high)".to_owned(),
         Confidence::Medium => " (confidence medium)".to_owned(),

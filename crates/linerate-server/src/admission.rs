@@ -12,7 +12,7 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 use linerate_engine::flow::tcp::{Admission, Demand, Permit};
 use linerate_proto::native::{Refuse, RefuseCode};
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, random_bytes};
 
 /// What a server allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,34 @@ pub struct Gate {
     /// Places of tests whose streams only their address ties together.
     addresses: Mutex<HashMap<IpAddr, Weak<Inside>>>,
     serial: AtomicU64,
-    /// Clients that wait for their place, in order, and when each asked last.
-    line: Mutex<Vec<(SocketAddr, MonoTime)>>,
+    /// Clients that wait for their place, in order, and until when each has to have asked again.
+    line: Mutex<Vec<(Waiter, MonoTime)>>,
 }
 
 /// Who waits asks again within this; who does not has left. A busy machine asks late.
 const ASKS_WITHIN: Duration = Duration::from_secs(2);
+/// The same for one that is told when to ask, over connections of its own.
+const ASKS_BY_TICKET_WITHIN: Duration = Duration::from_secs(6);
+/// Such a client is told to ask again after this at the latest.
+const ASK_AGAIN_MS: u64 = 2000;
+/// Clients that may wait.
+const LINE_MAX: usize = 256;
+
+/// How a client that waits is known again: several may have one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiter {
+    Address(SocketAddr),
+    Ticket(u64),
+}
+
+/// Why a client has to wait, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// What there is to say.
+    pub refuse: Refuse,
+    /// Its place in the line, from 1, and what it shows to keep that; none where it may not wait.
+    pub place: Option<(usize, u64)>,
+}
 
 impl Gate {
     /// A gate with nobody inside.
@@ -79,19 +101,57 @@ impl Gate {
 
     /// Clients that wait before this one: all of them where it does not wait. One that waits is
     /// put in the line, or leaves it where it gets in.
-    fn enter_behind(&self, demand: &Demand, waits: Option<SocketAddr>) -> Result<Inside, Refuse> {
+    fn enter_behind(
+        &self,
+        demand: &Demand,
+        waits: Option<(Waiter, Duration)>,
+    ) -> Result<Inside, (Refuse, Option<usize>)> {
         let now = monotonic();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.retain(|(_, asked)| now.since(*asked) < ASKS_WITHIN);
-        let place = line.iter().position(|(client, _)| waits == Some(*client));
+        line.retain(|(_, until)| now < *until);
+        let place = line.iter().position(|(client, _)| waits.is_some_and(|(it, _)| it == *client));
         let entered = self.enter(demand, place.unwrap_or(line.len()));
-        match (&entered, place, waits) {
-            (Ok(_), Some(place), _) => drop(line.remove(place)),
-            (Err(_), Some(place), _) => line[place].1 = now,
-            (Err(_), None, Some(client)) => line.push((client, now)),
-            _ => {}
+        let stands = match (&entered, place, waits) {
+            (Ok(_), Some(place), _) => {
+                line.remove(place);
+                None
+            }
+            (Err(_), Some(place), Some((_, within))) => {
+                line[place].1 = now + within;
+                Some(place)
+            }
+            (Err(_), None, Some((client, within))) if line.len() < LINE_MAX => {
+                line.push((client, now + within));
+                Some(line.len() - 1)
+            }
+            _ => None,
+        };
+        entered.map_err(|refuse| (refuse, stands))
+    }
+
+    /// A place for a client that is known by the ticket that it got when it asked before.
+    /// # Errors
+    /// Why there is none, and where the client stands in the line.
+    pub fn admit_by_ticket(&self, demand: &Demand, ticket: Option<u64>) -> Result<Permit, Waiting> {
+        let never = |refuse| Waiting { refuse, place: None };
+        self.check_limits(demand).map_err(never)?;
+        let ticket = ticket.unwrap_or_else(|| u64::from_le_bytes(random_bytes()));
+        let waits = Some((Waiter::Ticket(ticket), ASKS_BY_TICKET_WITHIN));
+        match self.enter_behind(demand, waits) {
+            Ok(inside) => Ok(Permit(Box::new(inside))),
+            Err((refuse, place)) => {
+                let soon = refuse.retry_after_ms.map(|ms| ms.min(ASK_AGAIN_MS));
+                let refuse = Refuse { retry_after_ms: soon, ..refuse };
+                Err(Waiting { refuse, place: place.map(|place| (place + 1, ticket)) })
+            }
         }
-        entered
+    }
+
+    /// Clients that wait for a place.
+    pub fn waiting(&self) -> usize {
+        let now = monotonic();
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.iter().filter(|(_, until)| now < *until).count()
     }
 
     /// Tests running now.
@@ -165,7 +225,7 @@ impl Admission for ByAddress<'_> {
             }
             return Ok(Permit(Box::new(place)));
         }
-        let place = Arc::new(gate.enter_behind(demand, None)?);
+        let place = Arc::new(gate.enter_behind(demand, None).map_err(|(refuse, _)| refuse)?);
         addresses.insert(peer.ip(), Arc::downgrade(&place));
         Ok(Permit(Box::new(place)))
     }
@@ -178,12 +238,15 @@ impl Admission for ByAddress<'_> {
 impl Admission for Gate {
     fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        Ok(Permit(Box::new(self.enter_behind(demand, None)?)))
+        let entered = self.enter_behind(demand, None).map_err(|(refuse, _)| refuse)?;
+        Ok(Permit(Box::new(entered)))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        Ok(Permit(Box::new(self.enter_behind(demand, Some(peer))?)))
+        let waits = Some((Waiter::Address(peer), ASKS_WITHIN));
+        let entered = self.enter_behind(demand, waits).map_err(|(refuse, _)| refuse)?;
+        Ok(Permit(Box::new(entered)))
     }
 
     fn duration_max(&self) -> Duration {
@@ -263,6 +326,26 @@ mod tests {
         assert!(third.is_some());
         drop(third);
         assert!(admit(&gate, &demand(10, 1)).is_ok(), "nobody waits");
+    }
+
+    #[test]
+    fn clients_of_one_address_keep_their_order_by_their_tickets() {
+        let gate = Gate::new(Limits::default());
+        let ask = |ticket| gate.admit_by_ticket(&demand(10, 4), ticket);
+        let first = ask(None).ok();
+        assert!(first.is_some());
+        let place = |ticket| ask(ticket).err().and_then(|waiting| waiting.place);
+        let (at, second) = place(None).expect("it waits");
+        let (behind, third) = place(None).expect("it waits, too");
+        assert_eq!((at, behind, gate.waiting()), (1, 2, 2));
+        assert_eq!(place(Some(second)), Some((1, second)), "it keeps its place");
+        drop(first);
+        assert!(ask(Some(third)).is_err(), "the second came before");
+        let running = ask(Some(second)).ok();
+        assert!(running.is_some());
+        assert_eq!(place(Some(third)), Some((1, third)));
+        let never = ask(None).err().and_then(|it| it.refuse.retry_after_ms);
+        assert!(never.is_some_and(|ms| ms <= 2000), "it is to ask before its ticket is forgotten");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The other end and the memory of linerate: the listener with its limits, and the store.
+//! The other end and the memory of linerate: the listener with its limits, its page, and the store.
 
 pub mod admission;
 pub mod foreign;
@@ -6,3 +6,5 @@ pub mod listen;
 mod port;
 pub mod store;
 mod table;
+#[cfg(feature = "web")]
+pub mod web;

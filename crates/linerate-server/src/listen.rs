@@ -5,6 +5,7 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::thread::Scope;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Slot, Table};
+#[cfg(feature = "web")]
+use crate::web::{About, Spoken, Web, WebOptions, sniff};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -55,7 +58,7 @@ pub struct Server {
     foreign: Vec<ProtocolPort>,
     /// What their connections share.
     shared: Shared,
-    gate: Gate,
+    gate: Arc<Gate>,
     registry: DataRegistry,
     limits: Limits,
     table: Table,
@@ -63,6 +66,9 @@ pub struct Server {
     echo: Option<UdpResponder>,
     /// Answers senders of STAMP, where asked for and possible.
     stamp: Option<StampReflector>,
+    /// Answers HTTP on the same port, where asked for.
+    #[cfg(feature = "web")]
+    web: Option<Web>,
 }
 
 impl Server {
@@ -92,7 +98,9 @@ impl Server {
             foreign,
             echo: UdpResponder::bind(local).ok(),
             stamp: None,
-            gate: Gate::new(limits),
+            #[cfg(feature = "web")]
+            web: None,
+            gate: Arc::new(Gate::new(limits)),
             limits,
             registry: DataRegistry::default(),
             table,
@@ -106,6 +114,12 @@ impl Server {
         let address = SocketAddr::new(self.local_addr()?.ip(), port);
         self.stamp = Some(StampReflector::bind(address, options)?);
         Ok(())
+    }
+
+    /// Answers HTTP on the server's own port: the page, its API, and tests from browsers.
+    #[cfg(feature = "web")]
+    pub fn serve_web(&mut self, options: WebOptions) {
+        self.web = Some(Web::new(options, Arc::clone(&self.gate), self.limits));
     }
 
     /// The port on which STAMP is reflected.
@@ -153,6 +167,15 @@ impl Server {
             }
             if let Some(stamp) = &self.stamp {
                 scope.spawn(|| note_refusals(stamp.run(stop)));
+            }
+            #[cfg(feature = "web")]
+            if let Some(web) = &self.web {
+                web.tell(About {
+                    others: self.foreign().map(|(via, port)| (via.name(), port)).collect(),
+                    udp_echo: self.echoes(),
+                    stamp_port: self.stamp_port(),
+                });
+                scope.spawn(|| web.run(stop));
             }
             for at in &self.foreign {
                 scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));
@@ -240,6 +263,14 @@ impl Server {
         if matches!(stream.peek(&mut [0]), Ok(0)) {
             return Ok(None);
         }
+        #[cfg(feature = "web")]
+        if let Some(web) = &self.web {
+            match sniff(&stream, self.limits.hello) {
+                Spoken::Other => {}
+                Spoken::Load => return web.load(stream, peer).map(|()| None),
+                Spoken::Http => return web.take(stream, peer).map(|()| None),
+            }
+        }
         let hello = read_hello(&stream, self.limits.hello)?;
         tracing::trace!(%peer, "{hello:?}");
         match hello.kind {
@@ -252,7 +283,7 @@ impl Server {
                     Failure::new(Fault::PeerIncompatible, "serve", "a client", error)
                 })?;
                 tcp::notice_vanished_peer(&stream, VANISHED);
-                let admission = Knowing { admission: &self.gate, place };
+                let admission = Knowing { admission: &*self.gate, place };
                 serve_test(stream, &self.registry, &admission, stop).map(Some)
             }
             HelloKind::Data => {

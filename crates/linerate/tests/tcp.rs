@@ -456,6 +456,29 @@ fn serve_logs_tests_and_with_log_level_debug_its_decisions() {
     assert_eq!(lines(&errors, " tcp up: "), 0, "{errors}");
 }
 
+/// The first line of what the port of a server answers to a request of HTTP.
+fn answered_by(flags: &[&str], path: &str) -> String {
+    let server = Server::start(flags);
+    let port: u16 = server.port.parse().expect("a port");
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).expect("it is open");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+#[cfg(feature = "web")]
+fn serve_answers_a_browser_on_its_port_unless_it_is_told_not_to() {
+    let (api, ok) = ("/api/v1/server", "HTTP/1.1 200 OK");
+    assert_eq!((answered_by(&[], "/"), answered_by(&[], api)), (ok.to_owned(), ok.to_owned()));
+    let no_page = answered_by(&["--no-page", "--no-save"], "/");
+    assert_eq!(no_page, "HTTP/1.1 404 Not Found");
+    assert_eq!(answered_by(&["--no-page", "--no-save"], api), ok);
+    assert!(!answered_by(&["--no-web"], api).starts_with("HTTP/"));
+}
+
 #[test]
 fn serve_logs_json_for_programs() {
     let log = logged_by(&["--log", "json"]);

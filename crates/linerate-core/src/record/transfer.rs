@@ -57,9 +57,17 @@ pub enum Via {
     Nuttcp,
     /// ttcp and its descendants without a protocol of their own.
     Ttcp,
+    /// A browser or another client of HTTP, by its server's record.
+    Http,
 }
 
-named!(Via { Iperf3 = "iperf3", Iperf2 = "iperf2", Nuttcp = "nuttcp", Ttcp = "ttcp" });
+named!(Via {
+    Iperf3 = "iperf3",
+    Iperf2 = "iperf2",
+    Nuttcp = "nuttcp",
+    Ttcp = "ttcp",
+    Http = "http",
+});
 
 impl Via {
     /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
@@ -68,6 +76,7 @@ impl Via {
             Self::Iperf3 => 5201,
             Self::Iperf2 | Self::Ttcp => 5001,
             Self::Nuttcp => 5000,
+            Self::Http => DEFAULT_PORT,
         }
     }
 }

@@ -15,7 +15,7 @@ pub use serve::{Seen, Serving};
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Failure, TcpPlan, UdpPlan, UdpTest, Via};
+use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, UdpTest, Via};
 
 use crate::context::Context;
 use crate::flow::account::Account;
@@ -34,14 +34,22 @@ pub(crate) fn measure(
         Via::Iperf3 => iperf3::measure(plan, context, account),
         Via::Nuttcp => nuttcp::client::measure(plan, context, account),
         Via::Ttcp => ttcp::measure(plan, context, account),
+        Via::Http => Err(no_client()),
     }
+}
+
+/// Tests over HTTP begin in a browser: this program is their server alone.
+fn no_client() -> Failure {
+    let reason = "tests over HTTP begin in a browser";
+    Failure::new(Fault::Usage, "measure", "by way of http", reason)
+        .advise("open the server's page, or omit --via")
 }
 
 /// The most that datagrams have where nobody says how long they are.
 pub(crate) const fn datagram_bytes_usual(via: Via) -> u32 {
     match via {
         Via::Iperf2 => iperf2::DATAGRAM_BYTES,
-        Via::Iperf3 | Via::Nuttcp | Via::Ttcp => u32::MAX,
+        Via::Iperf3 | Via::Nuttcp | Via::Ttcp | Via::Http => u32::MAX,
     }
 }
 
@@ -58,5 +66,6 @@ pub(crate) fn measure_udp(
         Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
         Via::Nuttcp => nuttcp::measure_udp((plan, server, request), context, account),
         Via::Ttcp => ttcp::measure_udp((plan, server, request), context, account),
+        Via::Http => Err(no_client()),
     }
 }

@@ -161,5 +161,7 @@ pub(crate) fn answer(
         Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
         Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), &knowing, stop),
         Via::Nuttcp => nuttcp::serve(stream, &shared.data_ports, &mut serving).map(Some),
+        // Opened by none: HTTP is on the server's own port.
+        Via::Http => Ok(None),
     }
 }

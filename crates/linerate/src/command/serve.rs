@@ -11,12 +11,18 @@ use linerate_proto::stamp::ReflectorOptions;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
+#[cfg(feature = "web")]
+use linerate_server::store::{Store, default_path};
+#[cfg(feature = "web")]
+use linerate_server::web::WebOptions;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 use linerate_sys::xdp::EchoReflector;
 use tracing::level_filters::LevelFilter;
 
+#[cfg(feature = "web")]
+use super::measure::tool;
 use super::stamp_key;
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
@@ -71,6 +77,8 @@ pub(crate) struct Args {
     /// Exit after one test
     #[arg(short = '1', long)]
     one_off: bool,
+    #[command(flatten)]
+    web: WebFlags,
     /// Form of the log: text, or json (one object a line, figures with their units)
     #[arg(long, value_name = "FORM", default_value = "text")]
     log: log::Form,
@@ -80,6 +88,60 @@ pub(crate) struct Args {
     log_level: LevelFilter,
     #[command(flatten)]
     guard: GuardFlags,
+}
+
+/// How browsers are answered.
+#[derive(Debug, clap::Args)]
+struct WebFlags {
+    /// Answer no HTTP: by default a browser finds a page on the server's port, and tests from there
+    #[arg(long)]
+    no_web: bool,
+    /// Answer HTTP without the page: the API alone
+    #[arg(long, conflicts_with = "no_web")]
+    no_page: bool,
+    /// Keep results of browsers in this store [default: as other commands]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_save", "no_web"])]
+    store: Option<PathBuf>,
+    /// Keep no results of browsers
+    #[arg(long)]
+    no_save: bool,
+}
+
+/// What the flags say of HTTP; none where it is not to be answered.
+#[cfg(feature = "web")]
+fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
+    if flags.no_web {
+        return Ok(None);
+    }
+    let store = match &flags.store {
+        _ if flags.no_save => None,
+        Some(path) => Some(path.clone()),
+        // Without a home directory, as services often are, nothing is kept unless a file is named.
+        None => default_path().ok(),
+    };
+    // One that cannot be opened is told now, not after the first test.
+    let opened = store.as_deref().map(|path| Store::open(path).map(drop));
+    let store = match opened {
+        Some(Err(failure)) if flags.store.is_some() => {
+            return Err(failure.advise("name another with --store, or --no-save"));
+        }
+        Some(Err(failure)) => {
+            output::note(&format!("linerate: keeps no results of browsers: {failure}"));
+            None
+        }
+        _ => store,
+    };
+    Ok(Some(WebOptions { page: !flags.no_page, store, tool: tool() }))
+}
+
+/// An address of this host that a browser on it can open.
+#[cfg(feature = "web")]
+fn at_hand(local: SocketAddr) -> SocketAddr {
+    let ip = match local.ip() {
+        any if any.is_unspecified() => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        one => one,
+    };
+    SocketAddr::new(ip, local.port())
 }
 
 /// Where STAMP is reflected.
@@ -183,6 +245,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     if !others.is_empty() {
         output::note(&format!("linerate: answers {} too", others.join(", ")));
     }
+    #[cfg(feature = "web")]
+    if let Some(options) = web_options(&args.web)? {
+        server.serve_web(options);
+        output::note(&format!("linerate: a browser finds the page at http://{}/", at_hand(local)));
+    }
     invitation(local).iter().for_each(|line| output::note(line));
     output::note(&format!(
         "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
@@ -262,6 +329,9 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
         let (name, port) =
             item.split_once(':').map_or((item, None), |(name, port)| (name, Some(port)));
         let via: Via = name.parse()?;
+        if via == Via::Http {
+            return Err("http: it is answered on the server's own port; see --no-web".to_owned());
+        }
         // Both use one port and are told apart by their first bytes.
         let via = if via == Via::Ttcp { Via::Iperf2 } else { via };
         let port = port.map_or_else(|| Ok(via.default_port()), str::parse);

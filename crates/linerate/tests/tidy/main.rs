@@ -166,16 +166,23 @@ fn every_flag_has_a_help_text_and_a_test() {
 #[test]
 fn locked_packages_are_few_and_free() {
     hold(&house::package_count(&read("Cargo.lock")));
+    hold(&house::licences(&metadata(&[])));
+    let without_web = metadata(&["--no-default-features", "--features=linerate/rsa"]);
+    hold(&house::package_count_without_web(&without_web));
+}
+
+/// What `cargo metadata` says of a build with these features.
+fn metadata(features: &[&str]) -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--offline", "--locked"])
         .arg("--filter-platform=x86_64-unknown-linux-gnu")
+        .args(features)
         .current_dir(root())
         .output()
         .expect("cargo starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo metadata: {said}");
-    let metadata = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
-    hold(&house::licences(&metadata));
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
 }
 
 #[test]

@@ -27,7 +27,7 @@ use super::cpu_trace::CpuTrace;
 use super::delivery::Delivery;
 use super::low_water::LowWater;
 use super::pace::Pacer;
-use super::receive_method::{ReceiveMethod, Treatment};
+use super::receive_method::{Framing, ReceiveMethod, Treatment};
 use super::round_robin::Turns;
 use super::send_method::{Payload, SendMethod};
 use super::span::{Extent, Measured, SpanMeter};
@@ -54,6 +54,8 @@ pub(crate) struct Receiver {
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
     pub(crate) treatment: Treatment,
+    /// What the payload is wrapped in; none where the stream is payload alone.
+    pub(crate) framing: Option<Box<dyn Framing>>,
     /// The processor to stay on.
     pub(crate) cpu: Option<u32>,
     pub(crate) switches: Arc<Switches>,
@@ -62,11 +64,18 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Reads until the sender is done.
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(mut self) -> Outcome {
         let before = cost();
         self.progress.begin(id(), monotonic());
         let mut cpu_trace = CpuTrace::begin(self.cpu);
-        let mut receive_method = match ReceiveMethod::of(&self.treatment) {
+        let framing = self.framing.take();
+        // A mark would hold the end of a message back until more comes, which waits for its answer.
+        let marked = framing.is_none() && self.autotuned && self.treatment.call_bytes().is_none();
+        let receive_method = match framing {
+            Some(framing) => Ok(ReceiveMethod::framed(framing)),
+            None => ReceiveMethod::of(&self.treatment),
+        };
+        let mut receive_method = match receive_method {
             Ok(receive_method) => receive_method,
             Err(error) => {
                 self.progress.done.store(true, Ordering::Release);
@@ -79,7 +88,7 @@ impl Receiver {
             Ok(Some(now)) => {
                 meter.readable(now, waiting(&self.stream).bytes);
                 low_water = LowWater::starting_at(now, receive_method.mark_max());
-                let mut watched = (&mut meter, &mut low_water, &mut cpu_trace);
+                let mut watched = (&mut meter, marked.then_some(&mut low_water), &mut cpu_trace);
                 self.read_all(&mut receive_method, &mut watched)
             }
             Ok(None) => (0, None),
@@ -115,23 +124,26 @@ impl Receiver {
     fn read_all(
         &self,
         receive_method: &mut ReceiveMethod,
-        (meter, low_water, cpu_trace): &mut (&mut SpanMeter, &mut LowWater, &mut CpuTrace),
+        (meter, low_water, cpu_trace): &mut (&mut SpanMeter, Option<&mut LowWater>, &mut CpuTrace),
     ) -> (u64, Option<String>) {
-        let marked = self.autotuned && self.treatment.call_bytes().is_none();
         let begin = monotonic();
         let mut calls = 0;
         let mut total = 0;
         let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
+        let deadline = meter.deadline();
+        let mut now = begin;
         loop {
-            let result = receive_method.take(&self.stream);
-            let now = monotonic();
+            let over = deadline.is_some_and(|end| now > end);
+            let result = receive_method.take(&self.stream, over);
+            now = monotonic();
             calls += 1;
             cpu_trace.step();
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
                     meter.read(now, count, || waiting(&self.stream));
-                    if marked && let Some(mark) = low_water.read(now, count) {
+                    let mark = low_water.as_mut().and_then(|marks| marks.read(now, count));
+                    if let Some(mark) = mark {
                         set_receive_low_water(&self.stream, mark.cast_signed());
                     }
                     total += count as u64;

@@ -17,7 +17,7 @@ use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
 use super::data::{CALL_TIMEOUT, Receiver, Sender};
 use super::delivery::{Delivery, Outstanding};
-use super::receive_method::Treatment;
+use super::receive_method::{Framing, Treatment};
 use super::round_robin::{Rounds, Turns};
 use super::send_method::Payload;
 use super::signals;
@@ -74,6 +74,8 @@ impl StreamRules {
 pub(crate) struct Connection {
     socket: Arc<TcpStream>,
     head: Vec<u8>,
+    /// What the payload of a receiving stream is wrapped in.
+    framing: Option<Box<dyn Framing>>,
     delivery: Option<Delivery>,
     syn: Option<SynOptions>,
     /// Congestion window of a sending stream before its first byte, in segments.
@@ -180,6 +182,13 @@ impl Endpoint {
         }
     }
 
+    /// What the payload of the stream that was added last is wrapped in.
+    pub(crate) fn wrapped_in(&mut self, framing: Box<dyn Framing>) {
+        if let Some(stream) = self.streams.last_mut() {
+            stream.socket.framing = Some(framing);
+        }
+    }
+
     /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
     /// is the client's address.
     pub(crate) fn add(
@@ -195,6 +204,7 @@ impl Endpoint {
         let connection = Connection {
             socket: Arc::clone(&socket),
             head: Vec::new(),
+            framing: None,
             delivery: counts.then(|| Delivery::of(&socket)),
             syn: tcp::saved_syn(socket.as_fd()),
             initial_window: info.and_then(|info| info.snd_cwnd),
@@ -350,8 +360,9 @@ impl Tcp {
         }
     }
 
-    fn receiver(&self, stream: &Stream<Connection>, common: &Common) -> Receiver {
+    fn receiver(&self, stream: &mut Stream<Connection>, common: &Common) -> Receiver {
         Receiver {
+            framing: stream.socket.framing.take(),
             stream: Arc::clone(&stream.socket.socket),
             finish: self.request.finish,
             omit_ns: self.request.omit_ns,

@@ -13,7 +13,7 @@ pub(crate) mod endpoint;
 mod link;
 mod low_water;
 mod pace;
-mod receive_method;
+pub(crate) mod receive_method;
 mod round_robin;
 mod send_method;
 pub(crate) mod session;

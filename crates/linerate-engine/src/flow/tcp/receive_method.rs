@@ -16,8 +16,22 @@ use super::low_water::{MARK_UNREAD, MARKS};
 const READ_BYTES: usize = 512 << 10;
 const DISCARD_BYTES: usize = 64 << 20;
 
+/// Takes payload out of the messages that carry it.
+pub(crate) trait Framing: Send {
+    /// Reads what is there, into `buffer`, without a byte of the framing; 0 at the end. Once the
+    /// test is `over` it tells the other end so where its protocol has a place for that.
+    fn take(
+        &mut self,
+        stream: &TcpStream,
+        buffer: &mut [MaybeUninit<u8>],
+        over: bool,
+    ) -> io::Result<usize>;
+}
+
 /// How one thread receives.
 pub(super) enum ReceiveMethod {
+    /// Copied to the program, which takes the payload out of its framing.
+    Framed(Box<dyn Framing>, Vec<MaybeUninit<u8>>),
     /// Copied to the program, which does not look at them.
     Copy(Vec<MaybeUninit<u8>>),
     /// Copied to the program and held against the pattern.
@@ -67,10 +81,16 @@ impl ReceiveMethod {
         })
     }
 
-    /// Takes what is there; 0 at the end of the stream.
+    /// Takes payload out of `framing`.
+    pub(super) fn framed(framing: Box<dyn Framing>) -> Self {
+        Self::Framed(framing, vec![MaybeUninit::uninit(); READ_BYTES])
+    }
+
+    /// Takes what is there of a test that may be `over`; 0 at the end of the stream.
     #[inline]
-    pub(super) fn take(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    pub(super) fn take(&mut self, stream: &TcpStream, over: bool) -> io::Result<usize> {
         match self {
+            Self::Framed(framing, buffer) => framing.take(stream, buffer, over),
             Self::Copy(buffer) => linerate_sys::tcp::receive(stream, buffer),
             Self::Check(checker) => checker.take(stream),
             Self::Discard(most) => linerate_sys::tcp::discard(stream, *most),
@@ -81,7 +101,7 @@ impl ReceiveMethod {
     /// The largest low-water mark that suits it.
     pub(super) const fn mark_max(&self) -> u32 {
         match self {
-            Self::Copy(_) | Self::Check(_) => MARKS[0],
+            Self::Framed(..) | Self::Copy(_) | Self::Check(_) => MARKS[0],
             Self::Discard(_) | Self::Sink(_) => MARK_UNREAD,
         }
     }
@@ -89,7 +109,7 @@ impl ReceiveMethod {
     /// Its name in records.
     pub(super) const fn technique(&self) -> &'static str {
         match self {
-            Self::Copy(_) | Self::Check(_) => "read",
+            Self::Framed(..) | Self::Copy(_) | Self::Check(_) => "read",
             Self::Discard(_) => "trunc",
             Self::Sink(_) => "splice",
         }
@@ -97,7 +117,7 @@ impl ReceiveMethod {
 
     pub(super) const fn contents(&self) -> Contents {
         match self {
-            Self::Copy(_) => Contents::Copied,
+            Self::Framed(..) | Self::Copy(_) => Contents::Copied,
             Self::Check(_) => Contents::Checked,
             Self::Discard(_) | Self::Sink(_) => Contents::Untouched,
         }
@@ -107,7 +127,7 @@ impl ReceiveMethod {
     pub(super) fn verified(&self) -> Option<Verified> {
         match self {
             Self::Check(checker) => Some(checker.found),
-            Self::Copy(_) | Self::Discard(_) | Self::Sink(_) => None,
+            Self::Framed(..) | Self::Copy(_) | Self::Discard(_) | Self::Sink(_) => None,
         }
     }
 }

@@ -1,0 +1,14 @@
+//! Load over HTTP/1.1, by the server: a browser's requests are the data flows of a test.
+//!
+//! Streams of one direction are moved, counted and sampled by the threads and loops of every other
+//! test over TCP (`flow`), and the record is made here, for a browser counts what its own buffers
+//! swallowed. What differs from other protocols is small: the head before the payload (`arrive`),
+//! the messages around what is sent up (`upload`), and that nobody at the other end tells anything.
+//! Left out: everything that a page needs beside load, which is the server's.
+
+mod arrive;
+mod direction;
+mod upload;
+
+pub use arrive::{LoadArrival, LoadRegistry, arrive, refuse};
+pub use direction::{LoadPlan, LoadRun, LoadSample};

@@ -1,0 +1,217 @@
+//! The head of a request: its first line and its fields, up to the empty line.
+
+/// Longest head that is read: twice the default of common servers, for cookies of others.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Fields that a head may have.
+const FIELDS_MAX: usize = 64;
+/// Characters of a field that are kept for a record.
+const KEPT_MAX: usize = 200;
+
+/// Methods of requests (RFC 9110 §9.3, RFC 5789), each with the space that follows it.
+const METHODS: [&[u8]; 9] = [
+    b"GET ",
+    b"POST ",
+    b"HEAD ",
+    b"PUT ",
+    b"DELETE ",
+    b"OPTIONS ",
+    b"PATCH ",
+    b"CONNECT ",
+    b"TRACE ",
+];
+
+/// What the first bytes of a connection are the beginning of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A request of HTTP/1.
+    Http,
+    /// Too little to say.
+    Unknown,
+    /// Something else.
+    Other,
+}
+
+/// Whether a connection that begins so speaks HTTP/1.
+pub fn start_of(bytes: &[u8]) -> Start {
+    if METHODS.iter().any(|method| bytes.starts_with(method)) {
+        return Start::Http;
+    }
+    let may_become = METHODS.iter().any(|method| method.starts_with(bytes));
+    if may_become { Start::Unknown } else { Start::Other }
+}
+
+/// Why a head is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// It is longer than [`HEAD_BYTES_MAX`] bytes.
+    #[error("a head of more than {HEAD_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no head of HTTP/1.
+    #[error("no head of HTTP/1: {0}")]
+    Malformed(String),
+    /// Its length says two things (RFC 9112 §6.3: such a message is an attack or a mistake).
+    #[error("Content-Length that is no number, or more than one")]
+    Length,
+    /// Its body is chunked, and chunks would count as payload.
+    #[error("a body without Content-Length")]
+    Chunked,
+}
+
+/// What a request says before its body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The method, as it was sent.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Bytes of the head, its empty line among them.
+    pub head_bytes: usize,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// The client waits for "100 Continue" before its body (RFC 9110 §10.1.1).
+    pub expects_continue: bool,
+    /// The client keeps the connection after the answer (RFC 9112 §9.3).
+    pub keeps_alive: bool,
+    /// The program of the client, cut to 200 characters.
+    pub user_agent: Option<String>,
+}
+
+impl Head {
+    /// Takes the head at the beginning of `bytes`; `None` as long as its end has not come.
+    /// # Errors
+    /// What cannot become a head, or names no length of its body.
+    /// # Source
+    /// RFC 9112 §2 to §6; httparse splits lines and fields.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, HeadError> {
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+        let mut request = httparse::Request::new(&mut fields);
+        let parsed = request.parse(&bytes[..bytes.len().min(HEAD_BYTES_MAX)]);
+        let head_bytes = match parsed {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if bytes.len() >= HEAD_BYTES_MAX => {
+                return Err(HeadError::TooLong);
+            }
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(error) => return Err(HeadError::Malformed(error.to_string())),
+        };
+        let mut head = Self {
+            method: request.method.unwrap_or_default().to_owned(),
+            target: request.path.unwrap_or_default().to_owned(),
+            head_bytes,
+            keeps_alive: request.version == Some(1),
+            ..Self::default()
+        };
+        let mut length = None;
+        for field in request.headers.iter() {
+            head.take(field.name, field.value, &mut length)?;
+        }
+        head.body_bytes = length.unwrap_or(0);
+        Ok(Some(head))
+    }
+
+    /// Takes one field; those without a meaning here are passed over.
+    fn take(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        length: &mut Option<u64>,
+    ) -> Result<(), HeadError> {
+        let text = String::from_utf8_lossy(value);
+        let text = text.trim();
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if is("content-length") {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text.parse().ok().filter(|_| digits).ok_or(HeadError::Length)?;
+            if length.replace(number).is_some_and(|before| before != number) {
+                return Err(HeadError::Length);
+            }
+        } else if is("transfer-encoding") {
+            return Err(HeadError::Chunked);
+        } else if is("expect") {
+            self.expects_continue = text.eq_ignore_ascii_case("100-continue");
+        } else if is("connection") {
+            let has = |word: &str| text.split(',').any(|it| it.trim().eq_ignore_ascii_case(word));
+            self.keeps_alive = !has("close") && (self.keeps_alive || has("keep-alive"));
+        } else if is("user-agent") {
+            self.user_agent = Some(text.chars().take(KEPT_MAX).collect());
+        }
+        Ok(())
+    }
+
+    /// The path without its query.
+    pub fn path(&self) -> &str {
+        self.target.split(['?', '#']).next().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What curl 8.14 sends for `curl -d @file`, by its own trace.
+    const POST: &[u8] = b"POST /api/v1/load/00/up/3?x=1 HTTP/1.1\r\nHost: 192.0.2.1:5210\r\n\
+        User-Agent: curl/8.14.1\r\nAccept: */*\r\nContent-Length: 2000000\r\n\
+        Content-Type: application/x-www-form-urlencoded\r\nExpect: 100-continue\r\n\r\nbody";
+
+    #[test]
+    fn a_head_is_taken_once_it_is_whole_and_its_body_stays() {
+        for cut in 0..POST.len() - 4 {
+            assert_eq!(Head::parse(&POST[..cut]), Ok(None), "{cut} bytes");
+        }
+        let head = Head::parse(POST).expect("a head").expect("whole");
+        assert_eq!((head.method.as_str(), head.path()), ("POST", "/api/v1/load/00/up/3"));
+        assert_eq!((head.body_bytes, head.expects_continue), (2_000_000, true));
+        assert_eq!((head.keeps_alive, head.head_bytes), (true, POST.len() - 4));
+        assert_eq!(head.user_agent.as_deref(), Some("curl/8.14.1"));
+    }
+
+    #[test]
+    fn lengths_that_say_two_things_are_refused() {
+        let with =
+            |fields: &str| Head::parse(format!("POST / HTTP/1.1\r\n{fields}\r\n").as_bytes());
+        assert!(with("Content-Length: 5\r\nContent-Length: 5\r\n").is_ok());
+        for fields in [
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            "Content-Length: -5\r\n",
+            "Content-Length: +5\r\n",
+            "Content-Length: 18446744073709551616\r\n",
+            "Content-Length:\r\n",
+        ] {
+            assert_eq!(with(fields), Err(HeadError::Length), "{fields}");
+        }
+        let both = with("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n");
+        assert_eq!(both, Err(HeadError::Chunked));
+    }
+
+    #[test]
+    fn garbage_and_endless_heads_are_told_from_unfinished_ones() {
+        assert!(matches!(Head::parse(b"\x16\x03\x01\x02\x00"), Err(HeadError::Malformed(_))));
+        let endless = [b"GET /".as_slice(), &[b'a'; HEAD_BYTES_MAX]].concat();
+        assert_eq!(Head::parse(&endless), Err(HeadError::TooLong));
+        assert_eq!(start_of(b"GE"), Start::Unknown);
+        assert_eq!(start_of(b"GET /"), Start::Http);
+        assert_eq!(start_of(b"LINERATE"), Start::Other);
+        assert_eq!(start_of(b"\x16\x03"), Start::Other);
+    }
+
+    #[test]
+    fn a_connection_lives_on_by_the_rules_of_its_version() {
+        let of = |version: &str, field: &str| {
+            let text = format!("GET / HTTP/{version}\r\n{field}\r\n");
+            Head::parse(text.as_bytes()).ok().flatten().map(|head| head.keeps_alive)
+        };
+        // RFC 9112 §9.3.
+        assert_eq!(of("1.1", ""), Some(true));
+        assert_eq!(of("1.1", "Connection: Close\r\n"), Some(false));
+        assert_eq!(of("1.0", ""), Some(false));
+        assert_eq!(of("1.0", "Connection: keep-alive\r\n"), Some(true));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_end_as_a_head_or_an_error(bytes in proptest::collection::vec(0_u8.., 0..400)) {
+            let _ = Head::parse(&bytes);
+            let _ = start_of(&bytes);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The paths of load and the heads of their answers.
+
+use linerate_core::record::Direction;
+
+use super::Head;
+use crate::native::Token;
+
+/// Where load is, before the token.
+pub const LOAD_PATH: &str = "/api/v1/load/";
+
+/// One stream of a run, by its path: `/api/v1/load/TOKEN/down/N` or `…/up/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadTarget {
+    /// The secret of the run.
+    pub token: Token,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// Its number within the direction.
+    pub stream: u16,
+}
+
+/// Why a request is no stream of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotALoad {
+    /// The path is not one of load.
+    #[error("there is no such path")]
+    Path,
+    /// Down is fetched by GET, up sent by POST.
+    #[error("down is for GET, up for POST")]
+    Method,
+}
+
+impl LoadTarget {
+    /// The stream that a request is for.
+    /// # Errors
+    /// Why it is none.
+    pub fn of(head: &Head) -> Result<Self, NotALoad> {
+        let rest = head.path().strip_prefix(LOAD_PATH).ok_or(NotALoad::Path)?;
+        let mut parts = rest.split('/');
+        let mut next = || parts.next().ok_or(NotALoad::Path);
+        let (token, direction, stream) = (next()?, next()?, next()?);
+        if parts.next().is_some() {
+            return Err(NotALoad::Path);
+        }
+        let (direction, method) = match direction {
+            "down" => (Direction::Down, "GET"),
+            "up" => (Direction::Up, "POST"),
+            _ => return Err(NotALoad::Path),
+        };
+        let digits =
+            (1..=5).contains(&stream.len()) && stream.bytes().all(|it| it.is_ascii_digit());
+        let stream = stream.parse().ok().filter(|_| digits).ok_or(NotALoad::Path)?;
+        let token = Token::from_hex(token).ok_or(NotALoad::Path)?;
+        if head.method != method {
+            return Err(NotALoad::Method);
+        }
+        Ok(Self { token, direction, stream })
+    }
+}
+
+/// The head before bytes that go on until the connection ends: no length, so its end is that of
+/// the stream (RFC 9112 §6.3), and nothing that a cache or a proxy may keep or pack.
+pub fn load_head() -> Vec<u8> {
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\
+      Cache-Control: no-store, no-transform\r\nX-Content-Type-Options: nosniff\r\n\
+      Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n"
+        .to_vec()
+}
+
+/// A whole answer in JSON: status line, fields and `body`.
+pub fn answer(status: u16, body: &str, closes: bool) -> Vec<u8> {
+    let reason = match status {
+        200 => "OK",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        411 => "Length Required",
+        431 => "Request Header Fields Too Large",
+        _ => "Error",
+    };
+    let connection = if closes { "close" } else { "keep-alive" };
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: {connection}\r\n\
+         \r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
+
+    fn of(method: &str, target: &str) -> Result<LoadTarget, NotALoad> {
+        let (method, target) = (method.to_owned(), target.to_owned());
+        LoadTarget::of(&Head { method, target, ..Head::default() })
+    }
+
+    #[test]
+    fn a_path_names_run_direction_and_stream() {
+        let token = Token(std::array::from_fn(|at| at as u8));
+        let down = of("GET", &format!("/api/v1/load/{TOKEN}/down/3?cache=7"));
+        assert_eq!(down, Ok(LoadTarget { token, direction: Direction::Down, stream: 3 }));
+        let up = of("POST", &format!("/api/v1/load/{TOKEN}/up/0"));
+        assert_eq!(up, Ok(LoadTarget { token, direction: Direction::Up, stream: 0 }));
+    }
+
+    #[test]
+    fn what_is_no_stream_is_told_by_path_or_method() {
+        for target in ["/api/v1/load/", "/api/v1/load/12/down/0", "/other", "/api/v1/load"] {
+            assert_eq!(of("GET", target), Err(NotALoad::Path), "{target}");
+        }
+        for rest in ["down", "down/", "down/-1", "down/+1", "down/65536", "down/1/2", "side/1"] {
+            let target = format!("/api/v1/load/{TOKEN}/{rest}");
+            assert_eq!(of("GET", &target), Err(NotALoad::Path), "{target}");
+        }
+        assert_eq!(of("POST", &format!("/api/v1/load/{TOKEN}/down/0")), Err(NotALoad::Method));
+    }
+
+    #[test]
+    fn the_heads_of_answers_are_heads_of_http() {
+        let check = |bytes: &[u8], status| {
+            let mut fields = [httparse::EMPTY_HEADER; 16];
+            let mut response = httparse::Response::new(&mut fields);
+            assert!(response.parse(bytes).is_ok_and(|parsed| parsed.is_complete()));
+            assert_eq!(response.code, Some(status));
+        };
+        check(&load_head(), 200);
+        check(&answer(411, "{}", true), 411);
+    }
+}

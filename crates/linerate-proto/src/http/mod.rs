@@ -1,0 +1,11 @@
+//! HTTP/1.1 (RFC 9112) as far as tests over it need: heads of requests in, heads of answers out.
+//!
+//! What a browser is told and sends otherwise is the server's. Left out: chunked bodies, whose
+//! framing would be counted, and everything above HTTP/1.1, where several streams are one
+//! connection. `spec/http.md` has the paths and their answers.
+
+mod head;
+mod load;
+
+pub use head::{HEAD_BYTES_MAX, Head, HeadError, Start, start_of};
+pub use load::{LOAD_PATH, LoadTarget, NotALoad, answer, load_head};

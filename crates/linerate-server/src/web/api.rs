@@ -1,0 +1,40 @@
+//! The paths of the API.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, Uri};
+use axum::routing::{delete, get, post};
+
+use super::error::ApiError;
+use super::state::State;
+use super::{echo, events, page, runs, server_info};
+
+/// No request has a longer body.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+pub(crate) fn router(state: Arc<State>) -> Router {
+    let has_page = state.options.page;
+    let api = Router::new()
+        .route("/api/v1/server", get(server_info::server))
+        .route("/api/v1/runs", post(runs::begin))
+        .route("/api/v1/runs/{run}", delete(runs::end))
+        .route("/api/v1/runs/{run}/events", get(events::events))
+        .route("/api/v1/runs/{run}/delays", post(runs::delays))
+        .route("/api/v1/echo", get(echo::echo))
+        .route("/robots.txt", get(page::robots))
+        .with_state(state)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .method_not_allowed_fallback(wrong_method);
+    if has_page { api.fallback(get(page::page)) } else { api.fallback(nothing) }
+}
+
+async fn wrong_method(uri: Uri) -> ApiError {
+    let say = format!("{}: not with this method", uri.path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "bad_request", say)
+}
+
+async fn nothing(uri: Uri) -> ApiError {
+    ApiError::not_found(format!("{}: there is no such path here", uri.path()))
+}

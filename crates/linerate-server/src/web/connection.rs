@@ -1,0 +1,178 @@
+//! One connection of HTTP on the runtime: its limits, and what every answer carries.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use linerate_engine::http_load;
+use tower::ServiceExt;
+
+use super::error::ApiError;
+use super::request::{Peer, Place};
+use super::state::State;
+
+/// A request has this long for its head, and an answer to begin.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// No connection lives longer, whatever it does.
+const LIFE: Duration = Duration::from_secs(900);
+/// A head, and what is read at once of a body.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// What every answer says: no type is guessed, nobody frames the page, nothing is fetched from
+/// elsewhere, and clocks are as fine as a browser has them (cross-origin isolation).
+const FIELDS: [(&str, &str); 8] = [
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-embedder-policy", "require-corp"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("x-robots-tag", "noindex, nofollow"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+];
+
+/// No script and no style but the page's own files; drawings may have data of their own.
+pub(crate) const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'";
+
+/// Serves connections.
+#[derive(Clone)]
+pub(crate) struct Service {
+    state: Arc<State>,
+    router: Router,
+}
+
+impl Service {
+    pub(crate) fn new(state: Arc<State>) -> Self {
+        let router = super::api::router(Arc::clone(&state));
+        Self { state, router }
+    }
+
+    /// Gives a connection a task of its own, if there is a place for it.
+    pub(crate) fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        let Ok(permit) = Arc::clone(&self.state.connections).try_acquire_owned() else {
+            let _ = stream.set_nonblocking(false);
+            tracing::debug!(%peer, "no place for a connection of HTTP");
+            // Taking the rest of the request may take a moment, which nobody else is to wait for.
+            tokio::task::spawn_blocking(move || {
+                http_load::refuse(&stream, 503, "busy", "all connections are taken; try again");
+            });
+            return;
+        };
+        let set = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+        let stream = match set.and_then(|()| tokio::net::TcpStream::from_std(stream)) {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
+        };
+        let place = Place(Arc::new(permit));
+        let router = self.router.clone();
+        let answer = move |request| respond(router.clone(), request, peer, place.clone());
+        let service = hyper::service::service_fn(answer);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WITHIN)
+            .keep_alive(false)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        tokio::spawn(async move {
+            match tokio::time::timeout(LIFE, connection).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%peer, "HTTP: {error}"),
+                Err(_) => tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs()),
+            }
+        });
+    }
+}
+
+/// One request and its answer.
+async fn respond(
+    router: Router,
+    request: Request<hyper::body::Incoming>,
+    peer: SocketAddr,
+    place: Place,
+) -> Result<Response, std::convert::Infallible> {
+    let mut request = request.map(Body::new);
+    let path = request.uri().path().to_owned();
+    request.extensions_mut().insert(Peer(peer));
+    request.extensions_mut().insert(place);
+    if let Err(error) = same_origin(request.method(), request.headers()) {
+        return Ok(with_fields(error.into_response()));
+    }
+    let response = match tokio::time::timeout(ANSWER_WITHIN, router.oneshot(request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => {
+            let say = format!("no whole request within {} s", ANSWER_WITHIN.as_secs());
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, "bad_request", say).into_response()
+        }
+    };
+    tracing::debug!(%peer, "HTTP {} {path}", response.status().as_u16());
+    Ok(with_fields(response))
+}
+
+/// What changes something, and what is no plain fetch, comes from a page of this server or from no
+/// page at all: another site's page cannot begin a test in its visitor's name.
+fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads && !headers.contains_key(header::UPGRADE) {
+        return Ok(());
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    let origin = text(origin);
+    let own = origin.split_once("://").is_some_and(|(scheme, authority)| {
+        matches!(scheme, "http" | "https") && !host.is_empty() && authority == host
+    });
+    if own {
+        return Ok(());
+    }
+    let say = format!("a page of {origin} may not ask this of {host}: open this server's own page");
+    Err(ApiError::forbidden(say))
+}
+
+fn with_fields(mut response: Response) -> Response {
+    let fields = response.headers_mut();
+    for (name, value) in FIELDS {
+        fields.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    fields
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(CONTENT_POLICY));
+    fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, origin: Option<&str>, expected: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("192.0.2.1:5210"));
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).expect("plain"));
+        }
+        assert_eq!(same_origin(&method, &headers).is_ok(), expected, "{method} {origin:?}");
+    }
+
+    #[test]
+    fn what_changes_something_comes_from_the_servers_own_page_or_from_none() {
+        check(Method::POST, None, true);
+        check(Method::POST, Some("http://192.0.2.1:5210"), true);
+        check(Method::POST, Some("https://192.0.2.1:5210"), true);
+        check(Method::POST, Some("http://192.0.2.1"), false);
+        check(Method::POST, Some("http://example.com"), false);
+        check(Method::DELETE, Some("null"), false);
+        check(Method::GET, Some("http://example.com"), true);
+    }
+}

@@ -1,0 +1,259 @@
+//! What a run does: a thread of its own takes the directions in turn through the engine, keeps each
+//! record, and says what happens.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::explain::explain;
+use linerate_core::record::{
+    Cause, Direction, FlowEnd, MetricId, Outcome, Record, Stat, Status, Summary, Verdict,
+};
+use linerate_engine::flow::tcp::Permit;
+use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample};
+use linerate_report::explain::{evidence, named, remedy};
+use serde_json::{Value, json};
+
+use super::address::{is_private, network_of};
+use super::run::{Asked, Run};
+use super::state::State;
+use crate::store::Store;
+
+/// A receiver that held its sender back for this share of the time is what limits.
+const HELD_BACK_RATIO: f64 = 0.5;
+
+/// A run, and what it shares with others.
+struct Work<'a> {
+    run: &'a Run,
+    state: &'a State,
+}
+
+impl Work<'_> {
+    /// Takes every direction in turn; the place at the gate is given back at the end.
+    fn measure(&self, mut load: LoadRun, permit: Permit) {
+        let Self { run, .. } = self;
+        run.state("idle", "the path is at rest; waiting for the first stream");
+        let mut records = Vec::new();
+        for direction in &run.asked.directions {
+            if run.stop.asked() {
+                break;
+            }
+            let record = self.one(&mut load, *direction);
+            let failed = record.status == Status::Error;
+            records.push(record);
+            if failed {
+                break;
+            }
+        }
+        // Who waits need not wait for what is left to be told.
+        drop(load);
+        drop(permit);
+        let ids = self.keep(&records);
+        if let Some(verdict) = telling(&records) {
+            run.say("verdict", &verdict_said(&verdict, &run.asked));
+        }
+        let failure = records.iter().find_map(|record| record.failure.as_ref());
+        match failure {
+            Some(failure) => run.state("failed", &failure.to_string()),
+            None if run.stop.asked() => run.state("failed", "the run was ended before its time"),
+            None => run.state("done", "every direction was measured"),
+        }
+        run.say("end", &json!({ "records": ids }));
+    }
+
+    fn one(&self, load: &mut LoadRun, direction: Direction) -> Record {
+        let Self { run, state } = self;
+        let (name, say) = match direction {
+            Direction::Down => ("down", "from this server to the browser"),
+            Direction::Up => ("up", "from the browser to this server"),
+        };
+        run.state(name, say);
+        let plan = LoadPlan {
+            direction,
+            streams: run.asked.streams,
+            time: Duration::from_secs(run.asked.seconds),
+            pace: None,
+            peer: run.peer,
+            tool: state.options.tool.clone(),
+        };
+        let mut told = |sample: &LoadSample| run.say("sample", &sample_said(sample));
+        let mut record = load.direction(&plan, &run.stop, &mut told);
+        record.name.clone_from(&run.asked.name);
+        record.tags.insert("run".to_owned(), run.id.clone());
+        without_address(&mut record, run.peer.ip());
+        run.say("part", &part_said(&record, direction));
+        log(&record, direction, run.peer);
+        record
+    }
+
+    /// Puts the records into the store; their identifiers, kept or not.
+    fn keep(&self, records: &[Record]) -> Vec<String> {
+        let Self { run, state } = self;
+        if let Some(path) = &state.options.store {
+            let kept = Store::open(path)
+                .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
+            if let Err(failure) = kept {
+                tracing::warn!(peer = %run.peer, "not kept: {failure}");
+                run.state("done", &format!("the result is not kept: {failure}"));
+            }
+        }
+        records.iter().map(|record| record.id.to_string()).collect()
+    }
+}
+
+/// Starts the thread of a run.
+pub(crate) fn start(
+    run: &Arc<Run>,
+    state: &Arc<State>,
+    load: LoadRun,
+    permit: Permit,
+) -> std::io::Result<()> {
+    let (run, state) = (Arc::clone(run), Arc::clone(state));
+    let work = move || {
+        Work { run: &run, state: &state }.measure(load, permit);
+        run.end();
+    };
+    std::thread::Builder::new().name("linerate-run".to_owned()).spawn(work).map(drop)
+}
+
+/// A line of the server's log for a direction.
+fn log(record: &Record, direction: Direction, peer: SocketAddr) {
+    let way = if direction == Direction::Down { "down" } else { "up" };
+    let rate = figure(record, MetricId::Goodput).unwrap_or(0.0);
+    let bytes = figure(record, MetricId::Bytes).unwrap_or(0.0);
+    match &record.failure {
+        None => tracing::info!(%peer, "http: {way}: {bytes:.0} B, {:.3} Mbit/s", rate / 1e6),
+        Some(failure) => tracing::warn!(%peer, "http: {way}: {failure}"),
+    }
+}
+
+/// A figure of a record's summary, all streams together.
+fn figure(record: &Record, metric: MetricId) -> Option<f64> {
+    let is = |row: &&Summary| row.metric == metric && row.stat == Stat::Value && row.flow.is_none();
+    record.summary.iter().find(is).map(|row| row.value)
+}
+
+fn sample_said(sample: &LoadSample) -> Value {
+    let LoadSample { direction, t_ns, rates_bps, rtt_ns, retransmits } = sample;
+    let rounded: Vec<f64> = rates_bps.iter().map(|rate| rate.round()).collect();
+    let rtt_us: Option<Vec<u64>> = rtt_ns.iter().map(|ns| ns.map(|ns| ns / 1000)).collect();
+    json!({
+        "direction": direction,
+        "t_s": (*t_ns as f64 / 1e6).round() / 1e3,
+        "rate_bps": rounded.iter().sum::<f64>(),
+        "streams": rounded,
+        "rtt_us": rtt_us,
+        "retransmits": retransmits,
+    })
+}
+
+fn part_said(record: &Record, direction: Direction) -> Value {
+    let seconds = figure(record, MetricId::Span).map(|ns| ns / 1e9);
+    let verdict = explain(record).into_iter().next();
+    let limited = verdict
+        .as_ref()
+        .filter(|it| it.cause.is_some())
+        .map(|it| json!({ "cause": it.cause, "confidence": it.confidence, "say": named(it) }));
+    json!({
+        "direction": direction,
+        "rate_bps": figure(record, MetricId::Goodput),
+        "bytes": figure(record, MetricId::Bytes),
+        "seconds": seconds,
+        "record": record.id.to_string(),
+        "status": record.status,
+        "client_limited": client_limits(record, verdict.as_ref()),
+        "limited_by": limited,
+        "failure": record.failure.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Whether the browser's host is the limit: its window held this end's kernel back for most of the
+/// time (`tcpi_rwnd_limited` of `tcpi_busy_time`, tcp(7)), or the diagnosis names its side.
+fn client_limits(record: &Record, verdict: Option<&Verdict>) -> bool {
+    let held = |end: &FlowEnd| {
+        let info = end.tcp_info?;
+        Some((info.rwnd_limited_us?, info.busy_time_us?))
+    };
+    let senders = record.flows.iter().filter(|flow| flow.direction == Direction::Down);
+    let senders = senders.filter_map(|flow| flow.sender.as_ref().and_then(held));
+    let (held, busy) = senders.fold((0, 0), |(held, busy), it| (held + it.0, busy + it.1));
+    let by_window = busy > 0 && held as f64 >= HELD_BACK_RATIO * busy as f64;
+    let by_verdict = verdict.and_then(|it| it.cause.zip(it.direction)).is_some_and(|it| {
+        matches!(
+            it,
+            (Cause::ReceivingHost | Cause::ReceivingApplication, Direction::Down)
+                | (Cause::SendingHost | Cause::SendingApplication, Direction::Up)
+        )
+    });
+    by_window || by_verdict
+}
+
+/// The verdict of a run: that of the direction that is limited, else the first.
+fn telling(records: &[Record]) -> Option<Verdict> {
+    let verdicts: Vec<Verdict> = records.iter().flat_map(explain).collect();
+    let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
+    limited.or_else(|| verdicts.first()).cloned()
+}
+
+fn verdict_said(verdict: &Verdict, asked: &Asked) -> Value {
+    let remedies: Vec<String> = verdict.remedy.iter().map(remedy).collect();
+    let next = verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": it.name }));
+    json!({
+        "outcome": verdict.outcome,
+        "direction": verdict.direction,
+        "cause": verdict.cause,
+        "confidence": verdict.confidence,
+        "headline": named(verdict),
+        "evidence": evidence(verdict),
+        "remedy": remedies,
+        "next_limit": next,
+        "commands": commands(asked.host.as_deref()),
+    })
+}
+
+/// What to type on the client's host to measure the same path without a browser.
+fn commands(host: Option<&str>) -> Vec<String> {
+    let Some(host) = host else { return Vec::new() };
+    let host = host.strip_suffix(":5210").unwrap_or(host);
+    ["test", "tcp", "tcp -R"]
+        .map(|verb| match verb.split_once(' ') {
+            Some((verb, flag)) => format!("linerate {verb} {host} {flag}"),
+            None => format!("linerate {verb} {host}"),
+        })
+        .to_vec()
+}
+
+/// Takes the client's address out of a record unless it is one of a private network: its network
+/// stays, which is enough to find results again.
+fn without_address(record: &mut Record, address: IpAddr) {
+    if is_private(address) {
+        return;
+    }
+    let (whole, network) = (address.to_string(), network_of(address));
+    if let Some(host) = record.plan.host_mut() {
+        host.clone_from(&network);
+    }
+    for end in &mut record.ends {
+        if end.address.as_ref() == Some(&whole) {
+            end.address = Some(network.clone());
+        }
+    }
+    for flow in &mut record.flows {
+        flow.client_addr = flow.client_addr.replace(&whole, &network);
+    }
+    if let Some(failure) = &mut record.failure {
+        failure.object = failure.object.replace(&whole, &network);
+        failure.reason = failure.reason.replace(&whole, &network);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_type_names_the_host_as_the_browser_reached_it() {
+        assert_eq!(commands(Some("192.0.2.1:5210"))[2], "linerate tcp 192.0.2.1 -R");
+        assert_eq!(commands(Some("[2001:db8::1]:80"))[1], "linerate tcp [2001:db8::1]:80");
+    }
+}

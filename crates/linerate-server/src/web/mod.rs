@@ -1,0 +1,126 @@
+//! HTTP on the server's own port: the page, its API, and tests from browsers.
+//!
+//! The first bytes of a connection say whether it speaks HTTP (`sniff`). Load goes to the engine's
+//! threads; everything else to a runtime on one thread of its own, which measures nothing. Each
+//! connection there has a place, a time and a size that it cannot exceed. `spec/http.md` has paths,
+//! answers and limits.
+
+mod address;
+mod api;
+mod connection;
+mod echo;
+mod error;
+mod events;
+mod measure;
+mod page;
+mod request;
+mod run;
+mod run_table;
+mod runs;
+mod server_info;
+mod sniff;
+mod state;
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault, Tool};
+use linerate_engine::http_load;
+use linerate_sys::stop::Stop;
+use tokio::sync::mpsc;
+
+use crate::admission::{Gate, Limits};
+pub(crate) use sniff::{Spoken, sniff};
+use state::State;
+
+/// Connections that wait for the runtime to take them.
+const WAITING_MAX: usize = 256;
+/// Time between two looks whether the server is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How a server answers HTTP.
+#[derive(Clone, Debug)]
+pub struct WebOptions {
+    /// Show the page; the API is there without it, too.
+    pub page: bool,
+    /// Where results of browsers are kept, and read; none keeps nothing.
+    pub store: Option<PathBuf>,
+    /// This program, for records.
+    pub tool: Tool,
+}
+
+/// What a server knows of itself that the page shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    /// Other programs that are answered, and where.
+    pub(crate) others: Vec<(&'static str, u16)>,
+    pub(crate) udp_echo: bool,
+    pub(crate) stamp_port: Option<u16>,
+}
+
+/// Answers HTTP.
+#[derive(Debug)]
+pub(crate) struct Web {
+    state: Arc<State>,
+    sender: mpsc::Sender<(TcpStream, SocketAddr)>,
+    receiver: Mutex<Option<mpsc::Receiver<(TcpStream, SocketAddr)>>>,
+}
+
+impl Web {
+    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: Limits) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let state = Arc::new(State::new(options, gate, limits));
+        Self { state, sender, receiver: Mutex::new(Some(receiver)) }
+    }
+
+    /// Tells what the server has opened.
+    pub(crate) fn tell(&self, about: About) {
+        self.state.tell(about);
+    }
+
+    /// Reads the head of a connection of load and hands it to its run.
+    pub(crate) fn load(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
+        http_load::arrive(stream, peer, &self.state.registry, self.state.limits.hello)
+    }
+
+    /// Hands a connection to the runtime.
+    pub(crate) fn take(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
+        let unsent = self.sender.try_send((stream, peer)).err();
+        unsent.map_or(Ok(()), |unsent| {
+            let (stream, _) = unsent.into_inner();
+            http_load::refuse(&stream, 503, "busy", "too many connections wait; try again");
+            let reason = "too many connections wait for the runtime";
+            Err(Failure::new(Fault::System, "answer", peer.ip().to_string(), reason))
+        })
+    }
+
+    /// Answers what is handed over until `stop`, then waits for running tests.
+    pub(crate) fn run(&self, stop: &Stop) {
+        let taken = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut receiver) = taken else { return };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return tracing::warn!("no HTTP: {error}"),
+        };
+        let service = connection::Service::new(Arc::clone(&self.state));
+        runtime.block_on(async {
+            let mut look = tokio::time::interval(LOOK);
+            loop {
+                tokio::select! {
+                    Some((stream, peer)) = receiver.recv() => service.serve(stream, peer),
+                    _ = look.tick() => {}
+                }
+                if stop.asked() {
+                    self.state.runs.end_all();
+                }
+                if stop.asked() && self.state.runs.all_over() {
+                    break;
+                }
+            }
+        });
+        runtime.shutdown_timeout(LOOK);
+    }
+}

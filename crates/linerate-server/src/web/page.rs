@@ -1,0 +1,93 @@
+//! The page: its files as the program brings them, each packed once.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::OnceLock;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::error::ApiError;
+
+mod files {
+    include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
+}
+
+/// What is shown where the program was built without the page.
+const FALLBACK: &str = include_str!("fallback.html");
+const INDEX: &str = "/index.html";
+
+/// A file, plain and packed.
+struct File {
+    kind: &'static str,
+    plain: &'static [u8],
+    packed: Vec<u8>,
+}
+
+fn files() -> &'static HashMap<&'static str, File> {
+    static FILES: OnceLock<HashMap<&'static str, File>> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let fallback = [(INDEX, FALLBACK.as_bytes())];
+        let has_index = files::FILES.iter().any(|(path, _)| *path == INDEX);
+        let fallback = fallback.into_iter().filter(|_| !has_index);
+        let all = files::FILES.iter().copied().chain(fallback);
+        all.map(|(path, plain)| (path, File { kind: kind(path), plain, packed: packed(plain) }))
+            .collect()
+    })
+}
+
+fn packed(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(plain).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
+}
+
+/// The media type by the end of a name (IANA).
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "json" | "webmanifest" => "application/json",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+/// A file of the page; a path without a dot is one of the page's own places.
+pub(crate) async fn page(uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path();
+    let place = !path.rsplit('/').next().unwrap_or_default().contains('.');
+    let file = files().get(if place { INDEX } else { path });
+    let Some(file) = file.filter(|_| !path.starts_with("/api/")) else {
+        return ApiError::not_found(format!("{path}: there is no such path")).into_response();
+    };
+    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let packs = takes.is_some_and(|value| value.split(',').any(|it| it.trim().starts_with("gzip")));
+    let packs = packs && !file.packed.is_empty() && file.packed.len() < file.plain.len();
+    let body = if packs { Body::from(file.packed.as_slice()) } else { Body::from(file.plain) };
+    let mut response = (StatusCode::OK, body).into_response();
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.kind));
+    fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if packs {
+        fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    // Names of assets change with their contents.
+    let asset = path.starts_with("/assets/");
+    let keep = if asset { "public, max-age=31536000, immutable" } else { "no-cache" };
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    response
+}
+
+/// `GET /robots.txt`: a measurement server is nothing to index.
+pub(crate) async fn robots() -> &'static str {
+    "User-agent: *\nDisallow: /\n"
+}

@@ -1,0 +1,103 @@
+//! A run: every direction of one test from a browser. Who follows its events may come late or come
+//! back, for all of them are kept.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::Direction;
+use linerate_core::time::MonoTime;
+use linerate_proto::native::Token;
+use linerate_sys::clock::monotonic;
+use linerate_sys::stop::Stop;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// What a client asked for, within the limits.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Asked {
+    pub(crate) streams: u16,
+    pub(crate) seconds: u64,
+    pub(crate) directions: Vec<Direction>,
+    #[serde(skip)]
+    pub(crate) name: Option<String>,
+    /// How the client reached this host.
+    #[serde(skip)]
+    pub(crate) host: Option<String>,
+}
+
+/// One line of the events: its kind and its JSON.
+pub(crate) type Said = (&'static str, String);
+
+/// A run that was let in.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) id: String,
+    pub(crate) token: Token,
+    pub(crate) asked: Asked,
+    pub(crate) peer: SocketAddr,
+    pub(crate) stop: Stop,
+    said: Mutex<Vec<Said>>,
+    /// How many events there are.
+    pub(crate) count: watch::Sender<usize>,
+    over: AtomicBool,
+    /// When it ended.
+    ended: Mutex<Option<MonoTime>>,
+    /// What the browser measured, until the records are kept.
+    pub(crate) delays: Mutex<Option<Value>>,
+}
+
+impl Run {
+    pub(crate) fn new(id: String, token: Token, asked: Asked, peer: SocketAddr) -> Self {
+        Self {
+            id,
+            token,
+            asked,
+            peer,
+            stop: Stop::new(),
+            said: Mutex::default(),
+            count: watch::Sender::new(0),
+            over: AtomicBool::new(false),
+            ended: Mutex::default(),
+            delays: Mutex::default(),
+        }
+    }
+
+    /// Whether nothing more will be said.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// How long ago it ended.
+    pub(crate) fn over_since(&self, now: MonoTime) -> Option<Duration> {
+        lock(&self.ended).map(|ended| now.since(ended))
+    }
+
+    /// The events from number `from` on.
+    pub(crate) fn said_from(&self, from: usize) -> Vec<Said> {
+        lock(&self.said).get(from..).unwrap_or_default().to_vec()
+    }
+
+    pub(crate) fn say(&self, event: &'static str, data: &Value) {
+        let mut said = lock(&self.said);
+        said.push((event, data.to_string()));
+        self.count.send_replace(said.len());
+    }
+
+    pub(crate) fn state(&self, state: &str, say: &str) {
+        self.say("state", &json!({ "state": state, "say": say }));
+    }
+
+    /// Nothing more will be said.
+    pub(crate) fn end(&self) {
+        *lock(&self.ended) = Some(monotonic());
+        self.over.store(true, Ordering::Release);
+        self.count.send_replace(lock(&self.said).len());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

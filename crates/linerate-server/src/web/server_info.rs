@@ -1,0 +1,80 @@
+//! `GET /api/v1/server`: what this server is, allows and does now.
+
+use std::sync::Arc;
+
+use axum::extract::State as Shared;
+use axum::{Extension, Json};
+use linerate_sys::clock::wall;
+use serde::Serialize;
+
+use super::address::network_of;
+use super::request::Peer;
+use super::runs::{SECONDS_MAX, STREAMS_MAX};
+use super::state::State;
+
+/// What a client is told of the server.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerInfo {
+    name: String,
+    version: String,
+    host: Option<String>,
+    now: String,
+    client: String,
+    limits: InForce,
+    running: usize,
+    waiting: usize,
+    other_programs: Vec<OtherProgram>,
+    udp_echo: bool,
+    stamp_port: Option<u16>,
+    features: Vec<&'static str>,
+    measure_from_here: bool,
+}
+
+/// Limits of a test from a browser.
+#[derive(Debug, Serialize)]
+struct InForce {
+    tests: usize,
+    streams: u16,
+    seconds: u64,
+    bytes: Option<u64>,
+    rate_bps: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct OtherProgram {
+    program: &'static str,
+    port: u16,
+}
+
+pub(crate) async fn server(
+    Shared(state): Shared<Arc<State>>,
+    Extension(Peer(peer)): Extension<Peer>,
+) -> Json<ServerInfo> {
+    let about = state.about();
+    let other = |(program, port)| OtherProgram { program, port };
+    let mut features = vec!["load", "events", "echo"];
+    if state.options.store.is_some() {
+        features.push("results");
+    }
+    Json(ServerInfo {
+        name: state.options.tool.name.clone(),
+        version: state.options.tool.version.clone(),
+        host: linerate_sys::host::read_line("/proc/sys/kernel/hostname"),
+        now: wall().to_string(),
+        client: network_of(peer.ip()),
+        limits: InForce {
+            tests: state.limits.tests,
+            streams: state.limits.streams.min(STREAMS_MAX),
+            seconds: state.limits.duration.as_secs().min(SECONDS_MAX),
+            bytes: None,
+            rate_bps: None,
+        },
+        running: state.gate.running(),
+        waiting: state.gate.waiting(),
+        other_programs: about.others.into_iter().map(other).collect(),
+        udp_echo: about.udp_echo,
+        stamp_port: about.stamp_port,
+        features,
+        measure_from_here: false,
+    })
+}

@@ -1,0 +1,89 @@
+//! Which protocol the first bytes of a connection to the server's port are of.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_proto::http::{LOAD_PATH, Start, start_of};
+use linerate_sys::clock::{monotonic, sleep};
+
+/// Pause between two looks at a line that goes on slowly.
+const LOOK: Duration = Duration::from_millis(2);
+/// Bytes of a request that tell whether it is one of load: the longest method, a space, and the
+/// path before the token.
+const TELLING: usize = 8 + LOAD_PATH.len();
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spoken {
+    /// HTTP, a stream of load.
+    Load,
+    /// HTTP, anything else.
+    Http,
+    /// No HTTP.
+    Other,
+}
+
+/// Looks at the first bytes without taking them, for at most `within`.
+pub(crate) fn sniff(stream: &TcpStream, within: Duration) -> Spoken {
+    let until = monotonic() + within;
+    let _ = stream.set_read_timeout(Some(within));
+    let mut bytes = [0; TELLING];
+    let mut seen = 0;
+    loop {
+        let Ok(count) = stream.peek(&mut bytes) else { return Spoken::Other };
+        if count == 0 {
+            return Spoken::Other;
+        }
+        if let Some(spoken) = spoken(&bytes[..count]) {
+            return spoken;
+        }
+        if monotonic() >= until {
+            // What cannot be told by then is told by whoever reads the rest.
+            let http = start_of(&bytes[..count]) == Start::Http;
+            return if http { Spoken::Http } else { Spoken::Other };
+        }
+        if count == seen {
+            sleep(LOOK);
+        }
+        seen = count;
+    }
+}
+
+fn spoken(bytes: &[u8]) -> Option<Spoken> {
+    match start_of(bytes) {
+        Start::Other => return Some(Spoken::Other),
+        Start::Unknown => return None,
+        Start::Http => {}
+    }
+    let path = bytes.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
+    let load = LOAD_PATH.as_bytes();
+    if path.starts_with(load) {
+        Some(Spoken::Load)
+    } else if load.starts_with(path) {
+        None
+    } else {
+        Some(Spoken::Http)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_is_told_by_as_few_bytes_as_decide() {
+        for (bytes, expected) in [
+            (b"LINERATE".as_slice(), Some(Spoken::Other)),
+            (b"G", None),
+            (b"GET /", None),
+            (b"GET /api/v1/lo", None),
+            (b"GET /api/v1/load/", Some(Spoken::Load)),
+            (b"POST /api/v1/load/00", Some(Spoken::Load)),
+            (b"GET / HTTP/1.1", Some(Spoken::Http)),
+            (b"DELETE /api/v1/runs/", Some(Spoken::Http)),
+            (b"GETX", Some(Spoken::Other)),
+        ] {
+            assert_eq!(spoken(bytes), expected, "{}", bytes.escape_ascii());
+        }
+    }
+}

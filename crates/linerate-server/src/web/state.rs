@@ -1,0 +1,45 @@
+//! What all requests share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_engine::http_load::LoadRegistry;
+use tokio::sync::Semaphore;
+
+use super::run_table::Runs;
+use super::{About, WebOptions};
+use crate::admission::{Gate, Limits};
+
+/// Shared by the runtime, the runs, and the threads that read heads of load.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) options: WebOptions,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) limits: Limits,
+    pub(crate) registry: LoadRegistry,
+    pub(crate) runs: Runs,
+    /// Places of connections: half of the server's, so that others always find one.
+    pub(crate) connections: Arc<Semaphore>,
+    about: Mutex<About>,
+}
+
+impl State {
+    pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: Limits) -> Self {
+        Self {
+            options,
+            gate,
+            limits,
+            registry: LoadRegistry::default(),
+            runs: Runs::default(),
+            connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
+            about: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn tell(&self, about: About) {
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = about;
+    }
+
+    pub(crate) fn about(&self) -> About {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
