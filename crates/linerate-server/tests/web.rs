@@ -360,6 +360,51 @@ fn a_websocket_gives_short_messages_back_at_once() {
 }
 
 #[test]
+fn results_are_listed_page_by_page_and_shown_in_every_form() {
+    with_server(Limits::default(), |server, _| {
+        let named = |name: &str| {
+            let asked = json!({ "streams": 1, "seconds": 1, "directions": ["down"], "name": name });
+            let run = begin(server, &asked);
+            fetch(server, &run, 0);
+            let events = events(server, &run);
+            text(of_kind(&events, "part")[0], "record").to_owned()
+        };
+        let ids = [named("first"), named("second")];
+        let get = |path: &str| call(server, "GET", path, &Value::Null);
+        let (status, page) = get("/api/v1/results?limit=1&kind=tcp&peer=127.0");
+        assert_eq!((status, &page["next"]), (200, &json!(ids[1])), "{page}");
+        assert_eq!(page["results"][0]["id"], json!(ids[1]));
+        assert!(page["results"][0]["rate_bps"].as_f64().is_some_and(|rate| rate > 0.0));
+        let (_, rest) = get(&format!("/api/v1/results?limit=1&before={}", ids[1]));
+        assert_eq!((&rest["results"][0]["id"], &rest["next"]), (&json!(ids[0]), &Value::Null));
+        let (_, first) = get("/api/v1/results?name=FIRS");
+        assert_eq!(first["results"].as_array().map(Vec::len), Some(1), "{first}");
+        let path = format!("/api/v1/results/{}", ids[0]);
+        let (status, record) = get(&path);
+        let record: Record = serde_json::from_value(record).expect("a record");
+        assert_eq!((status, record.name.as_deref()), (200, Some("first")));
+        let (status, verdict) = get(&format!("{path}/explain"));
+        assert!(status == 200 && verdict["headline"].is_string(), "{verdict}");
+        let (_, figures) = get(&format!("{path}/figures"));
+        assert!(figures[0]["svg"].as_str().is_some_and(|svg| svg.starts_with("<svg")), "{figures}");
+        let plain = |path: &str| ask(server, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let (status, head, page) = plain(&format!("{path}/report"));
+        assert!(status == 200 && head.contains("sandbox"), "{head}");
+        assert!(String::from_utf8_lossy(&page).contains("<html"));
+        let (status, head, table) = plain(&format!("{path}.csv"));
+        assert!(status == 200 && head.contains("text/csv"), "{head}");
+        assert!(String::from_utf8_lossy(&table).contains("goodput_bps"));
+        let (_, _, metrics) = plain("/metrics");
+        let metrics = String::from_utf8_lossy(&metrics).into_owned();
+        let goodput = "linerate_goodput_bits_per_second{kind=\"tcp\",peer=\"127.0.0.1\"} ";
+        assert!(metrics.contains(goodput) && metrics.ends_with("# EOF\n"), "{metrics}");
+        for unknown in ["x", "..%2f..", "01a20b06-5838-7042-bb4f-de6137e4be0f"] {
+            assert_eq!(get(&format!("/api/v1/results/{unknown}")).0, 404, "{unknown}");
+        }
+    });
+}
+
+#[test]
 fn nonsense_gets_one_answer_that_names_it_and_holds_nothing_up() {
     with_server(Limits { hello: Duration::from_secs(1), ..Limits::default() }, |server, _| {
         let token = "00".repeat(16);

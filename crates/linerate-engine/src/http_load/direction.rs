@@ -279,7 +279,7 @@ fn watch(
     let mut before: Vec<Sample> = Vec::new();
     let mut due = account.begin;
     for at in 1.. {
-        due = due + TOLD_EVERY;
+        due += TOLD_EVERY;
         while monotonic() < due && !endpoint.is_done() {
             sleep(Duration::from_millis(10));
         }

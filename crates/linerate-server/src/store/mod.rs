@@ -8,6 +8,7 @@
 mod entry;
 mod fault;
 mod find;
+mod lines;
 mod location;
 mod records;
 mod runs;
@@ -15,6 +16,7 @@ mod schema;
 
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use find::Known;
+pub use lines::{Line, LineFilter};
 pub use location::default_path;
 
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ use linerate_core::record::{Failure, Fault, Record, Status};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::Store;
+use super::lines::Figures;
 
 impl Store {
     /// Keeps a record; once this returns, it survives a crash. The same record twice is one row.
@@ -69,6 +70,19 @@ impl Store {
         parse(id, &doc)
     }
 
+    /// The record of a whole identifier, if there is one.
+    /// # Errors
+    /// One line when the file or the record cannot be read.
+    pub fn stored(&self, id: &str) -> Result<Option<Record>, Failure> {
+        let sql = "SELECT doc FROM record WHERE id = ?1";
+        let doc: Option<String> = self
+            .connection
+            .query_row(sql, [id], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.fault("read store", &error))?;
+        doc.map(|doc| parse(id, &doc)).transpose()
+    }
+
     /// The records that count for a run, in the order in which they were stored.
     /// # Errors
     /// One line when the file or one of the records cannot be read.
@@ -102,10 +116,13 @@ impl Store {
             transaction
                 .execute("UPDATE record SET superseded_by = ?1 WHERE id = ?2", params![id, held])?;
         }
+        let figures = Figures::of(record);
         transaction.execute(
             "INSERT INTO record (id, kind, started_at, status, name, study, run, topology, test,
-                                 parameter, repetition, hosts, tags, doc)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                                 parameter, repetition, hosts, tags, doc, peer, rate_bps, loss,
+                                 rtt_ns)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                     ?18)",
             params![
                 id,
                 record.plan.kind(),
@@ -121,6 +138,10 @@ impl Store {
                 serde_json::json!(hosts(record)).to_string(),
                 serde_json::json!(record.tags).to_string(),
                 doc,
+                record.plan.host_names().next(),
+                figures.rate_bps,
+                figures.loss,
+                figures.rtt_ns,
             ],
         )?;
         transaction.commit()?;

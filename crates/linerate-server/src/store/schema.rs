@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -55,6 +55,32 @@ UPDATE record SET
     tags = json_extract(doc, '$.tags')
     WHERE json_valid(doc);
 CREATE INDEX record_name ON record (name, id) WHERE name IS NOT NULL;
+";
+
+/// The figures of a list, and an index that has every column of it: a document of some kilobytes
+/// lies before the columns of later steps, and would be read over for each line (SQLite's file
+/// format §2.1).
+const STEP_3: &str = "
+ALTER TABLE record ADD COLUMN peer TEXT;
+ALTER TABLE record ADD COLUMN rate_bps REAL;
+ALTER TABLE record ADD COLUMN loss REAL;
+ALTER TABLE record ADD COLUMN rtt_ns REAL;
+UPDATE record SET
+    peer = json_extract(doc, '$.plan.host'),
+    rate_bps = (SELECT json_extract(value, '$.value') FROM json_each(doc, '$.summary')
+                WHERE json_extract(value, '$.metric') = 'goodput_bps'
+                  AND json_extract(value, '$.flow') IS NULL ORDER BY key LIMIT 1),
+    loss = (SELECT json_extract(value, '$.value') FROM json_each(doc, '$.summary')
+            WHERE json_extract(value, '$.metric') IN ('loss_ratio', 'datagram_loss_ratio')
+              AND json_extract(value, '$.flow') IS NULL ORDER BY key LIMIT 1),
+    rtt_ns = (SELECT json_extract(value, '$.value') FROM json_each(doc, '$.summary')
+              WHERE (json_extract(value, '$.metric') = 'rtt_ns'
+                     AND json_extract(value, '$.stat') = 'p50')
+                 OR json_extract(value, '$.metric') = 'tcp_rtt_min_ns' ORDER BY key LIMIT 1)
+    WHERE json_valid(doc);
+CREATE INDEX record_line
+    ON record (id, kind, started_at, status, name, peer, rate_bps, loss, rtt_ns)
+    WHERE superseded_by IS NULL;
 ";
 
 /// Brings the tables to this version, all steps or none.

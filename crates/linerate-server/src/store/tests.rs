@@ -13,6 +13,7 @@ use linerate_core::time::WallTime;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::lines::Figures;
 use super::*;
 
 /// Record number `n`, which starts `n` milliseconds after the epoch.
@@ -238,6 +239,26 @@ fn a_store_of_the_first_version_is_brought_up_and_searched() {
     assert_eq!(found(none()), ["tcp ok", "tcp error", "tcp ok", "ping ok"]);
     let host = |host: &str| Filter { host: Some(host.to_owned()), ..none() };
     assert_eq!(found(host("127.0.0.1")).len(), 3);
+    // The same figures as a record has that is put in now.
+    let lines = store.lines(&LineFilter::default(), 10).expect("readable");
+    assert_eq!(lines.len(), 4);
+    for line in lines.iter().filter(|line| line.id != "0b") {
+        let record = store.record(&line.id).expect("it is there");
+        let figures = Figures::of(&record);
+        assert_eq!((line.rate_bps, line.loss), (figures.rate_bps, figures.loss), "{line:?}");
+        assert_eq!(line.rtt_us, figures.rtt_ns.map(|ns| ns / 1000.0));
+        assert_eq!(line.peer.as_deref(), record.plan.host_names().next());
+    }
+    assert!(lines.iter().any(|line| line.rate_bps.is_some_and(|rate| rate > 0.0)));
+    assert!(lines.iter().any(|line| line.rtt_us.is_some_and(|rtt| rtt > 0.0)));
+    let tcp = |before: Option<&str>| {
+        let before = before.map(str::to_owned);
+        let filter = LineFilter { kind: Some("tcp".to_owned()), before, ..LineFilter::default() };
+        store.lines(&filter, 2).expect("readable")
+    };
+    let (first, rest) = (tcp(None), tcp(Some(&tcp(None)[1].id)));
+    assert_eq!((first.len(), rest.len()), (2, 1), "page by page, each once");
+    assert!(rest[0].id < first[1].id && first[1].id < first[0].id);
     assert_eq!(found(host("192.0.2.1")).len(), 0);
     let tag = |value: &str| ("site".to_owned(), value.to_owned());
     assert_eq!(found(Filter { tags: vec![tag("b")], ..none() }), ["ping ok"]);
@@ -279,10 +300,10 @@ fn a_newer_store_is_refused_and_an_empty_file_is_taken() {
     drop(Store::open(&path).expect("an empty file is an empty database"));
     let raw = Connection::open(&path).expect("a database");
     let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).expect("1");
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
     raw.pragma_update(None, "user_version", 7).expect("room");
     let text = line(&Store::open(&path).expect_err("newer"), &path);
-    assert!(text.contains("version 7; this linerate knows up to 2"), "{text}");
+    assert!(text.contains("version 7; this linerate knows up to 3"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
-use super::{echo, events, page, runs, server_info};
+use super::{echo, events, metrics, page, results, runs, server_info};
 
 /// No request has a longer body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -23,6 +23,12 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/runs/{run}/events", get(events::events))
         .route("/api/v1/runs/{run}/delays", post(runs::delays))
         .route("/api/v1/echo", get(echo::echo))
+        .route("/api/v1/results", get(results::list))
+        .route("/api/v1/results/{result}", get(results::one))
+        .route("/api/v1/results/{result}/explain", get(results::explained))
+        .route("/api/v1/results/{result}/report", get(results::report))
+        .route("/api/v1/results/{result}/figures", get(results::figures))
+        .route("/metrics", get(metrics::metrics))
         .route("/robots.txt", get(page::robots))
         .with_state(state)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))

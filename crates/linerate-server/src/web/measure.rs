@@ -15,7 +15,7 @@ use linerate_report::explain::{evidence, named, remedy};
 use serde_json::{Value, json};
 
 use super::address::{is_private, network_of};
-use super::run::{Asked, Run};
+use super::run::Run;
 use super::state::State;
 use crate::store::Store;
 
@@ -50,7 +50,7 @@ impl Work<'_> {
         drop(permit);
         let ids = self.keep(&records);
         if let Some(verdict) = telling(&records) {
-            run.say("verdict", &verdict_said(&verdict, &run.asked));
+            run.say("verdict", &verdict_said(&verdict, run.asked.host.as_deref()));
         }
         let failure = records.iter().find_map(|record| record.failure.as_ref());
         match failure {
@@ -189,13 +189,13 @@ fn client_limits(record: &Record, verdict: Option<&Verdict>) -> bool {
 }
 
 /// The verdict of a run: that of the direction that is limited, else the first.
-fn telling(records: &[Record]) -> Option<Verdict> {
+pub(crate) fn telling(records: &[Record]) -> Option<Verdict> {
     let verdicts: Vec<Verdict> = records.iter().flat_map(explain).collect();
     let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
     limited.or_else(|| verdicts.first()).cloned()
 }
 
-fn verdict_said(verdict: &Verdict, asked: &Asked) -> Value {
+pub(crate) fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
     let remedies: Vec<String> = verdict.remedy.iter().map(remedy).collect();
     let next = verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": it.name }));
     json!({
@@ -207,7 +207,7 @@ fn verdict_said(verdict: &Verdict, asked: &Asked) -> Value {
         "evidence": evidence(verdict),
         "remedy": remedies,
         "next_limit": next,
-        "commands": commands(asked.host.as_deref()),
+        "commands": commands(host),
     })
 }
 

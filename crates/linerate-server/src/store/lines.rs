@@ -1,0 +1,114 @@
+//! Lists of records with a few figures each, page by page: what a browser shows.
+//!
+//! Everything comes from one index (`record_line`), so that no document is read for a line.
+
+use linerate_core::record::{Failure, MetricId, Record, Stat};
+use rusqlite::{Row, ToSql};
+use serde::Serialize;
+
+use super::Store;
+use super::records::rows;
+
+/// One record in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// Its identifier.
+    pub id: String,
+    /// That of its plan.
+    pub kind: String,
+    /// Start, RFC 3339.
+    pub started_at: String,
+    /// The other end, as it was asked for.
+    pub peer: Option<String>,
+    /// A name given by the user.
+    pub name: Option<String>,
+    /// `ok`, `partial`, `error` or `interrupted`.
+    pub status: String,
+    /// Payload rate of all streams of its first direction together, bit/s.
+    pub rate_bps: Option<f64>,
+    /// Share of probes or datagrams that were lost.
+    pub loss: Option<f64>,
+    /// Median round-trip time of probes, or the smallest of TCP, in microseconds.
+    pub rtt_us: Option<f64>,
+}
+
+/// Which lines a list has; all where nothing is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineFilter {
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only where the other end has this in its name or address.
+    pub peer: Option<String>,
+    /// Only where the name has this in it.
+    pub name: Option<String>,
+    /// Only begun then or later, as RFC 3339 in UTC or the beginning of that.
+    pub since: Option<String>,
+    /// Only begun before.
+    pub until: Option<String>,
+    /// Only older than this record.
+    pub before: Option<String>,
+}
+
+/// The figures that are kept beside a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) rate_bps: Option<f64>,
+    pub(super) loss: Option<f64>,
+    pub(super) rtt_ns: Option<f64>,
+}
+
+impl Figures {
+    /// As step 3 of the tables takes them from a document.
+    pub(super) fn of(record: &Record) -> Self {
+        let first = |wanted: &[(MetricId, Option<Stat>)]| {
+            let row = record.summary.iter().find(|row| {
+                let is = |(metric, stat): &(MetricId, Option<Stat>)| {
+                    *metric == row.metric && stat.is_none_or(|stat| stat == row.stat)
+                };
+                row.flow.is_none() && wanted.iter().any(is)
+            });
+            row.map(|row| row.value)
+        };
+        Self {
+            rate_bps: first(&[(MetricId::Goodput, None)]),
+            loss: first(&[(MetricId::LossRatio, None), (MetricId::DatagramLossRatio, None)]),
+            rtt_ns: first(&[(MetricId::Rtt, Some(Stat::P50)), (MetricId::TcpRttMin, None)]),
+        }
+    }
+}
+
+impl Store {
+    /// Lines of records, the newest first, at most `limit`; those whose place in a study another
+    /// record took are left out.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn lines(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Line>, Failure> {
+        let sql = "SELECT id, kind, started_at, status, name, peer, rate_bps, loss, rtt_ns
+                   FROM record INDEXED BY record_line
+                   WHERE superseded_by IS NULL AND id < coalesce(?1, 'g')
+                     AND (?2 IS NULL OR kind = ?2)
+                     AND (?3 IS NULL OR instr(lower(peer), lower(?3)) > 0)
+                     AND (?4 IS NULL OR instr(lower(name), lower(?4)) > 0)
+                     AND (?5 IS NULL OR started_at >= ?5) AND (?6 IS NULL OR started_at < ?6)
+                   ORDER BY id DESC LIMIT ?7";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let LineFilter { kind, peer, name, since, until, before } = filter;
+        let values: [&dyn ToSql; 7] = [before, kind, peer, name, since, until, &limit];
+        rows(&self.connection, sql, &values, line).map_err(|error| self.fault("read store", &error))
+    }
+}
+
+fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+    let rtt_ns: Option<f64> = row.get(8)?;
+    Ok(Line {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        started_at: row.get(2)?,
+        status: row.get(3)?,
+        name: row.get(4)?,
+        peer: row.get(5)?,
+        rate_bps: row.get(6)?,
+        loss: row.get(7)?,
+        rtt_us: rtt_ns.map(|ns| ns / 1000.0),
+    })
+}
