@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_core::record::{Direction, MetricId, Record, Stat, Status, Tool, Via};
@@ -156,7 +156,7 @@ fn push(server: SocketAddr, run: &Value, stream: u16, length: usize) -> u64 {
     }
 }
 
-fn stored(path: &PathBuf) -> Vec<Record> {
+fn stored(path: &Path) -> Vec<Record> {
     let store = Store::open(path).expect("a store");
     let entries = store.list(&Filter::default(), 100).expect("a list");
     entries.iter().map(|entry| store.record(&entry.id).expect("a record")).collect()
@@ -446,9 +446,8 @@ fn nonsense_gets_one_answer_that_names_it_and_holds_nothing_up() {
             let (status, _, answer) = ask(server, &request);
             assert!(matches!(status, 400 | 403), "{body}: {status} {}", answer.escape_ascii());
         }
-        let long =
-            format!("POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n");
-        let (status, ..) = ask(server, &(long + &" ".repeat(70_000)));
+        let long = "POST /api/v1/runs HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n";
+        let (status, ..) = ask(server, &(long.to_owned() + &" ".repeat(70_000)));
         assert_eq!(status, 413);
         // Silent and half-open connections do not keep the next client waiting.
         let silent: Vec<TcpStream> = (0..20).map(|_| connect(server)).collect();
