@@ -2,7 +2,7 @@
 //!
 //! Everything comes from one index (`record_line`), so that no document is read for a line.
 
-use linerate_core::record::{Failure, MetricId, Record, Stat};
+use linerate_core::record::Failure;
 use rusqlite::{Row, ToSql};
 use serde::Serialize;
 
@@ -47,34 +47,6 @@ pub struct LineFilter {
     pub until: Option<String>,
     /// Only older than this record.
     pub before: Option<String>,
-}
-
-/// The figures that are kept beside a document.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Figures {
-    pub(super) rate_bps: Option<f64>,
-    pub(super) loss: Option<f64>,
-    pub(super) rtt_ns: Option<f64>,
-}
-
-impl Figures {
-    /// As step 3 of the tables takes them from a document.
-    pub(super) fn of(record: &Record) -> Self {
-        let first = |wanted: &[(MetricId, Option<Stat>)]| {
-            let row = record.summary.iter().find(|row| {
-                let is = |(metric, stat): &(MetricId, Option<Stat>)| {
-                    *metric == row.metric && stat.is_none_or(|stat| stat == row.stat)
-                };
-                row.flow.is_none() && wanted.iter().any(is)
-            });
-            row.map(|row| row.value)
-        };
-        Self {
-            rate_bps: first(&[(MetricId::Goodput, None)]),
-            loss: first(&[(MetricId::LossRatio, None), (MetricId::DatagramLossRatio, None)]),
-            rtt_ns: first(&[(MetricId::Rtt, Some(Stat::P50)), (MetricId::TcpRttMin, None)]),
-        }
-    }
 }
 
 impl Store {

@@ -7,6 +7,7 @@
 
 mod entry;
 mod fault;
+mod figures;
 mod find;
 mod lines;
 mod location;

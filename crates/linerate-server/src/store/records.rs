@@ -4,7 +4,7 @@ use linerate_core::record::{Failure, Fault, Record, Status};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::Store;
-use super::lines::Figures;
+use super::figures::Figures;
 
 impl Store {
     /// Keeps a record; once this returns, it survives a crash. The same record twice is one row.

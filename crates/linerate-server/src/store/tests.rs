@@ -13,7 +13,7 @@ use linerate_core::time::WallTime;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::lines::Figures;
+use super::figures::Figures;
 use super::*;
 
 /// Record number `n`, which starts `n` milliseconds after the epoch.

@@ -1,0 +1,31 @@
+//! The figures of a record that stand beside its document, for lists.
+
+use linerate_core::record::{MetricId, Record, Stat};
+
+/// The figures that are kept beside a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    pub(super) rate_bps: Option<f64>,
+    pub(super) loss: Option<f64>,
+    pub(super) rtt_ns: Option<f64>,
+}
+
+impl Figures {
+    /// As step 3 of the tables takes them from a document.
+    pub(super) fn of(record: &Record) -> Self {
+        let first = |wanted: &[(MetricId, Option<Stat>)]| {
+            let row = record.summary.iter().find(|row| {
+                let is = |(metric, stat): &(MetricId, Option<Stat>)| {
+                    *metric == row.metric && stat.is_none_or(|stat| stat == row.stat)
+                };
+                row.flow.is_none() && wanted.iter().any(is)
+            });
+            row.map(|row| row.value)
+        };
+        Self {
+            rate_bps: first(&[(MetricId::Goodput, None)]),
+            loss: first(&[(MetricId::LossRatio, None), (MetricId::DatagramLossRatio, None)]),
+            rtt_ns: first(&[(MetricId::Rtt, Some(Stat::P50)), (MetricId::TcpRttMin, None)]),
+        }
+    }
+}
