@@ -203,6 +203,37 @@ fn ask(stream: &mut TcpStream, changes: &[(&str, &str)]) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
+/// A client may send as soon as the kernel has its streams, long before the server takes them all:
+/// what waits at the start of the test took that time to come.
+#[test]
+fn what_came_before_the_server_began_has_its_time() {
+    with_server(Limits::default(), |server| {
+        let mut control = TcpStream::connect(server.at(Via::Nuttcp)).expect("it listens");
+        let first = free_port();
+        let port = format!("port = {first}");
+        let changes = [("port = 5101", port.as_str()), ("nstream = 1", "nstream = 2")];
+        assert!(ask(&mut control, &changes).contains("\nOK"));
+        let send = |port: u16| {
+            let mut stream = TcpStream::connect((HERE, port)).expect("the server listens");
+            stream.write_all(&[7; 40_000]).expect("it fits into a window");
+            stream
+        };
+        let early = send(first);
+        sleep(Duration::from_millis(500));
+        let late = send(first + 1);
+        drop((early, late));
+        let mut said = String::new();
+        control.read_to_string(&mut said).expect("the server's figures");
+        let line = said.lines().find(|line| line.contains(" real seconds"));
+        let line = line.unwrap_or_else(|| panic!("no result: {said}"));
+        assert!(line.contains(": 0.0763 MB in "), "80,000 bytes are 0.0763 MB: {line}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let seconds: f64 = words[4].parse().expect("seconds");
+        assert!((0.49..5.0).contains(&seconds), "{line}");
+        assert_eq!(server.log(1).len(), 1);
+    });
+}
+
 #[test]
 fn what_is_not_served_is_refused_in_words() {
     with_server(Limits::default(), |server| {

@@ -154,7 +154,7 @@ fn mbps(lab: &Lab) -> f64 {
 
 #[test]
 fn a_path_that_was_saved_carries_what_the_path_carried() {
-    // Room for 50 packets of a train of 64: what its tail overruns is a queue, and no loss of bursts.
+    // Room for 50 packets of a train of 64: what its tail overruns is a queue.
     let Some(lab) = Lab::build(2, "rate = \"10 Mbit/s\"\ndelay = \"10 ms\"\nbuffer = \"60 ms\"\n")
     else {
         println!("skipped: no network namespaces");

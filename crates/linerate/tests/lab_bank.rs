@@ -38,6 +38,11 @@ fn the_halves_of_the_bank_are_apart_and_together_the_whole() {
     assert!(chosen.contains(&"receive-buffer/2/bbr".to_owned()), "{chosen:?}");
     assert!(chosen.contains(&"small-object/1/cubic".to_owned()), "{chosen:?}");
     assert!(chosen.len() < all.len() / 4);
+    // A whole name is that of one scenario, also where another's ends with it.
+    for name in ["codel/1/cubic", "policer/2/cubic"] {
+        assert!(all.iter().filter(|other| other.ends_with(name)).count() > 1, "{name}");
+        assert_eq!(listed(&["--only", name]), [name]);
+    }
 }
 
 #[test]

@@ -29,9 +29,14 @@ const RATE_BPS_UNKNOWN: f64 = 10e6;
 const LARGE_BYTES: u32 = 1500;
 const SMALL_BYTES: u32 = 228;
 
-/// Lengths that a paced probe may have, by the time that there is.
-pub(super) const PACED_NS: [u64; 3] = [1_000 * MS, 600 * MS, 300 * MS];
-/// Its most packets: those of 1 s up to 48 Mbit/s in packets of 1500 bytes.
+/// Rounds of paced probes, by the time that there is.
+pub(super) const PACED_ROUNDS: [PacedRound; 4] = [
+    PacedRound { each_ns: 1_000 * MS, probes: &PACED },
+    PacedRound { each_ns: 600 * MS, probes: &PACED },
+    PacedRound { each_ns: 300 * MS, probes: &PACED },
+    PacedRound { each_ns: 300 * MS, probes: &PACED_FEW },
+];
+/// The most packets of a paced probe: those of 1 s up to 48 Mbit/s in packets of 1500 bytes.
 const PACED_PACKETS_MAX: f64 = 4000.0;
 /// Fewest packets that say anything.
 const PACED_PACKETS_MIN: f64 = 20.0;
@@ -45,12 +50,34 @@ const PACED: [Paced; 5] = [
     Paced { share: 0.5, size: Size::SmallAtEqualBits },
     Paced { share: 1.1, size: Size::Large },
 ];
+/// Those of a survey that has time for three: many packets at half the rate, of which those that
+/// are lost are lost at random; then what passes of a little less than the rate and of more.
+const PACED_FEW: [Paced; 3] = [PACED[3], PACED[1], PACED[4]];
 /// Packets per second of small ones at an equal bit rate: what a host sends evenly.
 const PACKETS_PER_S_MAX: f64 = 50_000.0;
 
 /// After the last packet and a round trip nothing comes.
 const QUIET: Duration = Duration::from_millis(200);
 const QUIET_MAX: Duration = Duration::from_secs(3);
+
+/// Which paced probes are sent each way, and for how long each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PacedRound {
+    each_ns: u64,
+    probes: &'static [Paced],
+}
+
+impl PacedRound {
+    /// The same, with probes of another length.
+    pub(super) const fn lasting(self, each_ns: u64) -> Self {
+        Self { each_ns, ..self }
+    }
+
+    /// Length of a probe.
+    pub(super) const fn each_ns(self) -> u64 {
+        self.each_ns
+    }
+}
 
 /// One paced probe.
 #[derive(Clone, Copy, Debug)]
@@ -87,20 +114,20 @@ pub(super) struct Probing {
     rates_bps: [Option<f64>; 2],
     /// Nothing but the path MTU.
     alone: bool,
-    /// Length of each paced probe, where there are any.
-    paced_ns: Option<u64>,
+    /// Paced probes, where there are any.
+    paced: Option<PacedRound>,
     trains: Vec<Train>,
 }
 
 impl Probing {
     /// Around these rates; without paced probes where there is no time for them.
-    pub(super) fn new(rates_bps: [Option<f64>; 2], paced_ns: Option<u64>) -> Self {
+    pub(super) fn new(rates_bps: [Option<f64>; 2], paced: Option<PacedRound>) -> Self {
         Self {
             stage: Stage::Mtu,
             mtu: MtuSearch::default(),
             rates_bps,
             alone: false,
-            paced_ns,
+            paced,
             trains: Vec::new(),
         }
     }
@@ -119,14 +146,16 @@ impl Probing {
     pub(super) fn cost(
         rates_bps: [Option<f64>; 2],
         rtt: Duration,
-        paced_ns: Option<u64>,
+        paced: Option<PacedRound>,
     ) -> Duration {
         // Connect, hellos, request, opening, start; sizes, trains, paced probes with their quiet.
-        let rounds = if paced_ns.is_some() { 3 } else { 2 };
+        let rounds = if paced.is_some() { 3 } else { 2 };
         let around = (rtt * 2 + QUIET) * rounds + rtt * 5;
         let slots = Duration::from_nanos(slot_ns(rates_bps) * TRAINS);
-        let each = paced_ns.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns + PAUSE_NS));
-        let paced = each * 2 * PACED.len() as u32;
+        let of = |round: PacedRound| {
+            Duration::from_nanos(round.each_ns + PAUSE_NS) * 2 * round.probes.len() as u32
+        };
+        let paced = paced.map_or(Duration::ZERO, of);
         around + slots + paced + Duration::from_millis(400)
     }
 
@@ -169,14 +198,14 @@ impl Probing {
     }
 
     /// One after the other, so that neither the ends nor a half-duplex link carry both.
-    fn paced(&self, header_bytes: u32, paced_ns: u64) -> Vec<TrainPlan> {
+    fn paced(&self, header_bytes: u32, round: PacedRound) -> Vec<TrainPlan> {
         let mut at_ns = 0;
         let mut trains = Vec::new();
         for (direction, rate) in [Direction::Up, Direction::Down].into_iter().zip(self.rates_bps) {
             let Some(rate) = rate else { continue };
-            for paced in PACED {
+            for paced in round.probes {
                 let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
-                let count = (packets_per_s * paced_ns as f64 / SECOND_NS)
+                let count = (packets_per_s * round.each_ns as f64 / SECOND_NS)
                     .clamp(PACED_PACKETS_MIN, PACED_PACKETS_MAX);
                 let gap_ns = (SECOND_NS / packets_per_s) as u64;
                 let plan = TrainPlan {
@@ -234,7 +263,7 @@ impl Rounds for Probing {
             // A path on which no datagram arrives has no trains to see.
             Stage::Trains if self.mtu.both_ways().is_some() => self.trains(path.header_bytes),
             Stage::Paced => {
-                self.paced_ns.map(|ns| self.paced(path.header_bytes, ns)).unwrap_or_default()
+                self.paced.map(|it| self.paced(path.header_bytes, it)).unwrap_or_default()
             }
             _ => Vec::new(),
         };
@@ -270,7 +299,7 @@ mod tests {
     #[test]
     fn loads_and_times_are_bounded_at_every_rate() {
         for rate in [10e3, 100e3, 1e6, 10e6, 100e6, 1e9, 10e9, 100e9] {
-            let probing = Probing::new([Some(rate), Some(rate)], Some(PACED_NS[0]));
+            let probing = Probing::new([Some(rate), Some(rate)], Some(PACED_ROUNDS[0]));
             let trains = probing.trains(28);
             // Two directions, and the last train of the second begins half a slot later.
             assert_eq!(trains.len(), 20);
@@ -278,7 +307,7 @@ mod tests {
             let packets: u32 = trains.iter().map(|plan| plan.count).sum();
             assert!(packets <= 20 * 64);
             check(trains);
-            let paced = probing.paced(28, PACED_NS[0]);
+            let paced = probing.paced(28, PACED_ROUNDS[0]);
             assert!(paced.iter().all(|plan| plan.count <= 4000), "{rate}");
             // Ten probes of a second with pauses; 20 packets of slow paths take longer.
             let end = paced.iter().map(TrainPlan::end_ns).max().unwrap_or(0);
@@ -303,7 +332,7 @@ mod tests {
     /// Packets of 1500 bytes that leave a link of 50 Mbit/s every 240 us, sent ten times as fast.
     #[test]
     fn paced_probes_follow_trains_that_are_faster_than_tcp() {
-        let mut probing = Probing::new([Some(2e6), None], Some(PACED_NS[0]));
+        let mut probing = Probing::new([Some(2e6), None], Some(PACED_ROUNDS[0]));
         probing.trains = (0..5)
             .map(|train| Train {
                 direction: Direction::Up,
@@ -327,8 +356,8 @@ mod tests {
 
     #[test]
     fn a_direction_without_a_rate_has_no_paced_probes() {
-        let probing = Probing::new([None, Some(50e6)], Some(PACED_NS[0]));
-        let paced = probing.paced(28, PACED_NS[0]);
+        let probing = Probing::new([None, Some(50e6)], Some(PACED_ROUNDS[0]));
+        let paced = probing.paced(28, PACED_ROUNDS[0]);
         assert_eq!(paced.len(), PACED.len());
         assert!(paced.iter().all(|plan| plan.direction == Direction::Down));
     }

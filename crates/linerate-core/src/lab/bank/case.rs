@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASELINES, Half, Label, NoCause};
 use crate::record::{
-    Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side, Stat, Verdict,
+    Cause, Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side, Stat, Verdict,
 };
 
 /// What a plant must cost: the rate without it is so many times that with it, or the delay under
@@ -185,6 +185,17 @@ impl Case {
         label == self.expect || self.accept.contains(&label)
     }
 
+    /// What a verdict says on the axis of the plant: a queue that stands costs delay and no rate,
+    /// and is named beside the full link that it stands before.
+    fn label_of(&self, verdict: &Verdict) -> Label {
+        let queue = Label::Cause(Cause::StandingQueue);
+        let delay = verdict.latency.as_ref().and_then(|latency| latency.cause).map(Label::Cause);
+        match Label::of(verdict) {
+            Label::AT_CEILING if self.expect == queue && delay == Some(queue) => queue,
+            label => label,
+        }
+    }
+
     /// Whether a label accuses where there is nothing to accuse.
     pub fn is_false_accusation(&self, label: Label) -> bool {
         self.is_innocent() && matches!(label, Label::Cause(_)) && !self.is_right(label)
@@ -220,11 +231,11 @@ impl Case {
             (false, without) => without,
         };
         let freed = freed.map(|reach| reach.lasting_bps()).filter(|bps| *bps > 0.0);
-        let right = first.filter(|verdict| self.is_right(Label::of(verdict)));
+        let right = first.filter(|verdict| self.is_right(self.label_of(verdict)));
         let ceiling = right.and_then(|verdict| verdict.ceiling_bps);
         let next = right.and_then(|verdict| Some(verdict.next.as_ref()?.bps));
         Judged {
-            said: first.map(Label::of),
+            said: first.map(|verdict| self.label_of(verdict)),
             confidence: first.and_then(|verdict| verdict.confidence),
             ceiling_ratio: ceiling.zip(freed).map(|(ceiling, freed)| ceiling / freed),
             next_ratio: freed.zip(next).map(|(freed, next)| freed / next),
@@ -277,7 +288,7 @@ fn round(series: &mut Series) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Cause;
+    use crate::record::{Latency, Outcome};
 
     fn compared(expect: Label, with: (f64, f64), without: (f64, f64)) -> Validity {
         let reach = |(mbit, ms): (f64, f64)| Reach {
@@ -309,6 +320,23 @@ mod tests {
             compared(Label::AT_CEILING, (15.0, 41.0), (30.0, 41.0)),
             Validity::Void(_)
         ));
+    }
+
+    #[test]
+    fn a_queue_is_named_on_the_axis_of_the_delay() {
+        let queue = Label::Cause(Cause::StandingQueue);
+        let latency = Latency { cause: Some(Cause::StandingQueue), idle_ns: 2e7, loaded_ns: 3e8 };
+        let full = Verdict {
+            latency: Some(latency),
+            ..Verdict::of(Some(Direction::Up), Outcome::AtCeiling)
+        };
+        let says = |expect, verdict: &Verdict| {
+            Case { expect, ..Case::default() }.judged(std::slice::from_ref(verdict)).said
+        };
+        assert_eq!(says(queue, &full), Some(queue));
+        assert_eq!(says(Label::AT_CEILING, &full), Some(Label::AT_CEILING));
+        let short = Verdict { latency: None, ..full };
+        assert_eq!(says(queue, &short), Some(Label::AT_CEILING));
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl Endpoint {
         self
     }
 
+    /// See [`Self::open_since`], of an end that is made before its streams can come.
+    pub(crate) const fn set_open_since(&mut self, then: MonoTime) {
+        self.transport.open_since = Some(then);
+    }
+
     /// The same, but the receiver learns of the end by other means than the end of the stream.
     pub(crate) const fn leaving_open(mut self) -> Self {
         self.transport.closes = false;

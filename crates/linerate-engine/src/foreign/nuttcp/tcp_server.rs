@@ -12,6 +12,7 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{Interval, Parameters, Report, Server, UNTIL_TIMEOUT};
+use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
 use super::RULES;
@@ -169,6 +170,9 @@ impl<'a> Served<'a> for TcpServer<'a> {
             return Ok(true);
         }
         let first = (self.parameters.port, self.parameters.nstream);
+        // A client sends as soon as the kernel has its streams, and may do so before they are
+        // taken: what waits when the test begins came after this.
+        self.endpoint.set_open_since(monotonic());
         self.turn = about.ports.listen(about.ends, first, &socket_options(&self.request))?;
         Ok(self.turn.is_some())
     }

@@ -49,7 +49,8 @@ enum Action {
 /// Which scenarios.
 #[derive(Debug, clap::Args)]
 struct Choice {
-    /// Only scenarios whose name, family or cause contains this text; repeatable
+    /// Only scenarios whose name, family or cause contains this text, or the one with this whole
+    /// name; repeatable
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Only this half of the bank: development or other; a hash of name and parameters decides
@@ -136,10 +137,8 @@ fn list(choice: &Choice) -> Outcome {
 
 fn replay(args: &ReplayArgs) -> Outcome {
     let mut cases = stored::read(&args.directory)?;
-    let (only, half) = (&args.choice.only, args.choice.half);
-    cases.retain(|case| {
-        let words = [case.name(), case.family.clone(), case.expect.to_string()];
-        is_chosen(only, half, case.half, &words)
+    choose(&mut cases, &args.choice.only, args.choice.half, |case| {
+        (case.half, [case.name(), case.family.clone(), case.expect.to_string()])
     });
     if cases.is_empty() {
         return Err(nothing("replay", "no stored case fits"));
@@ -172,9 +171,9 @@ impl Choice {
                 .map_err(|why| Failure::new(Fault::System, "read family", name, why))?;
             scenarios.extend(family.scenarios(name, self.seed));
         }
-        scenarios.retain(|scenario| {
+        choose(&mut scenarios, &self.only, self.half, |scenario| {
             let words = [scenario.name(), scenario.family.clone(), scenario.expect.to_string()];
-            is_chosen(&self.only, self.half, scenario.half, &words)
+            (scenario.half, words)
         });
         if scenarios.is_empty() {
             return Err(nothing("choose", "no scenario fits"));
@@ -183,9 +182,25 @@ impl Choice {
     }
 }
 
-fn is_chosen(only: &[String], wanted: Option<Half>, half: Half, words: &[String]) -> bool {
-    let fits = |pattern: &String| words.iter().any(|word| word.contains(pattern.as_str()));
-    wanted.is_none_or(|wanted| wanted == half) && (only.is_empty() || only.iter().any(fits))
+/// Keeps what is asked for, by half, name, family and cause. A pattern that is the whole name of
+/// one is no part of another's.
+fn choose<T>(
+    all: &mut Vec<T>,
+    only: &[String],
+    wanted: Option<Half>,
+    of: impl Fn(&T) -> (Half, [String; 3]),
+) {
+    let known: Vec<(Half, [String; 3])> = all.iter().map(of).collect();
+    let is_name = |pattern: &String| known.iter().any(|(_, words)| words[0] == *pattern);
+    let fits = |pattern: &String, words: &[String; 3]| match is_name(pattern) {
+        true => words[0] == *pattern,
+        false => words.iter().any(|word| word.contains(pattern.as_str())),
+    };
+    let mut chosen = known.iter().map(|(half, words)| {
+        wanted.is_none_or(|wanted| wanted == *half)
+            && (only.is_empty() || only.iter().any(|pattern| fits(pattern, words)))
+    });
+    all.retain(|_| chosen.next() == Some(true));
 }
 
 fn nothing(attempt: &str, reason: &str) -> anyhow::Error {
