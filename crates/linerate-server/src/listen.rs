@@ -18,6 +18,7 @@ use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::reflect::StampReflector;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::served::LogText;
+use linerate_engine::trace;
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_proto::stamp::{ReflectorOptions, Refusals};
 use linerate_sys::poll::any_readable;
@@ -285,6 +286,10 @@ impl Server {
                 tcp::notice_vanished_peer(&stream, VANISHED);
                 let admission = Knowing { admission: &*self.gate, place };
                 serve_test(stream, &self.registry, &admission, stop).map(Some)
+            }
+            HelloKind::Trace => {
+                let admission = Knowing { admission: &self.gate, place };
+                trace::serve(&stream, &admission, stop).map(Some)
             }
             HelloKind::Data => {
                 let hello = read_data_hello_rest(&stream, hello, self.limits.hello)?;

@@ -44,6 +44,8 @@ fn every_flag_is_in_the_plan() {
         assert_eq!(found["plan"]["probes"], "icmp");
         assert_eq!(found["trace"]["reached"], true);
     }
+    check_wrong_use(&["trace", "127.0.0.1", "--tcp", "--icmp"], &["--tcp"]);
+    check_wrong_use(&["trace", "127.0.0.1", "--flows", "97", "--no-save"], &["flows", "96"]);
     check_wrong_use(&["trace", "127.0.0.1", "--reverse"], &["--load"]);
     check_wrong_use(&["trace", "127.0.0.1", "--parallel", "2"], &["--load"]);
     check_wrong_use(&["trace", "127.0.0.1:80"], &["no ports"]);
@@ -81,6 +83,59 @@ fn a_load_is_a_part_of_the_record_and_has_rounds() {
     let samples = found["trace"]["hops"][0]["samples"].as_array().expect("samples");
     let of = |phase: &str| samples.iter().filter(|it| it["phase"] == phase).count();
     assert!(of("idle") == 5 && of("loaded") > 5, "{} and {}", of("idle"), of("loaded"));
+}
+
+#[test]
+fn several_flows_have_ports_and_rounds_of_their_own() {
+    let found = record(&["-c4", "--flows", "3", "--no-mtu", "--no-paths", "--no-back"]);
+    assert_eq!((&found["plan"]["flows"], &found["plan"]["back"]), (&3.into(), &Value::Null));
+    let mut ports = found["trace"]["flow_ports"].as_array().expect("ports").clone();
+    ports.dedup();
+    assert_eq!(ports.len(), 3);
+    let samples = found["trace"]["hops"][0]["samples"].as_array().expect("samples");
+    for flow in 0..3 {
+        let of_flow = samples.iter().filter(|it| it["flow"] == flow && it["phase"] == "idle");
+        assert_eq!(of_flow.count(), 4, "flow {flow}");
+    }
+}
+
+#[test]
+fn first_segments_of_tcp_are_answered_by_a_closed_port_and_by_an_open_one() {
+    let server = Server::start(&[]);
+    for (port, number) in [("--tcp=9", 9), (&*format!("--tcp={}", server.port), 0)] {
+        let fixed = ["trace", "127.0.0.1", "--json", "--no-save", "-c3", "-i100ms", "--no-mtu"];
+        let output = linerate(&[&fixed[..], &[port, "--no-back", "--no-paths"]].concat());
+        if output.status.code() == Some(3) {
+            // Raw sockets take CAP_NET_RAW.
+            assert!(support::stderr(&output).contains("CAP_NET_RAW"));
+            return;
+        }
+        let found: Value = serde_json::from_str(&stdout(&output)).expect("a record");
+        assert_eq!(found["plan"]["probes"], "tcp");
+        assert!(number == 0 || found["plan"]["port"] == number);
+        let hops = found["trace"]["hops"].as_array().expect("hops");
+        assert_eq!((hops.len(), &hops[0]["is_end"]), (1, &true.into()), "{port}");
+        let samples = hops[0]["samples"].as_array().expect("samples");
+        let rounds = samples.iter().filter(|it| it["phase"] == "idle");
+        assert!(rounds.clone().count() == 3 && rounds.clone().all(|it| !it["rtt_ns"].is_null()));
+    }
+}
+
+#[test]
+fn a_server_traces_the_way_back_within_its_limits() {
+    let server = Server::start(&[]);
+    let fixed = ["--port", &server.port, "--no-mtu", "--no-paths"];
+    let found = record(&[&fixed[..], &["-c", "100"]].concat());
+    let back = &found["trace"]["back"];
+    assert_eq!((&back["reached"], &back["target"]), (&true.into(), &"127.0.0.1".into()));
+    let samples = back["hops"][0]["samples"].as_array().expect("samples");
+    let rounds = samples.iter().filter(|it| it["phase"] == "idle").count();
+    assert_eq!(rounds, 20, "a server sends 20 rounds at the most");
+    let text =
+        ends_with(0, &[&["trace", "127.0.0.1", "-c2", "-i20ms", "--no-save"][..], &fixed].concat());
+    assert!(text.contains("1 hop back") && text.contains("The way back"), "{text}");
+    let without = record(&[&fixed[..], &["-c2", "--no-back"]].concat());
+    assert_eq!(without["trace"]["back"], Value::Null);
 }
 
 #[test]

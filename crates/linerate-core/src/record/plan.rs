@@ -277,9 +277,12 @@ pub enum TraceProbes {
     Udp,
     /// ICMP echo requests: one flow, and an end that limits no answers.
     Icmp,
+    /// The first segment of a TCP connection (SYN), each flow from a port of its own: what filters
+    /// let pass, answered by an end that limits no answers, with SYN-ACK or RST.
+    Tcp,
 }
 
-named!(TraceProbes { Udp = "udp", Icmp = "icmp" });
+named!(TraceProbes { Udp = "udp", Icmp = "icmp", Tcp = "tcp" });
 
 /// A trace of the path to a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -288,7 +291,7 @@ pub struct TracePlan {
     pub host: String,
     /// What the probes are.
     pub probes: TraceProbes,
-    /// Port that UDP probes go to.
+    /// Port that UDP or TCP probes go to.
     pub port: u16,
     /// Only this address family.
     pub family: Option<Family>,
@@ -296,8 +299,11 @@ pub struct TracePlan {
     pub bind: Option<String>,
     /// Differentiated services code point of all probes, 0 … 63.
     pub dscp: Option<u8>,
-    /// Rounds: each sends one probe to every hop.
+    /// Rounds: each sends one probe of every measured flow to every hop.
     pub count: u32,
+    /// Flows that the rounds measure.
+    #[serde(default = "one_flow")]
+    pub flows: u16,
     /// Time between the starts of rounds.
     pub interval_ns: u64,
     /// After this long a probe counts as unanswered.
@@ -311,9 +317,17 @@ pub struct TracePlan {
     /// The test that loads the path for a second series of rounds; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Box<TcpPlan>>,
+    /// Port of `linerate serve` at the target, which is asked for the path back; null asks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<u16>,
     /// The target's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+}
+
+/// That of records from before there were more.
+const fn one_flow() -> u16 {
+    1
 }
 
 impl Default for TracePlan {
@@ -326,12 +340,14 @@ impl Default for TracePlan {
             bind: None,
             dscp: None,
             count: 10,
+            flows: one_flow(),
             interval_ns: 500_000_000,
             timeout_ns: 1_000_000_000,
             hops_max: 30,
             paths: true,
             mtu: true,
             load: None,
+            back: None,
             profile: None,
         }
     }

@@ -37,6 +37,15 @@ pub struct Trace {
     /// Step of the clock, or the noise of the kernel's stamps where that is more.
     #[serde(default)]
     pub floor_ns: Option<u64>,
+    /// The path back, as the target traced it, where it runs `linerate serve`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Box<Self>>,
+    /// Why a server there did not trace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_refused: Option<String>,
+    /// Ports that the measured flows leave from, by their number, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow_ports: Vec<u16>,
     /// What follows from all that.
     pub findings: Vec<Finding>,
 }
@@ -161,6 +170,28 @@ pub enum Finding {
         /// First hop with it.
         at: u8,
         /// Share that is lost there and back.
+        ratio: f64,
+        /// Both ends of its interval, 95 %.
+        low: f64,
+        /// As above.
+        high: f64,
+        /// Probes that it rests on.
+        sent: u64,
+    },
+    /// Some flows lose packets and others do not: on a path of their own.
+    FlowLoss {
+        /// Last hop without it.
+        after: u8,
+        /// First hop with it.
+        at: u8,
+        /// The flows that lose.
+        flows: Vec<u16>,
+        /// Flows that were measured.
+        of: u16,
+        /// Routers that these flows alone pass, at the first hop with it or else the last without;
+        /// empty where others pass them too.
+        routers: Vec<String>,
+        /// Share that these flows lose there and back.
         ratio: f64,
         /// Both ends of its interval, 95 %.
         low: f64,

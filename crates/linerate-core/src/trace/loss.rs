@@ -4,51 +4,31 @@
 //! where the witnesses' losses step up: the place at which two shares, one before and one from
 //! there on, explain all answers best, and far better than one share.
 
-use super::bucket;
+use super::witness::{STEP_MIN, Witness, later_show, likelihood, share};
+use super::{bucket, flow_loss};
 use crate::record::{Finding, HopSample, Trace, TracePhase};
 use crate::stats::{Z_95, wilson_interval};
 
-/// A step must explain the answers better than none by this much, as chi-squared with one degree
-/// of freedom: a chance of 0.0005 at one place, which there are up to 30 of.
-const STEP_MIN: f64 = 12.0;
 /// Fewer rounds make no witness.
 const ROUNDS_MIN: u64 = 5;
 
-#[derive(Clone, Copy, Debug)]
-struct Witness {
-    ttl: u8,
-    sent: u64,
-    lost: u64,
-}
-
-/// The losses, and the routers that limit their answers.
+/// The losses, and the routers that limit their answers. Where some flows lose on their own,
+/// what is told of all flows is what the others lose too.
 pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
-    let mut limited = Vec::new();
-    let mut witnesses = Vec::new();
-    for hop in &trace.hops {
-        let counts = count(hop.ttl, &hop.samples);
-        if counts.sent < ROUNDS_MIN || counts.lost == counts.sent {
-            continue;
-        }
-        // Who answers every round may be slow for the bunches of the search: that is no matter.
-        match bucket_of(&hop.samples).filter(|_| counts.lost > 0) {
-            Some(bucket) => limited.push((counts, Some(bucket.per_second))),
-            None => witnesses.push(counts),
-        }
+    let mut all = Witnesses::of(trace, &[]);
+    let mut losses = flow_loss::find(trace, all.own.clone());
+    let flows = losses.iter().flat_map(|finding| match finding {
+        Finding::FlowLoss { flows, .. } => flows.clone(),
+        _ => Vec::new(),
+    });
+    let flows: Vec<u16> = flows.collect();
+    if !flows.is_empty() {
+        all.list = Witnesses::of(trace, &flows).list;
     }
-    // Answers to echoes stand for the end where its error messages are limited.
-    let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
-    let echoes = count(end.unwrap_or(u8::MAX), &trace.echoes);
-    if echoes.sent >= ROUNDS_MIN && echoes.lost < echoes.sent && end.is_some() {
-        witnesses.retain(|it| Some(it.ttl) != end);
-        witnesses.push(echoes);
-    }
-    let sure = end.is_some_and(|end| witnesses.last().is_some_and(|it| it.ttl == end));
-    drop_those_that_answer_less(&mut witnesses, &mut limited);
-    let mut losses = Vec::new();
-    steps(&witnesses, Witness { ttl: 0, sent: 0, lost: 0 }, sure, &mut losses);
-    limited.sort_by_key(|(counts, _)| counts.ttl);
-    let limited = limited.into_iter().map(|(counts, per_second)| Finding::RateLimited {
+    let nothing = Witness { ttl: 0, sent: 0, lost: 0 };
+    steps(&all.list, nothing, all.sure(trace), &mut losses);
+    all.limited.sort_by_key(|(counts, _)| counts.ttl);
+    let limited = all.limited.into_iter().map(|(counts, per_second)| Finding::RateLimited {
         at: counts.ttl,
         per_second,
         sent: counts.sent,
@@ -57,8 +37,58 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     (losses, limited.collect())
 }
 
-fn count(ttl: u8, samples: &[HopSample]) -> Witness {
-    let rounds = || samples.iter().filter(|it| it.phase == TracePhase::Idle);
+/// What the hops say, and which of them are no witnesses.
+struct Witnesses {
+    list: Vec<Witness>,
+    /// Hops that are witnesses by their own answers, not by echoes.
+    own: Vec<u8>,
+    limited: Vec<(Witness, Option<f64>)>,
+}
+
+impl Witnesses {
+    /// By all flows but `without`. Echoes are a flow of their own, which may be one of these.
+    fn of(trace: &Trace, without: &[u16]) -> Self {
+        let (mut list, mut limited) = (Vec::new(), Vec::new());
+        for hop in &trace.hops {
+            let counts = count(hop.ttl, &hop.samples, without);
+            if counts.sent < ROUNDS_MIN || counts.lost == counts.sent {
+                continue;
+            }
+            // Who answers every round may be slow for the bunches of the search: that is no
+            // matter.
+            match bucket_of(&hop.samples).filter(|_| counts.lost > 0) {
+                Some(bucket) => limited.push((counts, Some(bucket.per_second))),
+                None => list.push(counts),
+            }
+        }
+        let mut own: Vec<u8> = list.iter().map(|it: &Witness| it.ttl).collect();
+        // Answers to echoes stand for the end where its error messages are limited.
+        let end = end_of(trace);
+        let echoes = count(end.unwrap_or(u8::MAX), &trace.echoes, without);
+        let answered = echoes.sent >= ROUNDS_MIN && echoes.lost < echoes.sent;
+        if answered && end.is_some() && without.is_empty() {
+            list.retain(|it| Some(it.ttl) != end);
+            list.push(echoes);
+        }
+        drop_those_that_answer_less(&mut list, &mut limited);
+        own.retain(|ttl| limited.iter().all(|(counts, _)| counts.ttl != *ttl));
+        Self { list, own, limited }
+    }
+
+    /// Whether the end is among them.
+    fn sure(&self, trace: &Trace) -> bool {
+        let end = end_of(trace);
+        end.is_some() && self.list.last().map(|it| it.ttl) == end
+    }
+}
+
+fn end_of(trace: &Trace) -> Option<u8> {
+    trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl)
+}
+
+fn count(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
+    let counts = |it: &&HopSample| it.phase == TracePhase::Idle && !without.contains(&it.flow);
+    let rounds = || samples.iter().filter(counts);
     let sent = rounds().count() as u64;
     Witness { ttl, sent, lost: rounds().filter(|it| it.rtt_ns.is_none()).count() as u64 }
 }
@@ -143,16 +173,6 @@ fn loss_or_none(all: Witness) -> f64 {
     2.0 * (likelihood(all) - lost * base.ln() - kept * (1.0 - base).ln())
 }
 
-/// Whether each later witness may well lose as much as all of them together. Without the end two
-/// must say so: the last router alone may limit its answers in a way that no bucket explains.
-fn later_show(later: &[Witness], all: Witness, sure: bool) -> bool {
-    let Some(together) = wilson_interval(all.lost, all.sent, Z_95) else { return false };
-    let shows = |it: &Witness| {
-        wilson_interval(it.lost, it.sent, Z_95).is_some_and(|own| own.high >= together.low)
-    };
-    (sure || later.len() > 1) && later.iter().all(shows)
-}
-
 fn sum(witnesses: &[Witness]) -> Witness {
     sum_with(Witness { ttl: 0, sent: 0, lost: 0 }, witnesses)
 }
@@ -163,16 +183,4 @@ fn sum_with(first: Witness, witnesses: &[Witness]) -> Witness {
         sent: sum.sent + it.sent,
         lost: sum.lost + it.lost,
     })
-}
-
-fn share(of: Witness) -> Option<f64> {
-    (of.sent > 0).then(|| of.lost as f64 / of.sent as f64)
-}
-
-fn likelihood(of: Witness) -> f64 {
-    let term = |part: u64| {
-        let part = part as f64;
-        if part == 0.0 { 0.0 } else { part * (part / of.sent as f64).ln() }
-    };
-    term(of.lost) + term(of.sent - of.lost)
 }

@@ -6,11 +6,13 @@
 
 pub mod bucket;
 mod delay;
+mod flow_loss;
 mod loss;
 pub mod places;
 pub mod stopping;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 use crate::record::{Direction, Finding, HopSample, Trace, TracePhase};
 

@@ -220,3 +220,93 @@ fn changed_headers_and_parting_flows_are_placed() {
         ]
     );
 }
+
+/// Sixteen flows over four routers at hop 3 of six hops; `loss` of a flow at a hop, there and back.
+fn spread_path(seed: u64, rounds: u64, loss: impl Fn(u16, u8) -> f64) -> Trace {
+    let mut random = Random::new(seed, 0);
+    let mut trace = Trace { reached: true, ..Trace::default() };
+    for ttl in 1..=6 {
+        let width = if ttl == 3 { 4 } else { 1 };
+        let nodes = (0..width).map(|router| HopNode {
+            address: format!("10.0.{ttl}.{}", router + 1),
+            flows: (0..16).filter(|flow| flow % width == router).collect(),
+            ..HopNode::default()
+        });
+        let mut samples = Vec::new();
+        for round in 0..rounds {
+            for flow in 0..16 {
+                let lost = random.unit() < loss(flow, ttl);
+                let it = sample(round * 50_000_000, (!lost).then_some(1_000_000), TracePhase::Idle);
+                samples.push(HopSample { flow, ..it });
+            }
+        }
+        let nodes = nodes.collect();
+        trace.hops.push(Hop { ttl, nodes, is_end: ttl == 6, samples, ..Hop::default() });
+    }
+    trace
+}
+
+#[test]
+fn the_router_whose_flows_lose_is_named() {
+    // Flows 2, 6, 10 and 14 pass 10.0.3.3; it loses 5 % of what comes in, or of what goes out.
+    for at in [3, 4] {
+        let found = (0..20).filter(|&seed| {
+            let mut trace =
+                spread_path(
+                    seed,
+                    100,
+                    |flow, ttl| {
+                        if flow % 4 == 2 && ttl >= at { 0.05 } else { 0.0 }
+                    },
+                );
+            judge(&mut trace, None);
+            let [Finding::FlowLoss { after, at: place, ref flows, ref routers, ratio, of, .. }] =
+                trace.findings[..1]
+            else {
+                return false;
+            };
+            assert_eq!(losses(&trace), [], "seed {seed}: what a few flows lose is not all loss");
+            (after, place, of) == (at - 1, at, 16)
+                && *flows == [2, 6, 10, 14]
+                && *routers == ["10.0.3.3"]
+                && (ratio / 0.05 - 1.0).abs() < 0.5
+        });
+        let found = found.count();
+        assert!(found >= 19, "hop {at}: {found} of 20");
+    }
+}
+
+#[test]
+fn a_dead_member_is_a_loss_of_its_flows_alone() {
+    let mut trace =
+        spread_path(1, 20, |flow, ttl| if flow % 4 == 1 && ttl >= 4 { 1.0 } else { 0.0 });
+    judge(&mut trace, None);
+    let [Finding::FlowLoss { after: 3, at: 4, ref flows, ref routers, ratio, .. }] =
+        trace.findings[..1]
+    else {
+        panic!("{:?}", trace.findings)
+    };
+    assert_eq!((&flows[..], &routers[..]), (&[1, 5, 9, 13][..], &["10.0.3.2".to_owned()][..]));
+    assert!((ratio - 1.0).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn loss_of_all_flows_is_charged_to_no_flow() {
+    let placed = (0..50).filter(|&seed| {
+        let mut trace = spread_path(seed, 100, |_, ttl| if ttl >= 3 { 0.02 } else { 0.0 });
+        judge(&mut trace, None);
+        let of_flows = trace.findings.iter().any(|it| matches!(it, Finding::FlowLoss { .. }));
+        assert!(!of_flows, "seed {seed}: {:?}", trace.findings);
+        losses(&trace) == [(2, 3)]
+    });
+    let placed = placed.count();
+    assert!(placed >= 46, "{placed} of 50");
+    // Nor what a router with a bucket does not answer.
+    for seed in 0..20 {
+        let mut trace = spread_path(seed, 100, |_, _| 0.0);
+        limit(&mut trace, 4, 10.0);
+        judge(&mut trace, None);
+        let of_flows = trace.findings.iter().any(|it| matches!(it, Finding::FlowLoss { .. }));
+        assert!(!of_flows, "seed {seed}: {:?}", trace.findings);
+    }
+}

@@ -1,5 +1,5 @@
-//! The real network of a trace: a UDP socket for each flow, an ICMP socket for echoes, and where
-//! this process may have one, a raw socket that hears routers whole.
+//! The real network of a trace: a UDP or raw TCP socket for each flow, an ICMP socket for echoes,
+//! and where this process may have one, a raw socket that hears routers whole.
 //!
 //! The round trip is the kernel's from hand-over to the driver to arrival where both stamps came
 //! and lie within what the program saw itself, else the program's own.
@@ -9,7 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use linerate_core::record::{ArrivedMarks, Failure, Family, Fault, MplsLabel};
+use linerate_core::record::{ArrivedMarks, Failure, Family, Fault, MplsLabel, TraceProbes};
+use linerate_proto::echo::SynProbe;
 use linerate_proto::frame::checksum::Sum;
 use linerate_proto::frame::icmp::{Echo, echo_request};
 use linerate_proto::icmp_error::{ErrorKind, IcmpError, ProbeMark, Quote, labels};
@@ -36,8 +37,24 @@ const TAKEN_MAX: usize = 64;
 pub(super) struct Course {
     pub(super) peer: SocketAddr,
     pub(super) source: Option<Source>,
-    /// ICMP echo requests instead of UDP.
-    pub(super) echoes_only: bool,
+    pub(super) probes: TraceProbes,
+}
+
+/// What the probes of a socket are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    Udp,
+    Tcp,
+    /// Echo requests; received packets start with the IP header.
+    EchoRaw,
+    /// Echo requests.
+    Echo,
+}
+
+impl Carrier {
+    const fn is_echo(self) -> bool {
+        matches!(self, Self::Echo | Self::EchoRaw)
+    }
 }
 
 #[derive(Debug)]
@@ -45,7 +62,7 @@ struct Port {
     socket: TraceSocket,
     flow: u16,
     local: SocketAddr,
-    kind: EchoKind,
+    carrier: Carrier,
     /// The probe of each send that the kernel counted.
     counted: Vec<u16>,
 }
@@ -68,6 +85,7 @@ pub(super) struct Live {
     listener: Option<ErrorListener>,
     sent: HashMap<u16, Sent>,
     cookie: u32,
+    syn: SynProbe,
     buffer: Vec<u8>,
     stop: Stop,
     link_mtu: u32,
@@ -87,16 +105,19 @@ impl Live {
             listener: ErrorListener::open(family).ok(),
             sent: HashMap::new(),
             cookie: u32::from_ne_bytes(clock::random_bytes()),
+            syn: SynProbe::new(u16::from_ne_bytes(clock::random_bytes())),
             buffer: vec![0; BUFFER_BYTES],
             stop,
             link_mtu,
             course,
         };
-        if live.course.echoes_only {
-            live.echo = Some(echo?);
-        } else {
-            live.echo = echo.ok();
-            live.port(0)?;
+        match live.course.probes {
+            TraceProbes::Icmp => live.echo = Some(echo?),
+            TraceProbes::Udp => {
+                live.echo = echo.ok();
+                live.port(0)?;
+            }
+            TraceProbes::Tcp => drop(live.port(0)?),
         }
         clock::sleep(timestamps::START_DELAY);
         Ok(live)
@@ -111,14 +132,23 @@ impl Live {
         if let Some(index) = self.ports.iter().position(|port| port.flow == flow) {
             return Ok(index);
         }
-        let port = open_port(EchoKind::Udp, &self.course, flow)
-            .map_err(|failed| explain(&failed, self.course.peer))?;
+        let carrier = match self.course.probes {
+            TraceProbes::Tcp => Carrier::Tcp,
+            TraceProbes::Udp | TraceProbes::Icmp => Carrier::Udp,
+        };
+        let port = open_port(carrier, &self.course, flow)
+            .map_err(|failed| explain(&failed, &self.course))?;
         self.ports.push(port);
         Ok(self.ports.len() - 1)
     }
 
-    /// The octets behind the IP header, and for UDP the checksum that they will have.
+    /// The octets behind the IP header, of UDP behind its own, and for UDP the checksum that they
+    /// will have.
     fn packet(&self, probe: &Probe, echo: bool, local: SocketAddr) -> (Vec<u8>, u16) {
+        if !echo && self.course.probes == TraceProbes::Tcp {
+            let ends = (local, self.course.peer);
+            return (self.syn.segment(probe.number, ends, probe.bytes as usize), 0);
+        }
         let header = if self.family == Family::V4 { 20 } else { 40 };
         let payload = (probe.bytes as usize).saturating_sub(header + 8).max(PAYLOAD_BYTES);
         if echo {
@@ -174,6 +204,10 @@ impl Live {
             return (ours && self.sent.get(&number)?.echo).then_some(number);
         }
         let (_, port) = quote.ports()?;
+        if let Some(sequence) = quote.tcp_sequence() {
+            let number = self.syn.quoted(sequence)?;
+            return (port == self.course.peer.port()).then_some(number);
+        }
         if let Some(mark) = ProbeMark::read(quote.udp_payload()) {
             return (mark.cookie == self.cookie).then_some(mark.number);
         }
@@ -186,7 +220,8 @@ impl Live {
 
     fn arrived(&self, number: u16, quote: &Quote<'_>) -> ArrivedMarks {
         let flow = self.sent.get(&number).map(|sent| sent.flow);
-        let port = self.ports.iter().find(|port| Some(port.flow) == flow && !port_is_echo(port));
+        let port =
+            self.ports.iter().find(|port| Some(port.flow) == flow && !port.carrier.is_echo());
         let source = port.map_or_else(|| self.local(), |port| Some(port.local.ip()));
         let ports = quote.ports().zip(port).is_some_and(|((from, to), port)| {
             from != port.local.port() || to != self.course.peer.port()
@@ -231,7 +266,7 @@ impl Live {
         let kind = ErrorKind::of(self.family, message.kind, message.code, message.info)?;
         let from = message.from?;
         let quote = &self.buffer[..message.len];
-        let number = if port_is_echo(port) {
+        let number = if port.carrier.is_echo() {
             let octets = quote.first_chunk::<8>()?;
             let identifier = u16::from_be_bytes([octets[4], octets[5]]);
             let number = u16::from_be_bytes([octets[6], octets[7]]);
@@ -255,14 +290,16 @@ impl Live {
     }
 
     fn reply(&mut self, port: &Port, len: usize, stamp: Option<u64>, now: u64) -> Option<Answer> {
-        if !port_is_echo(port) {
-            return None;
-        }
         let octets = &self.buffer[..len];
-        let raw_v4 = port.kind == EchoKind::IcmpRaw && self.family == Family::V4;
+        let raw = matches!(port.carrier, Carrier::EchoRaw | Carrier::Tcp);
+        let raw_v4 = raw && self.family == Family::V4;
         let header = if raw_v4 { usize::from(octets.first()? & 15) * 4 } else { 0 };
-        let echo = Echo::parse_reply(self.family, octets.get(header..)?)?;
-        let number = echo.sequence;
+        let octets = octets.get(header..)?;
+        let number = match port.carrier {
+            Carrier::Udp => return None,
+            Carrier::Tcp => self.syn.answered(octets)?,
+            Carrier::Echo | Carrier::EchoRaw => Echo::parse_reply(self.family, octets)?.sequence,
+        };
         let at = Came { from: self.course.peer.ip(), stamp, now_ns: now };
         self.answer(number, Said::Reached, at, None, Vec::new())
     }
@@ -310,7 +347,7 @@ impl Network for Live {
     }
 
     fn send(&mut self, probe: &Probe) -> Result<bool, Failure> {
-        let echo = probe.echo || self.course.echoes_only;
+        let echo = probe.echo || self.course.probes == TraceProbes::Icmp;
         let index = if echo { 0 } else { self.port(probe.flow)? };
         let Some(local) =
             (if echo { self.echo.as_ref() } else { self.ports.get(index) }).map(|port| port.local)
@@ -376,6 +413,11 @@ impl Network for Live {
         self.stop.asked()
     }
 
+    fn source_port(&mut self, flow: u16) -> Option<u16> {
+        let index = self.port(flow).ok()?;
+        Some(self.ports[index].local.port())
+    }
+
     fn reads_quotes(&self) -> bool {
         self.listener.is_some()
     }
@@ -394,10 +436,6 @@ fn is_own(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied
 }
 
-fn port_is_echo(port: &Port) -> bool {
-    port.kind != EchoKind::Udp
-}
-
 fn said_of(kind: ErrorKind) -> Said {
     match kind {
         ErrorKind::Exceeded => Said::Exceeded,
@@ -407,38 +445,47 @@ fn said_of(kind: ErrorKind) -> Said {
     }
 }
 
-fn open_port(kind: EchoKind, course: &Course, flow: u16) -> Result<Port, OpenError> {
-    let socket = TraceSocket::open(kind, course.peer, course.source.clone())?;
+fn open_port(carrier: Carrier, course: &Course, flow: u16) -> Result<Port, OpenError> {
+    let (peer, source) = (course.peer, course.source.clone());
+    let socket = match carrier {
+        Carrier::Udp => TraceSocket::open(EchoKind::Udp, peer, source)?,
+        Carrier::Tcp => TraceSocket::open_tcp(peer, source)?,
+        Carrier::Echo => TraceSocket::open(EchoKind::IcmpDatagram, peer, source)?,
+        Carrier::EchoRaw => TraceSocket::open(EchoKind::IcmpRaw, peer, source)?,
+    };
     // Without stamps the program's own times serve.
     let _ = socket.start_stamps();
     let local = socket.local().unwrap_or(course.peer);
-    Ok(Port { socket, flow, local, kind, counted: Vec::new() })
+    Ok(Port { socket, flow, local, carrier, counted: Vec::new() })
 }
 
 /// ICMP without privilege where this host allows it, else raw.
 fn open_echo(course: &Course) -> Result<Port, Failure> {
-    if let Ok(port) = open_port(EchoKind::IcmpDatagram, course, 0) {
+    if let Ok(port) = open_port(Carrier::Echo, course, 0) {
         return Ok(port);
     }
     let mut port =
-        open_port(EchoKind::IcmpRaw, course, 0).map_err(|failed| explain(&failed, course.peer))?;
+        open_port(Carrier::EchoRaw, course, 0).map_err(|failed| explain(&failed, course))?;
     let identifier = u16::from_ne_bytes(clock::random_bytes());
     port.socket.show_only(identifier).map_err(|error| system(&error))?;
     port.local.set_port(identifier);
     Ok(port)
 }
 
-fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
+fn explain(failed: &OpenError, course: &Course) -> Failure {
     let error = &failed.error;
     let words = words_of(&error.source);
     match error.source.kind() {
         std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable => {
-            Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), words)
+            Failure::new(Fault::Unreachable, "reach", course.peer.ip().to_string(), words)
                 .advise("`ip route get` shows the way to it")
         }
         std::io::ErrorKind::PermissionDenied => {
-            Failure::new(Fault::System, error.call, &error.object, words)
-                .advise("probe by UDP, or see net.ipv4.ping_group_range")
+            let advice = match course.probes {
+                TraceProbes::Tcp => "TCP probes take CAP_NET_RAW: run as root, or leave --tcp out",
+                _ => "probe by UDP, or see net.ipv4.ping_group_range",
+            };
+            Failure::new(Fault::System, error.call, &error.object, words).advise(advice)
         }
         _ => Failure::new(Fault::Usage, error.call, &error.object, words)
             .advise("see `ip address` and `ip route`"),

@@ -1,9 +1,10 @@
 //! The way to a host, hop by hop: who is on it, where packets are lost, where the queue stands.
 //!
 //! `network` is what probes go through, `live` the real one; `prober` gives each probe its answer;
-//! `survey` and `sizes` are the parts of a trace. What they found is judged by
-//! [`linerate_core::trace`].
+//! `survey` and `sizes` are the parts of a trace, `back` the way from the target. What they found
+//! is judged by [`linerate_core::trace`].
 
+mod back;
 mod live;
 mod load;
 mod network;
@@ -13,7 +14,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{
     Distribution, End, Event, Failure, Fault, HopSample, MetricId, Plan, Record, Stat, Status,
@@ -24,7 +25,8 @@ use linerate_core::trace;
 use linerate_sys::clock;
 use linerate_sys::echo_socket::Source;
 
-use self::live::{Course, Live};
+pub use self::back::serve;
+use self::live::{Course, FLOWS_MAX, Live};
 use self::survey::Survey;
 use crate::address::resolve;
 use crate::context::Context;
@@ -67,22 +69,27 @@ fn measure(
     });
     let local = environment::local_end(Some(peer.ip()));
     let mtu = local.interface.as_ref().and_then(|it| it.mtu_bytes).unwrap_or(USUAL_MTU);
-    let course = Course { peer, source, echoes_only: plan.probes == TraceProbes::Icmp };
+    let course = Course { peer, source, probes: plan.probes };
     let tick = clock_check::calibrate().map(|tick| tick.step_ns);
     let witness = Witness::begin(peer.ip());
+    let asked = plan.back.map(|port| (SocketAddr::new(peer.ip(), port), course.source.clone()));
     let network = Live::open(course, mtu, context.stop.clone())?;
     record.ends = ends(local, network.local(), peer.ip(), tick);
     (context.watch)(&Event::Connected(format!(
         "TRACE {} ({}): {}, {} rounds, one every {}",
         plan.host,
         peer.ip(),
-        if plan.probes == TraceProbes::Udp { "UDP" } else { "ICMP echo" },
+        match plan.probes {
+            TraceProbes::Udp => "UDP",
+            TraceProbes::Icmp => "ICMP echo",
+            TraceProbes::Tcp => "TCP",
+        },
         plan.count,
         linerate_core::units::print_span(std::time::Duration::from_nanos(plan.interval_ns)),
     )));
     let mut survey = Survey::new(network, plan, peer.ip());
     survey.trace.floor_ns = tick.map(|ns| ns.ceil() as u64);
-    let outcome = parts(&mut survey, context, record);
+    let outcome = parts(&mut survey, context, record, asked.as_ref());
     let mut found = survey.trace;
     trace::judge(&mut found, plan.load.as_ref().map(|load| load.test.directions.each()[0]));
     record.summary = summary(&found.echoes, &found);
@@ -103,16 +110,15 @@ fn parts(
     survey: &mut Survey<'_, Live>,
     context: &mut Context<'_>,
     record: &mut Record,
+    asked: Option<&(SocketAddr, Option<Source>)>,
 ) -> Result<(), Failure> {
-    survey.find_hops()?;
-    let count = survey.plan.count;
-    survey.rounds(count, TracePhase::Idle, || false)?;
+    there_and_back(survey, context, asked)?;
     let loaded = match &survey.plan.load {
         Some(plan) => load::rounds(survey, plan, context, record),
         None => Ok(()),
     };
     survey.wait_shorter();
-    if survey.plan.paths && survey.plan.probes == TraceProbes::Udp {
+    if survey.plan.paths && survey.plan.probes != TraceProbes::Icmp {
         survey.find_paths()?;
     }
     survey.read_marks()?;
@@ -120,6 +126,30 @@ fn parts(
         survey.find_sizes()?;
     }
     loaded
+}
+
+/// Hops and rounds, while the target traces the other way where it is asked to and does so. The
+/// load comes later, so that both see the path at rest.
+fn there_and_back(
+    survey: &mut Survey<'_, Live>,
+    context: &mut Context<'_>,
+    asked: Option<&(SocketAddr, Option<Source>)>,
+) -> Result<(), Failure> {
+    let (plan, stop) = (survey.plan, context.stop.clone());
+    let back = std::thread::scope(|scope| {
+        let back = asked.map(|(peer, source)| {
+            scope.spawn(move || back::ask(*peer, source.as_ref(), plan, &stop))
+        });
+        survey.find_hops()?;
+        survey.rounds(plan.count, TracePhase::Idle, || false)?;
+        Ok::<_, Failure>(back.map(|back| back.join().expect("it returns what it got")))
+    })?;
+    match back {
+        Some(Ok(found)) => survey.trace.back = found.map(Box::new),
+        Some(Err(failure)) => survey.trace.back_refused = Some(failure.reason),
+        None => {}
+    }
+    Ok(())
 }
 
 /// The end's round trips and losses: by echoes where these were answered, else by its own answers
@@ -159,6 +189,12 @@ fn check(plan: &TracePlan) -> Result<(), Failure> {
     };
     if plan.count == 0 {
         return refuse("count", "there is nothing to send", "give -c 1 or more");
+    }
+    if plan.flows == 0 || plan.flows > FLOWS_MAX {
+        return refuse("flows", "1 to 96 can be measured", "give fewer");
+    }
+    if plan.flows > 1 && plan.probes == TraceProbes::Icmp {
+        return refuse("flows", "ICMP echo has one flow", "leave out --icmp or --flows");
     }
     if plan.hops_max == 0 {
         return refuse("max-hops", "no packet goes anywhere with 0", "give 1 or more");

@@ -57,6 +57,8 @@ pub(super) trait Network {
     fn send(&mut self, probe: &Probe) -> Result<bool, Failure>;
     /// Takes answers that came, and waits for the first one no longer than `until_ns`.
     fn answers(&mut self, until_ns: u64) -> Vec<Answer>;
+    /// The port that a flow leaves from, where it has one.
+    fn source_port(&mut self, flow: u16) -> Option<u16>;
     /// Whether the user wants no more.
     fn stopped(&self) -> bool;
     /// Whether answers tell how headers arrived.

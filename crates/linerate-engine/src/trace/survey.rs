@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use linerate_core::path::Random;
 use linerate_core::record::{
     ArrivedMarks, Failure, Hop, HopNode, HopSample, Trace, TracePhase, TracePlan, TraceProbes,
 };
@@ -99,26 +100,39 @@ impl<'a, N: Network> Survey<'a, N> {
         Ok(())
     }
 
-    /// Sends one probe to each hop every interval, `count` times or until `ended`.
+    /// Sends one probe of each measured flow to each hop every interval, `count` times or until
+    /// `ended`. The flows come in another order in each round: a router that answers so many a
+    /// second then answers none of them more than another.
     pub(super) fn rounds(
         &mut self,
         count: u32,
         phase: TracePhase,
         ended: impl FnMut() -> bool,
     ) -> Result<(), Failure> {
+        let mut order: Vec<u16> = (0..self.plan.flows).collect();
+        if order.len() > 1 {
+            let ports = order.iter().filter_map(|&flow| self.prober.network.source_port(flow));
+            self.trace.flow_ports = ports.collect();
+        }
         let hops = self.trace.hops.len() as u64;
-        let gap_ns = self.plan.interval_ns / (hops + 2).max(1);
+        let probes = hops * order.len() as u64;
+        let gap_ns = self.plan.interval_ns / (probes + 2).max(1);
         let echoes = self.plan.probes == TraceProbes::Udp && self.prober.network.has_echo();
+        let mut random = Random::new(0, 0);
         let mut shots = Vec::new();
         for round in 0..u64::from(count) {
             let start_ns = round * self.plan.interval_ns;
-            for hop in &self.trace.hops {
-                let after_ns = start_ns + u64::from(hop.ttl - 1) * gap_ns;
-                shots.push(Shot { after_ns, probe: self.probe(hop.ttl) });
+            let mut after_ns = start_ns;
+            order.sort_by_cached_key(|_| random.unit().to_bits());
+            for &flow in &order {
+                for hop in &self.trace.hops {
+                    shots.push(Shot { after_ns, probe: Probe { flow, ..self.probe(hop.ttl) } });
+                    after_ns += gap_ns;
+                }
             }
             if echoes {
                 let probe = Probe { echo: true, ..self.probe(TTL_FAR) };
-                shots.push(Shot { after_ns: start_ns + hops * gap_ns, probe });
+                shots.push(Shot { after_ns, probe });
             }
         }
         for outcome in self.prober.run(&shots, ended)? {

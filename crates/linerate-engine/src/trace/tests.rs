@@ -126,6 +126,10 @@ impl Network for Chain {
         self.under_way.remove(&due).into_iter().collect()
     }
 
+    fn source_port(&mut self, flow: u16) -> Option<u16> {
+        Some(40_000 + flow)
+    }
+
     fn stopped(&self) -> bool {
         false
     }

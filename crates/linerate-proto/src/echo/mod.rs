@@ -5,12 +5,14 @@
 mod icmp_probe;
 mod marks;
 mod sequence;
+mod syn_probe;
 mod tracker;
 mod udp;
 
 pub use icmp_probe::IcmpProbe;
 pub use marks::{MARKS_BYTES, Marks};
 pub use sequence::extend;
+pub use syn_probe::SynProbe;
 pub use tracker::{Counts, Limits, Tracker, Verdict};
 pub use udp::{
     PeerTimes, UDP_ECHO_BYTES_MIN, UDP_ECHO_CLASSES_BYTES, UDP_ECHO_TIMES_BYTES, UDP_HEADER_BYTES,

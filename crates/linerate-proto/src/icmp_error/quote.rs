@@ -59,12 +59,18 @@ impl<'a> Quote<'a> {
         }
     }
 
-    /// Source and destination port of a UDP packet.
+    /// Source and destination port of a UDP packet or TCP segment.
     pub fn ports(&self) -> Option<(u16, u16)> {
         let octets = self.transport.first_chunk::<4>()?;
-        (self.protocol == IpNumber::UDP.0).then(|| {
+        [IpNumber::UDP.0, IpNumber::TCP.0].contains(&self.protocol).then(|| {
             (u16::from_be_bytes([octets[0], octets[1]]), u16::from_be_bytes([octets[2], octets[3]]))
         })
+    }
+
+    /// Sequence number of a TCP segment, which is within the eight octets (RFC 9293 §3.1).
+    pub fn tcp_sequence(&self) -> Option<u32> {
+        let octets = self.transport.get(4..)?.first_chunk::<4>()?;
+        (self.protocol == IpNumber::TCP.0).then(|| u32::from_be_bytes(*octets))
     }
 
     /// What is quoted of a UDP packet's payload.

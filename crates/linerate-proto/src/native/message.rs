@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DatagramCounts, DatagramsSent, Direction, End, EndReport, SearchNews, TcpDirections, TcpTest,
-    TestError, UdpTest,
+    TestError, Trace, UdpTest,
 };
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
-use super::{TrainReport, TrainRound, TrainsRequest};
+use super::{TraceRequest, TrainReport, TrainRound, TrainsRequest};
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,13 @@ pub enum Message {
     TrainRound(TrainRound),
     /// Server: what its end saw of one of them.
     TrainReport(TrainReport),
+    /// Client: it wants to know the path from the server to it.
+    TraceRequest(TraceRequest),
+    /// Server: what it found of that path.
+    TraceFound {
+        /// The hops with their samples.
+        trace: Box<Trace>,
+    },
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -85,6 +92,8 @@ impl Message {
             Self::TrainsRequest(_) => TRAINS_REQUEST,
             Self::TrainRound(_) => "train_round",
             Self::TrainReport(_) => "train_report",
+            Self::TraceRequest(_) => "trace_request",
+            Self::TraceFound { .. } => "trace_found",
             Self::Abort { .. } => "abort",
             Self::Bye => "bye",
         }

@@ -23,6 +23,7 @@ mod client;
 mod message;
 mod pattern;
 mod server;
+mod trace;
 mod trains;
 mod udp;
 mod udp_status;
@@ -38,6 +39,7 @@ pub use message::{
 };
 pub use pattern::{Difference, Pattern};
 pub use server::{Asked, STEP_TIMEOUT, Server, Terms};
+pub use trace::TraceRequest;
 pub use trains::{
     ROUND_PACKETS_MAX, ROUNDS_MAX, TRAIN_HEADER_BYTES, TrainHeader, TrainPlan, TrainReport,
     TrainRound, TrainsRequest,

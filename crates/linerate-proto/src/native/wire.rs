@@ -88,6 +88,8 @@ pub enum HelloKind {
     Control,
     /// A data connection; 24 more bytes follow.
     Data,
+    /// A connection that asks for a trace of the path to the client; messages follow at once.
+    Trace,
 }
 
 /// The first 16 bytes of a connection.
@@ -113,6 +115,7 @@ impl Hello {
         bytes[10] = match self.kind {
             HelloKind::Control => 1,
             HelloKind::Data => 2,
+            HelloKind::Trace => 3,
         };
         bytes
     }
@@ -129,6 +132,7 @@ impl Hello {
         let kind = match bytes[10] {
             1 => HelloKind::Control,
             2 => HelloKind::Data,
+            3 => HelloKind::Trace,
             _ => return Err(WireError::Hello),
         };
         if bytes[11..].iter().any(|&byte| byte != 0) {

@@ -1,6 +1,6 @@
 //! The answer of a trace: what is wrong with the path and where, else how long it is.
 
-use linerate_core::record::{Finding, MetricId, Plan, Record, Stat, Status};
+use linerate_core::record::{Finding, MetricId, Plan, Record, Stat, Status, Trace};
 use linerate_core::time::decimals_of_ms;
 
 use super::{Headline, Limit, LimitedBy, Quality, short_id};
@@ -35,8 +35,13 @@ fn result(record: &Record) -> String {
     };
     let troubles = trace.findings.iter().filter(|it| is_trouble(it));
     let mut parts: Vec<String> = troubles.map(sentence).collect();
+    let back = trace.back.iter().flat_map(|back| &back.findings);
+    let back = back.filter(|it| is_trouble(it));
+    parts.extend(back.map(|it| format!("on the way back {}", sentence(it))));
     parts.push(length(record));
-    let clean = !trace.findings.iter().any(|it| matches!(it, Finding::Loss { .. }));
+    parts.extend(length_back(trace));
+    let lossy = |it: &Finding| matches!(it, Finding::Loss { .. } | Finding::FlowLoss { .. });
+    let clean = !trace.findings.iter().any(lossy);
     let loaded = matches!(&record.plan, Plan::Trace(plan) if plan.load.is_some());
     let queued = trace.findings.iter().any(|it| matches!(it, Finding::Queue { .. }));
     if clean && trace.reached {
@@ -67,6 +72,12 @@ fn length(record: &Record) -> String {
     let rtt = record.value(MetricId::Rtt, Stat::P50, None);
     let rtt = rtt.map(|ns| format!(", RTT {} ms", number::ms_of_clock(ns, decimals_of_ms(step))));
     format!("{hops} to {}{}", plan.host, rtt.unwrap_or_default())
+}
+
+/// Hops of the way back, where it was traced to this host.
+fn length_back(trace: &Trace) -> Option<String> {
+    let back = trace.back.as_ref().filter(|back| back.reached)?;
+    Some(format!("{} back", counted(back.hops.len() as u64, "hop")))
 }
 
 fn lost_at_end(record: &Record) -> Option<String> {

@@ -19,22 +19,37 @@ const HOP_TICKS: u8 = 16;
 
 /// What stands under the headline.
 pub(super) fn brief(record: &Record) -> Vec<Block> {
-    let Some(trace) = &record.trace else { return Vec::new() };
-    vec![Block::Table(table(trace)), Block::Facts(facts(trace))]
+    record.trace.iter().flat_map(|trace| blocks(trace)).collect()
+}
+
+/// Hops and what follows, and the same of the way back where the target traced it.
+fn blocks(trace: &Trace) -> Vec<Block> {
+    let mut blocks = vec![Block::Table(table(trace)), Block::Facts(facts(trace))];
+    if let Some(back) = &trace.back {
+        let found = if back.reached { "" } else { ", which does not arrive here" };
+        let hops = counted(back.hops.len() as u64, "hop");
+        blocks.push(Block::Text(format!("The way back, as the target traced it: {hops}{found}")));
+        blocks.push(Block::Table(table(back)));
+        let facts: Vec<Fact> = facts(back);
+        if !facts.is_empty() {
+            blocks.push(Block::Facts(facts));
+        }
+    }
+    blocks
 }
 
 /// The whole page.
 pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
     let sections = record.trace.iter().map(|trace| {
-        let blocks = [Block::Table(table(trace)), Block::Facts(facts(trace))];
         let caption = "Median round trip to each hop that answers.";
         let figure = Figure::of("Round trip by hop", caption, chart(trace).svg());
         let figure = (trace.hops.len() > 1).then_some(Block::Figure(figure));
-        Section::apart("Hops", blocks.into_iter().chain(figure))
+        Section::apart("Hops", blocks(trace).into_iter().chain(figure))
     });
     let probes = match plan.probes {
         TraceProbes::Udp => format!("UDP to port {}, each flow from a port of its own", plan.port),
         TraceProbes::Icmp => "ICMP echo".to_owned(),
+        TraceProbes::Tcp => format!("TCP to port {}, each flow from a port of its own", plan.port),
     };
     let head = format!("{probes}, {}", counted(plan.count.into(), "round"));
     Document {
@@ -49,7 +64,10 @@ pub(super) fn document(record: &Record, plan: &TracePlan) -> Document {
 /// Whether a reader wants it before all else.
 pub(crate) const fn is_trouble(finding: &Finding) -> bool {
     match finding {
-        Finding::Loop { .. } | Finding::Loss { .. } | Finding::Queue { .. } => true,
+        Finding::Loop { .. }
+        | Finding::Loss { .. }
+        | Finding::FlowLoss { .. }
+        | Finding::Queue { .. } => true,
         Finding::Mtu(limit) => !limit.reported,
         _ => false,
     }
@@ -60,6 +78,15 @@ pub(crate) fn sentence(finding: &Finding) -> String {
     match finding {
         Finding::Loss { after, at, ratio, low, high, .. } => format!(
             "{} lost {} ({} to {})",
+            number::percent(*ratio),
+            between(*after, *at),
+            number::percent(*low),
+            number::percent(*high)
+        ),
+        Finding::FlowLoss { after, at, flows, of, routers, ratio, low, high, .. } => format!(
+            "{} of {of} flows{} lose {} {} ({} to {})",
+            flows.len(),
+            through(routers),
             number::percent(*ratio),
             between(*after, *at),
             number::percent(*low),
@@ -111,6 +138,11 @@ pub(crate) fn sentence(finding: &Finding) -> String {
             None => format!("hop {at} answers {answered} of {sent}, later hops more: not loss"),
         },
     }
+}
+
+/// Routers that only these flows pass.
+fn through(routers: &[String]) -> String {
+    if routers.is_empty() { String::new() } else { format!(", those through {},", listed(routers)) }
 }
 
 fn between(after: u8, at: u8) -> String {
@@ -235,7 +267,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
     for finding in &trace.findings {
         let label = match finding {
             Finding::Loop { .. } => "loop",
-            Finding::Loss { .. } => "loss",
+            Finding::Loss { .. } | Finding::FlowLoss { .. } => "loss",
             Finding::Queue { .. } => "queue",
             Finding::Mtu(_) => "size",
             Finding::Dscp { .. } | Finding::Ecn { .. } => "marks",
@@ -244,6 +276,7 @@ fn facts(trace: &Trace) -> Vec<Fact> {
             Finding::RateLimited { .. } => continue,
         };
         facts.push(fact(label, sentence(finding)));
+        facts.extend(ports_of(trace, finding).map(|text| fact(label, text).inner()));
     }
     facts.extend(limited(trace).map(|text| fact("limits", text)));
     let goes = trace.mtu_bytes.filter(|_| trace.size_limits.is_empty());
@@ -254,7 +287,18 @@ fn facts(trace: &Trace) -> Vec<Fact> {
         let text = "changed headers are not read: that takes CAP_NET_RAW (run as root)";
         facts.push(fact("marks", text.to_owned()));
     }
+    if let Some(reason) = &trace.back_refused {
+        facts.push(fact("back", format!("the target does not trace the way back: {reason}")));
+    }
     facts
+}
+
+/// The ports that the flows of a loss leave from, by which it can be seen again.
+fn ports_of(trace: &Trace, finding: &Finding) -> Option<String> {
+    let Finding::FlowLoss { flows, .. } = finding else { return None };
+    let port = |flow: &u16| trace.flow_ports.get(usize::from(*flow));
+    let ports: Vec<String> = flows.iter().filter_map(port).map(u16::to_string).collect();
+    (!ports.is_empty()).then(|| format!("they leave from {}", listed(&ports)))
 }
 
 /// Routers that limit their answers, in one line: those alike together.
@@ -386,6 +430,48 @@ mod tests {
             assert!(line.contains(part), "{part}: {line}");
         }
         assert!(!line.contains("no loss"), "{line}");
+    }
+
+    #[test]
+    fn flows_that_lose_are_named_with_their_router_and_ports() {
+        let flows = Finding::FlowLoss {
+            after: 1,
+            at: 2,
+            flows: vec![1, 3],
+            of: 4,
+            routers: vec!["10.0.2.2".to_owned()],
+            ratio: 0.05,
+            low: 0.04,
+            high: 0.06,
+            sent: 1000,
+        };
+        let mut record = record(vec![flows]);
+        record.trace.as_mut().expect("it has one").flow_ports =
+            vec![40_000, 40_001, 40_002, 40_003];
+        let line = Headline::of(&record).line();
+        let expected = "2 of 4 flows, those through 10.0.2.2, lose 5.00 % between hop 1 and hop 2 \
+                        (4.00 % to 6.00 %)";
+        assert!(line.starts_with(expected), "{line}");
+        let text = crate::record::document(&record).text(None);
+        assert!(text.contains("they leave from 40001 and 40003"), "{text}");
+    }
+
+    #[test]
+    fn the_way_back_stands_beside_the_way_there() {
+        let mut there = record(Vec::new());
+        let loss =
+            Finding::Loss { after: 1, at: 2, ratio: 0.01, low: 0.005, high: 0.02, sent: 1000 };
+        let mut back = record(vec![loss]).trace.expect("it has one");
+        back.hops[0].nodes[0].address = "10.9.9.9".to_owned();
+        there.trace.as_mut().expect("it has one").back = Some(back);
+        let line = Headline::of(&there).line();
+        for part in ["on the way back 1.00 % lost between hop 1 and hop 2", "3 hops back"] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        let text = crate::record::document(&there).text(None);
+        for part in ["The way back, as the target traced it: 3 hops", "10.9.9.9"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::{Error, Result, icmp};
 
 /// linux/in6.h; libc has no name for it.
 const IPV6_FLOWINFO_SEND: i32 = 33;
+/// RFC 9293 §3.1.
+const TCP_DESTINATION_PORT_AT: u32 = 2;
 
 /// Which kind of socket carries the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +150,35 @@ impl EchoSocket {
         let socket = open(kind, family)
             .map_err(|source| Error::new("open socket for", kind_name(kind), source))
             .map_err(OpenError::at(OpenStep::Socket))?;
-        let mut socket = Self { socket, family, xdp: None };
+        let mut socket = Self::over(socket, options)?;
+        if kind == EchoKind::IcmpXdp {
+            let xdp = socket.open_xdp(options).map_err(OpenError::at(OpenStep::Xdp))?;
+            socket.xdp = Some(Box::new(xdp));
+        }
+        Ok(socket)
+    }
+
+    /// Opens a raw socket for TCP segments, which the caller builds whole. It is shown those to
+    /// one port alone; in IPv4 they start with the IP header.
+    pub(crate) fn open_tcp(
+        port: u16,
+        options: &EchoOptions,
+    ) -> std::result::Result<Self, OpenError> {
+        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, Type::RAW, Some(Protocol::TCP))
+            .and_then(|socket| {
+                icmp::show_only_at(socket.as_fd(), family, TCP_DESTINATION_PORT_AT, port)?;
+                Ok(socket)
+            })
+            .map_err(|source| Error::new("open socket for", "TCP (raw)", source))
+            .map_err(OpenError::at(OpenStep::Socket))?;
+        Self::over(socket, options)
+    }
+
+    fn over(socket: Socket, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
+        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let socket = Self { socket, family, xdp: None };
         socket.bind(options.source.as_ref())?;
         socket.configure(options).map_err(OpenError::at(OpenStep::Option))?;
         socket
@@ -156,10 +186,6 @@ impl EchoSocket {
             .connect(&SockAddr::from(labelled(options)))
             .map_err(|source| Error::new("connect to", options.peer.ip(), source))
             .map_err(OpenError::at(OpenStep::Connect))?;
-        if kind == EchoKind::IcmpXdp {
-            let xdp = socket.open_xdp(options).map_err(OpenError::at(OpenStep::Xdp))?;
-            socket.xdp = Some(Box::new(xdp));
-        }
         Ok(socket)
     }
 

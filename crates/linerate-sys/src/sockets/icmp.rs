@@ -63,20 +63,31 @@ pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
 }
 
 /// Shows a raw socket only messages with this identifier, so that answers to other programs do
-/// not fill its buffer. A later call replaces the filter.
+/// not fill its buffer. A later call replaces the filter. The identifier is at 4 of the message
+/// (RFC 792, RFC 4443 §4.1).
+pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> io::Result<()> {
+    show_only_at(fd, family, 4, identifier)
+}
+
+/// Shows a raw socket only what has this value in network order at an offset behind the IP header.
 ///
 /// Classic BPF (Linux Documentation/networking/filter.rst): a raw IPv4 socket's packets start with
-/// the IP header, whose length in words is the low half of its first octet; an ICMPv6 socket's
-/// start with the message. The identifier is at 4 of the message (RFC 792, RFC 4443 §4.1).
-pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> io::Result<()> {
-    let identifier = u32::from(identifier);
+/// the IP header, whose length in words is the low half of its first octet; those of one for IPv6
+/// start behind it.
+pub(crate) fn show_only_at(
+    fd: BorrowedFd<'_>,
+    family: Family,
+    offset: u32,
+    value: u16,
+) -> io::Result<()> {
+    let value = u32::from(value);
     match family {
         Family::V4 => attach(
             fd,
             &mut [
                 step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0),
-                step(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, 4),
-                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, identifier),
+                step(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, offset),
+                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
                 step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
                 step(libc::BPF_RET | libc::BPF_K, 0, 0),
             ],
@@ -84,8 +95,8 @@ pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> 
         Family::V6 => attach(
             fd,
             &mut [
-                step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 4),
-                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, identifier),
+                step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, offset),
+                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, value),
                 step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
                 step(libc::BPF_RET | libc::BPF_K, 0, 0),
             ],

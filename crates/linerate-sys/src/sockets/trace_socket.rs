@@ -1,6 +1,6 @@
 //! The sockets of a trace: one that sends probes with a time to live each and takes what routers
-//! say of them from its error queue (ip(7), ipv6(7)), which needs no privilege; and a raw one that
-//! takes the routers' messages whole, which needs CAP_NET_RAW.
+//! say of them from its error queue (ip(7), ipv6(7)), which needs no privilege but for TCP; and a
+//! raw one that takes the routers' messages whole, which needs CAP_NET_RAW.
 //!
 //! The error queue gives the sender of a message, its kind, and what is quoted behind the quoted
 //! transport header (UDP) or from it on (ICMP); with IP_RECVERR_RFC4884 (Linux 5.9) also where
@@ -12,10 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_core::record::Family;
-use socket2::Socket;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control::{self, Control};
-use crate::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, Source};
+use crate::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, Source};
 use crate::socket_option::{get_int, set_int};
 use crate::timestamps::{self, ExtendedError};
 use crate::{Error, Result, icmp};
@@ -35,6 +35,8 @@ pub struct TraceSocket {
     /// What the socket was last told: time to live, type of service.
     ttl: Cell<Option<u8>>,
     tos: Cell<Option<u8>>,
+    /// Of TCP probes: keeps their port from all other programs, and answers nothing.
+    port: Option<Socket>,
 }
 
 /// What a router said of a probe.
@@ -78,20 +80,41 @@ impl TraceSocket {
         peer: SocketAddr,
         source: Option<Source>,
     ) -> std::result::Result<Self, OpenError> {
-        let options = EchoOptions {
-            peer,
-            source,
-            ttl: None,
-            dscp: None,
-            dont_fragment: false,
-            receive_ttl: false,
-            flow_label: None,
-            receive_buffer_bytes: None,
+        let socket = EchoSocket::open(kind, &options(peer, source))?;
+        Ok(Self::over(socket, None))
+    }
+
+    /// Opens a raw socket for TCP segments to `peer`, which takes CAP_NET_RAW, and a port for them
+    /// that no other program gets. The kernel resets what the peer accepts.
+    /// # Errors
+    /// The step that failed.
+    pub fn open_tcp(
+        peer: SocketAddr,
+        source: Option<Source>,
+    ) -> std::result::Result<Self, OpenError> {
+        let failed = |call, step| {
+            move |source| OpenError { step, error: Error::new(call, "a TCP port", source) }
         };
-        let socket = EchoSocket::open(kind, &options)?;
-        let it = Self { socket, ttl: Cell::new(None), tos: Cell::new(None) };
+        let domain = if peer.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+        let port = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
+            .map_err(failed("open socket for", OpenStep::Socket))?;
+        let any: IpAddr =
+            if peer.is_ipv4() { [0; 4].into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+        let address = match source {
+            Some(Source::Address(address)) => address,
+            _ => any,
+        };
+        port.bind(&SocketAddr::new(address, 0).into())
+            .map_err(failed("bind", OpenStep::BindAddress))?;
+        let number = port.local_addr().ok().and_then(|it| it.as_socket()).map_or(0, |it| it.port());
+        let socket = EchoSocket::open_tcp(number, &options(peer, source))?;
+        Ok(Self::over(socket, Some(port)))
+    }
+
+    fn over(socket: EchoSocket, port: Option<Socket>) -> Self {
+        let it = Self { socket, ttl: Cell::new(None), tos: Cell::new(None), port };
         it.forbid_fragments();
-        Ok(it)
+        it
     }
 
     /// Packets leave with DF set and whatever the kernel knows of the path, and an older kernel
@@ -188,7 +211,9 @@ impl TraceSocket {
     /// Address and port that probes leave from; the port of an ICMP datagram socket is the
     /// identifier.
     pub fn local(&self) -> Option<SocketAddr> {
-        self.socket.local_socket_address()
+        let local = self.socket.local_socket_address()?;
+        let Some(port) = &self.port else { return Some(local) };
+        Some(SocketAddr::new(local.ip(), port.local_addr().ok()?.as_socket()?.port()))
     }
 
     /// Keeps answers with another identifier away from a raw socket.
@@ -202,6 +227,19 @@ impl TraceSocket {
 impl AsFd for TraceSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.fd()
+    }
+}
+
+const fn options(peer: SocketAddr, source: Option<Source>) -> EchoOptions {
+    EchoOptions {
+        peer,
+        source,
+        ttl: None,
+        dscp: None,
+        dont_fragment: false,
+        receive_ttl: false,
+        flow_label: None,
+        receive_buffer_bytes: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `linerate trace`: the way to a host, hop by hop.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use linerate_core::record::{
@@ -46,12 +47,22 @@ pub(crate) struct Args {
     /// With --load: time of the load
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     time: Duration,
-    /// Port of linerate serve, with --load [default: 5210]
+    /// Port of linerate serve, which is asked for the path back and for --load [default: 5210]
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
     /// Probe with ICMP echo instead of UDP
     #[arg(long)]
     icmp: bool,
+    /// Probe with the first segments of TCP connections to this port [default: 443]; takes
+    /// CAP_NET_RAW
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "443", conflicts_with_all = ["icmp", "probe_port"])]
+    tcp: Option<NonZeroU16>,
+    /// Flows to measure in the rounds, each from a port of its own: names the router beside others
+    /// whose flows lose
+    #[arg(long, value_name = "N", default_value_t = TracePlan::default().flows,
+        conflicts_with = "icmp")]
+    flows: u16,
     /// Port that UDP probes go to, where nothing listens
     #[arg(long, value_name = "PORT", default_value_t = TRACE_PORT)]
     probe_port: u16,
@@ -66,6 +77,9 @@ pub(crate) struct Args {
     /// Do not look for the routers that flows are spread over
     #[arg(long)]
     no_paths: bool,
+    /// Do not ask the target for the path back
+    #[arg(long)]
+    no_back: bool,
     /// Do not look for the largest packet
     #[arg(long)]
     no_mtu: bool,
@@ -108,17 +122,23 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
     Ok(TracePlan {
         host: profile.host,
         profile: profile.name,
-        probes: if args.icmp { TraceProbes::Icmp } else { TraceProbes::Udp },
-        port: args.probe_port,
+        probes: match args.tcp {
+            Some(_) => TraceProbes::Tcp,
+            None if args.icmp => TraceProbes::Icmp,
+            None => TraceProbes::Udp,
+        },
+        port: args.tcp.map_or(args.probe_port, NonZeroU16::get),
         family: args.family.family(),
         bind: args.bind.clone(),
         dscp: args.dscp,
         count: args.count,
+        flows: args.flows,
         interval_ns: nanos(args.interval),
         timeout_ns: nanos(args.timeout),
         hops_max: args.max_hops,
         paths: !args.no_paths,
         mtu: !args.no_mtu,
         load,
+        back: (!args.no_back).then_some(port),
     })
 }

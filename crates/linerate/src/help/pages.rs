@@ -125,7 +125,7 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "trace",
         shown: &[
-            "count", "interval", "timeout", "max-hops", "load", "reverse", "time", "icmp", "dscp",
+            "count", "interval", "timeout", "max-hops", "load", "reverse", "time", "icmp", "tcp",
             "bind", "json", "quiet",
         ],
         examples: &[
@@ -133,7 +133,8 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate trace HOST -c 1000 -i 20ms", "where one packet in a hundred is lost"),
             ("linerate trace B --load", "where the queue stands; B runs linerate serve"),
             ("linerate trace B --load -R", "the same for the way back"),
-            ("linerate trace HOST --icmp", "where UDP is not let through"),
+            ("linerate trace HOST --tcp", "as a browser's connections travel; as root"),
+            ("linerate trace HOST --flows 16", "which of several routers side by side loses"),
         ],
         see: &["ping", "test", "serve", "icmp(7)", "ip(7)"],
     },
