@@ -288,7 +288,7 @@ impl Server {
                 serve_test(stream, &self.registry, &admission, stop).map(Some)
             }
             HelloKind::Trace => {
-                let admission = Knowing { admission: &self.gate, place };
+                let admission = Knowing { admission: &*self.gate, place };
                 trace::serve(&stream, &admission, stop).map(Some)
             }
             HelloKind::Data => {
