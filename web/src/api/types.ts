@@ -62,8 +62,8 @@ export interface Sample {
 }
 
 export interface Cause {
-  cause: string;
-  confidence: string;
+  cause: string | null;
+  confidence: string | null;
   say: string;
 }
 
@@ -78,8 +78,8 @@ export interface Part {
 }
 
 export interface Verdict {
-  cause: string;
-  confidence: string;
+  cause: string | null;
+  confidence: string | null;
   headline: string;
   evidence: string[];
   remedy: string[];

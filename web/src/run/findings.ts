@@ -122,7 +122,8 @@ export function findings(run: Run, isolated: boolean): Finding[] {
   if (!isolated) {
     list.push({
       title: 'Coarse clock',
-      evidence: 'The page is not cross-origin isolated, as is any page over plain HTTP.',
+      evidence:
+        'The page is not cross-origin isolated, as is no page over plain HTTP from another host.',
       effect:
         'Browsers then round times to 0.1 ms: latency below 1 ms has one digit that counts. ' +
         'Rates are by the server’s clock and do not change.',

@@ -124,7 +124,8 @@ export function VerdictWords({ verdict }: { verdict: Verdict }): JSX.Element {
     <div class="verdict">
       <p class="headline">{verdict.headline}</p>
       <p class="soft">
-        Cause <code>{verdict.cause}</code>, confidence {verdict.confidence}
+        {verdict.cause === null ? 'No single cause' : <>Cause <code>{verdict.cause}</code></>}
+        {verdict.confidence !== null && `, confidence ${verdict.confidence}`}
       </p>
       {evidence.length > 0 && <Points title="Evidence" points={evidence} />}
       {remedy.length > 0 && <Points title="Remedy" points={remedy} />}
