@@ -14,6 +14,7 @@ pub mod lab;
 mod near;
 pub mod path;
 pub mod record;
+pub mod schedule;
 pub mod search;
 pub mod simulate;
 pub mod stats;

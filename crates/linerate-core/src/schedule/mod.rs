@@ -1,0 +1,16 @@
+//! Measuring for months: the calendar of a plan, and what its series say.
+//!
+//! Nothing here reads a clock: the calendar is a function of the plan and of a span of time, so
+//! that each program that has the plan computes the same one.
+
+mod calendar;
+mod change;
+mod plan;
+mod runner;
+mod series;
+
+pub use calendar::{Calendar, LATE_S_MAX, MARGIN_S, Slot, Zone};
+pub use change::{CHANGED, Change, Finding, Point, SUSPECT, Watch};
+pub use plan::{Alert, Class, SchedulePlan, Span, TASKS_MAX, Task};
+pub use runner::{GRACE_S, Reason, Runner, Step, Why};
+pub use series::{Followed, followed};

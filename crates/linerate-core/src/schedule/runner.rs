@@ -1,0 +1,373 @@
+//! What a program that keeps a calendar does next, by the clocks that it is told.
+//!
+//! A run begins at its slot's second, by wall time. One that cannot begin within [`GRACE_S`] is
+//! missed, with the reason; it is not made up for, since a later one comes. Wall time that jumps
+//! against the monotonic clock is said and never repeats a run that was done. Further runs that a
+//! suspected change asks for, and the survey of a path that changed, take gaps: they begin only
+//! where the next run that excludes them is far enough away.
+
+use std::collections::VecDeque;
+
+use super::calendar::{Calendar, MARGIN_S, Slot};
+use super::plan::SchedulePlan;
+
+/// A run begins at most so late.
+pub const GRACE_S: i64 = 30;
+/// Wall time that went on by so much more or less than the monotonic clock was set.
+const STEP_S: f64 = 2.0;
+/// A clock that goes back further than this was wrong: the calendar begins anew.
+const BACK_S: i64 = 3600;
+/// A further run that found no gap for so long is left out.
+const EXTRA_WAITS_S: i64 = 1800;
+/// Slots that are looked at again after a long sleep.
+const LOOK_BACK_S: i64 = 2 * 86_400;
+/// How far the calendar is looked up at once.
+const PLANNED_S: i64 = 3600;
+
+/// Why a run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The calendar has it.
+    Calendar,
+    /// A change is suspected.
+    Confirm,
+    /// A change was found: what limits the path now?
+    Survey,
+}
+
+/// What is to be done or said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Begin a run of a task.
+    Start {
+        /// The task's place in the plan.
+        task: usize,
+        /// Why.
+        why: Why,
+    },
+    /// A run will not be.
+    Missed {
+        /// What was to run.
+        slot: Slot,
+        /// Why it does not.
+        reason: Reason,
+    },
+    /// Wall time went on by this much more than the monotonic clock, seconds.
+    ClockStepped(f64),
+}
+
+/// Why a run was missed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The program or the host was not running, or the clock jumped over it.
+    Asleep,
+    /// A run of this task still went on that excludes it.
+    Busy(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Extra {
+    task: usize,
+    why: Why,
+    asked_s: i64,
+}
+
+/// The keeper of a calendar.
+#[derive(Debug)]
+pub struct Runner {
+    plan: SchedulePlan,
+    calendar: Calendar,
+    /// Slots that begin before this are dealt with.
+    dealt_s: i64,
+    clocks: Option<(f64, f64)>,
+    /// Slots from `dealt_s` on and before `planned_s`.
+    planned: VecDeque<Slot>,
+    planned_s: i64,
+    due: VecDeque<Slot>,
+    extra: VecDeque<Extra>,
+    running: Vec<usize>,
+}
+
+impl Runner {
+    /// A keeper that begins at a wall time, seconds since 1970-01-01 UTC. `dealt_s` is when the
+    /// last one ended, where there was one: what was to run since then is missed.
+    pub fn new(plan: SchedulePlan, calendar: Calendar, now_s: i64, dealt_s: Option<i64>) -> Self {
+        let dealt_s = dealt_s.map_or(now_s, |at| at.clamp(now_s - LOOK_BACK_S, now_s));
+        Self {
+            plan,
+            calendar,
+            dealt_s,
+            clocks: None,
+            planned: VecDeque::new(),
+            planned_s: dealt_s,
+            due: VecDeque::new(),
+            extra: VecDeque::new(),
+            running: Vec::new(),
+        }
+    }
+
+    /// The plan.
+    pub const fn plan(&self) -> &SchedulePlan {
+        &self.plan
+    }
+
+    /// What is to be done at a wall time and a time of the monotonic clock, seconds.
+    pub fn at(&mut self, wall_s: f64, mono_s: f64) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Some((wall, mono)) = self.clocks.replace((wall_s, mono_s)) {
+            let stepped = (wall_s - wall) - (mono_s - mono);
+            if stepped.abs() > STEP_S {
+                steps.push(Step::ClockStepped(stepped));
+            }
+        }
+        let now_s = wall_s.floor() as i64;
+        if now_s < self.dealt_s - BACK_S {
+            self.begin_anew(now_s);
+            self.due.clear();
+        }
+        if now_s >= self.dealt_s {
+            if now_s - LOOK_BACK_S > self.dealt_s {
+                self.begin_anew(now_s - LOOK_BACK_S);
+            }
+            self.plan_until(now_s + 1);
+            let due = self.planned.iter().take_while(|slot| slot.start_s <= now_s).count();
+            self.due.extend(self.planned.drain(..due));
+            self.dealt_s = now_s + 1;
+        }
+        self.begin_due(now_s, &mut steps);
+        self.begin_extra(now_s, &mut steps);
+        steps
+    }
+
+    fn begin_anew(&mut self, from_s: i64) {
+        (self.dealt_s, self.planned_s) = (from_s, from_s);
+        self.planned.clear();
+    }
+
+    /// Looks the calendar up as far as a time.
+    fn plan_until(&mut self, until_s: i64) {
+        if until_s > self.planned_s {
+            let until_s = until_s + PLANNED_S;
+            self.planned.extend(self.calendar.slots(self.planned_s, until_s));
+            self.planned_s = until_s;
+        }
+    }
+
+    fn begin_due(&mut self, now_s: i64, steps: &mut Vec<Step>) {
+        for slot in std::mem::take(&mut self.due) {
+            match self.hindered_by(slot.task) {
+                None if now_s <= slot.start_s + GRACE_S => {
+                    steps.push(Step::Start { task: slot.task, why: Why::Calendar });
+                    self.running.push(slot.task);
+                }
+                None => steps.push(Step::Missed { slot, reason: Reason::Asleep }),
+                Some(_) if now_s < slot.start_s + GRACE_S => self.due.push_back(slot),
+                Some(other) => steps.push(Step::Missed { slot, reason: Reason::Busy(other) }),
+            }
+        }
+    }
+
+    fn begin_extra(&mut self, now_s: i64, steps: &mut Vec<Step>) {
+        for extra in std::mem::take(&mut self.extra) {
+            if now_s > extra.asked_s + EXTRA_WAITS_S {
+                continue;
+            }
+            if self.hindered_by(extra.task).is_some() || !self.has_gap(extra.task, now_s) {
+                self.extra.push_back(extra);
+                continue;
+            }
+            steps.push(Step::Start { task: extra.task, why: extra.why });
+            self.running.push(extra.task);
+        }
+    }
+
+    /// A running task beside which this one may not run: itself, or one that it excludes.
+    fn hindered_by(&self, task: usize) -> Option<usize> {
+        let class = self.plan.tasks[task].class();
+        let excludes =
+            |other: &&usize| **other == task || !class.beside(self.plan.tasks[**other].class());
+        self.running.iter().find(excludes).copied()
+    }
+
+    /// Whether a run now would end before the next one begins that it excludes.
+    fn has_gap(&mut self, task: usize, now_s: i64) -> bool {
+        let (class, takes) = (self.plan.tasks[task].class(), self.plan.tasks[task].takes_s());
+        let until_s = now_s + i64::try_from(takes).unwrap_or(i64::MAX / 4) + MARGIN_S;
+        self.plan_until(until_s);
+        let next = self.planned.iter().take_while(|slot| slot.start_s < until_s);
+        self.due.iter().chain(next).all(|slot| class.beside(self.plan.tasks[slot.task].class()))
+    }
+
+    /// A run of a task has ended.
+    pub fn ended(&mut self, task: usize) {
+        if let Some(at) = self.running.iter().position(|running| *running == task) {
+            self.running.swap_remove(at);
+        }
+    }
+
+    /// Asks for one further run of a task at once.
+    pub fn ask(&mut self, task: usize, why: Why) {
+        let asked_s = self.dealt_s - 1;
+        self.extra.push_back(Extra { task, why, asked_s });
+    }
+
+    /// The wall time of the next run by the calendar, as far as a week.
+    pub fn next_start_s(&mut self) -> Option<i64> {
+        if self.planned.is_empty() {
+            let mut span_s = PLANNED_S;
+            while self.planned.is_empty() && span_s <= 8 * 86_400 {
+                self.plan_until(self.dealt_s + span_s);
+                span_s *= 4;
+            }
+        }
+        self.planned.front().map(|slot| slot.start_s)
+    }
+
+    /// Whether something waits for a gap or for another run.
+    pub fn waits(&self) -> bool {
+        !self.due.is_empty() || !self.extra.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Zone;
+
+    const BEGIN_S: i64 = 1_795_478_400;
+
+    fn runner(text: &str, now_s: i64, dealt_s: Option<i64>) -> Runner {
+        let plan = SchedulePlan::from_toml(text).expect("a plan");
+        let calendar = Calendar::of(&plan, Zone::utc()).expect("places");
+        Runner::new(plan, calendar, now_s, dealt_s)
+    }
+
+    const HOURLY: &str = "name = \"p\"\n[[task]]\nname = \"a\"\nrun = \"tcp h\"\nevery = \"1h\"\n";
+
+    /// The begin of the hourly task's first run from a time on.
+    fn first(from_s: i64) -> i64 {
+        let plan = SchedulePlan::from_toml(HOURLY).expect("a plan");
+        let calendar = Calendar::of(&plan, Zone::utc()).expect("places");
+        calendar.slots(from_s, from_s + 3600)[0].start_s
+    }
+
+    fn starts(steps: &[Step]) -> usize {
+        steps.iter().filter(|step| matches!(step, Step::Start { .. })).count()
+    }
+
+    /// Runs a second at a time; a run ends after 12 s. The begins, and what else was said.
+    fn live(runner: &mut Runner, wall: impl Fn(i64) -> f64, seconds: i64) -> (Vec<i64>, Vec<Step>) {
+        let (mut begun, mut said, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for second in 0..seconds {
+            ends.retain(|(at, task): &(i64, usize)| {
+                let over = *at <= second;
+                if over {
+                    runner.ended(*task);
+                }
+                !over
+            });
+            for step in runner.at(wall(second), second as f64) {
+                match step {
+                    Step::Start { task, .. } => {
+                        begun.push(wall(second) as i64);
+                        ends.push((second + 12, task));
+                    }
+                    other => said.push(other),
+                }
+            }
+        }
+        (begun, said)
+    }
+
+    #[test]
+    fn a_day_has_each_run_once_at_its_second() {
+        let mut runner = runner(HOURLY, BEGIN_S, None);
+        let (begun, said) = live(&mut runner, |s| (BEGIN_S + s) as f64, 86_400);
+        let wanted: Vec<i64> = (0..24).map(|hour| first(BEGIN_S) + 3600 * hour).collect();
+        assert_eq!((begun, said), (wanted, Vec::new()));
+    }
+
+    #[test]
+    fn what_was_to_run_while_nobody_was_there_is_missed_and_not_made_up_for() {
+        let mut runner = runner(HOURLY, BEGIN_S, Some(BEGIN_S - 3 * 3600));
+        let steps = runner.at(BEGIN_S as f64, 0.0);
+        let missed = |step: &&Step| matches!(step, Step::Missed { reason: Reason::Asleep, .. });
+        assert_eq!((steps.iter().filter(missed).count(), steps.len()), (3, 3), "{steps:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_repeats_nothing_and_one_set_forward_misses_what_it_jumped_over() {
+        let at = first(BEGIN_S) - BEGIN_S;
+        // Ten minutes back just after the run.
+        let mut back = runner(HOURLY, BEGIN_S, None);
+        let wall = |s: i64| (BEGIN_S + s - if s > at + 60 { 600 } else { 0 }) as f64;
+        let (begun, said) = live(&mut back, wall, at + 3600 + 1200);
+        assert_eq!(begun, [first(BEGIN_S), first(BEGIN_S) + 3600]);
+        assert_eq!(said, [Step::ClockStepped(-600.0)]);
+        // Two hours forward, a minute before it.
+        let mut forward = runner(HOURLY, BEGIN_S, None);
+        let wall = |s: i64| (BEGIN_S + s + if s > at - 60 { 7200 } else { 0 }) as f64;
+        let (begun, said) = live(&mut forward, wall, at + 600);
+        assert_eq!(begun, [first(BEGIN_S) + 7200]);
+        let missed = |reason| {
+            said.iter()
+                .filter(|it| matches!(it, Step::Missed { reason: r, .. } if *r == reason))
+                .count()
+        };
+        assert_eq!((missed(Reason::Asleep), said.len()), (2, 3), "{said:?}");
+        // A clock that was a day ahead: the calendar goes on by the right one.
+        let mut wrong = runner(HOURLY, BEGIN_S + 86_400, None);
+        let wall = |s: i64| (BEGIN_S + s + if s < 5 { 86_400 } else { 0 }) as f64;
+        let (begun, _) = live(&mut wrong, wall, 3600);
+        assert_eq!(begun, [first(BEGIN_S)]);
+    }
+
+    #[test]
+    fn a_run_that_goes_on_for_too_long_makes_the_next_one_missed_by_name() {
+        let mut runner = runner(HOURLY, BEGIN_S, None);
+        let at = first(BEGIN_S);
+        assert_eq!(starts(&runner.at(at as f64, 0.0)), 1);
+        let mut said = Vec::new();
+        for s in 1..3700 {
+            said.extend(runner.at((at + s) as f64, s as f64));
+        }
+        assert!(
+            matches!(said.as_slice(), [Step::Missed { reason: Reason::Busy(0), .. }]),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn further_runs_take_gaps_and_never_overlap_the_calendar() {
+        let text = format!("{HOURLY}[[task]]\nname = \"b\"\nrun = \"tcp h\"\nevery = \"1h\"\n");
+        let mut runner = runner(&text, BEGIN_S, None);
+        let slots = Calendar::of(runner.plan(), Zone::utc())
+            .expect("places")
+            .slots(BEGIN_S, BEGIN_S + 3600);
+        let [one, two] = slots.as_slice() else { panic!("two runs an hour") };
+        // Asked 20 s before the next run, of 30 s: it waits until that has ended.
+        let before = two.start_s - 20;
+        assert!(before > one.until_s, "the seed of the names keeps them apart");
+        assert_eq!(starts(&runner.at(one.start_s as f64, 0.0)), 1);
+        runner.ended(one.task);
+        let mono = |s: i64| (s - one.start_s) as f64;
+        runner.at(before as f64, mono(before));
+        runner.ask(one.task, Why::Confirm);
+        let mut begun = Vec::new();
+        for s in before + 1..two.start_s + 60 {
+            if s == two.start_s + 15 {
+                runner.ended(two.task);
+            }
+            let steps = runner.at(s as f64, mono(s));
+            begun.extend(steps.into_iter().map(|step| (s, step)));
+        }
+        let start = |task, why| Step::Start { task, why };
+        assert_eq!(
+            begun,
+            [
+                (two.start_s, start(two.task, Why::Calendar)),
+                (two.start_s + 15, start(one.task, Why::Confirm))
+            ]
+        );
+    }
+}
