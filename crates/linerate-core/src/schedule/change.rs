@@ -142,6 +142,7 @@ impl Watch {
         }
     }
 
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 24")]
     fn hour(at_s: f64) -> usize {
         ((at_s.rem_euclid(DAY_S) / 3600.0) as usize).min(23)
     }

@@ -120,6 +120,7 @@ impl Runner {
                 steps.push(Step::ClockStepped(stepped));
             }
         }
+        #[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
         let now_s = wall_s.floor() as i64;
         if now_s < self.dealt_s - BACK_S {
             self.begin_anew(now_s);
@@ -269,6 +270,7 @@ mod tests {
             for step in runner.at(wall(second), second as f64) {
                 match step {
                     Step::Start { task, .. } => {
+                        #[allow(clippy::cast_possible_truncation, reason = "whole seconds")]
                         begun.push(wall(second) as i64);
                         ends.push((second + 12, task));
                     }
