@@ -128,6 +128,19 @@ path = { delay = "9 ms", rate = "10 Mbit/s" }
     assert_eq!(datapaths, ["tap", "tun"]);
 }
 
+/// From before the first of 200 datagrams is sent until the last has been read.
+fn span_of_a_train_ms(sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) -> f64 {
+    let start = clock::monotonic();
+    for _ in 0..200 {
+        sender.send_to(&[0; 1472], to).unwrap();
+    }
+    let mut buffer = [0; 2048];
+    for _ in 0..200 {
+        receiver.recv(&mut buffer).unwrap();
+    }
+    clock::monotonic().since(start).as_secs_f64() * 1e3
+}
+
 #[test]
 fn packets_pass_at_the_rate_of_the_link_and_wait_in_its_queue() {
     let text = WAN.replace("100 Mbit/s\", delay = \"20 ms\"", "10 Mbit/s\", buffer = \"1 MB\"");
@@ -136,18 +149,11 @@ fn packets_pass_at_the_rate_of_the_link_and_wait_in_its_queue() {
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     let to: SocketAddr = receiver.local_addr().unwrap();
     let sender = lab.run_on("a", || UdpSocket::bind("10.0.1.1:0").unwrap()).unwrap();
-    for _ in 0..200 {
-        sender.send_to(&[0; 1472], to).unwrap();
-    }
-    let mut buffer = [0; 2048];
-    receiver.recv(&mut buffer).unwrap();
-    let first = clock::monotonic();
-    for _ in 1..200 {
-        receiver.recv(&mut buffer).unwrap();
-    }
-    // 199 frames of 1538 bytes on the wire at 10 Mbit/s: 244.8 ms.
-    let span = clock::monotonic().since(first).as_secs_f64() * 1e3;
-    assert!((235.0..275.0).contains(&span), "{span} ms");
+    let spans: Vec<f64> = (0..5).map(|_| span_of_a_train_ms(&sender, &receiver, to)).collect();
+    // 200 frames of 1538 bytes on the wire at 10 Mbit/s: 246.08 ms from the first word to the
+    // last. A late thread can only lengthen a train, so none may be shorter and one must fit.
+    let shortest = spans.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!((246.0..275.0).contains(&shortest), "{spans:?} ms");
 }
 
 #[test]
