@@ -4,8 +4,8 @@
 use linerate_proto::stamp::{Key, ProbeOptions, StampProbe};
 use proptest::prelude::*;
 
-mod damage;
-#[path = "../../../fuzz/entries/stamp.rs"]
+use crate::damage;
+#[path = "../../../../fuzz/entries/stamp.rs"]
 mod entry;
 
 fn packets() -> Vec<Vec<u8>> {
@@ -23,13 +23,8 @@ fn packets() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn whole_and_cut_packets_never_panic() {
-    packets().iter().for_each(|packet| damage::cut(packet, entry::run));
-}
-
-#[test]
-fn flipped_bits_never_panic() {
-    packets().iter().for_each(|packet| damage::flip(packet, 256, entry::run));
+fn whole_cut_and_flipped_packets_never_panic() {
+    damage::all(&packets(), 256, entry::run);
 }
 
 proptest! {

@@ -1,24 +1,19 @@
 //! The fuzz entry of test frames over its corpus: as recorded, cut at every length, with bits
 //! flipped, and some that are hostile on purpose.
 
-use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-mod damage;
-#[path = "../../../fuzz/entries/test_frame.rs"]
+use crate::damage;
+#[path = "../../../../fuzz/entries/test_frame.rs"]
 mod entry;
 
 /// Recorded frames, and those of the capture that tcpdump has read.
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/test_frame");
-    let entries = std::fs::read_dir(&folder).expect("the corpus is there");
-    let paths = entries.map(|entry| entry.expect("readable").path());
-    let files = paths.filter(|path| path.extension().is_some_and(|end| end == "bin"));
-    let mut corpus: Vec<_> = files.map(|path| std::fs::read(path).expect("readable")).collect();
-    assert!(corpus.len() >= 8, "{} files", corpus.len());
-    let capture = std::fs::read(folder.join("frames.pcap")).expect("the capture");
+    let mut corpus = crate::recorded("test_frame", 8);
+    let capture =
+        std::fs::read(crate::folder("test_frame").join("frames.pcap")).expect("the capture");
     let mut rest = &capture[24..];
     while let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, frames @ ..] = rest {
         let (frame, more) = frames.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
@@ -30,21 +25,8 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn recorded_and_cut_bytes_never_panic() {
-    for bytes in corpus() {
-        damage::cut(&bytes, |cut| {
-            entry::run(cut);
-        });
-    }
-}
-
-#[test]
-fn flipped_bits_never_panic() {
-    for bytes in corpus() {
-        damage::flip(&bytes, 90, |damaged| {
-            entry::run(damaged);
-        });
-    }
+fn recorded_cut_and_flipped_bytes_never_panic() {
+    damage::all(&corpus(), 90, entry::run);
 }
 
 #[test]

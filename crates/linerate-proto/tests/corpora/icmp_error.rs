@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 
-mod damage;
-#[path = "../../../fuzz/entries/icmp_error.rs"]
+use crate::damage;
+#[path = "../../../../fuzz/entries/icmp_error.rs"]
 mod entry;
 
 /// Time exceeded that quotes UDP over IPv4 and an echo request over IPv6, each with a label stack.
@@ -24,13 +24,8 @@ fn messages() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn whole_and_cut_messages_never_panic() {
-    messages().iter().for_each(|message| damage::cut(message, entry::run));
-}
-
-#[test]
-fn flipped_bits_never_panic() {
-    messages().iter().for_each(|message| damage::flip(message, 256, entry::run));
+fn whole_cut_and_flipped_messages_never_panic() {
+    damage::all(&messages(), 256, entry::run);
 }
 
 proptest! {
