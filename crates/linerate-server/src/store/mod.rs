@@ -13,12 +13,16 @@ mod lines;
 mod location;
 mod records;
 mod runs;
+mod schedule;
 mod schema;
 
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use find::Known;
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
+pub use schedule::{
+    SURVEY, Schedule, ScheduleEvent, SeriesValue, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY,
+};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -116,5 +120,7 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+mod schedule_tests;
 #[cfg(test)]
 mod tests;

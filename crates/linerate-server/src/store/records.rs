@@ -144,6 +144,7 @@ impl Store {
                 figures.rtt_ns,
             ],
         )?;
+        super::schedule::follow(&transaction, record, id)?;
         transaction.commit()?;
         Ok(None)
     }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -81,6 +81,46 @@ UPDATE record SET
 CREATE INDEX record_line
     ON record (id, kind, started_at, status, name, peer, rate_bps, loss, rtt_ns)
     WHERE superseded_by IS NULL;
+";
+
+/// Schedules: plans, their runs, what is followed of their results, and what happened.
+const STEP_4: &str = "
+CREATE TABLE schedule (
+    plan    TEXT PRIMARY KEY NOT NULL,
+    text    TEXT NOT NULL,
+    since_s INTEGER NOT NULL,
+    dealt_s INTEGER NOT NULL
+) STRICT;
+CREATE TABLE schedule_run (
+    plan    TEXT NOT NULL,
+    task    TEXT NOT NULL,
+    start_s INTEGER NOT NULL,
+    why     TEXT NOT NULL,
+    state   TEXT NOT NULL,
+    reason  TEXT,
+    record  TEXT,
+    PRIMARY KEY (plan, task, start_s)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_run_start ON schedule_run (plan, start_s);
+CREATE TABLE series (
+    plan   TEXT NOT NULL,
+    task   TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    at_s   REAL NOT NULL,
+    value  REAL NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (plan, task, metric, at_s, record)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE schedule_event (
+    id     INTEGER PRIMARY KEY,
+    plan   TEXT NOT NULL,
+    task   TEXT NOT NULL,
+    at_s   INTEGER NOT NULL,
+    kind   TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    told_s INTEGER
+) STRICT;
+CREATE INDEX schedule_event_at ON schedule_event (plan, at_s);
 ";
 
 /// Brings the tables to this version, all steps or none.
