@@ -57,6 +57,12 @@ pub struct Evidence {
     pub interventions: Vec<Intervention>,
     /// Payload rate that several flows reached together, of another part of the same test.
     pub together: Option<Together>,
+    /// Pings without load, where TCP did not come about: the last series of them.
+    pub pings: Option<Pings>,
+    /// Each of several flows that ran at once; empty for one.
+    pub each: Vec<EachFlow>,
+    /// Time between lumps in which the way back lets packets go that were sent evenly, in seconds.
+    pub back_held_s: Option<f64>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
 }
@@ -68,6 +74,41 @@ pub struct Together {
     pub flows: u32,
     /// Payload rate of all of them.
     pub bps: f64,
+}
+
+/// A series of pings at even distances.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pings {
+    /// How many were sent.
+    pub sent: u64,
+    /// Those of them without an answer.
+    pub lost: u64,
+    /// From the first to the last, in seconds.
+    pub span_s: f64,
+    /// Stretches of 0.2 s and more without an answer, with one before and one after.
+    pub outages: u64,
+    /// The longest of those, and all of them together, in seconds.
+    pub outage_s: (f64, f64),
+}
+
+/// One of several flows that ran at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EachFlow {
+    /// Payload rate, by the receiver.
+    pub bps: f64,
+    /// Segments sent, those sent again among them.
+    pub sent: f64,
+    /// Segments sent again.
+    pub again: f64,
+    /// Median round trip once the start was over, in seconds.
+    pub rtt_s: f64,
+}
+
+impl EachFlow {
+    /// Share of its segments that were sent again.
+    pub fn ratio(&self) -> f64 {
+        self.again / self.sent.max(1.0)
+    }
 }
 
 /// What the user asked the test for.
@@ -98,6 +139,8 @@ pub struct Rate {
     pub steady_bps: Option<f64>,
     /// Rates of the intervals, in order, start included.
     pub intervals_bps: Vec<f64>,
+    /// Length of one of them.
+    pub interval_s: Option<f64>,
     /// Highest sustained rate of delivery that the sender saw (90th percentile): no more than the
     /// path's capacity, and often less.
     pub delivery_bps: Option<f64>,
@@ -176,6 +219,8 @@ pub struct Loss {
     pub reordered_events: Option<f64>,
     /// Segments that arrived out of order, over those that arrived.
     pub out_of_order: Option<f64>,
+    /// Times that the slow-start threshold was seen to change: losses of one window are one event.
+    pub events: Option<f64>,
     /// Retransmission time-outs.
     pub timeouts: Option<f64>,
     /// Time spent in them over the span.

@@ -202,6 +202,7 @@ mod tests {
             states: Vec::new(),
             first_lost: Vec::new(),
             loads: vec![load],
+            both_ways: None,
             reordering: mechanism::Reordering::default(),
         };
         let mut evidence = Evidence {

@@ -2,7 +2,10 @@
 
 use super::candidate::Candidate;
 use super::evidence::Evidence;
-use super::{ends, gate, innocent, interventions, ladder, latency, path, remedy, trains};
+use super::{
+    ends, gate, innocent, interventions, ladder, latency, members, path, pings, remedy, trains,
+    unlike,
+};
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
@@ -46,8 +49,10 @@ pub fn judge(evidence: &Evidence) -> Verdict {
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 19] = [
+    let rules: [fn(&Evidence) -> Option<Candidate>; 25] = [
         trains::black_hole,
+        pings::outages,
+        pings::lossy,
         path::nothing_moved,
         path::smaller_segments,
         ends::own_pace,
@@ -60,8 +65,12 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         ends::start_up,
         path::outages,
         path::ack_path,
+        trains::acks_held,
         path::sack_stripped,
+        members::bad_member,
         trains::explained,
+        unlike::metered,
+        trains::left,
         path::full_bottleneck,
         path::reordering,
         path::bbr_found,

@@ -19,8 +19,10 @@ mod judge;
 mod ladder;
 mod latency;
 pub mod mechanism;
+mod members;
 mod of_record;
 mod path;
+mod pings;
 #[cfg(test)]
 mod probing_tests;
 mod remedy;
@@ -30,9 +32,13 @@ mod trains;
 #[cfg(test)]
 mod trains_tests;
 pub mod twin;
+mod unlike;
+#[cfg(test)]
+mod unlike_tests;
 
 pub use evidence::{
-    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
+    Agreed, Asked, EachFlow, Evidence, Host, Loss, Pings, ProbesSeen, Rate, RoundTrips, Syn,
+    Together, Windows,
 };
 pub use foreign::foreign;
 pub use goal::{Goal, add_figures};

@@ -4,9 +4,10 @@
 //! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
-    Agreed, Asked, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together, Windows,
+    Agreed, Asked, EachFlow, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together,
+    Windows,
 };
-use super::mechanism::mechanism;
+use super::mechanism::{held_s, mechanism};
 use crate::record::{
     CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
     Side, Stat, TcpInfo, TcpTest,
@@ -63,6 +64,9 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         sustained_bps: None,
         interventions: Vec::new(),
         together: None,
+        pings: None,
+        each: each(&series, &flows),
+        back_held_s: None,
         unseen: Vec::new(),
     };
     evidence.unseen = unseen(&evidence);
@@ -72,7 +76,10 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
 /// Adds what a survey found of the path beside its transfers.
 pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
     let Some(way) = evidence.direction else { return evidence };
+    let back = if way == Direction::Up { Direction::Down } else { Direction::Up };
     evidence.trains = mechanism(&whole.trains, way);
+    evidence.back_held_s = held_s(&whole.trains, back);
+    evidence.pings = super::pings::of_record(whole);
     evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
     let tried = whole.interventions.iter().filter(|it| it.direction == way);
     evidence.interventions = tried.cloned().collect();
@@ -217,9 +224,44 @@ fn rate(of: &Of<'_>) -> Rate {
         mean_bps: of.value(MetricId::Goodput, Stat::Value),
         steady_bps: steady(&late),
         intervals_bps: sum,
+        interval_s: interval_s(of),
         delivery_bps: quantile(&delivery, 0.9),
         bytes: of.value(MetricId::Bytes, Stat::Value),
         span_s: of.value(MetricId::Span, Stat::Value).map(|ns| ns / 1e9),
+    }
+}
+
+/// Length of an interval: the median time from one to the next.
+fn interval_s(of: &Of<'_>) -> Option<f64> {
+    let series = of.all("goodput_bps", Side::Receiver).next()?;
+    let mut steps: Vec<f64> =
+        series.t_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
+    steps.sort_by(f64::total_cmp);
+    quantile(&steps, 0.5)
+}
+
+/// Each of several flows, where all of them told what they sent and how long it took.
+fn each(of: &Of<'_>, flows: &[&Flow]) -> Vec<EachFlow> {
+    let one = |flow: &&Flow| {
+        let info = flow.sender.as_ref()?.tcp_info?;
+        let receiver = flow.receiver.as_ref()?;
+        let of_flow = |series: &&Series| series.flow == Some(flow.flow);
+        let rtt = of.all("tcp_rtt_ns", Side::Sender).find(of_flow)?;
+        let start = (rtt.values.len() as f64 * START_SHARE).ceil();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+        let mut late: Vec<f64> =
+            rtt.values.iter().skip(start as usize).flatten().copied().collect();
+        late.sort_by(f64::total_cmp);
+        Some(EachFlow {
+            bps: receiver.bytes_measured as f64 * 8e9 / receiver.span_ns.max(1) as f64,
+            sent: f64::from(info.data_segs_out?),
+            again: f64::from(info.total_retrans?),
+            rtt_s: quantile(&late, 0.5)? / 1e9,
+        })
+    };
+    match flows {
+        [_] => Vec::new(),
+        flows => flows.iter().map(one).collect::<Option<_>>().unwrap_or_default(),
     }
 }
 
@@ -324,6 +366,7 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
         needless: sum(&|info| info.dsack_dups.map(u64::from)),
         reordered_events: sum(&|info| info.reord_seen.map(u64::from)),
         out_of_order: out_of_order.zip(arrived).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        events: events(of),
         timeouts: sum(&|info| info.total_rto.map(u64::from)),
         timeout_share: timeout_ns.zip(span_ns).map(|(part, all)| part / all),
         marked: marked.zip(delivered).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
@@ -331,6 +374,17 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
         response: control.as_deref().and_then(response),
         control,
     }
+}
+
+/// Changes of the slow-start threshold from one sample to the next, the first included.
+fn events(of: &Of<'_>) -> Option<f64> {
+    let mut all = of.all("ssthresh_bytes", Side::Sender).peekable();
+    all.peek()?;
+    let changes = |series: &Series| {
+        let values: Vec<f64> = series.values.iter().filter_map(|value| *value).collect();
+        values.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64
+    };
+    Some(all.map(changes).sum())
 }
 
 /// What a congestion control makes of losses, of those whose answer is known.

@@ -108,7 +108,7 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
 }
 
 /// Whether trains saw more than the flow reached: then it is no link that the flow fills.
-fn below_capacity(evidence: &Evidence) -> bool {
+pub(super) fn below_capacity(evidence: &Evidence) -> bool {
     let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
     share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
 }

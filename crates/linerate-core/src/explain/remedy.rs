@@ -110,6 +110,16 @@ pub(super) fn bursts() -> Vec<RemedyLine> {
     ]
 }
 
+/// For a meter that lets `bps` of payload through, in IP packets of `ip_bps`.
+pub(super) fn policer(evidence: &Evidence, bps: f64, ip_bps: f64) -> Vec<RemedyLine> {
+    let pace = format!("tc qdisc replace dev DEV root fq maxrate {:.0}kbit", bps * 0.95 / 1e3);
+    let needs = evidence.bdp_bytes(ip_bps).unwrap_or(0.0);
+    let asks = format!(
+        "ask for the contract's rate and burst: a burst of {needs:.0} bytes lets one flow fill it"
+    );
+    vec![RemedyLine::command(At::Sender, pace), RemedyLine::advice(At::Path, asks)]
+}
+
 /// For a host that can do no more.
 pub(super) fn host(at: At) -> Vec<RemedyLine> {
     let lines = ["cpupower frequency-set -g performance", "linerate doctor"];

@@ -121,6 +121,7 @@ fn healthy() -> Evidence {
             intervals_bps: vec![78e6, 94e6, 94e6, 94e6, 94e6],
             delivery_bps: Some(94e6),
             bytes: Some(92e6),
+            interval_s: None,
             span_s: Some(8.0),
         },
         rtt: RoundTrips {

@@ -4,8 +4,8 @@ use super::candidate::{Candidate, share};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
 use super::mechanism::{Background, Findings, Load, Overflow};
-use super::path::{LOSSY, packet_bytes, payload_share};
-use super::remedy;
+use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
+use super::{remedy, unlike};
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
 
 /// The rate over what a bound allows, of a flow that this bound holds.
@@ -25,18 +25,33 @@ const BUCKET: f64 = 1.33;
 const SHARED: f64 = 1.08;
 /// A queue of so many packets stands, where the path would pass the load alone.
 const QUEUED_PACKETS: f64 = 5.0;
-/// A load that the path passes.
+/// Below this share of the link's rate a load passes it.
 const PASSED: f64 = 0.95;
 /// Segments below this share of what the path takes were made small.
 const CLAMPED: f64 = 0.75;
+/// A load that leaves at least a quarter of what passes to nobody.
+const BELOW_PASSED: f64 = 0.75;
+/// Delays of a queue that stands are so far alike; those of jitter are not.
+const STANDS: f64 = 0.25;
+/// Trains back to back over what passes for long, of a link that carries others between them.
+const MIXED: f64 = 0.85;
+/// The rate over what probes pass at, of a flow that gets all of it.
+const NEARLY: f64 = 0.95;
 /// Delay that a queue which never empties adds, in seconds.
 const NEVER_EMPTY_S: f64 = 0.001;
+
+/// Packets sent evenly come so far apart where they are held back, in seconds; and over the least
+/// round trip.
+const HELD_S: f64 = 0.01;
+const HELD_OF_BASE: f64 = 0.5;
 
 /// What the trains explain of a rate that no end holds.
 pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
     packet_rate(evidence, found)
+        .or_else(|| mismatched(evidence, found))
         .or_else(|| shared_load(evidence, found))
+        .or_else(|| filled_by_others(evidence, found))
         .or_else(|| policer(evidence, found))
         .or_else(|| packet_meter(evidence, found))
         .or_else(|| shaper(evidence, found))
@@ -45,8 +60,18 @@ pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
         .or_else(|| full_link(evidence))
         .or_else(|| random(evidence, found))
         .or_else(|| small_buffer(evidence, found))
-        .or_else(|| random_by_elimination(evidence, found))
-        .or_else(|| shared_queue(evidence))
+}
+
+/// What is left where neither the trains nor the flow itself show one cause.
+pub(super) fn left(evidence: &Evidence) -> Option<Candidate> {
+    let found = evidence.trains.as_ref()?;
+    random_by_elimination(evidence, found).or_else(|| shared_queue(evidence, found))
+}
+
+/// A duplex mismatch, of a flow that is below what the link carries.
+fn mismatched(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let (_, got) = reached(evidence, evidence.capacity_bps?)?;
+    unlike::duplex_mismatch(evidence, found).filter(|_| got < REACHES)
 }
 
 /// Payload that a bound of IP packets allows, and the share of it that was reached.
@@ -80,12 +105,7 @@ fn policer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::figure("its bucket", burst_bytes.value, "bytes"),
         Sign::at_most("rate over what that allows", reached, most, "1"),
     ];
-    let pace = format!("tc qdisc replace dev DEV root fq maxrate {:.0}kbit", bps * 0.95 / 1e3);
-    let needs = evidence.rtt.base_s.map_or(0.0, |rtt| rate_bps.value * rtt / 8.0);
-    let asks = format!(
-        "ask for the contract's rate and burst: a burst of {needs:.0} bytes lets one flow fill it"
-    );
-    let remedy = vec![RemedyLine::command(At::Sender, pace), RemedyLine::advice(At::Path, asks)];
+    let remedy = remedy::policer(evidence, bps, rate_bps.value);
     Some(Candidate::new(Cause::Policer, Confidence::High, signs).allowing(bps).mended_by(remedy))
 }
 
@@ -254,7 +274,7 @@ fn full_link(evidence: &Evidence) -> Option<Candidate> {
 fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let capacity = evidence.capacity_bps?;
     let (bps, got) = reached(evidence, capacity)?;
-    let mut loads = large(found).filter(|load| load.received_bps < PASSED * load.offered_bps);
+    let mut loads = large(found).filter(|load| !load.passes());
     let least = loads.next().filter(|load| load.offered_bps < PASSED * capacity)?;
     let top = large(found).next_back()?;
     // A buffer of a few packets drops what a burst of the sender's brings, and is empty else.
@@ -277,6 +297,32 @@ fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     Some(others(Confidence::High, signs))
 }
 
+/// Probes far below what passes wait in a queue that does not empty: what they leave of the link is
+/// taken by others, who give way to more.
+fn filled_by_others(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
+    let passing = || large(found).filter(|load| load.passes());
+    let passed = passing().map(|load| load.received_bps).fold(0.0, f64::max);
+    let packet_ns = found.packet_ns(f64::from(packet_bytes(evidence)))?;
+    let stands = |load: &&Load| {
+        let [least, _, most] = load.delay_ns;
+        least >= (QUEUED_PACKETS * packet_ns).max(NEVER_EMPTY_S * 1e9) && least >= STANDS * most
+    };
+    let quiet = passing().find(|load| load.offered_bps <= BELOW_PASSED * passed && stands(load))?;
+    let (bps, got) = reached(evidence, passed)?;
+    // Packets back to back leave further apart than paced ones for long: others lie between them.
+    let between = found.capacity.first().is_some_and(|trains| trains.bps < MIXED * passed);
+    if got >= NEARLY || !between {
+        return None;
+    }
+    let signs = vec![
+        Sign::figure("load of probes that passed", passed, "bit/s"),
+        Sign::at_most("rate over that", got, NEARLY, "1"),
+        Sign::at_most("load below that", quiet.offered_bps, BELOW_PASSED * passed, "bit/s"),
+        Sign::at_least("delay of all but one in twenty of it", quiet.delay_ns[0], 1e6, "ns"),
+    ];
+    Some(others(Confidence::Medium, signs).allowing(bps))
+}
+
 /// Paced loads of the largest packets, the lowest first.
 fn large(found: &Findings) -> impl DoubleEndedIterator<Item = &Load> {
     let largest = found.loads.iter().map(|load| load.ip_bytes).max().unwrap_or(0);
@@ -286,8 +332,12 @@ fn large(found: &Findings) -> impl DoubleEndedIterator<Item = &Load> {
 }
 
 /// A queue that never empties keeps its link busy: what the flow does not get, others do.
-fn shared_queue(evidence: &Evidence) -> Option<Candidate> {
+fn shared_queue(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let (bps, got) = reached(evidence, evidence.capacity_bps?)?;
+    // Where more than the flow gets passes without waiting nobody else's packets wait.
+    if passes_at_once(evidence, found) {
+        return None;
+    }
     let added = evidence.rtt.loaded_p10_s? - evidence.rtt.base_s?;
     if !evidence.rtt.base_is_idle || added < NEVER_EMPTY_S.max(0.05 * evidence.rtt.base_s?) {
         return None;
@@ -299,6 +349,33 @@ fn shared_queue(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("delay that the queue always adds", added * 1e9, NEVER_EMPTY_S * 1e9, "ns"),
     ];
     Some(others(Confidence::Medium, signs))
+}
+
+/// Whether a paced load above the flow's rate passes without a queue.
+pub(super) fn passes_at_once(evidence: &Evidence, found: &Findings) -> bool {
+    let above = evidence.steady_bps().map(|bps| 1.2 * bps / payload_share(evidence));
+    let at_once = |load: &Load| {
+        let packet_ns = found.packet_ns(f64::from(load.ip_bytes));
+        packet_ns.is_some_and(|ns| load.passes() && load.delay_ns[1] < QUEUED_PACKETS * ns)
+    };
+    above.is_some_and(|above| large(found).any(|load| load.offered_bps > above && at_once(load)))
+}
+
+/// The way back holds packets and lets them go together: acknowledgments come in lumps, each lets a
+/// window go at once, and the round trip is as long as the holding. The way of the data is free.
+pub(super) fn acks_held(evidence: &Evidence) -> Option<Candidate> {
+    let held = evidence.back_held_s.filter(|held| *held >= HELD_S)?;
+    let base = evidence.rtt.base_s?;
+    let found = evidence.trains.as_ref()?;
+    let far = below_capacity(evidence) && passes_at_once(evidence, found);
+    if held < HELD_OF_BASE * base || !far {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_least("time between packets of the way back", held * 1e9, HELD_S * 1e9, "ns"),
+        Sign::figure("round trip at rest, the least", base * 1e9, "ns"),
+    ];
+    Some(Candidate::new(Cause::AckPath, Confidence::Medium, signs).mended_by(remedy::ack_path()))
 }
 
 fn others(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
@@ -328,18 +405,24 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
 /// meter, not a device, not a buffer.
 fn random_by_elimination(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let lossy = evidence.loss.ratio.filter(|again| *again >= LOSSY)?;
-    evidence.loss.retransmits.filter(|count| *count >= 3.0)?;
+    // The losses of one window are those of one queue that ran over, or of one fault.
+    evidence.loss.events.or(evidence.loss.retransmits).filter(|count| *count >= 3.0)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let (_, got) = reached(evidence, evidence.capacity_bps?)?;
     let above = 1.2 * evidence.steady_bps()? / payload_share(evidence);
-    let passes = |load: &&Load| load.received_bps >= PASSED * load.offered_bps;
-    let passed = large(found).rfind(|load| passes(load) && load.offered_bps > above)?;
+    let passed = large(found).rfind(|load| load.passes() && load.offered_bps > above)?;
     let first = found.first_lost.first().filter(|first| first.trains >= 3)?;
     if got >= REACHES || first.with_loss * 2 > first.trains {
         return None;
     }
-    let below = || large(found).filter(passes);
+    let below = || large(found).filter(|load| load.passes());
     let (lost_below, sent) = below().fold((0, 0), |sum, it| (sum.0 + it.lost, sum.1 + it.sent));
+    if unlike::refutes_random(evidence, sent, lost_below) {
+        return None;
+    }
+    if let Some(order) = unlike::reordered(evidence, found, lost_below) {
+        return Some(order);
+    }
     let signs = vec![
         Sign::at_least("segments sent again", lossy, LOSSY, "1"),
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),

@@ -15,7 +15,7 @@ fn capacity(ip_bytes: u32, mbps: f64) -> Capacity {
 
 /// Trains of 1500 and 228 bytes that left at these rates, and paced loads of 1500 bytes: offered,
 /// what passed of it, median delay.
-fn found(rates: [f64; 2], loads: &[[f64; 3]]) -> Findings {
+pub(super) fn found(rates: [f64; 2], loads: &[[f64; 3]]) -> Findings {
     let load = |&[offered, received, ms]: &[f64; 3]| Load {
         offered_bps: offered * 1e6,
         ip_bytes: 1500,
@@ -37,11 +37,12 @@ fn found(rates: [f64; 2], loads: &[[f64; 3]]) -> Findings {
         first_lost: vec![FirstLost { ip_bytes: 1500, trains: 5, with_loss: 0, index: None }],
         loads: loads.iter().map(load).collect(),
         reordering: Default::default(),
+        both_ways: None,
     }
 }
 
 /// A CUBIC flow with its payload rate, round trips at rest and loaded, segments sent again.
-fn flow(mbps: f64, rtt_ms: [f64; 2], again: (f64, f64), found: Findings) -> Evidence {
+pub(super) fn flow(mbps: f64, rtt_ms: [f64; 2], again: (f64, f64), found: Findings) -> Evidence {
     Evidence {
         direction: Some(Direction::Up),
         flows: 1,

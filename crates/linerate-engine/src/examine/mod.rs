@@ -85,6 +85,12 @@ const LOOK_PROBES: u64 = 3;
 const LOOK_INTERVAL_NS: u64 = 20_000_000;
 const LOOK_SIZES: [u32; 2] = [SIZES_BYTES[0], SIZES_BYTES[4]];
 
+/// Probes of a look at a path on which TCP does not come about, the time between them, and the time
+/// of all: three seconds show outages that come every second.
+const LOOK_AGAIN_PROBES: u64 = 300;
+const LOOK_AGAIN_INTERVAL_NS: u64 = 10_000_000;
+const LOOK_AGAIN: Duration = Duration::from_secs(4);
+
 /// A survey that has no more time than this leaves out what tells least.
 const QUICK: Duration = Duration::from_secs(20);
 
@@ -425,6 +431,7 @@ impl Run<'_> {
             self.trains(failed, context, examined);
         }
         if failed {
+            self.look_again(context, examined);
             return;
         }
         let open = self.is_open(examined, context);
@@ -440,6 +447,34 @@ impl Run<'_> {
                 return;
             }
         }
+    }
+
+    /// Pings for as long as outages take to show, where TCP did not come about.
+    fn look_again(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
+        let unreachable = |record: &Record| {
+            record.failure.as_ref().is_some_and(|failure| failure.fault == Fault::Unreachable)
+        };
+        let room = self.room(monotonic().since(self.begin)).is_none_or(|room| room >= LOOK_AGAIN);
+        let answered = self.first != FirstRtts::default();
+        let asked = examined.records.iter().any(unreachable) && answered && room;
+        if context.stop.asked() || !asked {
+            return;
+        }
+        let first = examined.records.iter().find_map(|record| match &record.plan {
+            Plan::Ping(plan) => Some(plan.clone()),
+            _ => None,
+        });
+        let Some(first) = first else { return };
+        let plan = PingPlan {
+            sizes_bytes: vec![LOOK_SIZES[0]],
+            count: Some(LOOK_AGAIN_PROBES),
+            interval_ns: LOOK_AGAIN_INTERVAL_NS,
+            mode: PingMode::Paced,
+            deadline_ns: Some(nanos(LOOK_AGAIN)),
+            ..first
+        };
+        let record = rtt::run(&plan, context);
+        self.done(examined, record);
     }
 
     /// Whether the rest is to be left: it would fail like this one, or nobody wants it.

@@ -53,6 +53,11 @@ const PACED: [Paced; 5] = [
 /// Those of a survey that has time for three: many packets at half the rate, of which those that
 /// are lost are lost at random; then what passes of a little less than the rate and of more.
 const PACED_FEW: [Paced; 3] = [PACED[3], PACED[1], PACED[4]];
+/// Share of both rates of the paced probes that go both ways at once, after all others: a medium
+/// that both directions share carries them, a link of unlike duplex loses what collides.
+const BOTH_SHARE: f64 = 0.4;
+/// Their length, and the shortest round that has them.
+const BOTH_NS: u64 = 600 * MS;
 /// Packets per second of small ones at an equal bit rate: what a host sends evenly.
 const PACKETS_PER_S_MAX: f64 = 50_000.0;
 
@@ -71,6 +76,11 @@ impl PacedRound {
     /// The same, with probes of another length.
     pub(super) const fn lasting(self, each_ns: u64) -> Self {
         Self { each_ns, ..self }
+    }
+
+    /// Whether probes go both ways at once at its end.
+    const fn has_both(self) -> bool {
+        self.each_ns >= BOTH_NS
     }
 
     /// Length of a probe.
@@ -153,7 +163,9 @@ impl Probing {
         let around = (rtt * 2 + QUIET) * rounds + rtt * 5;
         let slots = Duration::from_nanos(slot_ns(rates_bps) * TRAINS);
         let of = |round: PacedRound| {
+            let both = if round.has_both() { BOTH_NS + PAUSE_NS } else { 0 };
             Duration::from_nanos(round.each_ns + PAUSE_NS) * 2 * round.probes.len() as u32
+                + Duration::from_nanos(both)
         };
         let paced = paced.map_or(Duration::ZERO, of);
         around + slots + paced + Duration::from_millis(400)
@@ -197,7 +209,22 @@ impl Probing {
         trains
     }
 
-    /// One after the other, so that neither the ends nor a half-duplex link carry both.
+    /// A probe each way at the same time, where both rates are known.
+    fn both_at_once(&self, header_bytes: u32, round: PacedRound, at_ns: u64) -> Vec<TrainPlan> {
+        let [Some(up), Some(down)] = self.rates_bps else { return Vec::new() };
+        if !round.has_both() {
+            return Vec::new();
+        }
+        let of = |(direction, rate)| {
+            let paced = Paced { share: BOTH_SHARE, size: Size::Large };
+            let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
+            let size_bytes = ip_bytes - header_bytes;
+            TrainPlan { direction, size_bytes, at_ns, ..even(packets_per_s, BOTH_NS) }
+        };
+        [(Direction::Up, up), (Direction::Down, down)].map(of).into()
+    }
+
+    /// One after the other, so that neither the ends nor a half-duplex link carry both; then both.
     fn paced(&self, header_bytes: u32, round: PacedRound) -> Vec<TrainPlan> {
         let mut at_ns = 0;
         let mut trains = Vec::new();
@@ -205,20 +232,18 @@ impl Probing {
             let Some(rate) = rate else { continue };
             for paced in round.probes {
                 let (ip_bytes, packets_per_s) = paced.of(rate, self.large_bytes());
-                let count = (packets_per_s * round.each_ns as f64 / SECOND_NS)
-                    .clamp(PACED_PACKETS_MIN, PACED_PACKETS_MAX);
-                let gap_ns = (SECOND_NS / packets_per_s) as u64;
+                let size_bytes = ip_bytes - header_bytes;
                 let plan = TrainPlan {
                     direction,
-                    size_bytes: ip_bytes - header_bytes,
-                    count: count as u32,
-                    gap_ns: gap_ns.min(SECOND_NS as u64),
+                    size_bytes,
                     at_ns,
+                    ..even(packets_per_s, round.each_ns)
                 };
                 at_ns = plan.end_ns() + PAUSE_NS;
                 trains.push(plan);
             }
         }
+        trains.extend(self.both_at_once(header_bytes, round, at_ns));
         // The bounds of a round are those of the slowest paths: what is beyond them is left out.
         trains.retain(|plan| plan.end_ns() < 30_000 * MS);
         trains
@@ -238,6 +263,19 @@ impl Paced {
         };
         // Slower than one a second is none.
         (ip_bytes, packets.clamp(1.0, PACKETS_PER_S_MAX.max(large)))
+    }
+}
+
+/// Packets at an even distance for a time, within the bounds of a paced probe.
+fn even(packets_per_s: f64, span_ns: u64) -> TrainPlan {
+    let count = packets_per_s * span_ns as f64 / SECOND_NS;
+    let gap_ns = ((SECOND_NS / packets_per_s) as u64).min(SECOND_NS as u64);
+    TrainPlan {
+        direction: Direction::Up,
+        size_bytes: 0,
+        count: count.clamp(PACED_PACKETS_MIN, PACED_PACKETS_MAX) as u32,
+        gap_ns,
+        at_ns: 0,
     }
 }
 
@@ -311,7 +349,7 @@ mod tests {
             assert!(paced.iter().all(|plan| plan.count <= 4000), "{rate}");
             // Ten probes of a second with pauses; 20 packets of slow paths take longer.
             let end = paced.iter().map(TrainPlan::end_ns).max().unwrap_or(0);
-            assert!(end < if rate < 1e6 { 30_000 * MS } else { 11_500 * MS }, "{rate}: {end}");
+            assert!(end < if rate < 1e6 { 30_000 * MS } else { 12_300 * MS }, "{rate}: {end}");
             check(paced);
         }
     }
@@ -352,6 +390,20 @@ mod tests {
         probing.rates_bps[0] = Some(90e6);
         probing.follow_capacity();
         assert_eq!(probing.rates_bps[0], Some(90e6));
+    }
+
+    #[test]
+    fn probes_go_both_ways_at_once_at_the_end_where_there_is_time() {
+        let rates = [Some(48e6), Some(24e6)];
+        let long = Probing::new(rates, Some(PACED_ROUNDS[1])).paced(28, PACED_ROUNDS[1]);
+        let [.., up, down] = long[..] else { panic!("too few: {long:?}") };
+        assert_eq!((up.direction, down.direction), (Direction::Up, Direction::Down));
+        assert_eq!(up.at_ns, down.at_ns);
+        // 0.4 of 4,000 and of 2,000 packets a second for 0.6 s.
+        assert_eq!((up.count, down.count), (960, 480));
+        assert!(long[..long.len() - 2].iter().all(|plan| plan.end_ns() < up.at_ns));
+        let short = Probing::new(rates, Some(PACED_ROUNDS[2])).paced(28, PACED_ROUNDS[2]);
+        assert_eq!(short.len(), 2 * PACED.len());
     }
 
     #[test]

@@ -122,6 +122,8 @@ fn rate(json: &Value) -> Rate {
         steady_bps: quantile(&late, 0.5),
         delivery_bps: quantile(&late, 0.9),
         intervals_bps,
+        // iperf3's own, or what -i asked for.
+        interval_s: number(json, &["start", "test_start", "interval"]).or(Some(1.0)),
         bytes: received("bytes"),
         span_s: received("seconds"),
     }

@@ -20,12 +20,13 @@ fn of_run(run: &Run, probes: &[Probe]) -> Option<Load> {
     let part = (probes.len() / PART).max(1);
     let median = |probes: &[Probe]| quantile(&sorted(probes), 0.5);
     let (first, last) = (probes.get(..part)?, probes.get(probes.len() - part..)?);
+    let late = &probes[probes.len() / 2..];
     Some(Load {
-        offered_bps,
+        offered_bps: left_bps(late).unwrap_or(offered_bps),
         ip_bytes: run.ip_bytes,
         sent: probes.len() as u64,
         lost: (probes.len() - delays.len()) as u64,
-        received_bps: received_bps(&probes[probes.len() / 2..]),
+        received_bps: received_bps(late),
         delay_ns: [0.05, 0.5, 0.95].map(|share| quantile(&delays, share).unwrap_or(0.0)),
         growth_ns: median(last).zip(median(first)).map_or(0.0, |(last, first)| last - first),
     })
@@ -33,6 +34,13 @@ fn of_run(run: &Run, probes: &[Probe]) -> Option<Load> {
 
 fn sorted(probes: &[Probe]) -> Vec<f64> {
     rising(probes.iter().filter_map(|probe| probe.delay))
+}
+
+/// Rate at which packets left; none where the pace is that of one packet.
+fn left_bps(probes: &[Probe]) -> Option<f64> {
+    let (first, last) = (probes.first()?, probes.last()?);
+    let bytes = first.ip_bytes * (probes.len() - 1) as f64;
+    (last.at > first.at).then(|| bytes * 8e9 / (last.at - first.at))
 }
 
 /// Rate of the arrivals; 0 with fewer than two.
@@ -90,4 +98,32 @@ fn rising(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mechanism;
+    use crate::record::{Direction, Train};
+
+    /// A load of 48 Mbit/s of which the sender stood still for half of the time of its second half.
+    #[test]
+    fn what_was_offered_is_what_left_and_not_what_was_asked_for() {
+        let at = |number: u64| number * 250_000 + if number >= 3000 { 500_000_000 } else { 0 };
+        let train = Train {
+            direction: Direction::Up,
+            ip_bytes: 1500,
+            offered_bps: Some(48e6),
+            started_ns: 0,
+            sent_ns: (0..4000).map(at).collect(),
+            arrived_ns: (0..4000)
+                .map(|number| i64::try_from(at(number) + 20_000_000).ok())
+                .collect(),
+            socket_drops: Some(0),
+        };
+        let found = mechanism(&[train], Direction::Up).expect("packets");
+        // 2000 packets in a second: half of the pace, and all of it arrived.
+        assert!((found.loads[0].offered_bps / 24e6 - 1.0).abs() < 1e-3, "{:?}", found.loads);
+        assert!(found.loads[0].passes());
+        assert_eq!(found.sustained_bps, None);
+    }
 }

@@ -41,11 +41,23 @@ pub(super) struct Fates {
 }
 
 impl Fates {
+    /// Of the trains that had the path for themselves.
     pub(super) fn of(trains: &[Train], direction: Direction) -> Option<Self> {
-        let mut trains: Vec<&Train> = trains
-            .iter()
-            .filter(|train| train.direction == direction && is_the_paths_own(train))
-            .collect();
+        Self::those(trains, direction, false)
+    }
+
+    /// Of the paced trains that went while the other way was busy.
+    pub(super) fn beside(trains: &[Train], direction: Direction) -> Option<Self> {
+        Self::those(trains, direction, true)
+    }
+
+    fn those(trains: &[Train], direction: Direction, beside: bool) -> Option<Self> {
+        let wanted = |train: &&Train| {
+            train.direction == direction
+                && is_the_paths_own(train)
+                && is_beside(train, trains) == beside
+        };
+        let mut trains: Vec<&Train> = trains.iter().filter(wanted).collect();
         trains.sort_by_key(|train| train.started_ns);
         let mut fates = Self::default();
         for train in trains {
@@ -104,6 +116,22 @@ impl Fates {
     pub(super) fn back_to_back(&self, ip_bytes: u32) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.offered_bps.is_none() && run.ip_bytes == ip_bytes)
     }
+}
+
+/// Whether a paced train went while another one went the other way, for half of its time at least.
+fn is_beside(train: &Train, trains: &[Train]) -> bool {
+    let span =
+        |it: &Train| (it.started_ns, it.started_ns + it.sent_ns.last().copied().unwrap_or(0));
+    let (begin, end) = span(train);
+    let shared = |other: &Train| {
+        let (from, until) = span(other);
+        until.min(end).saturating_sub(from.max(begin))
+    };
+    let mut others = trains.iter().filter(|other| {
+        other.direction != train.direction && other.offered_bps.is_some() && other.sent_ns.len() > 1
+    });
+    let is_paced = train.offered_bps.is_some() && end > begin;
+    is_paced && others.any(|other| shared(other) * 2 > end - begin)
 }
 
 /// Whether the fates of a train are the path's: a socket that is full drops many in a row. The

@@ -8,17 +8,22 @@
 //! lost tells a queue from a policer. Left out: early drops of a managed queue as a mechanism of
 //! their own, outages by time, loss of the tester's own socket.
 
+mod both_ways;
 mod capacity;
 mod decide;
 mod delay;
 mod fates;
 mod hazard;
+mod held;
 mod order;
 mod state;
 #[cfg(test)]
 pub(super) mod trial_tests;
 
+pub use both_ways::BothWays;
+use capacity::quantile;
 use fates::Fates;
+pub use held::held_s;
 
 use crate::record::{Direction, Train};
 use crate::stats::Interval;
@@ -54,6 +59,8 @@ pub struct Findings {
     pub loads: Vec<Load>,
     /// Order of arrivals.
     pub reordering: Reordering,
+    /// What was lost with the other way busy; absent where nothing was sent so.
+    pub both_ways: Option<BothWays>,
 }
 
 impl Findings {
@@ -201,7 +208,8 @@ pub struct FirstLost {
 /// What became of one paced train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// Bit/s of IP packets that were offered.
+    /// Bit/s of IP packets that were offered, of the train's second half: as they left, which is
+    /// not the pace that was asked for where the sender was late.
     pub offered_bps: f64,
     /// Size of the packets.
     pub ip_bytes: u32,
@@ -215,6 +223,16 @@ pub struct Load {
     pub delay_ns: [f64; 3],
     /// Median delay of the train's last eighth less that of its first: a queue that grows.
     pub growth_ns: f64,
+}
+
+/// A load that the path passes: this share of it arrives.
+const PASSED: f64 = 0.95;
+
+impl Load {
+    /// Whether the path passes it.
+    pub fn passes(&self) -> bool {
+        self.received_bps >= PASSED * self.offered_bps
+    }
 }
 
 /// Packets that arrived after one that was sent later (RFC 4737).
@@ -247,6 +265,7 @@ pub fn mechanism(trains: &[Train], direction: Direction) -> Option<Findings> {
         background: verdict.background,
         states: verdict.states,
         first_lost: order::first_lost(&fates),
+        both_ways: both_ways::both_ways(trains, direction, &loads),
         loads,
         reordering: order::reordering(&fates),
     })

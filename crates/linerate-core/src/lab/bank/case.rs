@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BASELINES, Half, Label, NoCause};
 use crate::record::{
-    Cause, Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side, Stat, Verdict,
+    Cause, Caveat, CaveatCode, Confidence, Direction, EmulatedPath, MetricId, Record, Series, Side,
+    Stat, Verdict,
 };
 
 /// What a plant must cost: the rate without it is so many times that with it, or the delay under
@@ -151,6 +152,9 @@ impl Case {
         self.with = Reach::of(&record);
         if let Some(late) = record.paths.iter().find(|path| path.late) {
             self.validity = Validity::Disturbed(why(late));
+        } else if let Some(caveat) = record.caveats.iter().find(|caveat| is_of_the_machine(caveat))
+        {
+            self.validity = Validity::Disturbed(caveat.detail.clone());
         }
         blind(&mut record);
         self.record = Some(Box::new(record));
@@ -260,6 +264,12 @@ impl Judged {
     }
 }
 
+/// Whether a caveat tells of this machine, and nothing of the path or of the diagnosis: the
+/// hypervisor took its CPUs, or somebody set its clock.
+const fn is_of_the_machine(caveat: &Caveat) -> bool {
+    matches!(caveat.code, CaveatCode::StolenTime | CaveatCode::ClockStepped)
+}
+
 fn why(path: &EmulatedPath) -> String {
     match path.faults.as_slice() {
         [] => "the emulator was late".to_owned(),
@@ -288,7 +298,8 @@ fn round(series: &mut Series) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Latency, Outcome};
+    use crate::record::{Latency, Outcome, Plan, RecordId, TcpPlan, Tool};
+    use crate::time::WallTime;
 
     fn compared(expect: Label, with: (f64, f64), without: (f64, f64)) -> Validity {
         let reach = |(mbit, ms): (f64, f64)| Reach {
@@ -311,6 +322,24 @@ mod tests {
         // Half as much again of a short delay is chance.
         assert!(matches!(compared(queue, (30.0, 3.0), (30.0, 1.0)), Validity::Void(_)));
         assert_eq!(compared(window, (0.0, 41.0), (30.0, 60.0)), Validity::Valid);
+    }
+
+    #[test]
+    fn a_case_that_the_hypervisor_disturbed_is_left_out_whatever_was_said() {
+        let plan = Plan::Tcp(TcpPlan::default());
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let mut record = Record::begin(
+            RecordId::from_parts(0, [0; 10]),
+            tool,
+            plan,
+            WallTime::from_unix_nanos(0),
+        );
+        let mut case = Case::default();
+        case.took(record.clone());
+        assert_eq!(case.validity, Validity::Valid);
+        record.caveats.push(Caveat::new(CaveatCode::StolenTime, "4.9 % of the CPU time", "repeat"));
+        case.took(record);
+        assert_eq!(case.validity, Validity::Disturbed("4.9 % of the CPU time".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,77 @@
+//! Paced trains that went while the other way was busy, against those that went alone.
+//!
+//! A link whose ends are full and half duplex loses nothing of what goes one way, and what collides
+//! of traffic both ways (Shalunov and Carlson 2005, "Detecting duplex mismatch on Ethernet"): the
+//! acknowledgments of a TCP flow are enough, one-way probes never show it.
+
+use super::fates::Fates;
+use super::{Load, quantile};
+use crate::record::{Direction, Train};
+
+/// What paced trains lost with the other way busy, and alone at loads that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BothWays {
+    /// Packets sent while the other way was busy.
+    pub sent: u64,
+    /// Those of them that were lost.
+    pub lost: u64,
+    /// Median delay of the others above the least, in nanoseconds.
+    pub delay_ns: f64,
+    /// Packets sent alone, at loads that passed.
+    pub alone_sent: u64,
+    /// Those of them that were lost.
+    pub alone_lost: u64,
+}
+
+/// The comparison for one direction; none without a train that went beside another.
+pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[Load]) -> Option<BothWays> {
+    let fates = Fates::beside(trains, way)?;
+    let mut found =
+        BothWays { sent: fates.probes.len() as u64, lost: fates.lost(), ..BothWays::default() };
+    let mut delays: Vec<f64> = fates.probes.iter().filter_map(|probe| probe.delay).collect();
+    delays.sort_unstable_by(f64::total_cmp);
+    found.delay_ns = quantile(&delays, 0.5).unwrap_or(0.0);
+    for load in loads.iter().filter(|load| load.passes()) {
+        found.alone_sent += load.sent;
+        found.alone_lost += load.lost;
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mechanism;
+    use super::*;
+
+    /// 500 packets of 1500 bytes in half a second from `started_ms` on, of which one in `lost` is.
+    fn train(direction: Direction, started_ms: u64, lost: usize) -> Train {
+        let arrived = |at: usize| {
+            let kept = at % lost != lost - 1;
+            kept.then(|| i64::try_from(at).expect("small") * 1_000_000 + 5_000_000)
+        };
+        Train {
+            direction,
+            ip_bytes: 1500,
+            offered_bps: Some(12e6),
+            started_ns: started_ms * 1_000_000,
+            sent_ns: (0..500).map(|at| at * 1_000_000).collect(),
+            arrived_ns: (0..500).map(arrived).collect(),
+            socket_drops: Some(0),
+        }
+    }
+
+    #[test]
+    fn what_went_beside_the_other_way_is_told_from_what_went_alone() {
+        let (up, down) = (Direction::Up, Direction::Down);
+        let trains =
+            [train(up, 0, 1000), train(down, 700, 1000), train(up, 1400, 4), train(down, 1420, 10)];
+        let found = mechanism(&trains, up).expect("there are trains");
+        let both = found.both_ways.expect("the last two went at once");
+        assert_eq!((both.sent, both.lost), (500, 125));
+        assert_eq!((both.alone_sent, both.alone_lost), (500, 0));
+        // What is said of loss alone has none of it.
+        assert_eq!((found.packets, found.lost, found.loads.len()), (500, 0, 1));
+        let found = mechanism(&trains[..2], up).expect("there are trains");
+        assert_eq!(found.both_ways, None);
+    }
+}
