@@ -1,5 +1,5 @@
 // Requests to the server. Whatever goes wrong comes back as one kind of error with words for a person.
-import type { Refusal } from './types';
+import type { Refusal, Server } from './types';
 
 export class ApiError extends Error {
   constructor(
@@ -59,6 +59,12 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
     throw lost('The answer is not of linerate: something else may answer for it in between.');
   }
   return body as T;
+}
+
+/** What the server says of itself; a host without a name is called as the address is. */
+export async function askServer(): Promise<Server> {
+  const server = await ask<Server & { host: string | null }>('/api/v1/server');
+  return { ...server, host: server.host || location.hostname };
 }
 
 export function post<T>(path: string, body: unknown, init: RequestInit = {}): Promise<T> {

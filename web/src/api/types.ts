@@ -13,6 +13,7 @@ export interface Limits {
 export interface Server {
   name: string;
   version: string;
+  /** The page has the address for a server that gives no name. */
   host: string;
   now: string;
   /** The client's address as the server keeps it: shortened. */

@@ -14,6 +14,10 @@ export type LoadReport =
   | { is: 'over'; stream: number; bytes: number }
   | { is: 'cut'; stream: number; bytes: number; say: string };
 
+export interface Pulse {
+  every_ms: number;
+}
+
 export interface EchoOrder {
   url: string;
   interval_ms: number;

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { ask, asApiError, post } from '../api/client';
 import type { Admitted, Direction, End, Part, Sample, StateEvent, Verdict } from '../api/types';
-import type { EchoOrder, EchoReport, LoadOrder, LoadReport } from '../load/messages';
+import type { EchoOrder, EchoReport, LoadOrder, LoadReport, Pulse } from '../load/messages';
 import {
   delaysOf,
   fresh,
@@ -30,13 +30,16 @@ const absolute = (path: string): string => new URL(path, location.href).href;
 let events: EventSource | null = null;
 let echo: Worker | null = null;
 let streams: Worker[] = [];
-let timer: ReturnType<typeof setInterval> | undefined;
+let pulse: Worker | null = null;
 
 export function start(wanted: Wanted): void {
   run.value = null;
+  endPulse();
   stop();
   run.value = fresh(wanted, clock());
-  timer = setInterval(() => happen({ is: 'tick' }), TICK_MS);
+  pulse = new Worker(new URL('../load/tick.worker.ts', import.meta.url), { type: 'module' });
+  pulse.onmessage = (): void => happen({ is: 'tick' });
+  pulse.postMessage({ every_ms: TICK_MS } satisfies Pulse);
   happen({ is: 'start' });
 }
 
@@ -51,7 +54,7 @@ function happen(event: Event): void {
   if (run.value === null) return;
   const step = next(run.value, event, clock());
   run.value = step.run;
-  if (isOver(step.run.phase)) clearInterval(timer);
+  if (isOver(step.run.phase)) endPulse();
   step.effects.forEach(perform);
 }
 
@@ -191,6 +194,11 @@ function giveBack({ run: id, token }: Admitted): void {
 function release(): void {
   const admitted = run.value?.admitted;
   if (admitted) giveBack(admitted);
+}
+
+function endPulse(): void {
+  pulse?.terminate();
+  pulse = null;
 }
 
 function endStreams(): void {

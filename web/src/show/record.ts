@@ -36,6 +36,9 @@ export interface StoredRecord {
   failure: { message?: string } | string | null;
 }
 
+/** As programs name a result: the time of an identifier alone is that of its neighbours too. */
+export const short = (id: string): string => id.slice(0, 13);
+
 /** A value in the unit that the metric's name ends in. */
 export function inUnit(metric: string, value: number | null | undefined): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) return '–';

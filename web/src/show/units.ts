@@ -45,7 +45,7 @@ export function size(count: number | null | undefined): Quantity {
     ['MiB', 2 ** 20],
     ['KiB', 2 ** 10],
   ] as const) {
-    if (count >= step && (count * 100) % step === 0) {
+    if (count >= step && count < 1024 * step && (count * 100) % step === 0) {
       return { figure: String(count / step), unit };
     }
   }

@@ -1,13 +1,13 @@
 // The frame of every view: name, navigation, the switch of colours.
 import { useEffect } from 'preact/hooks';
 import type { JSX } from 'preact';
-import { ask } from '../api/client';
+import { askServer } from '../api/client';
 import type { Server } from '../api/types';
 import { run } from '../run/drive';
 import { isOver } from '../run/machine';
 import type { Route } from '../show/route';
 import { at, follow } from './nav';
-import { Failed, Loading, Notice, useLoaded } from './parts';
+import { Failed, Loading, useLoaded } from './parts';
 import { CompareView } from './compare';
 import { ResultView } from './result';
 import { ResultsView } from './results';
@@ -60,12 +60,13 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
       return <ServerView />;
     case 'unknown':
       return (
-        <Notice title="There is no such page">
+        <>
+          <h1>There is no such page</h1>
           <p>
             Nothing is at <code>{where.path}</code>. <a href="/">Test this path</a> or look at the{' '}
             <a href="/results">results</a>.
           </p>
-        </Notice>
+        </>
       );
   }
 }
@@ -82,7 +83,7 @@ function Elsewhere({ where }: { where: Route }): JSX.Element | null {
 
 export function App(): JSX.Element {
   const where = at.value;
-  const [server, again] = useLoaded('server', () => ask<Server>('/api/v1/server'));
+  const [server, again] = useLoaded('server', askServer);
   useEffect(() => {
     document.title = `${NAMES[where.view]} · linerate`;
   }, [where.view]);
@@ -104,7 +105,9 @@ export function App(): JSX.Element {
       <main id="main" tabIndex={-1}>
         <Elsewhere where={where} />
         {server.is === 'loading' && <Loading />}
-        {server.is === 'failed' && <Failed error={server.error} again={again} />}
+        {server.is === 'failed' && (
+          <Failed heading="linerate" error={server.error} again={again} />
+        )}
         {server.is === 'there' && <View where={where} server={server.value} />}
       </main>
       <footer>

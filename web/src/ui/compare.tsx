@@ -1,7 +1,7 @@
 // Two stored results beside each other, metric by metric.
 import type { JSX } from 'preact';
 import { ask } from '../api/client';
-import { inUnit, pairs, type StoredRecord } from '../show/record';
+import { inUnit, pairs, short, type StoredRecord } from '../show/record';
 import { digits, moment } from '../show/units';
 import { CommandLine, Failed, Loading, Notice, useLoaded } from './parts';
 
@@ -16,7 +16,9 @@ export function CompareView({ first, second }: { first: string; second: string }
     Promise.all([first, second].map((id) => ask<StoredRecord>(`/api/v1/results/${id}`))),
   );
   if (state.is === 'loading') return <Loading />;
-  if (state.is === 'failed') return <Failed error={state.error} again={again} />;
+  if (state.is === 'failed') {
+    return <Failed heading="Two results" error={state.error} again={again} />;
+  }
   const [a, b] = state.value as [StoredRecord, StoredRecord];
   const list = pairs(a.summary ?? [], b.summary ?? []);
   return (
@@ -66,7 +68,7 @@ export function CompareView({ first, second }: { first: string; second: string }
       <p class="soft">
         One run each does not tell a difference from chance. Several in turn do:
       </p>
-      <CommandLine line={`linerate compare @${first.slice(0, 8)} @${second.slice(0, 8)}`} />
+      <CommandLine line={`linerate compare @${short(first)} @${short(second)}`} />
     </>
   );
 }

@@ -95,15 +95,24 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): [Loaded<T>, (
 }
 
 /** A failure in words, and the one thing to do about it. */
-export function Failed({ error, again }: { error: ApiError; again: () => void }): JSX.Element {
+export function Failed(props: {
+  error: ApiError;
+  again: () => void;
+  /** Of a view that has nothing else to show. */
+  heading?: string;
+}): JSX.Element {
+  const { error, again, heading } = props;
   const title = error.status === 0 ? 'The server does not answer' : 'The server refused';
   return (
-    <Notice title={title} kind="bad">
-      <p role="alert">{error.refusal.say}</p>
-      <button type="button" onClick={again}>
-        Try again
-      </button>
-    </Notice>
+    <>
+      {heading !== undefined && <h1>{heading}</h1>}
+      <Notice title={title} kind="bad">
+        <p role="alert">{error.refusal.say}</p>
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      </Notice>
+    </>
   );
 }
 

@@ -9,6 +9,7 @@ import {
   metricsOf,
   rows,
   scope,
+  short,
   together,
   type Series,
   type StoredRecord,
@@ -28,7 +29,7 @@ export function ResultView({ id }: { id: string }): JSX.Element {
   const base = `/api/v1/results/${id}`;
   const [state, again] = useLoaded(id, () => ask<StoredRecord>(base));
   if (state.is === 'loading') return <Loading />;
-  if (state.is === 'failed') return <Failed error={state.error} again={again} />;
+  if (state.is === 'failed') return <Failed heading="Result" error={state.error} again={again} />;
   const record = state.value;
   const { plan } = record;
   return (
@@ -52,7 +53,7 @@ export function ResultView({ id }: { id: string }): JSX.Element {
 }
 
 function Downloads({ base, record }: { base: string; record: StoredRecord }): JSX.Element {
-  const name = `linerate-${record.plan.kind}-${record.id.slice(0, 8)}`;
+  const name = `linerate-${record.plan.kind}-${short(record.id)}`;
   return (
     <p class="downloads">
       <a href={base} download={`${name}.json`}>

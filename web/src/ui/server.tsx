@@ -1,7 +1,7 @@
 // The server: who measures now, the queue, the limits, the ports.
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { ask } from '../api/client';
+import { askServer } from '../api/client';
 import type { Server } from '../api/types';
 import { bytes, moment, rate, word } from '../show/units';
 import { Failed, Loading, useLoaded } from './parts';
@@ -9,7 +9,7 @@ import { Failed, Loading, useLoaded } from './parts';
 const AGAIN_MS = 2_000;
 
 export function ServerView(): JSX.Element {
-  const [state, again] = useLoaded('server-view', () => ask<Server>('/api/v1/server'));
+  const [state, again] = useLoaded('server-view', askServer);
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) again();
@@ -17,7 +17,7 @@ export function ServerView(): JSX.Element {
     return () => clearInterval(timer);
   }, []);
   if (state.is === 'loading') return <Loading />;
-  if (state.is === 'failed') return <Failed error={state.error} again={again} />;
+  if (state.is === 'failed') return <Failed heading="Server" error={state.error} again={again} />;
   const server = state.value;
   return (
     <>

@@ -41,6 +41,7 @@ test('amounts are decimal, windows are binary', () => {
   assert.equal(plain(word(size(65_536))), '64 KiB');
   assert.equal(plain(word(size(1_048_576))), '1 MiB');
   assert.equal(plain(word(size(1_610_000))), '1.61 MB');
+  assert.equal(plain(word(size(20_000_000))), '20.0 MB');
 });
 
 test('times have the digits that a browser can measure', () => {

@@ -66,7 +66,7 @@ pub(crate) async fn begin(
     let request: Request = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let asked = within_limits(request, &state, &headers)?;
-    let demand = demand(&asked);
+    let demand = demand(&asked, state.limits.duration);
     let permit = state.gate.admit_by_ticket(&demand, ticket)?;
     let token = Token(random_bytes());
     let full = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "no token is free");
@@ -123,11 +123,12 @@ fn within_limits(request: Request, state: &State, headers: &HeaderMap) -> Result
     Ok(Asked { streams, seconds, directions, name, host: asked_host(headers) })
 }
 
-/// What a run takes of the gate: one direction at a time, and the pauses between.
-fn demand(asked: &Asked) -> Demand {
+/// What a run takes of the gate: one direction at a time, and the pauses between. The limit is of
+/// one direction's time, which fits it; for the rest the gate only tells others when to ask again.
+fn demand(asked: &Asked, longest: Duration) -> Demand {
     let ways = u32::try_from(asked.directions.len()).unwrap_or(1);
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
-    Demand { streams: usize::from(asked.streams), planned: Some(planned) }
+    Demand { streams: usize::from(asked.streams), planned: Some(planned.min(longest)) }
 }
 
 /// Who may end a run, or add to it.

@@ -1,0 +1,1 @@
+onmessage=({data:e})=>{setInterval(()=>postMessage(null),e.every_ms)};

@@ -1,0 +1,128 @@
+// A person's way through the page: test, verdict, result, list, compare, server; and what is wrong
+// on no page, in neither colours, at no width.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { before, describe, it } from 'node:test';
+import { barriers, json, serve, tooWide, until, visit } from './common.mjs';
+
+const WIDTHS = [1440, 768, 360];
+
+/** A test from start to verdict by mouse or keyboard, to the address of its first result. */
+async function testThisPath(tab, start) {
+  await tab.evaluate(() => {
+    const seen = (globalThis.steps = []);
+    const look = () => {
+      const step = document.querySelector('.steps .current')?.textContent;
+      if (step && seen.at(-1) !== step) seen.push(step);
+    };
+    const all = { subtree: true, childList: true, attributes: true };
+    new MutationObserver(look).observe(document.body, all);
+  });
+  await start(tab.getByRole('button', { name: 'Test this path' }));
+  await tab.getByRole('heading', { name: 'What limits it' }).waitFor();
+  await tab.getByRole('button', { name: 'Test again' }).waitFor();
+  const steps = await tab.evaluate(() => globalThis.steps);
+  assert.deepEqual(steps.slice(0, 3), ['Idle latency', 'Download', 'Upload']);
+}
+
+/** Two results of the same direction beside each other. */
+async function compare(tab, rows, ...picked) {
+  for (const row of picked) await rows.nth(row).getByRole('checkbox').check();
+  await tab.getByRole('button', { name: 'Compare two' }).click();
+  await tab.getByRole('heading', { name: 'Two results' }).waitFor();
+}
+
+describe('the way of a visitor', () => {
+  let server;
+  before(async () => {
+    server = await serve();
+  });
+
+  it('goes from a test to its verdict, and the figures are those of the record', async () => {
+    const { tab, sound, close } = await visit(server.base);
+    await testThisPath(tab, (button) => button.click());
+    const { results } = await json(`${server.base}/api/v1/results`);
+    assert.deepEqual(results.map((one) => one.kind), ['tcp', 'tcp']);
+    for (const [name, one] of [['Upload', results[0]], ['Download', results[1]]]) {
+      const cell = await tab.locator('.figures div', { hasText: new RegExp(`^${name}`) }).innerText();
+      const [, figure, unit] = /([\d.]+)\s*([kMG]?)bit\/s/.exec(cell);
+      const shown = figure * { '': 1, k: 1e3, M: 1e6, G: 1e9 }[unit];
+      assert.ok(Math.abs(shown / one.rate_bps - 1) < 0.006, `${name} ${cell} of ${one.rate_bps}`);
+    }
+    assert.deepEqual(await barriers(tab), []);
+    sound();
+    await close();
+  });
+
+  it('can be gone by keyboard alone', async () => {
+    const { tab, sound, close } = await visit(server.base);
+    const focused = () => tab.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
+    await tab.keyboard.press('Tab');
+    assert.equal(await focused(), 'Skip to the content');
+    await tab.keyboard.press('Enter');
+    await tab.keyboard.press('Tab');
+    assert.equal(await focused(), 'Test this path');
+    await testThisPath(tab, () => tab.keyboard.press('Enter'));
+    sound();
+    await close();
+  });
+
+  it('goes on from the list to one result, its files, and two beside each other', async () => {
+    const { tab, sound, close } = await visit(server.base, '/results');
+    const rows = tab.locator('table.list tbody tr');
+    await rows.nth(3).waitFor();
+    await compare(tab, rows, 0, 2);
+    assert.match(await tab.locator('table').innerText(), /Goodput|goodput/);
+    await tab.locator('thead a').first().click();
+    await tab.locator('h1').filter({ hasNotText: 'Two results' }).waitFor();
+    const id = tab.url().split('/').at(-1);
+    for (const link of await tab.locator('.downloads a').all()) {
+      const href = await link.getAttribute('href');
+      const answer = await fetch(new URL(href, server.base));
+      assert.equal(answer.status, 200, href);
+      assert.ok((await answer.text()).length > 100, href);
+    }
+    // The permanent link is the same page for who comes by it.
+    const again = await visit(server.base, `/results/${id}`);
+    assert.equal(await again.tab.locator('h1').innerText(), await tab.locator('h1').innerText());
+    again.sound();
+    sound();
+    await again.close();
+    await close();
+  });
+
+  it('gives a line to type that works', async () => {
+    const { tab, sound, close } = await visit(server.base, '/results');
+    const rows = tab.locator('table.list tbody tr');
+    await rows.nth(3).waitFor();
+    await compare(tab, rows, 0, 2);
+    const line = await tab.locator('.command code').first().innerText();
+    const [program, ...words] = line.split(' ');
+    assert.equal(program, 'linerate');
+    const binary = process.env.LINERATE ?? '../target/debug/linerate';
+    const said = execFileSync(binary, [...words, '--store', server.store], { encoding: 'utf8' });
+    assert.match(said, /bit\/s/);
+    sound();
+    await close();
+  });
+
+  for (const scheme of ['light', 'dark']) {
+    it(`has no barrier and fits every width in ${scheme}`, async () => {
+      const { results } = await json(`${server.base}/api/v1/results`);
+      const [a, b] = results.map((one) => one.id);
+      const pages = ['/', '/results', `/results/${a}`, `/results?compare=${a},${b}`, '/run'];
+      for (const path of [...pages, '/server', '/nothing-here']) {
+        const { tab, sound, close } = await visit(server.base, path, { scheme });
+        await tab.waitForLoadState('networkidle');
+        for (const width of WIDTHS) {
+          await tab.setViewportSize({ width, height: 900 });
+          // Charts follow the width a frame later.
+          await until(`${path} fits ${width} px`, async () => (await tooWide(tab)) <= 0);
+        }
+        assert.deepEqual(await barriers(tab), [], `${path} ${scheme}`);
+        sound();
+        await close();
+      }
+    });
+  }
+});
