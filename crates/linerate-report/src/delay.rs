@@ -143,6 +143,7 @@ pub(crate) fn kind(probes: &Probes) -> String {
     let class = words::class(probes.dscp.unwrap_or(0));
     match probes.transport {
         PingTransport::Tcp => "TCP handshake".to_owned(),
+        PingTransport::WebSocket => "WebSocket".to_owned(),
         PingTransport::Icmp if class == "BE" => "ICMP".to_owned(),
         PingTransport::Icmp => format!("ICMP {class}"),
         _ => match (probes.ecn, class.as_str()) {

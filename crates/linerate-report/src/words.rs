@@ -58,6 +58,7 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
         PingTransport::Udp => "UDP echo",
         PingTransport::Stamp => "STAMP",
         PingTransport::Tcp => "TCP handshake",
+        PingTransport::WebSocket => "WebSocket messages of a browser",
     }
 }
 

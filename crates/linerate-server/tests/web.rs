@@ -261,6 +261,40 @@ fn both_ways_are_one_run_in_one_place_and_a_second_client_waits_with_a_ticket() 
 }
 
 #[test]
+fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() {
+    with_server(Limits::default(), |server, store| {
+        let run = begin(server, &json!({"streams": 1, "seconds": 4, "directions": ["down"]}));
+        let path =
+            format!("/api/v1/runs/{}/delays?token={}", text(&run, "run"), text(&run, "token"));
+        let wrong = json!({"idle": [[0.5, 20]]});
+        assert_eq!(call(server, "POST", &path, &wrong).0, 400, "at rest is before the load");
+        // One beside the second that is omitted, three that count.
+        let delays = json!({
+            "idle": [[-0.3, 22.0], [-0.2, 20.0], [-0.1, 21.0]],
+            "down": [[0.5, 900.0], [1.5, 50.0], [2.0, 70.0], [2.5, 60.0]],
+        });
+        assert_eq!(call(server, "POST", &path, &delays).1["taken"], 7);
+        let body = fetch(server, &run, 0);
+        let events = events(server, &run);
+        let [part] = of_kind(&events, "part")[..] else { panic!("{events:?}") };
+        assert_eq!((&part["omitted_s"], &part["bytes_all"]), (&json!(1.0), &json!(body)));
+        assert!(part["bytes"].as_u64() < Some(body), "the first second moved something");
+        assert!(part["syn"]["mss_bytes"].as_u64() > Some(500), "{part}");
+        let seconds = part["seconds"].as_f64().expect("a span");
+        assert!(seconds < 3.9, "4 s less the first one: {seconds}");
+
+        let record = stored(&store).pop().expect("it is kept");
+        let (idle, loaded) = (MetricId::DelayIdle, MetricId::DelayLoaded);
+        assert_eq!(record.value(idle, Stat::P50, None), Some(21e6));
+        assert_eq!(record.value(loaded, Stat::P50, Some(Direction::Down)), Some(60e6));
+        assert_eq!(record.value(MetricId::DelayLoss, Stat::Value, Some(Direction::Down)), None);
+        assert_eq!(record.probes.map_or(0, |probes| probes.rtt_ns.len()), 7);
+        let late = call(server, "POST", &path, &delays);
+        assert_eq!((late.0, &late.1["error"]), (404, &json!("over")));
+    });
+}
+
+#[test]
 fn streams_that_do_not_come_are_told_and_the_others_are_measured() {
     with_server(Limits::default(), |server, _| {
         let asked = json!({ "streams": 2, "seconds": 1, "directions": ["down"] });

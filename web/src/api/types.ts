@@ -68,11 +68,24 @@ export interface Cause {
   say: string;
 }
 
+export interface Syn {
+  window_scale: number | null;
+  mss_bytes: number | null;
+  sack_permitted: boolean;
+  timestamps: boolean;
+  ecn: boolean;
+}
+
 export interface Part {
   direction: Direction;
   rate_bps: number;
+  /** Of the time that counts; `bytes_all` with the omitted begin. */
   bytes: number;
+  bytes_all?: number;
   seconds: number;
+  omitted_s?: number;
+  /** The SYN of the first connection, as it came to the server. */
+  syn?: Syn | null;
   record: string | null;
   client_limited: boolean;
   limited_by: Cause | null;

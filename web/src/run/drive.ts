@@ -5,11 +5,11 @@ import { ask, asApiError, post } from '../api/client';
 import type { Admitted, Direction, End, Part, Sample, StateEvent, Verdict } from '../api/types';
 import type { EchoOrder, EchoReport, LoadOrder, LoadReport, Pulse } from '../load/messages';
 import {
-  delaysOf,
   fresh,
   isMeasuring,
   isOver,
   next,
+  reported,
   type Effect,
   type Event,
   type Run,
@@ -173,13 +173,7 @@ function load(direction: Direction): void {
 function reportDelays(): void {
   const mine = run.value;
   if (!mine?.admitted) return;
-  const since = (way: Direction): [number, number][] =>
-    delaysOf(mine, way).map(({ at, ms }) => [(at - (mine.began[way] ?? at)) / 1000, ms]);
-  const delays = {
-    idle: delaysOf(mine, 'idle').map(({ ms }) => ms),
-    down: since('down'),
-    up: since('up'),
-  };
+  const delays = reported(mine);
   const { run: id, token } = mine.admitted;
   const query = new URLSearchParams({ token });
   // Only what the record keeps of the browser: the test does not fail with it.

@@ -62,14 +62,15 @@ function counts(run: Run): Finding[] {
     const part = run.parts[way];
     const seen = run.seen[way];
     if (part === undefined || seen.cut === seen.streams) return [];
-    const apart = Math.abs(seen.bytes - part.bytes);
+    const server = part.bytes_all ?? part.bytes;
+    const apart = Math.abs(seen.bytes - server);
     // An unanswered POST is in the server's count and not in ours; it lasts up to 2 of the seconds.
     const allowed = way === 'up' ? 0.5 : COUNT_RATIO;
-    if (apart <= COUNT_BYTES || apart <= part.bytes * allowed) return [];
+    if (apart <= COUNT_BYTES || apart <= server * allowed) return [];
     return [
       {
         title: `Browser and server count the ${NAME[way]} differently`,
-        evidence: `Browser ${word(bytes(seen.bytes))}, server ${word(bytes(part.bytes))}.`,
+        evidence: `Browser ${word(bytes(seen.bytes))}, server ${word(bytes(server))}.`,
         effect: 'Something in between keeps data. The server’s count is shown.',
       },
     ];
@@ -103,6 +104,38 @@ function busy(run: Run): Finding[] {
   ];
 }
 
+/** The MSS of an Ethernet's packets over IPv6; over IPv4 it is 20 more (RFC 9293 §3.7.1). */
+const MSS_WHOLE = 1_440;
+
+/** What something on the way did to the handshake, by the SYN as it came to the server. */
+function handshake(run: Run): Finding[] {
+  const syn = run.parts.down?.syn ?? run.parts.up?.syn;
+  if (syn == null) return [];
+  const list: Finding[] = [];
+  if (syn.window_scale === null) {
+    list.push({
+      title: 'No window scale',
+      evidence: 'The SYN came without it, and every browser’s system sends one (RFC 7323).',
+      effect: 'Something on the way removes it: one connection then carries 64 KiB a round trip.',
+    });
+  }
+  if (!syn.sack_permitted) {
+    list.push({
+      title: 'No selective acknowledgements',
+      evidence: 'The SYN came without SACK-permitted, which every browser’s system sends (RFC 2018).',
+      effect: 'Something on the way removes it: losses then cost much more.',
+    });
+  }
+  if (syn.mss_bytes !== null && syn.mss_bytes < MSS_WHOLE) {
+    list.push({
+      title: 'Smaller packets than Ethernet’s',
+      evidence: `The SYN came with an MSS of ${syn.mss_bytes} bytes: packets of ${syn.mss_bytes + 40} over IPv4, ${syn.mss_bytes + 60} over IPv6.`,
+      effect: 'A tunnel, a VPN or PPPoE on the way, or a router that lowers the MSS for one.',
+    });
+  }
+  return list;
+}
+
 /** `isolated` is `crossOriginIsolated` of the page. */
 export function findings(run: Run, isolated: boolean): Finding[] {
   const list = [
@@ -111,6 +144,7 @@ export function findings(run: Run, isolated: boolean): Finding[] {
     ...counts(run),
     ...cutStreams(run),
     ...busy(run),
+    ...handshake(run),
   ];
   if (run.hidden) {
     list.push({

@@ -360,6 +360,27 @@ export function delaysOf(run: Run, phase: 'idle' | Direction): { at: number; ms:
   return run.delays.filter(({ at }) => at >= from && at < until);
 }
 
+/** More are not reported: a request of the server's has 64 KiB. */
+const REPORTED = 2_400;
+
+/** What the record keeps: seconds since the begin of the phase's load, and the round trip in ms. */
+export function reported(run: Run): Record<'idle' | Direction, [number, number][]> {
+  const starts = Object.values(run.began);
+  const first = starts.length > 0 ? Math.min(...starts) : Infinity;
+  const every = Math.ceil(run.delays.length / REPORTED);
+  const pairs = (phase: 'idle' | Direction, zero: number): [number, number][] =>
+    delaysOf(run, phase)
+      .filter(({ at }, index) => index % every === 0 && (phase !== 'idle' || at < zero))
+      .map(({ at, ms }) => [rounded((at - zero) / 1000, 4), rounded(ms, 2)]);
+  return {
+    idle: first === Infinity ? [] : pairs('idle', first).filter(([t_s]) => t_s < 0),
+    down: pairs('down', run.began.down ?? 0),
+    up: pairs('up', run.began.up ?? 0),
+  };
+}
+
+const rounded = (value: number, places: number): number => Number(value.toFixed(places));
+
 /** Those of a direction after its start, when queues have filled. */
 export const loadedDelays = (run: Run, direction: Direction): number[] =>
   delaysOf(run, direction)

@@ -24,8 +24,11 @@ export function remembered(): number | null {
   }
 }
 
+const volume = (now: Run, way: Direction): number =>
+  now.parts[way]?.bytes_all ?? now.parts[way]?.bytes ?? 0;
+
 function remember(now: Run): void {
-  const all = WAYS.reduce((sum, way) => sum + (now.parts[way]?.bytes ?? 0), 0);
+  const all = WAYS.reduce((sum, way) => sum + volume(now, way), 0);
   if (now.phase !== 'done' || all === 0) return;
   try {
     localStorage.setItem(MEMORY, String(all));
@@ -192,9 +195,10 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
   const each = (cell: (way: Direction) => string): [string, string] => [cell('down'), cell('up')];
   const rows: [string, string, string, string][] = [
     ['Goodput', '', ...each((way) => word(rate(part(way)?.rate_bps)))],
-    ['Payload, server’s count', '', ...each((way) => word(bytes(part(way)?.bytes)))],
+    ['Payload that counts', '', ...each((way) => word(bytes(part(way)?.bytes)))],
+    ['Payload, server’s count', '', ...each((way) => word(bytes(part(way)?.bytes_all ?? part(way)?.bytes)))],
     ['Payload, browser’s count', '', ...each((way) => word(bytes(now.seen[way].bytes)))],
-    ['Time', '', ...each((way) => word(seconds(part(way)?.seconds)))],
+    ['Time that counts', '', ...each((way) => word(seconds(part(way)?.seconds)))],
     ['Connections', '', ...each((way) => String(now.seen[way].streams))],
     ['Retransmitted segments', '', ...each(retransmits)],
     ['Round trip, minimum', word(delay(idle?.min)), ...each((way) => word(delay(loaded[way]?.min)))],
@@ -204,6 +208,7 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
     ['Round trips per minute', trips(idle), ...each((way) => trips(loaded[way]))],
     ['Packet loss', 'n/a', 'n/a', 'n/a'],
   ];
+  const omitted = part('down')?.omitted_s ?? part('up')?.omitted_s ?? 0;
   return (
     <section>
       <h2>Figures</h2>
@@ -232,7 +237,9 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
         </table>
       </div>
       <p class="soft small">
-        Goodput is payload that arrived, by the server’s count and clock. Round trips are those of a
+        Goodput is payload that arrived, by the server’s count and clock
+        {omitted > 0 && `, without the first ${omitted}\u00a0s of each direction, when connections start`}.
+        Round trips are those of a
         WebSocket message beside the load, counted from {SETTLE_MS / 1000} s after its start; round
         trips per minute are 60{'\u00a0'}s by their median, not the RPM of Apple’s networkQuality. Packet
         loss is not measured: a browser’s TCP hides it.

@@ -10,6 +10,7 @@ import {
   loadedDelays,
   next,
   QUEUE_MS,
+  reported,
   SETTLE_MS,
   SILENCE_MS,
   VERDICT_MS,
@@ -199,6 +200,45 @@ test('round trips belong to the phase in which they were sent', () => {
   assert.deepEqual(delaysOf(driven.run, 'idle').map(({ ms }) => ms), [1]);
   assert.deepEqual(delaysOf(driven.run, 'down').map(({ ms }) => ms), [20, 40]);
   assert.deepEqual(loadedDelays(driven.run, 'down'), [40]);
+});
+
+test('what is reported counts from the load of its phase, and before the first load if at rest', () => {
+  const run: Run = {
+    ...fresh({ streams: 4, seconds: 8, directions: ['down', 'up'] }, 0),
+    zero: 1_000,
+    began: { down: 3_000, up: 12_000 },
+    ended: { down: 11_000, up: 20_000 },
+    delays: [
+      { at: 1_500, ms: 1.234 },
+      { at: 4_500.06, ms: 40 },
+      { at: 11_500, ms: 3 },
+      { at: 12_250, ms: 50 },
+    ],
+  };
+  assert.deepEqual(reported(run), {
+    idle: [[-1.5, 1.23]],
+    down: [[1.5001, 40]],
+    up: [[0.25, 50]],
+  });
+  // A request of the server's has 64 KiB: of many, some.
+  const many = Array.from({ length: 6_000 }, (_, index) => ({ at: 3_000 + index, ms: 12.34 }));
+  const text = JSON.stringify(reported({ ...run, delays: many }));
+  assert.ok(text.length < 64 * 1024 && text.length > 16 * 1024, String(text.length));
+});
+
+test('findings: what the SYN lacks when it comes to the server', () => {
+  const syn = { window_scale: 7, mss_bytes: 1460, sack_permitted: true, timestamps: true, ecn: false };
+  const of = (more: object) => {
+    const run = fresh({ streams: 4, seconds: 8, directions: ['down'] }, 0);
+    const seen = { ...run.seen, down: { ...run.seen.down, bytes: 1e8, streams: 4 } };
+    const parts = { down: part('down', { syn: { ...syn, ...more } }) };
+    return findings({ ...run, seen, parts }, true).map(({ title, evidence }) => [title, evidence]);
+  };
+  assert.deepEqual(of({}), []);
+  assert.equal(of({ window_scale: null })[0]?.[0], 'No window scale');
+  assert.equal(of({ sack_permitted: false })[0]?.[0], 'No selective acknowledgements');
+  // PPPoE: 1500 - 8 bytes of packet, 40 of headers (RFC 2516 §7).
+  assert.match(of({ mss_bytes: 1412 })[0]?.[1] ?? '', /1412 bytes: packets of 1452 over IPv4/);
 });
 
 test('findings: browser limit, proxy, buffering, counts, hidden tab, coarse clock', () => {

@@ -505,7 +505,9 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
     let idle = |probes: &Probes| {
         let all: Vec<_> = probes.round_trips(true).collect();
         let lost = all.iter().filter(|rtt| rtt.is_none()).count();
-        (all.len() >= 10).then(|| lost as f64 / all.len() as f64)
+        // TCP sends lost messages again and tells nobody.
+        let tells = probes.transport != crate::record::PingTransport::WebSocket;
+        (tells && all.len() >= 10).then(|| lost as f64 / all.len() as f64)
     };
     ProbesSeen {
         idle_s: s(MetricId::DelayIdle, Stat::P50, None),

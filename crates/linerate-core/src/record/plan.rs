@@ -366,6 +366,9 @@ pub enum PingTransport {
     /// The handshake of a new TCP connection to the server, which is closed at once; beside a load
     /// alone.
     Tcp,
+    /// Messages on a WebSocket (RFC 6455), sent and timed by a page in a browser; beside a load
+    /// alone. TCP sends lost ones again, so none is ever lost.
+    WebSocket,
 }
 
 /// What a measurement by STAMP has beside its probes.

@@ -54,6 +54,8 @@ pub struct LoadPlan {
     pub streams: u16,
     /// How long they move data.
     pub time: Duration,
+    /// That much of it does not count: slow start, and streams that begin one after the other.
+    pub omit: Duration,
     /// The rate that all streams together are held to; none is as fast as possible.
     pub pace: Option<BitRate>,
     /// Where the client is.
@@ -107,6 +109,7 @@ impl LoadRun {
             ends: vec![local_end(Some(plan.peer.ip()))],
             // What the client received is known by acknowledgements alone.
             one_sided: plan.direction == Direction::Down,
+            omit_ns: plan.test().omit_ns,
             ..Account::default()
         };
         let mut own = None;
@@ -140,6 +143,7 @@ impl LoadRun {
         let rules = StreamRules {
             content: noise,
             one_sided: plan.direction == Direction::Down,
+            steady: true,
             ..StreamRules::OWN
         };
         let mut endpoint = Endpoint::with_rules(test, rules);
@@ -155,7 +159,8 @@ impl LoadRun {
         account.remote = endpoint.finish();
         if plan.direction == Direction::Down {
             let head = load_head().len() as u64;
-            account.remote.iter_mut().for_each(|report| without_head(report, head));
+            let counts = plan.omit.is_zero();
+            account.remote.iter_mut().for_each(|report| without_head(report, head, counts));
         }
         missing(plan, came).map_or(Ok(()), Err)
     }
@@ -247,10 +252,12 @@ impl LoadPlan {
             )
         };
         let (down, pace) = (self.direction == Direction::Down, self.pace.map(each));
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         TcpTest {
             directions: if down { TcpDirections::Down } else { TcpDirections::Up },
             streams: self.streams,
-            finish: Finish::TimeNs(u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX)),
+            finish: Finish::TimeNs(ns(self.time.saturating_sub(self.omit))),
+            omit_ns: ns(self.omit),
             interval_ns: (TOLD_EVERY * KEPT_EVERY).as_nanos() as u64,
             pace: pace.filter(|_| down),
             read_pace: pace.filter(|_| !down),
@@ -334,10 +341,12 @@ fn told_of(
     }
 }
 
-/// The head of the answer is no payload.
-const fn without_head(report: &mut EndReport, head: u64) {
+/// The head of the answer is no payload; it is within what is measured unless the start is omitted.
+const fn without_head(report: &mut EndReport, head: u64, measured: bool) {
     report.end.bytes = report.end.bytes.saturating_sub(head);
-    report.end.bytes_measured = report.end.bytes_measured.saturating_sub(head);
+    if measured {
+        report.end.bytes_measured = report.end.bytes_measured.saturating_sub(head);
+    }
 }
 
 /// The streams that did not come.

@@ -7,8 +7,10 @@
 //! Left out: everything that a page needs beside load, which is the server's.
 
 mod arrive;
+mod delays;
 mod direction;
 mod upload;
 
 pub use arrive::{LoadArrival, LoadRegistry, arrive, refuse};
+pub use delays::{PageDelays, add_delays};
 pub use direction::{LoadPlan, LoadRun, LoadSample};

@@ -145,7 +145,7 @@ impl Session<'_, '_> {
                 PingTransport::Icmp | PingTransport::Tcp => {
                     "an echo is answered inside the send call"
                 }
-                PingTransport::Udp | PingTransport::Stamp => {
+                PingTransport::Udp | PingTransport::Stamp | PingTransport::WebSocket => {
                     "the one that answers shares its cores with the prober"
                 }
             };
@@ -577,7 +577,7 @@ fn mode_words(plan: &PingPlan) -> String {
     let transport = match plan.transport {
         PingTransport::Icmp if plan.xdp => "answered by the peer's kernel or its XDP",
         PingTransport::Icmp | PingTransport::Tcp => "answered by the peer's kernel",
-        PingTransport::Udp => "answered by linerate serve",
+        PingTransport::Udp | PingTransport::WebSocket => "answered by linerate serve",
         PingTransport::Stamp => "answered by a reflector",
     };
     format!("{mode}, {wait}, {transport}")

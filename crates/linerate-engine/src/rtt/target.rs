@@ -29,8 +29,8 @@ pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoS
         // Datagram sockets of ICMPv6 send no flow label (Linux 6.18, net/ipv6/ping.c).
         PingTransport::Icmp if plan.flow_label.is_some() => &[EchoKind::IcmpRaw],
         PingTransport::Icmp => &[EchoKind::IcmpDatagram, EchoKind::IcmpRaw],
-        // A handshake has no packet of its own to send.
-        PingTransport::Tcp => &[],
+        // A handshake has no packet of its own to send, and a message is the browser's.
+        PingTransport::Tcp | PingTransport::WebSocket => &[],
     };
     let mut refused = None;
     for kind in kinds {

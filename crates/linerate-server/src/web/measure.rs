@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use linerate_core::explain::explain;
 use linerate_core::record::{
-    Cause, Direction, FlowEnd, MetricId, Outcome, Record, Stat, Status, Summary, Verdict,
+    Cause, Direction, Flow, FlowEnd, MetricId, Outcome, Plan, Record, Stat, Status, Summary,
+    Verdict,
 };
+use linerate_core::time::MonoTime;
 use linerate_engine::flow::tcp::Permit;
-use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample};
+use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_delays};
 use linerate_report::explain::{evidence, named, remedy};
+use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
 use super::address::{is_private, network_of};
@@ -21,6 +24,13 @@ use crate::store::Store;
 
 /// A receiver that held its sender back for this share of the time is what limits.
 const HELD_BACK_RATIO: f64 = 0.5;
+
+/// The span at the begin of a direction that does not count, and the shortest test that has one.
+const OMITTED: Duration = Duration::from_secs(1);
+const OMITS_FROM_S: u64 = 4;
+/// After the last direction the page has this long to say what it measured.
+const DELAYS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A run, and what it shares with others.
 struct Work<'a> {
@@ -34,13 +44,15 @@ impl Work<'_> {
         let Self { run, .. } = self;
         run.state("idle", "the path is at rest; waiting for the first stream");
         let mut records = Vec::new();
+        let mut begins = Vec::new();
         for direction in &run.asked.directions {
             if run.stop.asked() {
                 break;
             }
-            let record = self.one(&mut load, *direction);
+            let (record, begin) = self.one(&mut load, *direction);
             let failed = record.status == Status::Error;
             records.push(record);
+            begins.push((*direction, begin));
             if failed {
                 break;
             }
@@ -48,6 +60,7 @@ impl Work<'_> {
         // Who waits need not wait for what is left to be told.
         drop(load);
         drop(permit);
+        self.add_delays(&mut records, &begins);
         let ids = self.keep(&records);
         if let Some(verdict) = telling(&records) {
             run.say("verdict", &verdict_said(&verdict, run.asked.host.as_deref()));
@@ -61,7 +74,24 @@ impl Work<'_> {
         run.say("end", &json!({ "records": ids }));
     }
 
-    fn one(&self, load: &mut LoadRun, direction: Direction) -> Record {
+    /// Adds what the page measured to the records, once it says so.
+    fn add_delays(&self, records: &mut [Record], begins: &[(Direction, MonoTime)]) {
+        let until = monotonic() + DELAYS_WITHIN;
+        let whole = records.iter().all(|record| record.failure.is_none());
+        while whole && self.run.delays().is_none() && monotonic() < until && !self.run.stop.asked()
+        {
+            sleep(LOOK);
+        }
+        let Some(delays) = self.run.delays() else { return };
+        let Some(&(_, first)) = begins.first() else { return };
+        for (record, &(direction, begin)) in records.iter_mut().zip(begins) {
+            let after_s = begin.nanos_since(first) as f64 / 1e9;
+            add_delays(record, &delays.of(direction, after_s));
+        }
+    }
+
+    /// Moves one direction; its record, and when its load began.
+    fn one(&self, load: &mut LoadRun, direction: Direction) -> (Record, MonoTime) {
         let Self { run, state } = self;
         let (name, say) = match direction {
             Direction::Down => ("down", "from this server to the browser"),
@@ -72,18 +102,26 @@ impl Work<'_> {
             direction,
             streams: run.asked.streams,
             time: Duration::from_secs(run.asked.seconds),
+            omit: omitted(run.asked.seconds),
             pace: None,
             peer: run.peer,
             tool: state.options.tool.clone(),
         };
-        let mut told = |sample: &LoadSample| run.say("sample", &sample_said(sample));
+        let mut begin = monotonic();
+        let mut first = true;
+        let mut told = |sample: &LoadSample| {
+            if std::mem::take(&mut first) {
+                begin = MonoTime::from_nanos(monotonic().nanos().saturating_sub(sample.t_ns));
+            }
+            run.say("sample", &sample_said(sample));
+        };
         let mut record = load.direction(&plan, &run.stop, &mut told);
         record.name.clone_from(&run.asked.name);
         record.tags.insert("run".to_owned(), run.id.clone());
         without_address(&mut record, run.peer.ip());
         run.say("part", &part_said(&record, direction));
         log(&record, direction, run.peer);
-        record
+        (record, begin)
     }
 
     /// Puts the records into the store; their identifiers, kept or not.
@@ -99,6 +137,12 @@ impl Work<'_> {
         }
         records.iter().map(|record| record.id.to_string()).collect()
     }
+}
+
+/// What of a direction does not count: its first second holds slow start and the opening of the
+/// streams, which in a few seconds are no small share. Of a short test all counts.
+const fn omitted(seconds: u64) -> Duration {
+    if seconds >= OMITS_FROM_S { OMITTED } else { Duration::ZERO }
 }
 
 /// Starts the thread of a run.
@@ -158,13 +202,29 @@ fn part_said(record: &Record, direction: Direction) -> Value {
         "direction": direction,
         "rate_bps": figure(record, MetricId::Goodput),
         "bytes": figure(record, MetricId::Bytes),
+        "bytes_all": all_bytes(record),
         "seconds": seconds,
+        "omitted_s": omitted_s(record),
+        "syn": record.flows.iter().find_map(|flow| flow.syn),
         "record": record.id.to_string(),
         "status": record.status,
         "client_limited": client_limits(record, verdict.as_ref()),
         "limited_by": limited,
         "failure": record.failure.as_ref().map(ToString::to_string),
     })
+}
+
+/// Payload of the whole direction, with what the omitted span moved.
+fn all_bytes(record: &Record) -> u64 {
+    let known = |flow: &Flow| flow.receiver.as_ref().or(flow.sender.as_ref()).map(|end| end.bytes);
+    record.flows.iter().filter_map(known).sum()
+}
+
+fn omitted_s(record: &Record) -> f64 {
+    match &record.plan {
+        Plan::Tcp(plan) => plan.test.omit_ns as f64 / 1e9,
+        _ => 0.0,
+    }
 }
 
 /// Whether the browser's host is the limit: its window held this end's kernel back for most of the

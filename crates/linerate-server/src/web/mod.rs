@@ -8,6 +8,7 @@
 mod address;
 mod api;
 mod connection;
+mod delays;
 mod echo;
 mod error;
 mod events;

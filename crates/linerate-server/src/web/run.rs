@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::delays::Delays;
+
 /// What a client asked for, within the limits.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Asked {
@@ -46,7 +48,7 @@ pub(crate) struct Run {
     /// When it ended.
     ended: Mutex<Option<MonoTime>>,
     /// What the browser measured, until the records are kept.
-    pub(crate) delays: Mutex<Option<Value>>,
+    delays: Mutex<Option<Delays>>,
 }
 
 impl Run {
@@ -68,6 +70,16 @@ impl Run {
     /// Whether nothing more will be said.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
+    }
+
+    /// Keeps what the browser measured.
+    pub(crate) fn take_delays(&self, delays: Delays) {
+        *lock(&self.delays) = Some(delays);
+    }
+
+    /// What the browser measured, if it said so.
+    pub(crate) fn delays(&self) -> Option<Delays> {
+        lock(&self.delays).clone()
     }
 
     /// How long ago it ended.

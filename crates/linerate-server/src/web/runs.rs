@@ -1,6 +1,6 @@
 //! `POST /api/v1/runs` and what belongs to a run: its end, and what the browser measured.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::delays::Delays;
 use super::error::ApiError;
 use super::measure::start;
 use super::request::{Peer, asked_host};
@@ -157,18 +158,6 @@ pub(crate) async fn end(
     Ok(Json(json!({ "run": id, "ended": true })))
 }
 
-/// Delays as a browser measured them.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Delays {
-    #[serde(default)]
-    idle: Vec<f64>,
-    #[serde(default)]
-    down: Vec<(f64, f64)>,
-    #[serde(default)]
-    up: Vec<(f64, f64)>,
-}
-
 /// `POST /api/v1/runs/UUID/delays`.
 pub(crate) async fn delays(
     Shared(state): Shared<Arc<State>>,
@@ -178,13 +167,16 @@ pub(crate) async fn delays(
 ) -> Result<Json<Value>, ApiError> {
     let run = state.runs.get(&id)?;
     shown.check(&run)?;
-    let Delays { idle, down, up } = read(&body)?;
-    let all = idle.iter().chain(down.iter().chain(&up).map(|(_, ms)| ms));
-    if all.clone().any(|ms| !(0.0..=60_000.0).contains(ms)) {
-        return Err(ApiError::bad("a delay is 0 to 60,000 ms"));
+    if run.is_over() {
+        return Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "over",
+            "the records of this run are kept",
+        ));
     }
-    let count = all.count();
-    let kept = json!({ "idle": idle, "down": down, "up": up });
-    *run.delays.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+    let delays: Delays = read(&body)?;
+    delays.check().map_err(ApiError::bad)?;
+    let count = delays.count();
+    run.take_delays(delays);
     Ok(Json(json!({ "taken": count })))
 }

@@ -23,7 +23,7 @@ use linerate_sys::{clock, sched, timestamps};
 
 use self::handshakes::Handshakes;
 use self::kept::Kept;
-pub(super) use self::sums::add;
+pub(crate) use self::sums::add;
 use crate::address::resolve;
 use crate::flow::tcp::client::bind_address;
 use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
@@ -156,7 +156,10 @@ impl Prober {
         stop: &Stop,
     ) -> Result<(), Failure> {
         self.record.target = match ping.transport {
-            PingTransport::Udp | PingTransport::Stamp | PingTransport::Tcp => peer.to_string(),
+            PingTransport::Udp
+            | PingTransport::Stamp
+            | PingTransport::Tcp
+            | PingTransport::WebSocket => peer.to_string(),
             PingTransport::Icmp => peer.ip().to_string(),
         };
         if ping.transport == PingTransport::Tcp {
@@ -261,6 +264,7 @@ impl Prober {
             PingTransport::Icmp => "ICMP",
             PingTransport::Stamp => "STAMP",
             PingTransport::Tcp => "TCP handshake",
+            PingTransport::WebSocket => "WebSocket",
         };
         format!("none of {count} probes by {echo} echo to {} was answered", self.record.target)
     }

@@ -11,7 +11,7 @@ use crate::flow::round_trips;
 
 /// Notes the span of the load, without its first `omit_ns`, in the probes of a record, and adds
 /// their rows to its summary.
-pub(in crate::flow) fn add(record: &mut Record, omit_ns: u64) {
+pub(crate) fn add(record: &mut Record, omit_ns: u64) {
     let directions = match &record.plan {
         Plan::Tcp(plan) => plan.test.directions,
         Plan::Udp(plan) => plan.test.directions,
@@ -89,14 +89,16 @@ fn rows(probes: &Probes, directions: TcpDirections) -> Vec<Summary> {
     let added = medians.map(|(loaded, idle)| loaded as f64 - idle as f64);
     push(MetricId::DelayAdded, Stat::Value, added, n);
     let lost = loaded.iter().filter(|rtt| rtt.is_none()).count();
-    // Of a target that never answers nothing is known of losses.
-    let known = probes.silent.is_none() && !loaded.is_empty();
+    // Of a target that never answers nothing is known of losses, nor where TCP hides them.
+    let by_packets = probes.transport != PingTransport::WebSocket;
+    let known = by_packets && probes.silent.is_none() && !loaded.is_empty();
     let ratio = known.then(|| lost as f64 / loaded.len() as f64);
     push(MetricId::DelayLoss, Stat::Value, ratio, loaded.len());
     for (metric, added) in places_added(probes) {
         push(metric, Stat::Value, added, n);
     }
-    let rpm = round_trips_per_minute(under_load.samples());
+    // Messages on a WebSocket wait for lost segments too: they are no probes of the draft.
+    let rpm = round_trips_per_minute(under_load.samples()).filter(|_| by_packets);
     push(MetricId::Responsiveness, Stat::Value, rpm, n);
     let one = match directions.each() {
         [one] => Some(*one),

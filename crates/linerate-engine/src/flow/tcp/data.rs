@@ -239,6 +239,9 @@ impl Sender {
         let mut counted = Counted { delivery: self.delivery, from: None };
         let (total, io_calls, failure) =
             self.write_all(begin, (&mut send_method, &mut cpu_trace), &mut counted);
+        if let Some(seen) = &mut counted.delivery {
+            seen.written(monotonic(), &self.stream);
+        }
         if self.closes {
             let _ = self.stream.shutdown(Shutdown::Write);
         }

@@ -29,12 +29,22 @@ pub(crate) struct Delivery {
     before: u64,
     /// Where the measured span begins, once the omitted one is over.
     begin: Option<(MonoTime, u64)>,
+    /// Where it ends, if that is not the last acknowledgement.
+    end: Option<(MonoTime, u64)>,
+    /// A span that begins after an omitted one ends with the last write.
+    steady: bool,
 }
 
 impl Delivery {
     /// Of a connection that has sent nothing yet.
     pub(crate) fn of(stream: &TcpStream) -> Self {
-        Self { before: acknowledged(stream).unwrap_or(0), begin: None }
+        let before = acknowledged(stream).unwrap_or(0);
+        Self { before, begin: None, end: None, steady: false }
+    }
+
+    /// The same, whose span ends with the last write where its begin was omitted.
+    pub(crate) const fn steady(self, steady: bool) -> Self {
+        Self { steady, ..self }
     }
 
     /// Payload bytes acknowledged so far, of `written`; all of them where the kernel does not tell.
@@ -46,6 +56,13 @@ impl Delivery {
     /// Begins the measured span, once the omitted one is over.
     pub(crate) fn begin(&mut self, now: MonoTime, stream: &TcpStream) {
         self.begin = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
+    }
+
+    /// The last write was made: the end of a steady span.
+    pub(crate) fn written(&mut self, now: MonoTime, stream: &TcpStream) {
+        if self.steady && self.begin.is_some() {
+            self.end = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
+        }
     }
 
     /// Waits until what was `sent` is acknowledged, and tells what was.
@@ -67,10 +84,11 @@ impl Delivery {
         };
         let bytes_total = self.bytes(acknowledged(stream), sent.bytes_total);
         let (begin, before) = self.begin.unwrap_or((sent.begin, 0));
+        let (end, counted) = self.end.unwrap_or((end, bytes_total));
         Measured {
             begin,
             span_ns: end.nanos_since(begin),
-            bytes: bytes_total.saturating_sub(before),
+            bytes: counted.saturating_sub(before),
             bytes_total: sent.bytes_total,
         }
     }
@@ -149,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_count_acknowledgements_leaves_what_was_written() {
-        let delivery = Delivery { before: 1, begin: None };
+        let delivery = Delivery { before: 1, begin: None, end: None, steady: false };
         assert_eq!(delivery.bytes(None, 500), 500);
         // The end of the stream takes a sequence number too.
         assert_eq!(delivery.bytes(Some(502), 500), 500);

@@ -62,12 +62,20 @@ pub(crate) struct StreamRules {
     pub(crate) shares: bool,
     /// Senders of several streams deal whole buffers out to them in turn.
     pub(crate) round_robin: bool,
+    /// Where a begin is omitted, what a sender measures ends with its time, not with the last
+    /// acknowledgement: a steady part has no end of buffers that run dry one after the other.
+    pub(crate) steady: bool,
 }
 
 impl StreamRules {
     /// Between two of this program.
-    pub(crate) const OWN: Self =
-        Self { content: own_content, one_sided: false, shares: false, round_robin: false };
+    pub(crate) const OWN: Self = Self {
+        content: own_content,
+        one_sided: false,
+        shares: false,
+        round_robin: false,
+        steady: false,
+    };
 }
 
 /// The socket of one stream.
@@ -210,7 +218,7 @@ impl Endpoint {
             socket: Arc::clone(&socket),
             head: Vec::new(),
             framing: None,
-            delivery: counts.then(|| Delivery::of(&socket)),
+            delivery: counts.then(|| Delivery::of(&socket).steady(self.transport.rules.steady)),
             syn: tcp::saved_syn(socket.as_fd()),
             initial_window: info.and_then(|info| info.snd_cwnd),
             acknowledged: Delivery::of(&socket),

@@ -27,8 +27,13 @@ use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
-pub(crate) const RULES: StreamRules =
-    StreamRules { content: pattern, one_sided: true, shares: true, round_robin: false };
+pub(crate) const RULES: StreamRules = StreamRules {
+    content: pattern,
+    one_sided: true,
+    shares: true,
+    round_robin: false,
+    steady: false,
+};
 
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;

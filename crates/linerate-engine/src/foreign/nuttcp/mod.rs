@@ -22,5 +22,10 @@ use crate::flow::tcp::endpoint::StreamRules;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
 /// streams, so a sender counts its own; they read one buffer from each stream in turn.
-const RULES: StreamRules =
-    StreamRules { content: pattern, one_sided: true, shares: false, round_robin: true };
+const RULES: StreamRules = StreamRules {
+    content: pattern,
+    one_sided: true,
+    shares: false,
+    round_robin: true,
+    steady: false,
+};

@@ -18,8 +18,13 @@ use crate::flow::{self, Answer, Flows, Session};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Printable characters, and nothing is ever reported.
-const RULES: StreamRules =
-    StreamRules { content: pattern, one_sided: true, shares: false, round_robin: false };
+const RULES: StreamRules = StreamRules {
+    content: pattern,
+    one_sided: true,
+    shares: false,
+    round_robin: false,
+    steady: false,
+};
 
 /// Measures with a receiving ttcp.
 pub(crate) fn measure(
