@@ -295,6 +295,40 @@ fn the_start_of_a_longer_test_does_not_count_and_the_browsers_delays_are_kept() 
 }
 
 #[test]
+fn all_streams_of_a_longer_test_count_the_same_time() {
+    with_server(Limits::default(), |server, store| {
+        let run = begin(server, &json!({"streams": 2, "seconds": 4, "directions": ["up"]}));
+        let taken: u64 = std::thread::scope(|scope| {
+            let run = &run;
+            let late = || {
+                // It begins while the other has moved data for some time.
+                sleep(Duration::from_millis(300));
+                push(server, run, 1, 200_000)
+            };
+            let one = scope.spawn(|| push(server, run, 0, 200_000));
+            let other = scope.spawn(late);
+            [one, other].map(|it| it.join().expect("it ends")).iter().sum()
+        });
+        let events = events(server, &run);
+        let [part] = of_kind(&events, "part")[..] else { panic!("{events:?}") };
+        let record = stored(&store).pop().expect("it is kept");
+        let spans: Vec<(u64, u64)> = record
+            .flows
+            .iter()
+            .filter_map(|flow| {
+                let end = flow.receiver.as_ref()?;
+                Some((end.span_start_ns, end.span_ns))
+            })
+            .collect();
+        assert_eq!(spans.len(), 2, "{spans:?}");
+        assert_eq!(spans[0].0, spans[1].0, "they begin to count at once");
+        assert_eq!(spans[0].0, 1_000_000_000, "behind the first second");
+        assert_eq!(spans.iter().map(|it| it.1).max(), Some(3_000_000_000), "{spans:?}");
+        assert!(part["bytes"].as_u64() < Some(taken), "{part}, {taken}");
+    });
+}
+
+#[test]
 fn streams_that_do_not_come_are_told_and_the_others_are_measured() {
     with_server(Limits::default(), |server, _| {
         let asked = json!({ "streams": 2, "seconds": 1, "directions": ["down"] });

@@ -204,6 +204,8 @@ pub(crate) struct Sender {
     pub(crate) turns: Option<Turns>,
     /// Nobody else counts: this end measures what its kernel saw acknowledged.
     pub(crate) delivery: Option<Delivery>,
+    /// When it began, where all streams count the same time; else when it gets to run.
+    pub(crate) begin: Option<MonoTime>,
     pub(crate) switches: Arc<Switches>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -232,7 +234,7 @@ impl Sender {
                 return Outcome::failed(error.to_string());
             }
         };
-        let begin = monotonic();
+        let begin = self.begin.unwrap_or_else(monotonic);
         if self.pace.is_some() {
             tighten_timer_slack();
         }

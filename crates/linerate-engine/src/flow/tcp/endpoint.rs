@@ -62,8 +62,9 @@ pub(crate) struct StreamRules {
     pub(crate) shares: bool,
     /// Senders of several streams deal whole buffers out to them in turn.
     pub(crate) round_robin: bool,
-    /// Where a begin is omitted, what a sender measures ends with its time, not with the last
-    /// acknowledgement: a steady part has no end of buffers that run dry one after the other.
+    /// Where a begin is omitted, the same time counts of all streams, and what a sender measures
+    /// ends with it, not with the last acknowledgement: a steady part has no end of buffers that
+    /// run dry one after the other.
     pub(crate) steady: bool,
 }
 
@@ -368,6 +369,7 @@ impl Tcp {
             head,
             turns: turns(self.rules, &self.request, stream.flow, &common.rounds),
             delivery: stream.socket.delivery,
+            begin: self.counts_together().then_some(common.started),
             switches: Arc::clone(&common.switches),
             progress: Arc::clone(&stream.progress),
         }
@@ -395,9 +397,15 @@ impl Tcp {
         }
     }
 
+    /// Whether the same time counts of all streams. A sum over spans of their own that begin one
+    /// after the other is divided by more time than any of them moved data in.
+    const fn counts_together(&self) -> bool {
+        self.rules.steady && self.request.omit_ns > 0
+    }
+
     /// Which span receivers measure.
     const fn extent(&self) -> Extent {
-        match (self.as_iperf3, self.rules.one_sided) {
+        match (self.as_iperf3 || self.counts_together(), self.rules.one_sided) {
             (true, _) => Extent::Fixed,
             (false, true) => Extent::Whole,
             (false, false) => Extent::Own,
