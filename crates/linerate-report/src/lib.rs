@@ -31,6 +31,7 @@ mod one_way;
 pub mod path_ceiling;
 pub mod published;
 pub mod record;
+pub mod schedule;
 pub mod simulate;
 pub mod study;
 pub mod svg;

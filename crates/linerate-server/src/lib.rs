@@ -4,6 +4,7 @@ pub mod admission;
 pub mod foreign;
 pub mod listen;
 mod port;
+pub mod schedule;
 pub mod store;
 mod table;
 #[cfg(feature = "web")]

@@ -90,6 +90,8 @@ enum Command {
     Path(command::path::Args),
     /// Run a study: a set of measurements over virtual networks
     Study(command::study::Args),
+    /// Measure again and again by a plan; changes are found and explained
+    Schedule(command::schedule::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
     /// Say what limited a result, by which evidence, and the remedy
@@ -143,6 +145,7 @@ fn main() -> std::process::ExitCode {
         Command::Lab(args) => command::lab::run(args),
         Command::Path(args) => command::path::run(args),
         Command::Study(args) => command::study::run(args),
+        Command::Schedule(args) => command::schedule::run(args),
         Command::Report(args) => command::report::run(args),
         Command::Explain(args) => command::explain::run(args),
         Command::History(args) => command::history::run(args),

@@ -250,13 +250,22 @@ mod tests {
             class: Some(class),
             rate: None,
             least_change: 0.05,
+            survey: None,
         }
     }
 
     fn plan(tasks: Vec<Task>) -> SchedulePlan {
         let name = "p".to_owned();
         let zone = "UTC".to_owned();
-        SchedulePlan { name, zone, keep: None, bytes_a_month: None, alert: None, tasks }
+        SchedulePlan {
+            name,
+            zone,
+            keep: None,
+            bytes_a_month: None,
+            learn: None,
+            alert: None,
+            tasks,
+        }
     }
 
     fn overlaps(plan: &SchedulePlan, slots: &[Slot]) -> usize {

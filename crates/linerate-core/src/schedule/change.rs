@@ -99,6 +99,8 @@ pub struct Watch {
     up: f64,
     down: f64,
     least: f64,
+    /// Seconds before anything is suspected.
+    learn_s: f64,
 }
 
 impl Watch {
@@ -116,7 +118,14 @@ impl Watch {
             up: 0.0,
             down: 0.0,
             least: least.ln_1p(),
+            learn_s: SPAN_MIN_S,
         }
+    }
+
+    /// The same that suspects nothing for so many seconds; two days are usual, for a series has
+    /// shown most of what it does by itself by then.
+    pub fn learning(self, learn_s: f64) -> Self {
+        Self { learn_s, ..self }
     }
 
     /// Takes the next value; one that is not above 0 is none.
@@ -159,7 +168,7 @@ impl Watch {
 
     /// The normal score of a value among what varies; none while too little is known.
     fn score(&mut self, at_s: f64, log: f64) -> Option<f64> {
-        if self.window.len() < VALUES_MIN || at_s - self.since < SPAN_MIN_S {
+        if self.window.len() < VALUES_MIN || at_s - self.since < self.learn_s {
             return None;
         }
         let mut numbers: Vec<u64> = self.window.iter().map(|(.., level)| *level).collect();

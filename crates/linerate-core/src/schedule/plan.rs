@@ -34,6 +34,9 @@ pub struct SchedulePlan {
     /// The plan is refused where it may move more in 31 days.
     #[serde(default, deserialize_with = "from_text")]
     pub bytes_a_month: Option<Bytes>,
+    /// How long a series is watched before a change in it can be suspected.
+    #[serde(default)]
+    pub learn: Option<Span>,
     /// What is done with alerts beside keeping them.
     #[serde(default)]
     pub alert: Option<Alert>,
@@ -81,6 +84,10 @@ pub struct Task {
     /// Changes by less than this share are no news.
     #[serde(default = "least_change")]
     pub least_change: f64,
+    /// The command without `linerate` that is run once where a change was found; `test` of the
+    /// same host, or `trace` after a task of probes, where nothing is said.
+    #[serde(default)]
+    pub survey: Option<String>,
 }
 
 const fn least_change() -> f64 {
@@ -155,30 +162,80 @@ const COMMANDS: [(&str, u64, Class); 7] = [
     ("trace", 90, Class::Background),
 ];
 
+/// The words of a command line, as a shell would part them.
+fn parted(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.map_or(Ok(words), |open| Err(format!("{open} is not closed")))
+}
+
+fn command_of(line: &str) -> Option<&'static (&'static str, u64, Class)> {
+    let first = line.split_whitespace().next()?;
+    COMMANDS.iter().find(|(name, ..)| *name == first)
+}
+
+/// What probes send and receive at the most where the plan does not say, bit/s: ten packets of
+/// 1500 bytes a second.
+const PROBES_BPS: u64 = 120_000;
+
 impl Task {
     /// The words of the command, as a shell would part them.
     /// # Errors
     /// One line for a quote that does not end.
     pub fn words(&self) -> Result<Vec<String>, String> {
-        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-        for c in self.run.chars() {
-            match (quote, c) {
-                (Some(open), c) if c == open => quote = None,
-                (None, '\'' | '"') => {
-                    quote = Some(c);
-                    word.get_or_insert_default();
-                }
-                (None, c) if c.is_whitespace() => words.extend(word.take()),
-                (_, c) => word.get_or_insert_default().push(c),
-            }
-        }
-        words.extend(word);
-        quote.map_or(Ok(words), |open| Err(format!("{open} is not closed")))
+        parted(&self.run)
+    }
+
+    /// The words of the plan's own survey.
+    pub fn survey_words(&self) -> Option<Vec<String>> {
+        parted(self.survey.as_ref()?).ok()
+    }
+
+    /// Seconds that a survey takes.
+    pub fn survey_takes_s(&self) -> u64 {
+        let probes = self.class() == Class::Background;
+        let usual = if probes { "trace" } else { "test" };
+        command_of(self.survey.as_deref().unwrap_or(usual)).map_or(60, |(_, takes, _)| *takes)
+    }
+
+    /// What may run beside its survey.
+    pub fn survey_class(&self) -> Class {
+        let usual = if self.class() == Class::Background { "trace" } else { "test" };
+        let line = self.survey.as_deref().unwrap_or(usual);
+        command_of(line).map_or(Class::Exclusive, |(.., class)| *class)
+    }
+
+    /// The most bytes that a run moves: by `rate`, or `-b` of its command, for as long as its
+    /// `-t` says or as it takes; of probes those of 120 kbit/s. None where nothing bounds the rate.
+    pub fn bytes_a_run(&self) -> Option<u64> {
+        let words = self.words().ok()?;
+        let value = |flags: [&str; 2]| {
+            let at = words.iter().position(|word| flags.contains(&word.as_str()))?;
+            words.get(at + 1)
+        };
+        let paced = || value(["-b", "--bitrate"])?.parse::<BitRate>().ok();
+        let probes = (self.class() == Class::Background).then_some(PROBES_BPS);
+        let rate = self.rate.or_else(paced).map(BitRate::bits_per_sec).or(probes)?;
+        let time = value(["-t", "--time"]).and_then(|text| parse_span(text).ok());
+        let seconds = time.map_or_else(|| self.takes_s() as f64, |time| time.as_secs_f64());
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
+        let bytes = (rate as f64 * seconds / 8.0).ceil() as u64;
+        Some(bytes)
     }
 
     fn command(&self) -> Option<&'static (&'static str, u64, Class)> {
-        let first = self.run.split_whitespace().next()?;
-        COMMANDS.iter().find(|(name, ..)| *name == first)
+        command_of(&self.run)
     }
 
     /// Seconds that the calendar keeps free for a run.
@@ -238,8 +295,33 @@ impl SchedulePlan {
                 );
             }
             task.check().or_else(|(key, message)| refuse(at(key), message))?;
+            if self.bytes_a_month.is_some() && task.bytes_a_run().is_none() {
+                let message = "the plan has bytes_a_month: give the task's rate, as 100M";
+                return refuse(at("run"), message.to_owned());
+            }
         }
-        Ok(())
+        match (self.bytes_a_month, self.bytes_in_a_month()) {
+            (Some(most), Some(bytes)) if bytes > most.count() as f64 => {
+                let message = format!(
+                    "the tasks move up to {:.1} GB in 31 days, beyond the {:.1} GB allowed",
+                    bytes / 1e9,
+                    most.count() as f64 / 1e9
+                );
+                refuse(vec![Step::Key("bytes_a_month")], message)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The most bytes that the calendar moves in 31 days; none where a task's rate is not bounded.
+    pub fn bytes_in_a_month(&self) -> Option<f64> {
+        let month = |task: &Task| Some(task.bytes_a_run()? as f64 * task.runs_a_day() * 31.0);
+        self.tasks.iter().map(month).sum()
+    }
+
+    /// Seconds before a change can be suspected: two days where the plan does not say.
+    pub fn learn_s(&self) -> f64 {
+        self.learn.map_or(2.0 * 86_400.0, |span| span.0.as_secs_f64())
     }
 }
 
@@ -278,6 +360,13 @@ impl Task {
         if !(0.0..1.0).contains(&self.least_change) {
             return Err(("least_change", "a share from 0 to 1: 0.05 is 5 %".to_owned()));
         }
+        if let Some(survey) = &self.survey {
+            parted(survey).map_err(|reason| ("survey", reason))?;
+            if command_of(survey).is_none() {
+                let message = format!("{survey:?}: begins with a command as run does");
+                return Err(("survey", message));
+            }
+        }
         let wrong = self.at.iter().find(|text| time_of_day(text).is_none());
         wrong.map_or(Ok(()), |text| Err(("at", format!("{text:?} is no time of day: 03:00"))))
     }
@@ -307,6 +396,35 @@ mod tests {
         assert!((tcp.runs_a_day() - 24.0).abs() < 1e-12 && (ping.runs_a_day() - 1.0).abs() < 1e-12);
         assert_eq!(plan.keep.map(Span::seconds), Some(90 * 86_400));
         assert_eq!(plan.bytes_a_month.map(Bytes::count), Some(500_000_000_000));
+    }
+
+    #[test]
+    fn a_run_moves_what_its_rate_and_time_say_and_a_month_is_their_sum() {
+        let plan = SchedulePlan::from_toml(GOOD).expect("a good plan");
+        // 100 Mbit/s for 10 s are 125 MB, 24 times a day; 120 kbit/s for 30 s once a day.
+        assert_eq!(plan.tasks[0].bytes_a_run(), Some(125_000_000));
+        assert_eq!(plan.tasks[1].bytes_a_run(), Some(450_000));
+        let month = 31.0 * (24.0 * 125e6 + 450e3);
+        assert!((plan.bytes_in_a_month().expect("bounded") - month).abs() < 1.0);
+        let small = GOOD.replace("500GB", "50GB");
+        let error = SchedulePlan::from_toml(&small).expect_err("93 GB").to_string();
+        assert!(error.contains("93.0 GB in 31 days, beyond the 50.0 GB"), "{error}");
+        let error = SchedulePlan::from_toml(&GOOD.replace("rate = \"100M\"\n", ""));
+        let error = error.expect_err("nothing bounds it").to_string();
+        assert!(error.contains("give the task's rate"), "{error}");
+        let free = GOOD.replace("rate = \"100M\"\n", "").replace("bytes_a_month", "#");
+        let free = SchedulePlan::from_toml(&free).expect("no bound is asked for");
+        assert_eq!(free.bytes_in_a_month(), None);
+    }
+
+    #[test]
+    fn a_survey_is_the_plans_or_fits_the_task() {
+        let text = GOOD.replacen("rate", "survey = \"udp h --search\"\nrate", 1);
+        let plan = SchedulePlan::from_toml(&text).expect("a good plan");
+        let words = ["udp", "h", "--search"].map(String::from).to_vec();
+        assert_eq!(plan.tasks[0].survey_words(), Some(words));
+        assert_eq!((plan.tasks[0].survey_takes_s(), plan.tasks[1].survey_takes_s()), (30, 90));
+        assert_eq!(plan.tasks[1].survey_class(), Class::Background);
     }
 
     #[test]

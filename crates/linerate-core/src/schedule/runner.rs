@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::calendar::{Calendar, MARGIN_S, Slot};
-use super::plan::SchedulePlan;
+use super::plan::{Class, SchedulePlan};
 
 /// A run begins at most so late.
 pub const GRACE_S: i64 = 30;
@@ -19,6 +19,9 @@ const STEP_S: f64 = 2.0;
 const BACK_S: i64 = 3600;
 /// A further run that found no gap for so long is left out.
 const EXTRA_WAITS_S: i64 = 1800;
+/// A survey that found no gap for so long takes the place of the calendar's next runs: a path that
+/// changed is worth a missed run.
+const SURVEY_WAITS_S: i64 = 60;
 /// Slots that are looked at again after a long sleep.
 const LOOK_BACK_S: i64 = 2 * 86_400;
 /// How far the calendar is looked up at once.
@@ -85,7 +88,8 @@ pub struct Runner {
     planned_s: i64,
     due: VecDeque<Slot>,
     extra: VecDeque<Extra>,
-    running: Vec<usize>,
+    /// Tasks of runs that go on, with the run's class.
+    running: Vec<(usize, Class)>,
 }
 
 impl Runner {
@@ -159,7 +163,7 @@ impl Runner {
             match self.hindered_by(slot.task) {
                 None if now_s <= slot.start_s + GRACE_S => {
                     steps.push(Step::Start { task: slot.task, why: Why::Calendar });
-                    self.running.push(slot.task);
+                    self.running.push((slot.task, self.plan.tasks[slot.task].class()));
                 }
                 None => steps.push(Step::Missed { slot, reason: Reason::Asleep }),
                 Some(_) if now_s < slot.start_s + GRACE_S => self.due.push_back(slot),
@@ -173,26 +177,40 @@ impl Runner {
             if now_s > extra.asked_s + EXTRA_WAITS_S {
                 continue;
             }
-            if self.hindered_by(extra.task).is_some() || !self.has_gap(extra.task, now_s) {
+            let presses = extra.why == Why::Survey && now_s >= extra.asked_s + SURVEY_WAITS_S;
+            let (class, _) = self.extent(extra.task, extra.why);
+            let hindered = self.hinders(extra.task, class).is_some();
+            if hindered || !(presses || self.has_gap(extra, now_s)) {
                 self.extra.push_back(extra);
                 continue;
             }
             steps.push(Step::Start { task: extra.task, why: extra.why });
-            self.running.push(extra.task);
+            self.running.push((extra.task, class));
         }
     }
 
     /// A running task beside which this one may not run: itself, or one that it excludes.
     fn hindered_by(&self, task: usize) -> Option<usize> {
-        let class = self.plan.tasks[task].class();
-        let excludes =
-            |other: &&usize| **other == task || !class.beside(self.plan.tasks[**other].class());
-        self.running.iter().find(excludes).copied()
+        self.hinders(task, self.plan.tasks[task].class())
+    }
+
+    fn hinders(&self, task: usize, class: Class) -> Option<usize> {
+        let excludes = |(other, of): &&(usize, Class)| *other == task || !class.beside(*of);
+        self.running.iter().find(excludes).map(|(other, _)| *other)
+    }
+
+    /// The class and the seconds of a run.
+    fn extent(&self, task: usize, why: Why) -> (Class, u64) {
+        let task = &self.plan.tasks[task];
+        match why {
+            Why::Survey => (task.survey_class(), task.survey_takes_s()),
+            Why::Calendar | Why::Confirm => (task.class(), task.takes_s()),
+        }
     }
 
     /// Whether a run now would end before the next one begins that it excludes.
-    fn has_gap(&mut self, task: usize, now_s: i64) -> bool {
-        let (class, takes) = (self.plan.tasks[task].class(), self.plan.tasks[task].takes_s());
+    fn has_gap(&mut self, extra: Extra, now_s: i64) -> bool {
+        let (class, takes) = self.extent(extra.task, extra.why);
         let until_s = now_s + i64::try_from(takes).unwrap_or(i64::MAX / 4) + MARGIN_S;
         self.plan_until(until_s);
         let next = self.planned.iter().take_while(|slot| slot.start_s < until_s);
@@ -201,7 +219,7 @@ impl Runner {
 
     /// A run of a task has ended.
     pub fn ended(&mut self, task: usize) {
-        if let Some(at) = self.running.iter().position(|running| *running == task) {
+        if let Some(at) = self.running.iter().position(|running| running.0 == task) {
             self.running.swap_remove(at);
         }
     }
@@ -371,5 +389,35 @@ mod tests {
                 (two.start_s + 15, start(one.task, Why::Confirm))
             ]
         );
+    }
+
+    #[test]
+    fn a_survey_waits_for_a_gap_and_then_takes_the_place_of_a_run() {
+        let text = "name = \"p\"\n[[task]]\nname = \"a\"\nrun = \"tcp h\"\nevery = \"30s\"\n\
+                    takes = \"5s\"\n";
+        let mut runner = runner(text, BEGIN_S, None);
+        runner.at(BEGIN_S as f64, 0.0);
+        runner.ask(0, Why::Survey);
+        let (mut begun, mut ends) = (Vec::new(), None);
+        let mut missed = 0;
+        for s in 1..150 {
+            if ends == Some(s) {
+                runner.ended(0);
+            }
+            for step in runner.at((BEGIN_S + s) as f64, s as f64) {
+                match step {
+                    Step::Start { why, .. } => {
+                        ends = Some(s + if why == Why::Survey { 40 } else { 4 });
+                        begun.push((why, s));
+                    }
+                    Step::Missed { reason: Reason::Busy(0), .. } => missed += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let survey = begun.iter().find(|(why, _)| *why == Why::Survey).expect("it began").1;
+        assert!((60..70).contains(&survey), "{begun:?}");
+        // Two runs of the calendar fall into its 40 s; one that can begin within its grace does.
+        assert!(missed <= 1, "{missed}");
     }
 }

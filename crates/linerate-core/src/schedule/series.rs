@@ -24,6 +24,19 @@ impl Followed {
         }
     }
 
+    /// That of a key.
+    pub fn from_key(key: &str) -> Option<Self> {
+        let (metric, direction) = match key.split_once('/') {
+            Some((metric, "up")) => (metric, Some(Direction::Up)),
+            Some((metric, "down")) => (metric, Some(Direction::Down)),
+            Some(_) => return None,
+            None => (key, None),
+        };
+        let known = GROUPS.iter().flat_map(|group| group.iter().map(|(metric, _)| *metric));
+        let metric = known.into_iter().find(|known| known.key() == metric)?;
+        Some(Self { metric, direction })
+    }
+
     /// The value that changes are looked for in: shares of loss begin above 0, where a ratio means
     /// something.
     pub fn watched(self, value: f64) -> f64 {
@@ -111,6 +124,10 @@ mod tests {
         let of = |key: &str, value| (key.to_owned(), value);
         let wanted = [of("goodput_bps/up", 9e8), of("rtt_kernel_ns", 1e6), of("loss_ratio", 0.0)];
         assert_eq!(keys, wanted);
+        for (what, _) in followed(&record) {
+            assert_eq!(Followed::from_key(&what.key()), Some(what));
+        }
+        assert_eq!(Followed::from_key("goodput_bps/sideways"), None);
         record.status = Status::Error;
         assert_eq!(followed(&record), Vec::new());
     }

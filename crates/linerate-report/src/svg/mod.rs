@@ -7,6 +7,7 @@
 //! readers, and each series has a marker shape of its own besides.
 
 mod axis;
+mod band;
 mod bar;
 mod delay;
 mod line;
@@ -17,6 +18,7 @@ mod trace;
 
 pub(crate) use axis::log_domain;
 pub use axis::{Kind, linear_domain};
+pub(crate) use band::{Band, BandChart, BandMark};
 pub(crate) use bar::{BarChart, BarRow, described_rows};
 pub(crate) use delay::{DelayChart, Shown, Trail};
 pub use line::{Axis, LineChart, Series};

@@ -9,6 +9,7 @@ mod entry;
 mod fault;
 mod figures;
 mod find;
+mod follow;
 mod lines;
 mod location;
 mod records;
@@ -18,11 +19,10 @@ mod schema;
 
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use find::Known;
+pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
-pub use schedule::{
-    SURVEY, Schedule, ScheduleEvent, SeriesValue, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY,
-};
+pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

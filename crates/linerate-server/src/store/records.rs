@@ -144,7 +144,7 @@ impl Store {
                 figures.rtt_ns,
             ],
         )?;
-        super::schedule::follow(&transaction, record, id)?;
+        super::follow::follow(&transaction, record, id)?;
         transaction.commit()?;
         Ok(None)
     }

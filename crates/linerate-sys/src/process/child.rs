@@ -53,6 +53,35 @@ pub fn run_to_end(command: &mut Command, lease: Option<BorrowedFd<'_>>) -> Resul
     wait(&mut child, lease, &ask).map_err(failed)
 }
 
+/// Waits for the end of a child for as long as it is wanted; one that is not is asked to end
+/// (SIGTERM), and killed two seconds later.
+/// # Errors
+/// When the kernel refuses to wait for it.
+pub fn wait_while(child: &mut Child, wanted: &dyn Fn() -> bool) -> Result<ExitStatus> {
+    let pid = Pid::from_child(child);
+    let failed = |source: io::Error| Error::new("wait for process", pid.as_raw_nonzero(), source);
+    let process = rustix::process::pidfd_open(pid, PidfdFlags::empty());
+    let process = process.map_err(|errno| failed(errno.into()))?;
+    let mut looks_since_ask: Option<u32> = None;
+    loop {
+        poll(process.as_fd(), None).map_err(failed)?;
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            return Ok(status);
+        }
+        match &mut looks_since_ask {
+            None if !wanted() => {
+                let _ = rustix::process::kill_process(pid, Signal::TERM);
+                looks_since_ask = Some(0);
+            }
+            None => {}
+            Some(looks) => *looks += 1,
+        }
+        if looks_since_ask.is_some_and(|looks| looks > LOOKS_OF_GRACE) {
+            child.kill().map_err(failed)?;
+        }
+    }
+}
+
 /// Signals that came for the parent.
 struct Flags {
     terminate: Arc<AtomicBool>,
@@ -149,6 +178,18 @@ mod tests {
         let status = run_to_end(Command::new("sh").args(["-c", "exit 7"]), None).unwrap();
         assert_eq!(status.code(), Some(7));
         assert!(run_to_end(&mut Command::new("/nonexistent/program"), None).is_err());
+    }
+
+    #[test]
+    fn a_child_that_is_not_wanted_is_asked_to_end_and_then_killed() {
+        let end = |script: &str| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            // As long as the shell needs to set its trap.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            wait_while(&mut child, &|| false).unwrap().signal()
+        };
+        assert_eq!(end("exec sleep 100"), Some(SIGTERM));
+        assert_eq!(end("trap '' TERM; while true; do sleep 0.1; done"), Some(9));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod probes;
 pub(crate) mod report;
 mod round_trip_flags;
 pub(crate) mod rrul;
+pub(crate) mod schedule;
 pub(crate) mod serve;
 pub(crate) mod stamp;
 mod stamp_key;

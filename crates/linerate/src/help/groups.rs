@@ -18,6 +18,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (MORE_DELAY, &["rrul", "stamp"]),
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
+    ("Over months", &["schedule"]),
     (THEORY, &["ceiling", "conform"]),
     ("Results", &["explain", "history", "report"]),
     (MORE_RESULTS, &["diff", "export"]),

@@ -8,7 +8,9 @@
 mod groups;
 mod headings;
 pub(crate) mod man;
+mod page;
 mod pages;
+mod schedule_pages;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -18,7 +20,8 @@ use clap::{Arg, Command};
 use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
 use headings::HEADINGS;
-pub(crate) use pages::{PAGES, Page};
+pub(crate) use page::Page;
+pub(crate) use pages::PAGES;
 
 /// What the program says when it is called alone.
 pub(crate) const BEGIN: &str = "\

@@ -1,0 +1,112 @@
+//! What a schedule measured over days and months: its tasks, its series on one time axis, gaps with
+//! their reasons, and what happened.
+
+mod pages;
+mod sentences;
+mod smoke;
+
+pub use pages::{calendar, document, page};
+pub use sentences::{change_sentence, no_data_sentence, shown};
+pub use smoke::smoke;
+
+use serde::Serialize;
+
+/// A plan as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct View {
+    /// Its name.
+    pub plan: String,
+    /// Now, seconds since 1970-01-01 UTC.
+    pub now_s: i64,
+    /// From when on series, gaps and events are shown.
+    pub from_s: i64,
+    /// Whether a program keeps it.
+    pub running: bool,
+    /// Its tasks, as the plan has them.
+    pub tasks: Vec<TaskView>,
+    /// What happened, the oldest first.
+    pub events: Vec<EventView>,
+    /// What is in alert now, each in a sentence.
+    pub alerts: Vec<String>,
+}
+
+/// A task as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TaskView {
+    /// Its name.
+    pub name: String,
+    /// Its command without `linerate`.
+    pub run: String,
+    /// Begin of its last run, seconds since 1970-01-01 UTC.
+    pub last_s: Option<i64>,
+    /// Begin of the last one with a result.
+    pub last_good_s: Option<i64>,
+    /// Begin of the next one by the calendar.
+    pub next_s: Option<i64>,
+    /// Runs with a result in the time that is shown.
+    pub good: usize,
+    /// Runs without one.
+    pub without: usize,
+    /// Those without one that follow one another for the same reason.
+    pub gaps: Vec<Gap>,
+    /// Its values.
+    pub series: Vec<SeriesView>,
+    /// Whether it is in alert.
+    pub alert: bool,
+}
+
+/// Runs without a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// Begin of the first, seconds since 1970-01-01 UTC.
+    pub from_s: i64,
+    /// Begin of the last.
+    pub until_s: i64,
+    /// How many.
+    pub runs: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// The values of one figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SeriesView {
+    /// Its key: `goodput_bps/down`.
+    pub metric: String,
+    /// Seconds since 1970-01-01 UTC and the value, the oldest first.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EventView {
+    /// When it was seen, seconds since 1970-01-01 UTC.
+    pub at_s: i64,
+    /// The time on the axis: of a change that of the first value after it.
+    pub since_s: f64,
+    /// Its task; empty for the whole plan.
+    pub task: String,
+    /// `change`, `no_data`, `data`, `clock`, `begin` or `end`.
+    pub kind: String,
+    /// In a sentence.
+    pub sentence: String,
+    /// What the survey said.
+    pub verdict: Option<String>,
+    /// The figures that changed.
+    pub metrics: Vec<String>,
+}
+
+/// One run of a calendar.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Begin, seconds since 1970-01-01 UTC.
+    pub start_s: i64,
+    /// Latest end.
+    pub until_s: i64,
+    /// Its task.
+    pub task: String,
+    /// Its command.
+    pub run: String,
+    /// The most bytes that it moves; none where nothing bounds it.
+    pub bytes: Option<u64>,
+}

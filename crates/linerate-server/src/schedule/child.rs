@@ -1,0 +1,97 @@
+//! One run as a process of its own.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use linerate_core::schedule::Why;
+use linerate_sys::child::{die_with_parent, wait_while};
+use linerate_sys::clock::monotonic;
+use linerate_sys::stop::Stop;
+
+/// Beyond what the plan says that a run takes.
+const SLACK: Duration = Duration::from_secs(60);
+/// What is kept of what a run says: a record of a long survey has some megabytes.
+const SAID_MAX: u64 = 64 << 20;
+
+/// What is to be run.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub program: PathBuf,
+    pub words: Vec<String>,
+    pub takes: Duration,
+    pub place: Place,
+}
+
+/// Which run of the plan it is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub task: usize,
+    pub start_s: i64,
+    pub why: Why,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub place: Place,
+    /// The exit code; none where a signal ended it or it never began.
+    pub code: Option<i32>,
+    /// Whether it took too long.
+    pub late: bool,
+    /// What it printed, for a record that its store did not take.
+    pub printed: String,
+    /// Its last words.
+    pub said: String,
+}
+
+/// Begins it in a thread, which says how it ended.
+pub(super) fn begin(job: Job, stop: Stop, ended: Sender<Outcome>) {
+    std::thread::spawn(move || {
+        // A keeper that is gone has asked to stop.
+        let _ = ended.send(run(&job, &stop));
+    });
+}
+
+fn run(job: &Job, stop: &Stop) -> Outcome {
+    let place = job.place.clone();
+    let failed = |said: String| Outcome {
+        place: place.clone(),
+        code: None,
+        late: false,
+        printed: String::new(),
+        said,
+    };
+    let mut command = Command::new(&job.program);
+    command.args(&job.words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Ctrl-C is for the keeper, which hands it on.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = match die_with_parent(&mut command).spawn() {
+        Ok(child) => child,
+        Err(error) => return failed(format!("run {}: {error}", job.program.display())),
+    };
+    let printed = child.stdout.take().map(|pipe| std::thread::spawn(move || read(pipe)));
+    let said = child.stderr.take().map(|pipe| std::thread::spawn(move || read(pipe)));
+    let until = monotonic() + job.takes + SLACK;
+    let status = wait_while(&mut child, &|| !stop.asked() && monotonic() < until);
+    let text = |reader: Option<std::thread::JoinHandle<String>>| {
+        reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+    };
+    let (printed, said) = (text(printed), text(said));
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Outcome {
+        place,
+        code: status.ok().and_then(|status| status.code()),
+        late: !stop.asked() && monotonic() >= until,
+        printed,
+        said: last.trim_start_matches("linerate: ").to_owned(),
+    }
+}
+
+fn read(pipe: impl Read) -> String {
+    let mut text = Vec::new();
+    let _ = pipe.take(SAID_MAX).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}

@@ -1,0 +1,377 @@
+//! The loop: what the calendar says is begun, what came of it is kept and looked at.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Record, Status};
+use linerate_core::schedule::{Calendar, Reason, Runner, SchedulePlan, Step, Why};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::{monotonic, realtime_ns};
+use linerate_sys::stop::Stop;
+
+use super::alert::Told;
+use super::child::{self, Job, Outcome, Place};
+use super::news::News;
+use super::watches::Watches;
+use super::{lock, words};
+use crate::store::{SeriesValue, SlotRun, Store};
+
+/// The newest values of a figure that a new keeper reads: two windows of a watch and more.
+const VALUES_READ: usize = 2000;
+/// Further runs for one suspicion.
+const CONFIRM: u32 = 2;
+/// How often the store is told until when the calendar was dealt with.
+const DEALT_EVERY: Duration = Duration::from_secs(60);
+/// How often old records are looked for.
+const FORGET_EVERY: Duration = Duration::from_secs(900);
+
+/// What a keeper needs.
+#[derive(Debug)]
+pub struct Options {
+    /// This program.
+    pub program: PathBuf,
+    /// The plan's file.
+    pub text: String,
+    /// The plan.
+    pub plan: SchedulePlan,
+    /// Its calendar.
+    pub calendar: Calendar,
+    /// Ends after so long; never where there is none.
+    pub for_: Option<Duration>,
+    /// Hears a line of each run and of what happens.
+    pub say: fn(&str),
+}
+
+/// How a keeper ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Runs with a result.
+    pub good: u64,
+    /// Runs without one: failed, or not begun.
+    pub without: u64,
+    /// Lasting changes.
+    pub changes: u64,
+}
+
+/// A keeper of a plan.
+#[derive(Debug)]
+pub struct Keeper {
+    options: Options,
+    store: Store,
+    runner: Runner,
+    watches: Watches,
+    news: News,
+    /// Runs of each task that were asked for since the last one of the calendar.
+    asked: Vec<u32>,
+    running: u64,
+    stop: Stop,
+    ended: (Sender<Outcome>, Receiver<Outcome>),
+    told: (Sender<Told>, Receiver<Told>),
+    count: Ended,
+    /// Held as long as this runs.
+    _lock: File,
+}
+
+/// Wall time in seconds since 1970-01-01 UTC.
+fn wall_s() -> f64 {
+    realtime_ns() as f64 / 1e9
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
+fn now_s() -> i64 {
+    wall_s().floor() as i64
+}
+
+impl Keeper {
+    /// Takes the plan's lock and reads what is known of it.
+    /// # Errors
+    /// When another program runs the plan on this store, or the store cannot be read or written.
+    pub fn new(options: Options, mut store: Store, stop: Stop) -> Result<Self, Failure> {
+        let plan = &options.plan;
+        let lock = lock::take(store.path(), &plan.name)?;
+        let now = now_s();
+        let known = store.schedule_opened(&plan.name, &options.text, now)?;
+        let lost = store.slots_left(&plan.name, "the schedule was killed during it")?;
+        if lost > 0 {
+            (options.say)(&format!("{lost} runs were lost when the schedule was killed"));
+        }
+        let last = store.slots(&plan.name, known.dealt_s)?.last().map(|run| run.start_s + 1);
+        let dealt_s = last.unwrap_or(known.dealt_s).max(known.dealt_s);
+        let series = store.series(&plan.name, 0.0, VALUES_READ)?;
+        let watches = Watches::of(plan, &series);
+        let runner = Runner::new(plan.clone(), options.calendar.clone(), now, Some(dealt_s));
+        let detail = serde_json::json!({ "lost": lost });
+        store.event_happened(&plan.name, ("", now), "begin", &detail)?;
+        let news = News::of(plan, &store, now)?;
+        let asked = vec![0; plan.tasks.len()];
+        let (ended, told) = (channel(), channel());
+        let count = Ended::default();
+        let running = 0;
+        Ok(Self {
+            options,
+            store,
+            runner,
+            watches,
+            news,
+            asked,
+            running,
+            stop,
+            ended,
+            told,
+            count,
+            _lock: lock,
+        })
+    }
+
+    fn plan(&self) -> &SchedulePlan {
+        &self.options.plan
+    }
+
+    /// Keeps the plan until it is asked to stop.
+    /// # Errors
+    /// When the store can no longer be written: what is measured would be lost.
+    pub fn run(mut self) -> Result<Ended, Failure> {
+        let begin = monotonic();
+        let over = |now: MonoTime, span: Option<Duration>| span.is_some_and(|it| now >= begin + it);
+        let (mut dealt_at, mut forget_at) = (begin, begin);
+        while !self.stop.asked() && !over(monotonic(), self.options.for_) {
+            let now = monotonic();
+            for step in self.runner.at(wall_s(), now.nanos() as f64 / 1e9) {
+                self.step(step)?;
+            }
+            if now >= dealt_at {
+                dealt_at = now + DEALT_EVERY;
+                self.store.schedule_dealt(&self.options.plan.name, now_s())?;
+            }
+            if now >= forget_at {
+                forget_at = now + FORGET_EVERY;
+                self.forget()?;
+            }
+            self.tell(now)?;
+            self.wait()?;
+        }
+        self.end()
+    }
+
+    /// Waits until the next second begins, or a run ends.
+    fn wait(&mut self) -> Result<(), Failure> {
+        let wall = wall_s();
+        let rest = Duration::from_secs_f64((wall.floor() + 1.0 - wall).clamp(0.001, 1.0));
+        match self.ended.1.recv_timeout(rest + Duration::from_millis(1)) {
+            Ok(outcome) => self.ended(&outcome),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    /// Ends what runs, and keeps what comes of it.
+    fn end(mut self) -> Result<Ended, Failure> {
+        self.stop.ask();
+        while self.running > 0 {
+            let Ok(outcome) = self.ended.1.recv_timeout(Duration::from_secs(30)) else { break };
+            self.ended(&outcome)?;
+        }
+        let name = self.options.plan.name.clone();
+        self.store.schedule_dealt(&name, now_s())?;
+        let detail = serde_json::json!({ "signal": self.stop.signal() });
+        self.store.event_happened(&name, ("", now_s()), "end", &detail)?;
+        Ok(self.count)
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), Failure> {
+        match step {
+            Step::Start { task, why } => self.start(task, why),
+            Step::Missed { slot, reason } => {
+                let displaced =
+                    matches!(reason, Reason::Busy(other) if self.news.is_surveyed(other));
+                let state = if displaced { words::DISPLACED } else { "missed" };
+                let reason = match reason {
+                    Reason::Asleep => "the schedule did not run then".to_owned(),
+                    Reason::Busy(other) if displaced => {
+                        format!("the survey of {}", self.plan().tasks[other].name)
+                    }
+                    Reason::Busy(other) => {
+                        format!("a run of {} went on", self.plan().tasks[other].name)
+                    }
+                };
+                self.missed((slot.task, slot.start_s), state, &reason)
+            }
+            Step::ClockStepped(by_s) => {
+                (self.options.say)(&format!("the clock was set by {by_s:+.1} s"));
+                let detail = serde_json::json!({ "by_s": by_s });
+                let name = self.options.plan.name.clone();
+                self.store.event_happened(&name, ("", now_s()), "clock", &detail).map(drop)
+            }
+        }
+    }
+
+    fn missed(
+        &mut self,
+        (task, start_s): (usize, i64),
+        state: &str,
+        reason: &str,
+    ) -> Result<(), Failure> {
+        let run = SlotRun {
+            task: self.plan().tasks[task].name.clone(),
+            start_s,
+            why: words::why(Why::Calendar).to_owned(),
+            state: state.to_owned(),
+            reason: Some(reason.to_owned()),
+            record: None,
+        };
+        let name = self.options.plan.name.clone();
+        if self.store.slot_begun(&name, &run)? {
+            self.count.without += 1;
+            (self.options.say)(&format!("{}: missed: {reason}", run.task));
+            self.news.run_ended(&mut self.store, task, now_s())?;
+        }
+        Ok(())
+    }
+
+    /// Begins a run, which is written down before.
+    fn start(&mut self, task: usize, why: Why) -> Result<(), Failure> {
+        let start_s = now_s();
+        let plan = self.plan();
+        let (name, known) = (plan.name.clone(), &plan.tasks[task]);
+        let words = match why {
+            Why::Survey => self.news.survey_words(task),
+            Why::Calendar | Why::Confirm => known.words().unwrap_or_default(),
+        };
+        let takes = if why == Why::Survey { known.survey_takes_s() } else { known.takes_s() };
+        let run = SlotRun {
+            task: known.name.clone(),
+            start_s,
+            why: words::why(why).to_owned(),
+            state: "running".to_owned(),
+            reason: None,
+            record: None,
+        };
+        let words = words::command(words, &name, &run, self.store.path());
+        if !self.store.slot_begun(&name, &run)? {
+            self.runner.ended(task);
+            return Ok(());
+        }
+        self.running += 1;
+        let place = Place { task, start_s, why };
+        let takes = Duration::from_secs(takes);
+        let job = Job { program: self.options.program.clone(), words, takes, place };
+        child::begin(job, self.stop.clone(), self.ended.0.clone());
+        Ok(())
+    }
+
+    /// A run has ended: what it left, and what that means.
+    fn ended(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        self.running = self.running.saturating_sub(1);
+        let Place { task, start_s, why } = outcome.place;
+        self.runner.ended(task);
+        let plan = self.options.plan.clone();
+        let name = &plan.tasks[task].name;
+        let record = self.record(&plan.name, (name, start_s), outcome)?;
+        let good = record.as_ref().filter(|record| record.status == Status::Ok);
+        let reason = good.is_none().then(|| self.reason(outcome, record.as_ref()));
+        let state = if good.is_some() { "ok" } else { "failed" };
+        self.store.slot_ended(&plan.name, (name, start_s), state, reason.as_deref())?;
+        match good {
+            Some(_) => self.count.good += 1,
+            None => self.count.without += 1,
+        }
+        (self.options.say)(&words::line(name, why, good, reason.as_deref()));
+        if why == Why::Survey {
+            return self.news.explained(&mut self.store, task, record.as_ref(), reason.as_deref());
+        }
+        if let Some(record) = good {
+            self.look(task, why, record)?;
+        }
+        self.news.run_ended(&mut self.store, task, now_s())
+    }
+
+    /// The record of a run; one that its own process could not keep is kept now.
+    fn record(
+        &mut self,
+        plan: &str,
+        (task, start_s): (&str, i64),
+        outcome: &Outcome,
+    ) -> Result<Option<Record>, Failure> {
+        let kept = self.store.slot(plan, task, start_s)?.and_then(|run| run.record);
+        if let Some(id) = kept {
+            return self.store.stored(&id);
+        }
+        let Ok(record) = Record::from_json(&outcome.printed) else { return Ok(None) };
+        self.store.put(&record)?;
+        Ok(Some(record))
+    }
+
+    fn reason(&self, outcome: &Outcome, record: Option<&Record>) -> String {
+        let failure = record.and_then(|record| record.failure.as_ref());
+        match (failure, outcome.code) {
+            _ if self.stop.asked() => "the schedule was ended during it".to_owned(),
+            _ if outcome.late => "it took a minute longer than the plan says".to_owned(),
+            (Some(failure), _) => failure.to_string(),
+            (None, _) if !outcome.said.is_empty() => outcome.said.clone(),
+            (None, Some(code)) => format!("it ended with {code} and no result"),
+            (None, None) => "it was killed".to_owned(),
+        }
+    }
+
+    /// What the values of a good run mean.
+    fn look(&mut self, task: usize, why: Why, record: &Record) -> Result<(), Failure> {
+        let plan = self.options.plan.clone();
+        let at_s = record.started_at.unix_millis() as f64 / 1000.0;
+        let id = record.id.to_string();
+        let values: Vec<SeriesValue> = linerate_core::schedule::followed(record)
+            .into_iter()
+            .map(|(what, value)| SeriesValue {
+                task: plan.tasks[task].name.clone(),
+                metric: what.key(),
+                at_s,
+                value,
+                record: id.clone(),
+            })
+            .collect();
+        let findings = self.watches.look(&plan, &values);
+        if why == Why::Calendar {
+            self.asked[task] = 0;
+        }
+        if !findings.changes.is_empty() {
+            self.count.changes += 1;
+            let further = self.asked[task];
+            let say = self.options.say;
+            let asks = self.news.changed(
+                &mut self.store,
+                (task, record, further),
+                &findings.changes,
+                (now_s(), say),
+            )?;
+            if asks {
+                self.runner.ask(task, Why::Survey);
+            }
+        } else if findings.suspected && self.asked[task] < CONFIRM {
+            self.asked[task] += 1;
+            self.runner.ask(task, Why::Confirm);
+        }
+        Ok(())
+    }
+
+    /// Hands alerts on, one after another.
+    fn tell(&mut self, now: MonoTime) -> Result<(), Failure> {
+        while let Ok((event, result)) = self.told.1.try_recv() {
+            if let Err(reason) = &result {
+                (self.options.say)(&format!("alert not handed on, and tried again: {reason}"));
+            }
+            self.news.told(&mut self.store, event, result.is_ok(), (now, now_s()))?;
+        }
+        if let Some(alert) = self.news.next(&self.store, now, now_s())? {
+            super::alert::tell(alert, self.told.0.clone());
+        }
+        Ok(())
+    }
+
+    /// Deletes records whose time is over.
+    fn forget(&mut self) -> Result<(), Failure> {
+        let Some(keep) = self.plan().keep else { return Ok(()) };
+        let before_s = now_s() - i64::try_from(keep.seconds()).unwrap_or(i64::MAX / 4);
+        let name = self.options.plan.name.clone();
+        self.store.schedule_forgets(&name, before_s).map(drop)
+    }
+}

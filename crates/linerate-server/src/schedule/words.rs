@@ -1,0 +1,56 @@
+//! The words of runs: of their commands, and for whoever looks on.
+
+use std::path::Path;
+
+use linerate_core::record::Record;
+use linerate_core::schedule::Why;
+use linerate_report::Headline;
+
+use crate::store::{SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
+
+/// The state of a run that a survey took the place of.
+pub(super) const DISPLACED: &str = "displaced";
+
+/// The store's word.
+pub(super) const fn why(why: Why) -> &'static str {
+    match why {
+        Why::Calendar => "calendar",
+        Why::Confirm => "confirm",
+        Why::Survey => crate::store::SURVEY,
+    }
+}
+
+/// The words of a run's command, with what the store finds its record by.
+pub(super) fn command(
+    mut words: Vec<String>,
+    plan: &str,
+    run: &SlotRun,
+    store: &Path,
+) -> Vec<String> {
+    let mut tag = |key: &str, value: &str| {
+        words.extend(["--tag".to_owned(), format!("{key}={value}")]);
+    };
+    tag(TAG_PLAN, plan);
+    tag(TAG_SLOT, &run.start_s.to_string());
+    if run.why != why(Why::Calendar) {
+        tag(TAG_WHY, &run.why);
+    }
+    let store = store.display().to_string();
+    words.extend(["--name", &run.task, "--store", &store, "--json"].map(str::to_owned));
+    words
+}
+
+/// A run in one line.
+pub(super) fn line(task: &str, why: Why, good: Option<&Record>, reason: Option<&str>) -> String {
+    let asked = match why {
+        Why::Calendar => "",
+        Why::Confirm => " (again, to be sure)",
+        Why::Survey => " (survey)",
+    };
+    let result = match (good, reason) {
+        (Some(record), _) => Headline::of(record).line(),
+        (None, Some(reason)) => format!("no result: {reason}"),
+        (None, None) => "no result".to_owned(),
+    };
+    format!("{task}{asked}: {result}")
+}

@@ -1,0 +1,223 @@
+//! `linerate schedule`: a plan of measurements for months: its calendar, its keeper, its state.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::{Calendar, SchedulePlan};
+use linerate_core::units::parse_span;
+use linerate_report::Document;
+use linerate_report::schedule::{Entry, View, calendar, document, page};
+use linerate_server::schedule::{Keeper, Options, view, zone};
+use linerate_server::store::Store;
+use linerate_sys::clock::wall;
+use linerate_sys::stop::Stop;
+
+use crate::exit::Outcome;
+use crate::{Cli, output, paths};
+
+/// A day in seconds.
+const DAY_S: i64 = 86_400;
+
+/// Flags of `linerate schedule`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Check a plan: its calendar of a day, and what it moves in a month
+    Check {
+        /// Plan file (TOML)
+        #[arg(value_name = "PLAN")]
+        plan: PathBuf,
+        /// List each run of the day, however many
+        #[arg(long)]
+        all: bool,
+        /// Print the runs of the day as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a plan until Ctrl-C or SIGTERM: measure, look for changes, hand alerts on
+    Run {
+        /// Plan file (TOML)
+        #[arg(value_name = "PLAN")]
+        plan: PathBuf,
+        /// End after this long
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+        for_: Option<Duration>,
+        /// Use this store instead of the default one
+        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<PathBuf>,
+    },
+    /// Show the state of a plan: series, gaps, changes; exit code 1 when something is in alert
+    Status {
+        /// Plan file (TOML), or the name of a plan that was run
+        #[arg(value_name = "PLAN")]
+        plan: String,
+        /// Show this much time before now
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_span)]
+        last: Duration,
+        /// Print JSON, with every value
+        #[arg(long)]
+        json: bool,
+        /// Write an HTML page with the series on one time axis
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// Read this store instead of the default one
+        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<PathBuf>,
+    },
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.command {
+        Command::Check { plan, all, json } => check(&plan, all, json),
+        Command::Run { plan, for_, store } => keep(&plan, for_, store.as_deref()),
+        Command::Status { plan, last, json, html, store } => {
+            let view = state(&plan, last, store.as_deref())?;
+            show(&view, json, html.as_deref())
+        }
+    }
+}
+
+/// A plan that can be run: read, with commands that this program knows, and placed.
+struct Placed {
+    text: String,
+    plan: SchedulePlan,
+    calendar: Calendar,
+}
+
+fn place(text: String, file: &str) -> Result<Placed, Failure> {
+    let refused = |object: String, reason: String| {
+        Failure::new(Fault::Usage, "read plan", object, reason)
+            .advise("docs/manual/schedule.md describes the file")
+    };
+    let plan = SchedulePlan::from_toml(&text).map_err(|error| {
+        let object = match error.place {
+            Some((line, column)) => format!("{file}:{line}:{column}"),
+            None => file.to_owned(),
+        };
+        refused(object, error.reason)
+    })?;
+    for task in &plan.tasks {
+        let survey = task.survey_words();
+        for words in [task.words().ok(), survey].into_iter().flatten() {
+            accept(&words)
+                .map_err(|reason| refused(format!("{file}: task {:?}", task.name), reason))?;
+        }
+    }
+    let zone = zone(&plan.zone).map_err(|reason| refused(file.to_owned(), reason))?;
+    let calendar = Calendar::of(&plan, zone).map_err(|reason| refused(file.to_owned(), reason))?;
+    Ok(Placed { text, plan, calendar })
+}
+
+/// Whether a run's command is one, with room for what the schedule adds to it.
+fn accept(words: &[String]) -> Result<(), String> {
+    let own = ["--tag", "schedule=p", "--name", "t", "--store", "s", "--json"];
+    let all = ["linerate"].into_iter().chain(words.iter().map(String::as_str)).chain(own);
+    let Err(error) = Cli::try_parse_from(all) else { return Ok(()) };
+    let text = error.render().to_string();
+    let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let taken = ["--name", "--store", "--json"].iter().any(|flag| line.contains(*flag));
+    let hint = if taken { "; the schedule gives --name, --store and --json itself" } else { "" };
+    Err(format!("linerate {}: {line}{hint}", words.join(" ")))
+}
+
+fn read(path: &Path) -> Result<Placed, Failure> {
+    place(paths::read(path)?, &path.display().to_string())
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "seconds since 1970")]
+fn now_s() -> i64 {
+    (wall().unix_millis() / 1000) as i64
+}
+
+fn check(path: &Path, all: bool, json: bool) -> Outcome {
+    let Placed { plan, calendar: placed, .. } = read(path)?;
+    let now = now_s();
+    let entry = |slot: &linerate_core::schedule::Slot| {
+        let task = &plan.tasks[slot.task];
+        Entry {
+            start_s: slot.start_s,
+            until_s: slot.until_s,
+            task: task.name.clone(),
+            run: task.run.clone(),
+            bytes: task.bytes_a_run(),
+        }
+    };
+    let entries: Vec<Entry> = placed.slots(now, now + DAY_S).iter().map(entry).collect();
+    if json {
+        let document = serde_json::json!({
+            "plan": plan.name,
+            "from_s": now,
+            "runs": entries,
+            "bytes_in_31_days": plan.bytes_in_a_month(),
+        });
+        output::line(&serde_json::to_string_pretty(&document)?);
+    } else {
+        let month = plan.bytes_in_a_month();
+        output::document(&calendar(&plan.name, &entries, month, all));
+    }
+    Ok(0)
+}
+
+fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
+    let Placed { text, plan, calendar } = read(path)?;
+    let store = paths::open_store(store)?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;
+    let stop = Stop::on_signals()?;
+    let name = plan.name.clone();
+    let options = Options { program, text, plan, calendar, for_, say: output::note };
+    let keeper = Keeper::new(options, store, stop)?;
+    output::note(&format!("schedule {name} runs; Ctrl-C ends it"));
+    let ended = keeper.run()?;
+    output::note(&format!(
+        "schedule {name} ended: {} results, {} runs without one, {} lasting changes",
+        ended.good, ended.without, ended.changes
+    ));
+    Ok(0)
+}
+
+fn state(plan: &str, last: Duration, store: Option<&Path>) -> Result<View, Failure> {
+    let store = paths::filled(store)?;
+    let path = Path::new(plan);
+    let placed = if path.is_file() { read(path)? } else { stored(&store, plan)? };
+    let span_s = i64::try_from(last.as_secs()).unwrap_or(DAY_S).max(60);
+    view(&store, (&placed.plan, Some(&placed.calendar)), (now_s(), span_s))
+}
+
+/// A plan as it was last run.
+fn stored(store: &Store, name: &str) -> Result<Placed, Failure> {
+    let known = store.schedules()?;
+    match known.iter().find(|known| known.plan == name) {
+        Some(known) => place(known.text.clone(), name),
+        None => {
+            let names: Vec<&str> = known.iter().map(|known| known.plan.as_str()).collect();
+            let reason = match names.as_slice() {
+                [] => "no such file, and no plan was run on this store".to_owned(),
+                names => format!("no such file, and the plans that ran are {}", names.join(", ")),
+            };
+            Err(Failure::new(Fault::Usage, "find plan", name, reason))
+        }
+    }
+}
+
+fn show(view: &View, json: bool, html: Option<&Path>) -> Outcome {
+    if let Some(path) = html {
+        let document: Document = page(view);
+        paths::write(path, &document.html())?;
+        output::note(&format!("wrote {}", path.display()));
+    }
+    if json {
+        output::line(&serde_json::to_string_pretty(view)?);
+    } else if html.is_none() {
+        output::document(&document(view, output::width()));
+    }
+    Ok(u8::from(!view.alerts.is_empty()))
+}

@@ -1,0 +1,45 @@
+//! The pages of `linerate schedule` in the table of all.
+
+use super::page::Page;
+
+pub(super) const SCHEDULE: Page = Page {
+    command: "schedule",
+    shown: &[],
+    examples: &[
+        ("linerate schedule check my.toml", "what the day will be, and the month's volume"),
+        ("linerate schedule run my.toml", "measure until Ctrl-C or SIGTERM"),
+    ],
+    see: &["history", "explain", "serve"],
+};
+
+pub(super) const CHECK: Page = Page {
+    command: "schedule check",
+    shown: &[],
+    examples: &[
+        ("linerate schedule check my.toml", "the runs of 24 h and the volume of 31 days"),
+        ("linerate schedule check my.toml --json", "for other programs"),
+        ("linerate schedule check my.toml --all", "each run, however many"),
+    ],
+    see: &["schedule run"],
+};
+
+pub(super) const RUN: Page = Page {
+    command: "schedule run",
+    shown: &[],
+    examples: &[
+        ("linerate schedule run my.toml", "measure until Ctrl-C or SIGTERM"),
+        ("linerate schedule run my.toml --for 10m --store try.db", "try a plan"),
+    ],
+    see: &["schedule check", "schedule status"],
+};
+
+pub(super) const STATUS: Page = Page {
+    command: "schedule status",
+    shown: &[],
+    examples: &[
+        ("linerate schedule status my.toml", "the last 24 h; exit code 1: in alert"),
+        ("linerate schedule status home --last 30d --html home.html", "a month as a page"),
+        ("linerate schedule status home --json", "every value, for other programs"),
+    ],
+    see: &["schedule run", "history", "explain"],
+};
