@@ -120,7 +120,7 @@ function Ports({ server }: { server: Server }): JSX.Element {
             <tr key={`${port}${use}`}>
               <td>{port}</td>
               <td class="words">{transport}</td>
-              <td class="words">{use}</td>
+              <td class="words wrap">{use}</td>
             </tr>
           ))}
         </tbody>

@@ -36,6 +36,8 @@ const FIRST_WITHIN: Duration = Duration::from_secs(10);
 const OTHERS_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two samples that are told.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// No two of them are closer: the last one, at the end, is left out rather than that.
+const TOLD_APART: Duration = Duration::from_millis(50);
 /// Of these the record keeps one in so many.
 const KEPT_EVERY: u32 = 2;
 /// After the planned end a direction may take this much longer: what is on the way arrives.
@@ -285,16 +287,22 @@ fn watch(
     let give_up = account.begin + plan.time + GRACE;
     let mut before: Vec<Sample> = Vec::new();
     let mut due = account.begin;
+    let mut told_at = account.begin;
     for at in 1.. {
-        due += TOLD_EVERY;
+        // After a stall of this thread the next sample is not taken at once: what moves in a few
+        // microseconds makes no rate.
+        due = (due + TOLD_EVERY).max(told_at + TOLD_APART);
         while monotonic() < due && !endpoint.is_done() {
             sleep(Duration::from_millis(10));
         }
         let now = monotonic();
         let samples = endpoint.sample(now);
         let counted = counted(plan.direction, endpoint, now, &samples);
-        told(&told_of(plan.direction, &before, &counted, &samples));
-        before.clone_from(&counted);
+        if now >= told_at + TOLD_APART {
+            told(&told_of(plan.direction, &before, &counted, &samples));
+            before.clone_from(&counted);
+            told_at = now;
+        }
         let over = endpoint.is_done() || now >= give_up || stop.asked();
         if at % KEPT_EVERY == 0 || over {
             account.remote_interval(samples, &mut |_| {});
