@@ -367,6 +367,7 @@ mod tests {
             congestion_control: None,
             ping_count: 1,
             within_ns: None,
+            goal: None,
         }));
         (whole.parts, whole.left_out) = (records.to_vec(), left_out.to_vec());
         crate::record::document(&whole).text(None)

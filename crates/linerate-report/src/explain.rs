@@ -26,14 +26,31 @@ pub fn document(verdicts: &[Verdict], id: &str) -> Document {
     };
     let several = verdicts.len() > 1;
     let sections = verdicts.iter().map(|verdict| {
-        let title = match verdict.direction.filter(|_| several) {
-            Some(Direction::Up) => "From client to server",
-            Some(Direction::Down) => "From server to client",
-            None => "",
-        };
+        let title = way(verdict.direction.filter(|_| several));
         Section::apart(title, [Block::Facts(facts(verdict))])
     });
     Document { headline, sections: sections.collect(), ..Document::default() }
+}
+
+/// The page of a result with its verdicts before all else.
+pub fn before(verdicts: &[Verdict], mut page: Document) -> Document {
+    let section = |verdict: &Verdict| {
+        let title = match way(verdict.direction) {
+            "" => "What limits it".to_owned(),
+            way => format!("What limits it: {}", way.to_lowercase()),
+        };
+        Section::apart(title, [Block::Facts(facts(verdict))])
+    };
+    page.sections.splice(0..0, verdicts.iter().map(section));
+    page
+}
+
+const fn way(direction: Option<Direction>) -> &'static str {
+    match direction {
+        Some(Direction::Up) => "From client to server",
+        Some(Direction::Down) => "From server to client",
+        None => "",
+    }
 }
 
 fn headline(verdict: &Verdict, id: &str) -> Headline {
@@ -283,6 +300,21 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_page_has_the_verdict_of_each_way_before_its_figures() {
+        let signs = ["first", "second"].map(|name| Sign::at_least(name, 0.98, 0.85, "1"));
+        let up = Verdict {
+            evidence: signs.to_vec(),
+            ..Verdict::of(Some(Direction::Up), Outcome::Undetermined)
+        };
+        let down = Verdict::of(Some(Direction::Down), Outcome::Undetermined);
+        let own = Document { sections: vec![Section::apart("Own", [])], ..Document::default() };
+        let html = before(&[up, down], own).html();
+        let place = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part} in {html}"));
+        let parts = ["from client to server", "<dd class=\"more\">second", "from server to", "Own"];
+        assert!(parts.map(place).is_sorted(), "{html}");
     }
 
     #[test]

@@ -356,6 +356,7 @@ mod tests {
             congestion_control: None,
             ping_count: 1,
             within_ns: None,
+            goal: None,
         });
         whole.parts = parts.to_vec();
         assert_eq!(document(&whole).expect("a file")["metadata"]["NAME"], "tcp_ndown");

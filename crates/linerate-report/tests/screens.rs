@@ -236,6 +236,7 @@ fn a_test_of_several_parts() {
         congestion_control: None,
         ping_count: 1000,
         within_ns: None,
+        goal: None,
     });
     whole.parts = parts;
     check("test", &record::document(&whole), &shown);

@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::evidence::Evidence;
 use super::twin::measured;
 use crate::record::{
-    Criterion, Direction, GoalAnswer, Reached, Record, Side, TransferFigures, Verdict,
+    Criterion, Direction, GoalAnswer, GoalPlan, Plan, Reached, Record, Side, TestPlan,
+    TransferFigures, Verdict,
 };
 use crate::theory::rfc6349::{buffer_delay, efficiency, transfer_time_ratio};
 use crate::theory::sequential::{Decision, Risk, Sprt, Target, target_run_packets};
@@ -30,6 +31,20 @@ pub struct Goal {
     pub rtt: Duration,
 }
 
+impl Goal {
+    /// As a plan has it.
+    pub fn plan(self) -> GoalPlan {
+        let rtt_ns = u64::try_from(self.rtt.as_nanos()).unwrap_or(u64::MAX);
+        GoalPlan { rate: self.rate, rtt_ns }
+    }
+
+    /// What the plan of a record asks for.
+    fn of(record: &Record) -> Option<Self> {
+        let Plan::Test(TestPlan { goal: Some(goal), .. }) = &record.plan else { return None };
+        Some(Self { rate: goal.rate, rtt: Duration::from_nanos(goal.rtt_ns) })
+    }
+}
+
 impl FromStr for Goal {
     type Err = String;
 
@@ -44,8 +59,10 @@ impl FromStr for Goal {
     }
 }
 
-/// Adds the figures of RFC 6349 to verdicts of a record, and whether the path carries `goal`.
+/// Adds the figures of RFC 6349 to verdicts of a record, and whether the path carries `goal`, else
+/// what the record's plan asks for.
 pub fn add_figures(record: &Record, verdicts: &mut [Verdict], goal: Option<Goal>) {
+    let goal = goal.or_else(|| Goal::of(record));
     for verdict in verdicts {
         let Some((evidence, part)) = measured(record, verdict) else { continue };
         verdict.rfc6349 = figures(part, &evidence, verdict);
@@ -106,7 +123,9 @@ fn rate(needed: f64, evidence: &Evidence) -> Criterion {
     let sustained = evidence.sustained_bps.into_iter().chain(evidence.capacity_bps);
     let share = f64::from(evidence.mss_bytes.unwrap_or(1448))
         / f64::from(evidence.packet_bytes.unwrap_or(1500));
-    let path = sustained.reduce(f64::min).map(|bps| bps * share);
+    // A path carries what a transfer had over it, whatever trains of a busy host came to.
+    let carried = evidence.rate.mean_bps.unwrap_or(0.0);
+    let path = sustained.reduce(f64::min).map(|bps| (bps * share).max(carried));
     let measured = path.or(evidence.rate.mean_bps);
     let reached = match measured {
         Some(bps) if bps >= needed => Reached::Pass,

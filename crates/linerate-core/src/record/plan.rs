@@ -10,6 +10,7 @@ use super::{
     UdpTest, Via,
 };
 use crate::study::Topology;
+use crate::units::BitRate;
 
 /// One measurement to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -230,6 +231,18 @@ pub struct TestPlan {
     pub ping_count: u64,
     /// Tests that would not end within this are left out; null leaves none out.
     pub within_ns: Option<u64>,
+    /// What the path is asked to carry; null where nothing is.
+    #[serde(default)]
+    pub goal: Option<GoalPlan>,
+}
+
+/// A rate to hold over a round trip, which a farther path has (RFC 8337).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalPlan {
+    /// Payload rate of a bulk transfer.
+    pub rate: BitRate,
+    /// Round trip that it goes over.
+    pub rtt_ns: u64,
 }
 
 /// The same measurement of several targets, or of one target in several ways, interleaved.

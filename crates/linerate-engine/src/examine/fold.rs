@@ -89,6 +89,7 @@ mod tests {
             congestion_control: None,
             ping_count: 1,
             within_ns: None,
+            goal: None,
         });
         record.parts = vec![part(up, 50.0, 90.0), part(down, 40.0, 80.0), part(up, 70.0, 95.0)];
         fold(&mut record);

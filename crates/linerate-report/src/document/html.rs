@@ -158,8 +158,10 @@ fn push(out: &mut String, block: &Block) {
         Block::Table(table) => out.push_str(&table.html()),
         Block::Remarks(lines) | Block::Lines(lines) => out.push_str(&list(lines)),
         Block::Facts(facts) => {
-            let fact = |Fact { label, text, .. }: &Fact| {
-                format!("<dt>{}</dt><dd>{}</dd>\n", xml(label), unparted(text))
+            // A fact without a label goes on with what the one above it says.
+            let fact = |Fact { label, text, .. }: &Fact| match label.as_str() {
+                "" => format!("<dd class=\"more\">{}</dd>\n", unparted(text)),
+                label => format!("<dt>{}</dt><dd>{}</dd>\n", xml(label), unparted(text)),
             };
             let facts: String = facts.iter().map(fact).collect();
             let _ = writeln!(out, "<dl class=\"facts\">\n{facts}</dl>");

@@ -98,7 +98,12 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     if args.json {
         output::line(&paths::json(record)?);
     }
-    let document = linerate_report::record::document(record);
+    let mut document = linerate_report::record::document(record);
+    // A page is read without the program at hand: it has the diagnosis too.
+    if args.html.is_some() || args.md.is_some() {
+        let verdicts = super::explain::of_record(record, None);
+        document = linerate_report::explain::before(&verdicts, document);
+    }
     let mut wrote = Vec::new();
     let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
         Some(path) => write(path, &text(), &mut wrote),

@@ -216,6 +216,7 @@ impl Setting {
             congestion_control: Some(congestion.to_owned()),
             ping_count: PINGS,
             within_ns: Some(within_ns),
+            goal: None,
         }
     }
 
