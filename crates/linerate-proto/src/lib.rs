@@ -7,6 +7,7 @@
 pub mod capture;
 pub mod chrony;
 pub mod dialect;
+pub mod digest;
 pub mod echo;
 pub mod frame;
 pub mod http;

@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use linerate_core::policy::{Policy, Program};
 use linerate_core::time::MonoTime;
 use linerate_engine::flow::tcp::{Admission, Demand, Permit};
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, random_bytes};
+
+use crate::policy_guard::{Client, PolicyGuard};
 
 /// What a server allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,47 @@ impl Default for Limits {
     }
 }
 
+/// A gate for clients of one program.
+#[derive(Clone, Copy, Debug)]
+pub struct Of<'a> {
+    gate: &'a Gate,
+    program: Program,
+    client: IpAddr,
+}
+
+impl Of<'_> {
+    fn check(&self, demand: &Demand) -> Result<(), Refuse> {
+        self.gate.guard.check(demand, &Client::of(self.program, self.client))
+    }
+}
+
+impl Admission for Of<'_> {
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.check(demand)?;
+        self.gate.admit(demand, peer)
+    }
+
+    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.check(demand)?;
+        self.gate.admit_in_turn(demand, peer)
+    }
+
+    fn duration_max(&self) -> Duration {
+        self.gate
+            .guard
+            .time_of(self.client)
+            .map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
+    }
+
+    fn grace(&self) -> Duration {
+        self.gate.grace()
+    }
+
+    fn patience(&self) -> Duration {
+        self.gate.patience()
+    }
+}
+
 /// Counts running tests against the limits.
 #[derive(Debug)]
 pub struct Gate {
@@ -59,6 +103,8 @@ pub struct Gate {
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
     line: Mutex<Vec<(Waiter, MonoTime)>>,
+    /// Whom the operator lets in, and what they moved today.
+    guard: PolicyGuard,
 }
 
 /// Who waits asks again within this; who does not has left. A busy machine asks late.
@@ -96,7 +142,23 @@ impl Gate {
             addresses: Mutex::default(),
             serial: AtomicU64::new(0),
             line: Mutex::default(),
+            guard: PolicyGuard::default(),
         }
+    }
+
+    /// From now on this decides who is let in; tests that run go on.
+    pub fn set_policy(&self, policy: Policy) {
+        self.guard.set(policy);
+    }
+
+    /// Whom the operator lets in.
+    pub(crate) const fn guard(&self) -> &PolicyGuard {
+        &self.guard
+    }
+
+    /// The same gate for clients of a program.
+    pub const fn of(&self, program: Program, client: IpAddr) -> Of<'_> {
+        Of { gate: self, program, client }
     }
 
     /// Clients that wait before this one: all of them where it does not wait. One that waits is
@@ -132,8 +194,14 @@ impl Gate {
     /// A place for a client that is known by the ticket that it got when it asked before.
     /// # Errors
     /// Why there is none, and where the client stands in the line.
-    pub fn admit_by_ticket(&self, demand: &Demand, ticket: Option<u64>) -> Result<Permit, Waiting> {
+    pub fn admit_by_ticket(
+        &self,
+        demand: &Demand,
+        ticket: Option<u64>,
+        client: &Client,
+    ) -> Result<Permit, Waiting> {
         let never = |refuse| Waiting { refuse, place: None };
+        self.guard.check(demand, client).map_err(never)?;
         self.check_limits(demand).map_err(never)?;
         let ticket = ticket.unwrap_or_else(|| u64::from_le_bytes(random_bytes()));
         let waits = Some((Waiter::Ticket(ticket), ASKS_BY_TICKET_WITHIN));
@@ -214,6 +282,7 @@ pub struct ByAddress<'a>(&'a Gate);
 impl Admission for ByAddress<'_> {
     fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         let gate = self.0;
+        gate.guard.check(demand, &Client::of(Program::Iperf2, peer.ip()))?;
         gate.check_limits(demand)?;
         let mut addresses = gate.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.retain(|_, place| place.strong_count() > 0);
@@ -231,7 +300,8 @@ impl Admission for ByAddress<'_> {
     }
 
     fn duration_max(&self) -> Duration {
-        self.0.limits.duration
+        let shortest = self.0.guard.time_min();
+        shortest.map_or(self.0.limits.duration, |time| time.min(self.0.limits.duration))
     }
 }
 
@@ -284,10 +354,13 @@ fn refuse_limit(reason: String) -> Refuse {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::policy::TestKind;
+
     use super::*;
 
     fn demand(seconds: u64, streams: usize) -> Demand {
-        Demand { streams, planned: Some(Duration::from_secs(seconds)) }
+        let planned = Some(Duration::from_secs(seconds));
+        Demand { streams, planned, kind: TestKind::Tcp, rate_bps: None }
     }
 
     fn admit(gate: &Gate, demand: &Demand) -> Result<Permit, Refuse> {
@@ -331,7 +404,10 @@ mod tests {
     #[test]
     fn clients_of_one_address_keep_their_order_by_their_tickets() {
         let gate = Gate::new(Limits::default());
-        let ask = |ticket| gate.admit_by_ticket(&demand(10, 4), ticket);
+        let ask = |ticket| {
+            let client = Client::of(Program::Http, IpAddr::from([192, 0, 2, 1]));
+            gate.admit_by_ticket(&demand(10, 4), ticket, &client)
+        };
         let first = ask(None).ok();
         assert!(first.is_some());
         let place = |ticket| ask(ticket).err().and_then(|waiting| waiting.place);
@@ -374,5 +450,30 @@ mod tests {
         assert_eq!(refuse.reason, "6 streams; the limit is 4");
         let refuse = admit(&gate, &demand(6, 1)).err().expect("longer than 5 s");
         assert_eq!(refuse.code, RefuseCode::Limit);
+    }
+
+    #[test]
+    fn a_policy_decides_for_every_protocol_before_a_place_is_given() {
+        let gate = Gate::new(Limits { tests: 9, ..Limits::default() });
+        let policy = "[[rule]]\nname = \"lan\"\nfrom = [\"10.0.0.0/8\"]\ntime = \"5s\"\n";
+        gate.set_policy(Policy::from_toml(policy).expect("a policy"));
+        let programs = [Program::Linerate, Program::Iperf3, Program::Nuttcp];
+        let ask = |client: IpAddr, seconds| {
+            let peer = SocketAddr::new(client, 1);
+            let demand = demand(seconds, 1);
+            let own = programs.map(|it| gate.of(it, client).admit(&demand, peer).is_ok());
+            let http = Client::of(Program::Http, client);
+            let others = [
+                gate.by_address().admit(&demand, peer).is_ok(),
+                gate.admit_by_ticket(&demand, None, &http).is_ok(),
+            ];
+            own.into_iter().chain(others).collect::<Vec<bool>>()
+        };
+        assert_eq!(ask(IpAddr::from([10, 0, 0, 1]), 5), [true; 5]);
+        assert_eq!(ask(IpAddr::from([10, 0, 0, 1]), 6), [false; 5]);
+        assert_eq!(ask(IpAddr::from([192, 0, 2, 1]), 5), [false; 5]);
+        let near = gate.of(Program::Iperf3, IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(near.duration_max(), Duration::from_secs(5));
+        assert_eq!(gate.by_address().duration_max(), Duration::from_secs(5));
     }
 }

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod foreign;
 pub mod listen;
+pub mod policy_guard;
 mod port;
 pub mod schedule;
 pub mod store;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::Scope;
 use std::time::Duration;
 
+use linerate_core::policy::{Policy, Program};
 use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::flow::tcp::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
@@ -121,6 +122,11 @@ impl Server {
     #[cfg(feature = "web")]
     pub fn serve_web(&mut self, options: WebOptions) {
         self.web = Some(Web::new(options, Arc::clone(&self.gate), self.limits));
+    }
+
+    /// From now on this decides whom every protocol lets in; it may change while the server runs.
+    pub fn set_policy(&self, policy: Policy) {
+        self.gate.set_policy(policy);
     }
 
     /// The port on which STAMP is reflected.
@@ -274,6 +280,7 @@ impl Server {
         }
         let hello = read_hello(&stream, self.limits.hello)?;
         tracing::trace!(%peer, "{hello:?}");
+        let gate = self.gate.of(Program::Linerate, peer.ip());
         match hello.kind {
             HelloKind::Control => {
                 let agreed = VERSIONS.with_client(hello.version);
@@ -284,11 +291,11 @@ impl Server {
                     Failure::new(Fault::PeerIncompatible, "serve", "a client", error)
                 })?;
                 tcp::notice_vanished_peer(&stream, VANISHED);
-                let admission = Knowing { admission: &*self.gate, place };
+                let admission = Knowing { admission: &gate, place };
                 serve_test(stream, &self.registry, &admission, stop).map(Some)
             }
             HelloKind::Trace => {
-                let admission = Knowing { admission: &*self.gate, place };
+                let admission = Knowing { admission: &gate, place };
                 trace::serve(&stream, &admission, stop).map(Some)
             }
             HelloKind::Data => {

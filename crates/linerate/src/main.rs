@@ -62,6 +62,8 @@ enum Command {
     Trace(command::trace::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
+    /// Check and explain whom a server lets in; make tokens
+    Policy(command::policy::Args),
     /// Survey a path: round-trip time, TCP by window and streams, limits
     ///
     /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
@@ -137,6 +139,7 @@ fn main() -> std::process::ExitCode {
         Command::Stamp(args) => command::stamp::run(args),
         Command::Trace(args) => command::trace::run(args),
         Command::Serve(args) => command::serve::run(args),
+        Command::Policy(args) => command::policy::run(args),
         Command::Test(args) => command::test::run(args),
         Command::Compare(args) => command::compare::run(args),
         Command::Bench(args) => command::bench::run(args),

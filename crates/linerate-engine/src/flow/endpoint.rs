@@ -16,7 +16,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::monotonic;
 use linerate_sys::thread::{ThreadCost, schedule_of};
 
-use super::Sample;
+use super::{Sample, moved};
 use crate::environment::StolenTime;
 use crate::flow::tcp::span::Measured;
 use crate::host_counters::HostCounters;
@@ -208,6 +208,9 @@ pub(crate) trait Transport {
     /// What the socket of a stream that is over tells beside its thread, and the client's SYN.
     fn flow_end(&self, socket: &Self::Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>);
 
+    /// Payload that a stream moved so far, bytes.
+    fn moved_bytes(&self, stream: &Stream<Self::Socket>) -> u64;
+
     /// The address that a stream's socket is connected to.
     fn peer(&self, socket: &Self::Socket) -> Option<IpAddr>;
 }
@@ -348,6 +351,9 @@ impl<T: Transport> Endpoint<T> {
         }
         let mut streams = std::mem::take(&mut self.streams);
         let outcomes: Vec<Outcome> = streams.iter_mut().map(Stream::join).collect();
+        for stream in &streams {
+            moved::note(&stream.client_addr, self.transport.moved_bytes(stream));
+        }
         let stolen_ratio = self.stolen.take().and_then(StolenTime::ratio);
         let mut deltas = self.counters.take().map(HostCounters::deltas);
         let reports = streams.into_iter().zip(outcomes).map(|(stream, outcome)| {
@@ -374,5 +380,8 @@ impl<T: Transport> Drop for Endpoint<T> {
     /// An endpoint that is given up takes its threads along.
     fn drop(&mut self) {
         self.halt();
+        for stream in &self.streams {
+            moved::note(&stream.client_addr, self.transport.moved_bytes(stream));
+        }
     }
 }

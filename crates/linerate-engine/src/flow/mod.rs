@@ -11,6 +11,7 @@ mod caveats;
 pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
+pub mod moved;
 mod net;
 pub(crate) mod probes;
 pub(crate) mod record;

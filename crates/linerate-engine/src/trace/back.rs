@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use linerate_core::policy::TestKind;
 use linerate_core::record::{Failure, Fault, Trace, TracePhase, TracePlan, TraceProbes};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
@@ -102,7 +103,12 @@ pub fn serve(
             retry_after_ms: None,
         })
     })?;
-    let demand = Demand { streams: 1, planned: Some(TraceRequest::SPAN_MAX) };
+    let demand = Demand {
+        streams: 1,
+        planned: Some(TraceRequest::SPAN_MAX),
+        kind: TestKind::Trace,
+        rate_bps: None,
+    };
     let _permit = admission.admit(&demand, peer).map_err(refuse)?;
     let trace = trace_to(&request, peer, local, stream, stop).inspect_err(|failure| {
         let _ = send(stream, &Message::Abort { reason: failure.to_string() });

@@ -8,7 +8,8 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Via};
+use linerate_core::policy::Program;
+use linerate_core::record::{Direction, Failure, Via};
 use linerate_engine::flow::tcp::Admission;
 use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
@@ -59,7 +60,13 @@ impl ProtocolPort {
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
             let (line, ways, ending) = match seen {
                 UdpSeen::Begin(..) | UdpSeen::Interval(_) => return,
-                UdpSeen::Done(moved) => (moved.to_string(), moved.ways(), Ending::Tested),
+                UdpSeen::Done(moved) => {
+                    // What is sent back is a stream of the engine, which counts itself.
+                    let ways = moved.ways();
+                    let up = ways.iter().filter(|way| way.direction == Direction::Up);
+                    gate.guard().charge(peer.ip(), up.map(|way| way.bytes).sum());
+                    (moved.to_string(), ways, Ending::Tested)
+                }
                 UdpSeen::Failed(failure) => {
                     (failure.to_string(), Vec::new(), Ending::Failed(failure))
                 }
@@ -153,7 +160,9 @@ pub(crate) fn answer(
     let Arrival { via, port, stream, peer, serial } = arrival;
     let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
     let by_address = !matches!(via, Via::Nuttcp | Via::Iperf3);
-    let admission: &dyn Admission = if by_address { &gate.by_address() } else { gate };
+    let program = if via == Via::Iperf3 { Program::Iperf3 } else { Program::Nuttcp };
+    let (shared_place, own) = (gate.by_address(), gate.of(program, peer.ip()));
+    let admission: &dyn Admission = if by_address { &shared_place } else { &own };
     let knowing = Knowing { admission, place };
     let watch = &mut |_: &Seen<'_>| {};
     let mut serving = Serving { admission: &knowing, stop, interval: INTERVAL, watch };

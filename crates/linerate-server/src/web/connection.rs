@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use linerate_engine::http_load;
 use tower::ServiceExt;
 
-use super::error::ApiError;
+use super::error::{ApiError, in_one_shape};
 use super::request::{Peer, Place};
 use super::state::State;
 
@@ -115,6 +115,7 @@ async fn respond(
             ApiError::new(StatusCode::REQUEST_TIMEOUT, "bad_request", say).into_response()
         }
     };
+    let response = in_one_shape(response);
     tracing::debug!(%peer, "HTTP {} {path}", response.status().as_u16());
     Ok(with_fields(response))
 }

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::explain::explain;
+use linerate_core::policy::is_private;
 use linerate_core::record::{
     Cause, Direction, Flow, FlowEnd, MetricId, Outcome, Plan, Record, Stat, Status, Summary,
     Verdict,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_engine::flow::tcp::Permit;
 use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_delays};
 use linerate_report::explain::{evidence, named, remedy};
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
-use super::address::{is_private, network_of};
+use super::address::network_of;
 use super::run::Run;
 use super::state::State;
 use crate::store::Store;
@@ -103,7 +105,7 @@ impl Work<'_> {
             streams: run.asked.streams,
             time: Duration::from_secs(run.asked.seconds),
             omit: omitted(run.asked.seconds),
-            pace: None,
+            pace: run.asked.rate_bps.map(BitRate::from_bits_per_sec),
             peer: run.peer,
             tool: state.options.tool.clone(),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State as Shared;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::error::ApiError;
@@ -38,8 +38,9 @@ const FIGURES: [(&str, &str, Pick); 3] = [
 pub(crate) async fn metrics(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    near(peer)?;
+    near(peer, &state, &headers)?;
     let lines = match state.options.store {
         Some(_) => with_store(&state, |store| store.lines(&LineFilter::default(), LINES)).await?,
         None => Vec::new(),

@@ -4,11 +4,30 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
+use linerate_core::policy::Program;
+use linerate_proto::digest::sha256;
 use tokio::sync::OwnedSemaphorePermit;
+
+use super::error::ApiError;
+use crate::policy_guard::Client;
 
 /// Who asks: beside each request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Who asks, for the policy.
+pub(crate) fn client_of(peer: SocketAddr, headers: &HeaderMap) -> Result<Client, ApiError> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(Client::of(Program::Http, peer.ip()));
+    };
+    let token = value.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| sha256(token.trim().as_bytes()))
+    });
+    let say = "Authorization: Bearer TOKEN is all that is understood (RFC 6750 section 2.1)";
+    let token = Some(token.ok_or_else(|| ApiError::bad(say))?);
+    Ok(Client { token, ..Client::of(Program::Http, peer.ip()) })
+}
 
 /// A connection's place, as long as anybody holds it.
 #[derive(Clone, Debug)]

@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State as Shared};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{Path, State as Shared};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use linerate_core::policy::{Act, is_private};
 use linerate_core::record::{Failure, Record, RecordId};
 use linerate_report::{csv, record};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::address::is_private;
-use super::error::ApiError;
+use super::error::{ApiError, Readable};
 use super::measure::{telling, verdict_said};
-use super::request::Peer;
+use super::request::{Peer, client_of};
 use super::state::State;
 use crate::store::{LineFilter, Store};
 
@@ -53,8 +53,12 @@ pub(crate) async fn with_store<T: Send + 'static>(
     done.map_err(|failure| failed(failure.to_string()))
 }
 
-/// A list is for clients of private networks.
-pub(crate) fn near(Peer(peer): Peer) -> Result<(), ApiError> {
+/// Whether a client may have a list: as the policy says; without one, those of private networks.
+pub(crate) fn near(Peer(peer): Peer, state: &State, headers: &HeaderMap) -> Result<(), ApiError> {
+    let client = client_of(peer, headers)?;
+    if let Some(allowed) = state.gate.guard().allows(Act::Results, &client) {
+        return allowed.map_err(ApiError::forbidden);
+    }
     let say = "lists of results are for clients of private networks; a single one is found by its \
                identifier";
     is_private(peer.ip()).then_some(()).ok_or_else(|| ApiError::forbidden(say))
@@ -64,9 +68,10 @@ pub(crate) fn near(Peer(peer): Peer) -> Result<(), ApiError> {
 pub(crate) async fn list(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
-    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    Readable(asked): Readable<Asked>,
 ) -> Result<Json<Value>, ApiError> {
-    near(peer)?;
+    near(peer, &state, &headers)?;
     let limit = asked.limit.unwrap_or(LINES_USUAL).clamp(1, LINES_MAX);
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let filter = LineFilter {

@@ -23,6 +23,9 @@ pub(crate) struct Asked {
     pub(crate) streams: u16,
     pub(crate) seconds: u64,
     pub(crate) directions: Vec<Direction>,
+    /// What its rule allows, all streams together.
+    #[serde(skip)]
+    pub(crate) rate_bps: Option<u64>,
     #[serde(skip)]
     pub(crate) name: Option<String>,
     /// How the client reached this host.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State as Shared};
+use axum::extract::{Path, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use linerate_core::policy::TestKind;
 use linerate_core::record::Direction;
 use linerate_engine::flow::tcp::Demand;
 use linerate_engine::http_load::LoadRun;
@@ -18,16 +19,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::delays::Delays;
-use super::error::ApiError;
+use super::error::{ApiError, Readable, in_plain_words};
 use super::measure::start;
-use super::request::{Peer, asked_host};
+use super::request::{Peer, asked_host, client_of};
 use super::run::{Asked, Run};
 use super::state::State;
+use crate::policy_guard::Client;
 
 /// Streams of one direction.
-pub(crate) const STREAMS_MAX: u16 = 32;
+const STREAMS_MAX: u16 = 32;
 /// Seconds of one direction.
-pub(crate) const SECONDS_MAX: u64 = 60;
+const SECONDS_MAX: u64 = 60;
 /// Before its first stream, and between two directions, a run waits at most this long.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -66,9 +68,11 @@ pub(crate) async fn begin(
 ) -> Result<Response, ApiError> {
     let request: Request = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
-    let asked = within_limits(request, &state, &headers)?;
-    let demand = demand(&asked, state.limits.duration);
-    let permit = state.gate.admit_by_ticket(&demand, ticket)?;
+    let client = client_of(peer, &headers)?;
+    let asked = within_limits(request, &state, (&headers, &client))?;
+    let by_rule = state.gate.guard().allowance(&client).time.unwrap_or(Duration::MAX);
+    let demand = demand(&asked, state.limits.duration.min(by_rule));
+    let permit = state.gate.admit_by_ticket(&demand, ticket, &client)?;
     let token = Token(random_bytes());
     let full = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "no token is free");
     let load = LoadRun::begin(&state.registry, token).ok_or_else(full)?;
@@ -96,7 +100,7 @@ pub(crate) async fn begin(
 /// Reads a body of JSON.
 pub(crate) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let text: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(text).map_err(|error| ApiError::bad(format!("read the body: {error}")))
+    serde_json::from_slice(text).map_err(|error| ApiError::bad(in_plain_words(&error.to_string())))
 }
 
 fn ticket_of(text: &str) -> Result<u64, ApiError> {
@@ -106,14 +110,19 @@ fn ticket_of(text: &str) -> Result<u64, ApiError> {
 }
 
 /// What is asked, as far as any test may go.
-fn within_limits(request: Request, state: &State, headers: &HeaderMap) -> Result<Asked, ApiError> {
+fn within_limits(
+    request: Request,
+    state: &State,
+    (headers, client): (&HeaderMap, &Client),
+) -> Result<Asked, ApiError> {
+    let allowance = state.gate.guard().allowance(client);
     let Request { streams, seconds, directions, name, .. } = request;
     let limit = |say: String| ApiError::new(StatusCode::FORBIDDEN, "limit", say);
-    let most = state.limits.streams.min(STREAMS_MAX);
+    let most = most_streams(state, allowance.streams);
     if !(1..=most).contains(&streams) {
         return Err(limit(format!("{streams} streams; a test has 1 to {most}")));
     }
-    let longest = state.limits.duration.as_secs().min(SECONDS_MAX);
+    let longest = most_seconds(state, allowance.time);
     if !(1..=longest).contains(&seconds) {
         return Err(limit(format!("{seconds} s each way; a test has 1 to {longest} s")));
     }
@@ -121,7 +130,19 @@ fn within_limits(request: Request, state: &State, headers: &HeaderMap) -> Result
         return Err(ApiError::bad("directions: down, up, or both, each once"));
     }
     let name = name.map(|name| name.chars().filter(|it| !it.is_control()).take(100).collect());
-    Ok(Asked { streams, seconds, directions, name, host: asked_host(headers) })
+    let rate_bps = allowance.rate_bps;
+    Ok(Asked { streams, seconds, directions, name, host: asked_host(headers), rate_bps })
+}
+
+/// Streams of one direction that any client, and this one by its rule, may have.
+pub(crate) fn most_streams(state: &State, by_rule: Option<u16>) -> u16 {
+    state.limits.streams.min(STREAMS_MAX).min(by_rule.unwrap_or(u16::MAX))
+}
+
+/// Seconds of one direction.
+pub(crate) fn most_seconds(state: &State, by_rule: Option<Duration>) -> u64 {
+    let by_rule = by_rule.unwrap_or(Duration::MAX);
+    state.limits.duration.min(by_rule).as_secs().min(SECONDS_MAX)
 }
 
 /// What a run takes of the gate: one direction at a time, and the pauses between. The limit is of
@@ -129,7 +150,13 @@ fn within_limits(request: Request, state: &State, headers: &HeaderMap) -> Result
 fn demand(asked: &Asked, longest: Duration) -> Demand {
     let ways = u32::try_from(asked.directions.len()).unwrap_or(1);
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
-    Demand { streams: usize::from(asked.streams), planned: Some(planned.min(longest)) }
+    // Load is kept to the rate at this end, either way.
+    Demand {
+        streams: usize::from(asked.streams),
+        planned: Some(planned.min(longest)),
+        kind: TestKind::Tcp,
+        rate_bps: asked.rate_bps,
+    }
 }
 
 /// Who may end a run, or add to it.
@@ -150,7 +177,7 @@ impl Shown {
 pub(crate) async fn end(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
-    Query(shown): Query<Shown>,
+    Readable(shown): Readable<Shown>,
 ) -> Result<Json<Value>, ApiError> {
     let run = state.runs.get(&id)?;
     shown.check(&run)?;
@@ -162,7 +189,7 @@ pub(crate) async fn end(
 pub(crate) async fn delays(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
-    Query(shown): Query<Shown>,
+    Readable(shown): Readable<Shown>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
     let run = state.runs.get(&id)?;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use linerate_sys::clock::wall;
 use serde::Serialize;
 
 use super::address::network_of;
-use super::request::Peer;
-use super::runs::{SECONDS_MAX, STREAMS_MAX};
+use super::error::ApiError;
+use super::request::{Peer, client_of};
+use super::runs::{most_seconds, most_streams};
 use super::state::State;
 
 /// What a client is told of the server.
@@ -49,14 +51,16 @@ struct OtherProgram {
 pub(crate) async fn server(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
-) -> Json<ServerInfo> {
+    headers: HeaderMap,
+) -> Result<Json<ServerInfo>, ApiError> {
+    let allowance = state.gate.guard().allowance(&client_of(peer, &headers)?);
     let about = state.about();
     let other = |(program, port)| OtherProgram { program, port };
     let mut features = vec!["load", "events", "echo"];
     if state.options.store.is_some() {
         features.push("results");
     }
-    Json(ServerInfo {
+    Ok(Json(ServerInfo {
         name: state.options.tool.name.clone(),
         version: state.options.tool.version.clone(),
         host: linerate_sys::host::read_line("/proc/sys/kernel/hostname"),
@@ -64,10 +68,10 @@ pub(crate) async fn server(
         client: network_of(peer.ip()),
         limits: InForce {
             tests: state.limits.tests,
-            streams: state.limits.streams.min(STREAMS_MAX),
-            seconds: state.limits.duration.as_secs().min(SECONDS_MAX),
-            bytes: None,
-            rate_bps: None,
+            streams: most_streams(&state, allowance.streams),
+            seconds: most_seconds(&state, allowance.time),
+            bytes: allowance.bytes,
+            rate_bps: allowance.rate_bps,
         },
         running: state.gate.running(),
         waiting: state.gate.waiting(),
@@ -76,5 +80,5 @@ pub(crate) async fn server(
         stamp_port: about.stamp_port,
         features,
         measure_from_here: false,
-    })
+    }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{Error, Result};
 
@@ -13,6 +13,27 @@ pub struct Stop {
     asked: Arc<AtomicBool>,
     /// The signal that set the flag; 0 for none.
     signal: Arc<AtomicUsize>,
+}
+
+/// SIGHUP: by custom the wish that a server reads its files again (daemon(7)).
+#[derive(Debug)]
+pub struct HangUp(Arc<AtomicBool>);
+
+impl HangUp {
+    /// From now on SIGHUP is noted instead of ending the process.
+    /// # Errors
+    /// When the handler cannot be installed.
+    pub fn listen() -> Result<Self> {
+        let came = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, came.clone())
+            .map_err(|source| Error::new("install handler for signal", SIGHUP, source))?;
+        Ok(Self(came))
+    }
+
+    /// Whether it came since the last call.
+    pub fn came(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
 }
 
 impl Stop {

@@ -16,6 +16,7 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod path;
 pub(crate) mod ping;
+pub(crate) mod policy;
 mod probes;
 pub(crate) mod report;
 mod round_trip_flags;

@@ -16,14 +16,14 @@ use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
 use linerate_server::web::WebOptions;
 use linerate_sys::netlink::RouteSocket;
-use linerate_sys::stop::Stop;
+use linerate_sys::stop::{HangUp, Stop};
 use linerate_sys::tcp;
 use linerate_sys::xdp::EchoReflector;
 use tracing::level_filters::LevelFilter;
 
 #[cfg(feature = "web")]
 use super::measure::tool;
-use super::stamp_key;
+use super::{policy, stamp_key};
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
 use crate::{log, output};
@@ -74,6 +74,12 @@ pub(crate) struct Args {
     #[arg(long = "queue-time", alias = "queue", value_name = "TIME", default_value = "0s",
           value_parser = parse_span)]
     queue: std::time::Duration,
+    /// Let in whom this file names (linerate policy); SIGHUP reads it again
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Let in everybody on a public address, without a policy
+    #[arg(long, conflicts_with = "policy")]
+    open: bool,
     /// Exit after one test
     #[arg(short = '1', long)]
     one_off: bool,
@@ -229,6 +235,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     let address = args.bind.unwrap_or_else(tcp::any_address_here);
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
     let local = SocketAddr::new(address, args.port);
+    let policy = args.policy.as_deref().map(policy::read).transpose()?;
+    if policy.is_none() {
+        policy::check_exposure(local, args.open)?;
+    }
+    let hang_up = args.policy.is_some().then(HangUp::listen).transpose()?;
     let mut server = Server::bind(&ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
@@ -247,8 +258,13 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     #[cfg(feature = "web")]
     if let Some(options) = web_options(&args.web)? {
+        let page = options.page;
         server.serve_web(options);
-        output::note(&format!("linerate: a browser finds the page at http://{}/", at_hand(local)));
+        let at = at_hand(local);
+        output::note(&match page {
+            true => format!("linerate: a browser finds the page at http://{at}/"),
+            false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
+        });
     }
     invitation(local).iter().for_each(|line| output::note(line));
     output::note(&format!(
@@ -274,7 +290,15 @@ pub(crate) fn run(args: Args) -> Outcome {
         tracing::info!(%peer, %ways, "{line}");
         one_off.iter().for_each(Stop::ask);
     };
-    server.run(&stop, &on_client);
+    if let Some(policy) = policy {
+        server.set_policy(policy);
+    }
+    std::thread::scope(|scope| {
+        if let Some((file, hang_up)) = args.policy.as_deref().zip(hang_up.as_ref()) {
+            scope.spawn(|| policy::reload(file, &server, hang_up, &stop));
+        }
+        server.run(&stop, &on_client);
+    });
     Ok(0)
 }
 

@@ -22,6 +22,6 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (THEORY, &["ceiling", "conform"]),
     ("Results", &["explain", "history", "report"]),
     (MORE_RESULTS, &["diff", "export"]),
-    (THIS_HOST, &["doctor", "calibrate", "config", "generate"]),
+    (THIS_HOST, &["doctor", "policy", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];

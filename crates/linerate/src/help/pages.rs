@@ -142,9 +142,10 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate serve -B 192.0.2.1 --max-duration 60s", "one address, a minute a test"),
             ("linerate serve -1", "one test, then end"),
             ("linerate serve --stamp-port 8620", "reflect STAMP without a privilege"),
+            ("linerate serve --policy policy.toml", "whom to let in: linerate policy"),
             ("linerate serve --log json", "an object a line for each test"),
         ],
-        see: &["tcp", "udp", "test", "stamp", "doctor", "iperf3(1)"],
+        see: &["tcp", "udp", "test", "stamp", "policy", "doctor", "iperf3(1)"],
     },
     Page {
         command: "test",
@@ -480,6 +481,39 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate doctor --json", "for a program"),
         ],
         see: &["serve", "bench", "sysctl(8)", "ethtool(8)"],
+    },
+    Page {
+        command: "policy check",
+        shown: &[],
+        examples: &[("linerate policy check policy.toml", "before a server is given it")],
+        see: &["policy", "serve"],
+    },
+    Page {
+        command: "policy explain",
+        shown: &["from", "test", "program", "rate"],
+        examples: &[(
+            "linerate policy explain policy.toml --from 192.0.2.7 --test udp --rate 5G",
+            "which rule decides, and why",
+        )],
+        see: &["policy", "serve"],
+    },
+    Page {
+        command: "policy token",
+        shown: &[],
+        examples: &[(
+            "linerate policy token --name noc --expires 2999-01-31",
+            "its hash, for the file",
+        )],
+        see: &["policy", "serve"],
+    },
+    Page {
+        command: "policy",
+        shown: &[],
+        examples: &[
+            ("linerate policy check policy.toml", "would a server start with it"),
+            ("linerate policy token --name noc", "a token, and its hash for the file"),
+        ],
+        see: &["serve"],
     },
     Page {
         command: "calibrate",

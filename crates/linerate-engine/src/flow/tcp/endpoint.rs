@@ -472,6 +472,10 @@ impl Transport for Tcp {
         }
     }
 
+    fn moved_bytes(&self, stream: &Stream<Connection>) -> u64 {
+        moved(stream)
+    }
+
     fn flow_end(&self, connection: &Connection, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
         let Self { request, .. } = self;
         let socket = &connection.socket;

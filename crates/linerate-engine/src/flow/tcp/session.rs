@@ -10,8 +10,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
+use linerate_core::policy::TestKind;
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest, UdpTest};
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
     Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, PeerFault, Refuse,
@@ -58,13 +60,34 @@ pub struct Demand {
     pub streams: usize,
     /// How long it is planned to send, where that is known.
     pub planned: Option<Duration>,
+    /// What it is.
+    pub kind: TestKind,
+    /// Highest payload rate of one direction, all its streams together, bit/s; none where it is as
+    /// fast as it goes, or not told.
+    pub rate_bps: Option<u64>,
 }
 
 impl Demand {
+    /// That of one over UDP.
+    pub(crate) fn of_udp(test: &UdpTest) -> Self {
+        let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
+        Self {
+            streams: test.places().count(),
+            planned: test.planned_span(),
+            kind: TestKind::Udp,
+            rate_bps: each.map(|bps| bps.saturating_mul(test.streams.into())),
+        }
+    }
+
     /// That of a test over TCP.
     pub(crate) fn of(test: &TcpTest) -> Self {
         let streams = test.places().count() + usize::from(test.background.is_some());
-        Self { streams, planned: test.planned_span() }
+        let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
+        let rate_bps = each.map(|bps| bps.saturating_mul(test.streams.into()));
+        // The flow in the background has a direction of its own.
+        let beside = test.background().and_then(|it| it.pace).map_or(0, BitRate::bits_per_sec);
+        let rate_bps = rate_bps.map(|bps| bps.max(beside));
+        Self { streams, planned: test.planned_span(), kind: TestKind::Tcp, rate_bps }
     }
 
     /// That of a request, and of those that are to follow it in the same place.
@@ -229,10 +252,13 @@ impl ClientSession<'_> {
     ) -> Result<Option<Answer<Server>>, Failure> {
         let demand = match &*asked {
             Asked::Tcp(request) => Demand::of_rounds(request),
-            Asked::Udp(request) => {
-                Demand { streams: request.places().count(), planned: request.planned_span() }
-            }
-            Asked::Trains(request) => Demand { streams: 1, planned: Some(request.planned_span()) },
+            Asked::Udp(request) => Demand::of_udp(request),
+            Asked::Trains(request) => Demand {
+                streams: 1,
+                planned: Some(request.planned_span()),
+                kind: TestKind::Udp,
+                rate_bps: None,
+            },
         };
         let refused = match self.admit(&asked, &demand) {
             Ok(()) => None,
@@ -484,7 +510,8 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
     let demand = Demand::of_rounds(request);
     let planned = request.test.planned_span().zip(place.planned);
     let longer = planned.is_some_and(|(next, place)| next > place);
-    if demand.streams > place.streams || longer {
+    let faster = place.rate_bps.is_some_and(|most| demand.rate_bps.is_none_or(|it| it > most));
+    if demand.streams > place.streams || longer || faster {
         return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
     }
     if rounds > ROUNDS_MAX {

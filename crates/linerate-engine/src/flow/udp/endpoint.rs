@@ -221,6 +221,11 @@ impl Transport for Udp {
         sample.with_datagrams(stream.progress.counts(), self.request.size_bytes)
     }
 
+    fn moved_bytes(&self, stream: &Stream<Socket>) -> u64 {
+        let size = u64::from(self.request.size_bytes);
+        stream.progress.counts().datagrams.saturating_mul(size)
+    }
+
     fn flow_end(&self, socket: &Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
         let (sndbuf, rcvbuf) = socket.socket.buffers();
         let asked = |got| Asked { asked: self.request.window_bytes, got };

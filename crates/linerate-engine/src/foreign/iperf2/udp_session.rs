@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use linerate_core::policy::TestKind;
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -179,7 +180,7 @@ impl Client {
         let fail = |reason: String| {
             Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason)
         };
-        let mut demand = Demand { streams: 1, planned: None };
+        let mut demand = Demand { streams: 1, planned: None, kind: TestKind::Udp, rate_bps: None };
         let mut send_limit = SendLimit::Whole;
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
             let request = sending(&header)?;
@@ -188,6 +189,7 @@ impl Client {
                 send_limit = send_limit_of(peer, &header, bps, serving)?;
             }
             demand.planned = request.planned_span();
+            demand.rate_bps = request.pace.map(BitRate::bits_per_sec);
             demand.streams = if header.mode == Mode::Reverse { 1 } else { 2 };
         }
         let permit =

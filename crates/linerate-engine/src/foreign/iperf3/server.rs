@@ -7,8 +7,10 @@
 use std::io;
 use std::time::Duration;
 
+use linerate_core::policy::TestKind;
 use linerate_core::record::{Event, Failure, Fault, Plan, Record};
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
     Cookie, ErrorCode, Params, Protocol, Refusal, Server, Terms, WireError,
@@ -294,7 +296,13 @@ fn demand(params: &Params, interval: Duration) -> Demand {
         }
         _ => None,
     };
-    Demand { streams, planned }
+    let kind = match params.protocol {
+        Protocol::Udp => TestKind::Udp,
+        _ => TestKind::Tcp,
+    };
+    let each = request.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
+    let rate_bps = each.map(|bps| bps.saturating_mul(request.streams.into()));
+    Demand { streams, planned, kind, rate_bps }
 }
 
 /// The admission's no in iperf3's words.

@@ -76,7 +76,8 @@ fn udp_request(
         taken_singly: false,
     };
     let planned = request.planned_span().filter(|_| request.pace.is_some());
-    Ok((Demand { streams: parameters.nstream.into(), planned }, request))
+    let streams = parameters.nstream.into();
+    Ok((Demand { streams, planned, ..Demand::of_udp(&request) }, request))
 }
 
 /// Data from the client.

@@ -1,0 +1,180 @@
+//! Who may do what: one question, one answer, and the rule that gave it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::prefix::is_public;
+use super::text::{Policy, Program, Rule, TokenDigest};
+use crate::time::WallTime;
+use crate::units::BitRate;
+
+/// What a test is, as far as a policy tells tests apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestKind {
+    /// Data over TCP.
+    Tcp,
+    /// Data over UDP, trains of datagrams among it.
+    Udp,
+    /// The path back to the client, hop by hop.
+    Trace,
+}
+
+impl TestKind {
+    /// The word for it in a policy.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// What a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A test with this host.
+    Test {
+        /// Of this kind.
+        kind: TestKind,
+        /// By this protocol.
+        program: Program,
+        /// Highest rate of one direction, all streams together, bit/s; none: as fast as it goes.
+        rate_bps: Option<u64>,
+        /// Time that it is planned to send, where that is known.
+        time: Option<Duration>,
+        /// Streams of both directions.
+        streams: usize,
+    },
+    /// To see a list of stored results.
+    Results,
+    /// A measurement from this host to another.
+    MeasureTo(IpAddr),
+}
+
+/// Who asks, when, and what for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// The client's address.
+    pub from: IpAddr,
+    /// SHA-256 of the token that it shows.
+    pub token: Option<TokenDigest>,
+    /// Now.
+    pub now: WallTime,
+    /// What it wants.
+    pub act: Act,
+}
+
+/// An answer, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// The rule that decided; none where no rule has such clients.
+    pub rule: Option<&'a Rule>,
+    /// Why not, where the answer is no.
+    pub refused: Option<String>,
+}
+
+impl Policy {
+    /// The first rule that has such a client.
+    pub fn rule_of(
+        &self,
+        from: IpAddr,
+        token: Option<&TokenDigest>,
+        now: WallTime,
+    ) -> Option<&Rule> {
+        let shown = token.and_then(|digest| self.token_of(digest, now));
+        self.rules.iter().find(|rule| {
+            let near = rule.from.is_empty() || rule.from.iter().any(|it| it.holds(from));
+            near && (rule.token.is_none() || rule.token.as_deref() == shown)
+        })
+    }
+
+    /// The name of a token that is known and not expired. Every row is compared in whole, so the
+    /// time tells nothing of them.
+    fn token_of(&self, shown: &TokenDigest, now: WallTime) -> Option<&str> {
+        self.tokens.iter().fold(None, |found, row| {
+            let differ = row.sha256.iter().zip(shown).fold(0, |all, (a, b)| all | (a ^ b));
+            let valid = row.expires.is_none_or(|end| now < end);
+            if differ == 0 && valid { Some(row.name.as_str()) } else { found }
+        })
+    }
+
+    /// Whether a client may do what it asks for; bytes of the day are the [`super::Ledger`]'s.
+    pub fn decide(&self, ask: &Ask) -> Decision<'_> {
+        let Some(rule) = self.rule_of(ask.from, ask.token.as_ref(), ask.now) else {
+            let from = ask.from.to_canonical();
+            let refused = Some(format!("no rule of this server's policy has clients of {from}"));
+            return Decision { rule: None, refused };
+        };
+        let refused = rule.refusal(&ask.act).map(|why| format!("rule {:?}: {why}", rule.name));
+        Decision { rule: Some(rule), refused }
+    }
+}
+
+impl Rule {
+    fn refusal(&self, act: &Act) -> Option<String> {
+        match *act {
+            Act::Test { kind, program, rate_bps, time, streams } => self
+                .of_kind(kind, program)
+                .or_else(|| self.of_size(time, streams))
+                .or_else(|| self.of_rate(kind, rate_bps)),
+            Act::Results => (!self.results).then(|| "it shows no list of results".to_owned()),
+            Act::MeasureTo(target) => self.of_target(target),
+        }
+    }
+
+    fn of_kind(&self, kind: TestKind, program: Program) -> Option<String> {
+        if let Some(tests) = self.tests.as_ref().filter(|tests| !tests.contains(&kind)) {
+            let allowed = list(tests.iter().map(|it| it.name()));
+            return Some(format!("no {} test; allowed: {allowed}", kind.name()));
+        }
+        let programs = self.programs.as_ref().filter(|all| !all.contains(&program))?;
+        let allowed = list(programs.iter().map(|it| it.name()));
+        Some(format!("no test by {}; allowed: {allowed}", program.name()))
+    }
+
+    fn of_size(&self, time: Option<Duration>, streams: usize) -> Option<String> {
+        if let Some(most) = self.streams.filter(|most| streams > usize::from(*most)) {
+            return Some(format!("{streams} streams; the limit is {most}"));
+        }
+        let longest = self.time?;
+        match time {
+            Some(time) if time > longest => {
+                let (asked, limit) = (time.as_secs_f64(), longest.as_secs_f64());
+                Some(format!("{asked} s of sending; the limit is {limit} s"))
+            }
+            // A test without a time is ended at the limit.
+            _ => None,
+        }
+    }
+
+    fn of_rate(&self, kind: TestKind, rate_bps: Option<u64>) -> Option<String> {
+        let most = self.rate.filter(|_| kind != TestKind::Trace)?;
+        match rate_bps {
+            Some(bps) if bps <= most.bits_per_sec() => None,
+            Some(bps) => Some(format!("{}; the limit is {most}", BitRate::from_bits_per_sec(bps))),
+            None => Some(format!("a test as fast as it goes; the limit is {most}: name a rate")),
+        }
+    }
+
+    fn of_target(&self, target: IpAddr) -> Option<String> {
+        let named = self.measure_to.iter().any(|network| network.holds(target));
+        if named {
+            return None;
+        }
+        if self.measure_to.is_empty() {
+            return Some("it measures to nobody from here".to_owned());
+        }
+        let targets = list(self.measure_to.iter().map(ToString::to_string));
+        let kind = if is_public(target) { "" } else { ", which is no public address" };
+        Some(format!("no measurement to {}{kind}; allowed: {targets}", target.to_canonical()))
+    }
+}
+
+fn list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let words: Vec<String> = words.map(|it| it.as_ref().to_owned()).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}

@@ -1,0 +1,81 @@
+//! Bytes that tests moved today, in all and by client network.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::prefix::{Prefix, client_network};
+use super::text::{Policy, Rule};
+use crate::time::WallTime;
+
+/// Milliseconds of a day (UTC has no others).
+const DAY_MS: u64 = 86_400_000;
+/// Networks that are told apart; those beyond share one count, which can only be too strict.
+const NETWORKS_MAX: usize = 65_536;
+
+/// A count of bytes that starts anew at 00:00 UTC.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    day: u64,
+    all: u64,
+    networks: HashMap<Prefix, u64>,
+    others: u64,
+}
+
+/// A budget that is used up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// What is used up, and when it renews.
+    pub say: String,
+    /// Time until it renews, milliseconds.
+    pub renews_ms: u64,
+}
+
+impl Ledger {
+    fn turn(&mut self, now: WallTime) {
+        let day = now.unix_millis() / DAY_MS;
+        if day != self.day {
+            *self = Self { day, ..Self::default() };
+        }
+    }
+
+    /// Counts what a client's test moved.
+    pub fn charge(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
+        self.turn(now);
+        self.all = self.all.saturating_add(bytes);
+        let network = client_network(client);
+        let full = self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&network);
+        let count = if full { &mut self.others } else { self.networks.entry(network).or_default() };
+        *count = count.saturating_add(bytes);
+    }
+
+    /// Bytes of today in all, and of a client's network.
+    pub fn today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
+        self.turn(now);
+        let own = self.networks.get(&client_network(client)).copied();
+        (self.all, own.unwrap_or(if self.networks.len() < NETWORKS_MAX { 0 } else { self.others }))
+    }
+
+    /// The budget that leaves nothing to a client of a rule, if one does.
+    pub fn spent(
+        &mut self,
+        policy: &Policy,
+        rule: &Rule,
+        now: WallTime,
+        client: IpAddr,
+    ) -> Option<Spent> {
+        let (all, own) = self.today(now, client);
+        let renews_ms = DAY_MS - now.unix_millis() % DAY_MS;
+        let minutes = renews_ms.div_ceil(60_000);
+        let when = format!("renews at 00:00 UTC, in {} h {} min", minutes / 60, minutes % 60);
+        let full = |most: Option<crate::units::Bytes>, used| most.filter(|it| used >= it.count());
+        let say = match (full(policy.bytes_per_day, all), full(rule.bytes_per_client_per_day, own))
+        {
+            (_, Some(most)) => {
+                format!("the {most} a day of {} are used up; it {when}", client_network(client))
+            }
+            (Some(most), None) => format!("the {most} a day of this server are used up; it {when}"),
+            (None, None) => return None,
+        };
+        Some(Spent { say, renews_ms })
+    }
+}

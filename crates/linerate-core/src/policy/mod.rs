@@ -1,0 +1,19 @@
+//! What a server allows: who may test, what, how fast, how long, how much a day, and where the
+//! server itself may measure to.
+//!
+//! A policy is a file of rules. The first rule whose clients match decides, and nothing behind it
+//! is looked at; a client that no rule names is refused. Here a file is read and a question is
+//! answered; the server's gate asks.
+
+mod decide;
+mod ledger;
+mod prefix;
+mod text;
+
+pub use decide::{Act, Ask, Decision, TestKind};
+pub use ledger::{Ledger, Spent};
+pub use prefix::{Prefix, client_network, is_private, is_public};
+pub use text::{Policy, Program, Rule, TokenDigest, TokenRow, parse_digest};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Networks of clients and targets.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// A network: an address and how many of its first bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Prefix {
+    address: IpAddr,
+    length: u8,
+}
+
+impl Prefix {
+    /// Whether an address is of this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let differ = u32::from(own) ^ u32::from(other);
+                differ.checked_shr(32 - u32::from(self.length)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let differ = u128::from(own) ^ u128::from(other);
+                differ.checked_shr(128 - u32::from(self.length)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no network; write 192.0.2.0/24, 2001:db8::/32 or ::1");
+        let (address, length) =
+            text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.map_or(Ok(longest), str::parse).map_err(|_| wrong())?;
+        (length <= longest).then_some(Self { address, length }).ok_or_else(wrong)
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// The network that one client's bytes are counted by: /24 of IPv4, /64 of IPv6.
+pub fn client_network(address: IpAddr) -> Prefix {
+    match address.to_canonical() {
+        IpAddr::V4(it) => {
+            let [a, b, c, _] = it.octets();
+            Prefix { address: Ipv4Addr::new(a, b, c, 0).into(), length: 24 }
+        }
+        IpAddr::V6(it) => {
+            let network = u128::from(it) >> 64 << 64;
+            Prefix { address: Ipv6Addr::from(network).into(), length: 64 }
+        }
+    }
+}
+
+/// Whether an address says nothing of a person outside of its own network: loopback, link-local,
+/// private (RFC 1918, RFC 4193), shared (RFC 6598).
+pub fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(it) => {
+            let [a, b, ..] = it.octets();
+            it.is_loopback()
+                || it.is_private()
+                || it.is_link_local()
+                || (a == 100 && (64..128).contains(&b))
+        }
+        IpAddr::V6(it) => it.is_loopback() || it.is_unicast_link_local() || it.is_unique_local(),
+    }
+}
+
+/// Whether anybody on the Internet may reach an address: a global unicast address, not one of
+/// documentation (RFC 5737, RFC 3849, RFC 9637), of benchmarks (RFC 2544, RFC 5180) or reserved.
+pub fn is_public(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let never = address.is_unspecified() || address.is_multicast() || is_private(address);
+    !never
+        && match address {
+            IpAddr::V4(it) => {
+                let [a, b, c, _] = it.octets();
+                let benchmarks = a == 198 && (b == 18 || b == 19);
+                let documentation = it.is_documentation();
+                let special = a == 0 || a >= 240 || (a, b, c) == (192, 0, 0);
+                !(benchmarks || documentation || special)
+            }
+            IpAddr::V6(it) => {
+                let [a, b, c, ..] = it.segments();
+                let documentation = (a, b) == (0x2001, 0xdb8) || (a == 0x3fff && b < 0x1000);
+                let benchmarks = (a, b, c) == (0x2001, 2, 0);
+                // Global unicast is 2000::/3 (RFC 4291 §2.4, IANA).
+                a & 0xe000 == 0x2000 && !documentation && !benchmarks
+            }
+        }
+}

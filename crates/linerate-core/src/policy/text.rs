@@ -1,0 +1,220 @@
+//! The policy file: TOML, every key checked.
+
+use std::time::Duration;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::decide::TestKind;
+use super::prefix::Prefix;
+use crate::lab::{line_and_column, one_line};
+use crate::time::WallTime;
+use crate::units::{BitRate, Bytes, parse_span};
+
+/// SHA-256 of a token.
+pub type TokenDigest = [u8; 32];
+
+/// Rules of one file.
+const RULES_MAX: usize = 1000;
+
+/// What a server allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Bytes of payload that all tests of a day (UTC) may move, both directions together.
+    #[serde(default, deserialize_with = "bytes")]
+    pub bytes_per_day: Option<Bytes>,
+    /// Who is known by a token.
+    #[serde(default, rename = "token")]
+    pub tokens: Vec<TokenRow>,
+    /// In their order: the first whose clients match decides.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+/// A token by its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRow {
+    /// How rules name it.
+    pub name: String,
+    /// SHA-256 of the token.
+    #[serde(deserialize_with = "digest")]
+    pub sha256: TokenDigest,
+    /// It is refused from then on.
+    #[serde(default, deserialize_with = "time_of_day")]
+    pub expires: Option<WallTime>,
+}
+
+/// Which program speaks, by its protocol; ttcp shares iperf 2's port and is told by no byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// This program.
+    Linerate,
+    /// iperf 3.
+    Iperf3,
+    /// iperf 2 and ttcp.
+    Iperf2,
+    /// nuttcp.
+    Nuttcp,
+    /// Browsers and other clients of HTTP.
+    Http,
+}
+
+impl Program {
+    /// The word for it in a policy.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linerate => "linerate",
+            Self::Iperf3 => "iperf3",
+            Self::Iperf2 => "iperf2",
+            Self::Nuttcp => "nuttcp",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// What some clients may do. What is absent is not limited by the rule.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What refusals call it.
+    pub name: String,
+    /// Networks of its clients; empty: everybody.
+    #[serde(default)]
+    pub from: Vec<Prefix>,
+    /// Its clients show this token.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// Kinds of tests; absent: all.
+    #[serde(default)]
+    pub tests: Option<Vec<TestKind>>,
+    /// Protocols; absent: all.
+    #[serde(default)]
+    pub programs: Option<Vec<Program>>,
+    /// Highest rate of one direction, all streams together.
+    #[serde(default, deserialize_with = "rate")]
+    pub rate: Option<BitRate>,
+    /// Longest time that a test may send.
+    #[serde(default, deserialize_with = "span")]
+    pub time: Option<Duration>,
+    /// Most streams of a test.
+    #[serde(default)]
+    pub streams: Option<u16>,
+    /// Bytes of payload a day (UTC) for each client network (/24, /64).
+    #[serde(default, deserialize_with = "bytes")]
+    pub bytes_per_client_per_day: Option<Bytes>,
+    /// Networks that the server may measure to when these clients ask; empty: none.
+    #[serde(default)]
+    pub measure_to: Vec<Prefix>,
+    /// Whether they may list stored results.
+    #[serde(default)]
+    pub results: bool,
+}
+
+impl Policy {
+    /// Reads and checks a policy.
+    /// # Errors
+    /// One line that begins with the line of the text: the key, what is wrong, what is allowed.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let policy: Self = toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            place(text, offset, &one_line(error.message()))
+        })?;
+        policy.check(text)?;
+        Ok(policy)
+    }
+
+    fn check(&self, text: &str) -> Result<(), String> {
+        if self.rules.is_empty() || self.rules.len() > RULES_MAX {
+            let count = self.rules.len();
+            return Err(format!("line 1: {count} [[rule]]s; a policy has 1 to {RULES_MAX}"));
+        }
+        let mut seen: Vec<&str> = Vec::new();
+        let names =
+            self.tokens.iter().map(|it| &it.name).chain(self.rules.iter().map(|it| &it.name));
+        for (at, name) in names.enumerate() {
+            if at == self.tokens.len() {
+                seen.clear();
+            }
+            if name.is_empty() || seen.contains(&name.as_str()) {
+                let say = format!("name {name:?}: names differ and are not empty");
+                return Err(place(text, last_line_with(text, name), &say));
+            }
+            seen.push(name);
+        }
+        for rule in &self.rules {
+            let Some(token) = &rule.token else { continue };
+            if !self.tokens.iter().any(|it| it.name == *token) {
+                let known: Vec<&str> = self.tokens.iter().map(|it| it.name.as_str()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let say =
+                    format!("token {token:?}: there is no [[token]] of that name, but {known}");
+                return Err(place(text, last_line_with(text, token), &say));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a quoted word stands last.
+fn last_line_with(text: &str, word: &str) -> usize {
+    text.rfind(&format!("\"{word}\"")).unwrap_or(0)
+}
+
+/// `line 5: rate: what is wrong`, with the key of that line.
+fn place(text: &str, offset: usize, say: &str) -> String {
+    let (number, _) = line_and_column(text, offset);
+    let line = text.lines().nth(number - 1).unwrap_or_default();
+    let key = line.split_once('=').map(|(key, _)| key.trim()).unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match !key.is_empty() && key.chars().all(plain) && !say.starts_with(key) {
+        true => format!("line {number}: {key}: {say}"),
+        false => format!("line {number}: {say}"),
+    }
+}
+
+/// A digest of 64 hexadecimal digits.
+/// # Errors
+/// One line with what it is.
+pub fn parse_digest(text: &str) -> Result<TokenDigest, String> {
+    let wrong = || "sha256 is 64 hexadecimal digits, as linerate policy token prints them";
+    let digits: Vec<u32> =
+        text.chars().map(|c| c.to_digit(16).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+    let mut digest = [0; 32];
+    if digits.len() != 2 * digest.len() {
+        return Err(wrong().to_owned());
+    }
+    for (byte, pair) in digest.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::try_from(pair[0] * 16 + pair[1]).unwrap_or(0);
+    }
+    Ok(digest)
+}
+
+fn digest<'de, D: Deserializer<'de>>(from: D) -> Result<TokenDigest, D::Error> {
+    parse_digest(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+fn time_of_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<WallTime>, D::Error> {
+    let text = String::deserialize(from)?;
+    // No word that depends on today: a policy says the same on every day.
+    let dated = text.starts_with(|c: char| c.is_ascii_digit()) && text.len() >= "2000-07-01".len();
+    let wrong = || D::Error::custom(format!("{text:?} is no time; write 2027-01-31"));
+    if !dated {
+        return Err(wrong());
+    }
+    WallTime::named(&text, WallTime::from_unix_nanos(0)).map(Some).map_err(|_| wrong())
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BitRate>, D::Error> {
+    String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+}
+
+fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    parse_span(&String::deserialize(from)?).map(Some).map_err(D::Error::custom)
+}

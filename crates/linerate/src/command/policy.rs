@@ -1,0 +1,197 @@
+//! `linerate policy`: whom a server lets in, checked and explained, and tokens for it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_core::policy::{Act, Ask, Policy, Program, TestKind, is_public};
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::WallTime;
+use linerate_core::units::{BitRate, parse_span};
+use linerate_engine::failure::words_of;
+use linerate_proto::digest::sha256;
+use linerate_server::listen::Server;
+use linerate_sys::clock::{random_bytes, sleep, wall};
+use linerate_sys::netlink::RouteSocket;
+use linerate_sys::stop::{HangUp, Stop};
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// How often a running server looks whether it is to read its policy again.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Flags of `linerate policy`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Read a policy file and say whether a server would start with it
+    Check {
+        /// The policy
+        file: PathBuf,
+    },
+    /// Say which rule decides about a client, and why
+    Explain(Explain),
+    /// Make a token: printed once, its hash is for the policy file
+    Token {
+        /// How rules name it
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// Refuse it from this day on: 2027-01-31
+        #[arg(long, value_name = "DAY")]
+        expires: Option<String>,
+    },
+}
+
+/// A question to a policy.
+#[derive(Debug, clap::Args)]
+struct Explain {
+    /// The policy
+    file: PathBuf,
+    /// Address of the client
+    #[arg(long, value_name = "ADDRESS")]
+    from: IpAddr,
+    /// Token that the client shows
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// What it asks for
+    #[arg(long, value_name = "TEST", default_value = "tcp",
+          value_parser = ["tcp", "udp", "trace", "results"])]
+    test: String,
+    /// Program that it asks with
+    #[arg(long, value_name = "PROGRAM", default_value = "linerate",
+          value_parser = ["linerate", "iperf3", "iperf2", "nuttcp", "http"])]
+    program: String,
+    /// Rate of the test, all streams of a direction together [default: as fast as it goes]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<BitRate>,
+    /// Duration of the test
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
+    time: Duration,
+    /// Streams of the test
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    streams: usize,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.what {
+        What::Check { file } => {
+            let policy = read(&file)?;
+            let (rules, tokens) = (policy.rules.len(), policy.tokens.len());
+            output::line(&format!("{}: {rules} rules, {tokens} tokens", file.display()));
+            Ok(0)
+        }
+        What::Explain(asked) => explain(&asked),
+        What::Token { name, expires } => token(&name, expires.as_deref()),
+    }
+}
+
+/// Reads a policy.
+/// # Errors
+/// The file, the line, the key, what is wrong and what is allowed.
+pub(crate) fn read(file: &Path) -> Result<Policy, Failure> {
+    let failed =
+        |why: String| Failure::new(Fault::Usage, "read policy", file.display().to_string(), why);
+    let text = std::fs::read_to_string(file).map_err(|error| failed(words_of(&error)))?;
+    Policy::from_toml(&text).map_err(failed)
+}
+
+fn explain(asked: &Explain) -> Outcome {
+    let policy = read(&asked.file)?;
+    let kind = match asked.test.as_str() {
+        "udp" => TestKind::Udp,
+        "trace" => TestKind::Trace,
+        _ => TestKind::Tcp,
+    };
+    let program = match asked.program.as_str() {
+        "iperf3" => Program::Iperf3,
+        "iperf2" => Program::Iperf2,
+        "nuttcp" => Program::Nuttcp,
+        "http" => Program::Http,
+        _ => Program::Linerate,
+    };
+    let rate_bps = asked.rate.map(BitRate::bits_per_sec);
+    let (time, streams) = (Some(asked.time), asked.streams);
+    let act = match asked.test.as_str() {
+        "results" => Act::Results,
+        _ => Act::Test { kind, program, rate_bps, time, streams },
+    };
+    let token = asked.token.as_ref().map(|token| sha256(token.as_bytes()));
+    let decision = policy.decide(&Ask { from: asked.from, token, now: wall(), act });
+    let rule = decision.rule.map_or_else(
+        || "no rule has this client".to_owned(),
+        |rule| format!("rule {:?} decides", rule.name),
+    );
+    let (verdict, code) = match &decision.refused {
+        None => ("allowed".to_owned(), 0),
+        Some(why) => (format!("refused: {why}"), 1),
+    };
+    output::line(&format!("{verdict} ({rule})"));
+    Ok(code)
+}
+
+fn token(name: &str, expires: Option<&str>) -> Outcome {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(plain) {
+        let reason = "letters, digits, - _ and . are allowed";
+        return Err(Failure::new(Fault::Usage, "name a token", name, reason).into());
+    }
+    if let Some(day) = expires {
+        let dated = day.starts_with(|c: char| c.is_ascii_digit()) && day.len() >= 10;
+        let end = WallTime::named(day, wall()).ok().filter(|end| dated && *end > wall());
+        if end.is_none() {
+            let reason = "it is no day to come; write 2027-01-31";
+            return Err(Failure::new(Fault::Usage, "let a token expire", day, reason).into());
+        }
+    }
+    let hex = |bytes: &[u8]| bytes.iter().map(|it| format!("{it:02x}")).collect::<String>();
+    let secret = hex(&random_bytes::<32>());
+    let digest = hex(&sha256(secret.as_bytes()));
+    let end = expires.map(|day| format!("expires = \"{day}\"\n")).unwrap_or_default();
+    output::note(&format!("linerate: the token, shown once: Authorization: Bearer {secret}"));
+    output::text(&format!("[[token]]\nname = \"{name}\"\nsha256 = \"{digest}\"\n{end}"));
+    Ok(0)
+}
+
+/// Refuses to serve the Internet without a policy, unless that is asked for.
+pub(crate) fn check_exposure(local: SocketAddr, open: bool) -> Result<(), Failure> {
+    if open {
+        return Ok(());
+    }
+    let public = match local.ip() {
+        any if any.is_unspecified() => {
+            let found = RouteSocket::open().and_then(|mut socket| socket.addresses());
+            // Where the kernel tells no addresses, nothing is known to be public.
+            let found = found.unwrap_or_default().into_iter().map(|(_, address)| address);
+            found.filter(|it| any.is_ipv6() || it.is_ipv4()).find(|it| is_public(*it))
+        }
+        one => Some(one).filter(|it| is_public(*it)),
+    };
+    let Some(public) = public else { return Ok(()) };
+    let reason = format!("{public} is a public address, and no policy says who may test");
+    let failure = Failure::new(Fault::Usage, "serve on", local.to_string(), reason);
+    Err(failure.advise("--policy FILE; or --bind ADDRESS of an internal network; or --open"))
+}
+
+/// Reads the policy again whenever SIGHUP comes; a bad one changes nothing.
+pub(crate) fn reload(file: &Path, server: &Server, hang_up: &HangUp, stop: &Stop) {
+    while !stop.asked() {
+        sleep(LOOK);
+        if !hang_up.came() {
+            continue;
+        }
+        match read(file) {
+            Ok(policy) => {
+                server.set_policy(policy);
+                tracing::info!("policy {} is in force from now on", file.display());
+            }
+            Err(failure) => tracing::error!("the policy stays as it was: {failure}"),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Whom a server lets in: the policy file, its command, and what clients are told.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use support::{Server, check_wrong_use, linerate, stderr, stdout};
+use tempfile::TempDir;
+
+const LAN: &str = "[[rule]]\nname = \"lan\"\nfrom = [\"127.0.0.0/8\"]\n";
+
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("policy.toml");
+    std::fs::write(&path, text).expect("it is written");
+    (folder, path)
+}
+
+fn name(path: &std::path::Path) -> &str {
+    path.to_str().expect("plain")
+}
+
+/// Status and body of an answer.
+fn http(port: &str, head: &str, body: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("ours");
+    let mut request = format!("{head}\r\nHost: 127.0.0.1\r\n");
+    if !body.is_empty() {
+        let _ = write!(request, "Content-Length: {}\r\n", body.len());
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    // It may answer before it has read all.
+    let _ = stream.write_all(body);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+    (status, answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, it)| it.to_owned()))
+}
+
+#[test]
+fn a_bad_policy_is_refused_with_its_line_and_key_by_check_and_serve() {
+    let (_folder, path) = file("[[rule]]\nname = \"a\"\nrate = \"fast\"\n");
+    for words in [&["policy", "check"][..], &["serve", "--bind", "127.0.0.1", "--policy"]] {
+        let output = linerate(&[words, &[name(&path)]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(said.contains("policy.toml") && said.contains("line 3: rate: "), "{said}");
+    }
+    check_wrong_use(&["serve", "--policy", "x", "--open"], &["--policy", "--open"]);
+}
+
+#[test]
+fn a_public_address_is_not_served_without_a_policy() {
+    let output = linerate(&["serve", "--bind", "8.8.8.8"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(
+        said.contains("8.8.8.8 is a public address") && said.contains("--policy FILE"),
+        "{said}"
+    );
+    // Asked for, it goes on, and fails because the address is not this host's.
+    let said = stderr(&linerate(&["serve", "--bind", "8.8.8.8", "--open"]));
+    assert!(!said.contains("public address"), "{said}");
+}
+
+#[test]
+fn explain_names_the_rule_and_a_token_opens_what_is_closed_without() {
+    let made = linerate(&["policy", "token", "--name", "noc", "--expires", "2999-01-31"]);
+    let row = stdout(&made);
+    let (_, secret) = stderr(&made)
+        .trim_end()
+        .rsplit_once(' ')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .expect("a token");
+    assert_eq!(secret.len(), 64);
+    assert!(!row.contains(&secret), "only the hash is for the file");
+    let rules = "[[rule]]\nname = \"known\"\ntoken = \"noc\"\n[[rule]]\nname = \"all\"\n\
+                 rate = \"10M\"\ntime = \"5s\"\nstreams = 2\nprograms = [\"http\"]\n";
+    let (_folder, path) = file(&format!("{row}{rules}"));
+    let ask = |flags: &[&str]| {
+        let words = ["policy", "explain", name(&path), "--from", "192.0.2.7"];
+        let output = linerate(&[&words, flags].concat());
+        (output.status.code(), stdout(&output))
+    };
+    assert_eq!(
+        ask(&["--token", &secret, "--test", "udp", "--rate", "5G"]),
+        (Some(0), "allowed (rule \"known\" decides)\n".to_owned())
+    );
+    let usual = ["--program", "http", "--rate", "10M", "--time", "5s", "--streams", "2"];
+    assert_eq!(ask(&usual).0, Some(0));
+    for (flags, why) in [
+        (&["--program", "iperf3"][..], "no test by iperf3; allowed: http"),
+        (&["--program", "http", "--time", "6s"], "6 s of sending; the limit is 5 s"),
+        (&["--program", "http", "--time", "5s", "--streams", "3"], "3 streams; the limit is 2"),
+        (&["--program", "http", "--time", "5s", "--rate", "11M"], "the limit is 10 Mbit/s"),
+        (&["--token", "wrong", "--program", "http", "--time", "5s"], "name a rate"),
+    ] {
+        let (code, said) = ask(flags);
+        assert!(code == Some(1) && said.contains(why), "{flags:?}: {said}");
+    }
+}
+
+#[test]
+fn a_policy_governs_tests_and_lists_and_a_new_one_replaces_it() {
+    let text = "[[rule]]\nname = \"lan\"\ntime = \"3s\"\nrate = \"50M\"\n\
+                bytes_per_client_per_day = \"1 MB\"\n";
+    let (_folder, path) = file(text);
+    let server = Server::start(&["--policy", name(&path), "--no-save", "--no-page"]);
+    let target = format!("127.0.0.1:{}", server.port);
+    let tcp = |flags: &[&str]| {
+        let output = linerate(&[&["tcp", &target, "--no-save"], flags].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = tcp(&["-t", "1s"]);
+    assert!(code != Some(0) && said.contains("the limit is 50 Mbit/s"), "{said}");
+    let info = || http(&server.port, "GET /api/v1/server HTTP/1.1", b"").1;
+    assert!(info().contains("\"bytes\":1000000,\"rate_bps\":50000000"), "{}", info());
+    // 20 Mbit/s for a second are 2.5 MB.
+    let (code, said) = tcp(&["-t", "1s", "-b", "20M"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = tcp(&["-t", "1s", "-b", "20M"]);
+    assert!(code != Some(0) && said.contains("used up; it renews at 00:00 UTC"), "{said}");
+    assert!(info().contains("\"bytes\":0,"), "{}", info());
+    let (status, said) = http(
+        &server.port,
+        "POST /api/v1/runs HTTP/1.1",
+        b"{\"streams\":1,\"seconds\":1,\"directions\":[\"down\"]}",
+    );
+    assert!(status == 403 && said.contains("used up"), "{said}");
+    let (status, said) = http(&server.port, "GET /api/v1/results HTTP/1.1", b"");
+    assert!(status == 403 && said.contains("no list of results"), "{said}");
+    let hang_up = || {
+        let id = server.child.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(sent.expect("kill is there").success());
+        std::thread::sleep(Duration::from_secs(2));
+    };
+    std::fs::write(&path, "nonsense").expect("it is written");
+    hang_up();
+    assert!(info().contains("\"rate_bps\":50000000"), "a bad one changes nothing");
+    std::fs::write(&path, LAN).expect("it is written");
+    hang_up();
+    assert!(info().contains("\"rate_bps\":null"), "{}", info());
+    assert_eq!(tcp(&["-t", "1s"]).0, Some(0));
+}
+
+#[test]
+fn every_bad_request_is_told_in_json_and_plain_words() {
+    let server = Server::start(&["--no-save", "--no-page"]);
+    let long = vec![b' '; 100_000];
+    for (head, body, status, words) in [
+        ("GET /api/v1/results?limit=abc HTTP/1.1", &b""[..], 400, "limit: a whole number"),
+        ("POST /api/v1/runs HTTP/1.1", b"{", 400, "no JSON object"),
+        ("POST /api/v1/runs HTTP/1.1", b"[]", 400, ""),
+        ("POST /api/v1/runs HTTP/1.1", b"{\"streams\":\"4\"}", 400, "a whole number is expected"),
+        ("POST /api/v1/runs HTTP/1.1", b"{\"x\":1}", 400, "x is not known here; known: streams"),
+        ("POST /api/v1/runs HTTP/1.1", b"{\"streams\":-1}", 400, "a whole number is expected"),
+        ("POST /api/v1/runs HTTP/1.1", b"{\"streams\":0}", 403, "a test has 1 to"),
+        ("POST /api/v1/runs HTTP/1.1", b"\xff\xfe", 400, ""),
+        ("POST /api/v1/runs HTTP/1.1", &long, 413, "64 KiB"),
+        ("PUT /api/v1/runs HTTP/1.1", b"", 405, "not with this method"),
+        ("GET /api/v1/nothing HTTP/1.1", b"", 404, "no such path"),
+        ("GET /api/v1/results/%FF HTTP/1.1", b"", 400, ""),
+        ("GET /api/v1/results/x HTTP/1.1", b"", 404, ""),
+        ("DELETE /api/v1/runs/x?token=%FF HTTP/1.1", b"", 404, ""),
+        ("GET /api/v1/echo HTTP/1.1", b"", 400, ""),
+        ("GET /api/v1/server HTTP/1.1\r\nAuthorization: Basic x", b"", 400, "Bearer TOKEN"),
+    ] {
+        let (got, said) = http(&server.port, head, body);
+        assert_eq!(got, status, "{head}: {said}");
+        let json: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        let say = json["say"].as_str().unwrap_or_default();
+        assert!(
+            json["error"].is_string() && !say.is_empty() && say.contains(words),
+            "{head}: {said}"
+        );
+        for phrase in ["serde", "deserialize", "struct ", "u16", "invalid type"] {
+            assert!(!said.contains(phrase), "{head}: {said}");
+        }
+    }
+    assert_eq!(http(&server.port, "GET /api/v1/server HTTP/1.1", b"").0, 200, "it goes on");
+}
