@@ -3,35 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use super::prefix::is_public;
-use super::text::{Policy, Program, Rule, TokenDigest};
+use super::text::{Policy, Program, Rule, TestKind, TokenDigest};
 use crate::time::WallTime;
 use crate::units::BitRate;
-
-/// What a test is, as far as a policy tells tests apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TestKind {
-    /// Data over TCP.
-    Tcp,
-    /// Data over UDP, trains of datagrams among it.
-    Udp,
-    /// The path back to the client, hop by hop.
-    Trace,
-}
-
-impl TestKind {
-    /// The word for it in a policy.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Trace => "trace",
-        }
-    }
-}
 
 /// What a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ mod ledger;
 mod prefix;
 mod text;
 
-pub use decide::{Act, Ask, Decision, TestKind};
+pub use decide::{Act, Ask, Decision};
 pub use ledger::{Ledger, Spent};
 pub use prefix::{Prefix, client_network, is_private, is_public};
-pub use text::{Policy, Program, Rule, TokenDigest, TokenRow, parse_digest};
+pub use text::{Policy, Program, Rule, TestKind, TokenDigest, TokenRow, parse_digest};
 
 #[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+//! Rules, budgets and files of policies against hand-made cases and closed forms.
+
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -195,7 +197,8 @@ proptest! {
     fn a_network_holds_exactly_the_addresses_that_share_its_first_bits(
         a in any::<u32>(), b in any::<u32>(), length in 0u32..=32,
     ) {
-        let prefix: Prefix = format!("{}/{length}", std::net::Ipv4Addr::from(a)).parse().expect("one");
+        let text = format!("{}/{length}", std::net::Ipv4Addr::from(a));
+        let prefix: Prefix = text.parse().expect("a network");
         let shared = (a ^ b).leading_zeros() >= length;
         prop_assert_eq!(prefix.holds(std::net::Ipv4Addr::from(b).into()), shared);
     }
@@ -206,7 +209,8 @@ proptest! {
         seconds in 1u64..100, longer in 0u64..100,
     ) {
         let of = |bps, seconds| {
-            !ask("192.0.2.7", None, "2026-12-31", test(TestKind::Tcp, Program::Http, Some(bps), seconds)).1.is_empty()
+            let act = test(TestKind::Tcp, Program::Http, Some(bps), seconds);
+            !ask("192.0.2.7", None, "2026-12-31", act).1.is_empty()
         };
         prop_assert!(!of(bps, seconds) || of(bps + more, seconds + longer));
     }

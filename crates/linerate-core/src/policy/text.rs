@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::decide::TestKind;
 use super::prefix::Prefix;
 use crate::lab::{line_and_column, one_line};
 use crate::time::WallTime;
@@ -44,6 +43,29 @@ pub struct TokenRow {
     /// It is refused from then on.
     #[serde(default, deserialize_with = "time_of_day")]
     pub expires: Option<WallTime>,
+}
+
+/// What a test is, as far as a policy tells tests apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestKind {
+    /// Data over TCP.
+    Tcp,
+    /// Data over UDP, trains of datagrams among it.
+    Udp,
+    /// The path back to the client, hop by hop.
+    Trace,
+}
+
+impl TestKind {
+    /// The word for it in a policy.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Trace => "trace",
+        }
+    }
 }
 
 /// Which program speaks, by its protocol; ttcp shares iperf 2's port and is told by no byte.

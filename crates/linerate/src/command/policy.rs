@@ -59,7 +59,7 @@ struct Explain {
     /// Token that the client shows
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// What it asks for
+    /// Kind of test, or the list of results
     #[arg(long, value_name = "TEST", default_value = "tcp",
           value_parser = ["tcp", "udp", "trace", "results"])]
     test: String,

@@ -219,6 +219,34 @@ fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(log::LEVELS).try_map(|level| level.parse::<LevelFilter>())
 }
 
+/// Answers HTTP where that is not forbidden, and says what a browser finds.
+#[cfg(feature = "web")]
+fn answer_browsers(
+    server: &mut Server,
+    flags: &WebFlags,
+    local: SocketAddr,
+) -> Result<(), Failure> {
+    let Some(options) = web_options(flags)? else { return Ok(()) };
+    let page = options.page;
+    server.serve_web(options);
+    let at = at_hand(local);
+    output::note(&match page {
+        true => format!("linerate: a browser finds the page at http://{at}/"),
+        false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
+    });
+    Ok(())
+}
+
+fn say_limits(limits: Limits) {
+    output::note(&format!(
+        "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
+        if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
+        limits.streams,
+        limits.duration.as_secs(),
+        limits.connections
+    ));
+}
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     log::begin(args.log_level, args.log);
@@ -257,23 +285,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::note(&format!("linerate: answers {} too", others.join(", ")));
     }
     #[cfg(feature = "web")]
-    if let Some(options) = web_options(&args.web)? {
-        let page = options.page;
-        server.serve_web(options);
-        let at = at_hand(local);
-        output::note(&match page {
-            true => format!("linerate: a browser finds the page at http://{at}/"),
-            false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
-        });
-    }
+    answer_browsers(&mut server, &args.web, local)?;
     invitation(local).iter().for_each(|line| output::note(line));
-    output::note(&format!(
-        "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
-        if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
-        limits.streams,
-        limits.duration.as_secs(),
-        limits.connections
-    ));
+    say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);

@@ -483,35 +483,11 @@ pub(crate) const PAGES: &[Page] = &[
         see: &["serve", "bench", "sysctl(8)", "ethtool(8)"],
     },
     Page {
-        command: "policy check",
-        shown: &[],
-        examples: &[("linerate policy check policy.toml", "before a server is given it")],
-        see: &["policy", "serve"],
-    },
-    Page {
-        command: "policy explain",
-        shown: &["from", "test", "program", "rate"],
-        examples: &[(
-            "linerate policy explain policy.toml --from 192.0.2.7 --test udp --rate 5G",
-            "which rule decides, and why",
-        )],
-        see: &["policy", "serve"],
-    },
-    Page {
-        command: "policy token",
-        shown: &[],
-        examples: &[(
-            "linerate policy token --name noc --expires 2999-01-31",
-            "its hash, for the file",
-        )],
-        see: &["policy", "serve"],
-    },
-    Page {
         command: "policy",
         shown: &[],
         examples: &[
             ("linerate policy check policy.toml", "would a server start with it"),
-            ("linerate policy token --name noc", "a token, and its hash for the file"),
+            ("linerate policy explain policy.toml --from 192.0.2.7", "which rule decides"),
         ],
         see: &["serve"],
     },
