@@ -94,9 +94,11 @@ pub struct Runner {
 
 impl Runner {
     /// A keeper that begins at a wall time, seconds since 1970-01-01 UTC. `dealt_s` is when the
-    /// last one ended, where there was one: what was to run since then is missed.
+    /// last one ended, where there was one: what was to run since then is missed. A time that is
+    /// not yet keeps what was begun from being begun again, by a keeper that is back within the
+    /// same second and by one that finds the clock set back.
     pub fn new(plan: SchedulePlan, calendar: Calendar, now_s: i64, dealt_s: Option<i64>) -> Self {
-        let dealt_s = dealt_s.map_or(now_s, |at| at.clamp(now_s - LOOK_BACK_S, now_s));
+        let dealt_s = dealt_s.map_or(now_s, |at| at.max(now_s - LOOK_BACK_S));
         Self {
             plan,
             calendar,
@@ -313,6 +315,18 @@ mod tests {
         let steps = runner.at(BEGIN_S as f64, 0.0);
         let missed = |step: &&Step| matches!(step, Step::Missed { reason: Reason::Asleep, .. });
         assert_eq!((steps.iter().filter(missed).count(), steps.len()), (3, 3), "{steps:?}");
+    }
+
+    #[test]
+    fn what_was_begun_is_not_begun_again_by_a_keeper_that_is_back_at_once() {
+        let at = first(BEGIN_S);
+        // Killed in the second of the run; back in the same one, or with the clock set back.
+        for now_s in [at, at - 600] {
+            let mut back = runner(HOURLY, now_s, Some(at + 1));
+            let wall = |s: i64| (now_s + s) as f64;
+            let (begun, said) = live(&mut back, wall, 4800);
+            assert_eq!((begun, said), (vec![at + 3600], Vec::new()));
+        }
     }
 
     #[test]
