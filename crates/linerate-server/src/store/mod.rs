@@ -12,6 +12,7 @@ mod find;
 mod follow;
 mod lines;
 mod location;
+mod newest;
 mod records;
 mod runs;
 mod schedule;
@@ -22,6 +23,7 @@ pub use find::Known;
 pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
+pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
 
 use std::path::{Path, PathBuf};

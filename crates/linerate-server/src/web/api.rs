@@ -9,7 +9,7 @@ use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
-use super::{echo, events, metrics, page, results, runs, server_info};
+use super::{echo, events, metrics, page, results, runs, series, server_info};
 
 /// No request has a longer body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -28,6 +28,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/results/{result}/explain", get(results::explained))
         .route("/api/v1/results/{result}/report", get(results::report))
         .route("/api/v1/results/{result}/figures", get(results::figures))
+        .route("/api/v1/series", get(series::series))
         .route("/metrics", get(metrics::metrics))
         .route("/robots.txt", get(page::robots))
         .with_state(state)

@@ -20,6 +20,7 @@ mod results;
 mod run;
 mod run_table;
 mod runs;
+mod series;
 mod server_info;
 mod sniff;
 mod state;
