@@ -46,6 +46,11 @@ fn every_flag_is_in_the_plan() {
     }
     check_wrong_use(&["trace", "127.0.0.1", "--tcp", "--icmp"], &["--tcp"]);
     check_wrong_use(&["trace", "127.0.0.1", "--flows", "97", "--no-save"], &["flows", "96"]);
+    check_wrong_use(&["trace", "127.0.0.1", "--flows", "0", "--no-save"], &["--flows 1 to 96"]);
+    for port in ["--tcp=99999", "--tcp=0", "--probe-port=0", "--port=http"] {
+        check_wrong_use(&["trace", "127.0.0.1", port], &["a port is 1 to 65535"]);
+    }
+    check_wrong_use(&["trace", "127.0.0.1", "--back", "--no-back"], &["--no-back"]);
     check_wrong_use(&["trace", "127.0.0.1", "--reverse"], &["--load"]);
     check_wrong_use(&["trace", "127.0.0.1", "--parallel", "2"], &["--load"]);
     check_wrong_use(&["trace", "127.0.0.1:80"], &["no ports"]);
@@ -136,6 +141,23 @@ fn a_server_traces_the_way_back_within_its_limits() {
     assert!(text.contains("1 hop back") && text.contains("The way back"), "{text}");
     let without = record(&[&fixed[..], &["-c2", "--no-back"]].concat());
     assert_eq!(without["trace"]["back"], Value::Null);
+}
+
+#[test]
+fn a_target_that_nobody_said_to_run_linerate_is_sent_probes_only() {
+    let quick = ["-c1", "--no-mtu", "--no-paths"];
+    let asked = |flags: &[&str]| record(&[&quick[..], flags].concat())["plan"]["back"].clone();
+    assert_eq!(asked(&[]), Value::Null);
+    assert_eq!(asked(&["--back"]), 5210);
+    assert_eq!(asked(&["--port", "9"]), 9);
+    assert_eq!(asked(&["--port", "9", "--no-back"]), Value::Null);
+}
+
+#[test]
+fn the_mtu_of_loopback_is_no_black_hole() {
+    let found = record(&["-c2", "--no-paths"]);
+    assert_eq!(found["trace"]["size_limits"], Value::Array(Vec::new()));
+    assert!(found["trace"]["mtu_bytes"].as_u64().is_some_and(|bytes| bytes <= 65_535));
 }
 
 #[test]

@@ -3,9 +3,9 @@
 //!
 //! Left out: what an aggregate holds at most; a grant here takes all that waits.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::held::Held;
 use super::{Backlog, Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -14,15 +14,14 @@ use crate::time::MonoTime;
 pub struct Batch {
     start: MonoTime,
     period_ns: u64,
-    held: VecDeque<Departure>,
-    bytes: u64,
+    held: Held,
 }
 
 impl Batch {
     /// Releases at `start` and each `period`, which is not 0, after it.
     pub fn new(start: MonoTime, period: Duration) -> Self {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Self { start, period_ns, held: VecDeque::new(), bytes: 0 }
+        Self { start, period_ns, held: Held::new() }
     }
 
     /// The first release at or after `at`.
@@ -34,24 +33,19 @@ impl Batch {
 
 impl Element for Batch {
     fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
-        self.bytes += u64::from(packet.ip_bytes);
-        self.held.push_back(Departure { at: self.release(at), packet });
+        self.held.push(Departure { at: self.release(at), packet });
     }
 
     fn due(&mut self, now: MonoTime, out: &mut Outlet) {
-        while let Some(departure) = self.held.front().filter(|departure| departure.at <= now) {
-            self.bytes -= u64::from(departure.packet.ip_bytes);
-            out.departures.push(*departure);
-            self.held.pop_front();
-        }
+        self.held.release(now, out);
     }
 
     fn next(&self) -> Option<MonoTime> {
-        self.held.front().map(|departure| departure.at)
+        self.held.next()
     }
 
     fn backlog(&self, _: MonoTime) -> Backlog {
-        Backlog { packets: self.held.len() as u64, bytes: self.bytes }
+        self.held.backlog()
     }
 }
 

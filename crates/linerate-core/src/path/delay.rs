@@ -1,10 +1,10 @@
 //! Propagation delay, fixed or with steps where a route changes. Order is kept, also when a step
 //! shortens it; jitter has an element of its own.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::element::Backlog;
+use super::held::Held;
 use super::{Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -16,15 +16,14 @@ pub struct Delay {
     steps: Vec<(MonoTime, Duration)>,
     /// The latest departure so far.
     last: MonoTime,
-    held: VecDeque<Departure>,
-    bytes: u64,
+    held: Held,
 }
 
 impl Delay {
     /// A delay of `span`.
     pub const fn new(span: Duration) -> Self {
         let last = MonoTime::from_nanos(0);
-        Self { span, steps: Vec::new(), last, held: VecDeque::new(), bytes: 0 }
+        Self { span, steps: Vec::new(), last, held: Held::new() }
     }
 
     /// The same with other spans from given times on, for the packets that come then.
@@ -41,20 +40,15 @@ impl Element for Delay {
             self.span = span;
         }
         self.last = self.last.max(at + self.span);
-        self.bytes += u64::from(packet.ip_bytes);
-        self.held.push_back(Departure { at: self.last, packet });
+        self.held.push(Departure { at: self.last, packet });
     }
 
     fn due(&mut self, now: MonoTime, out: &mut Outlet) {
-        while let Some(departure) = self.held.front().filter(|departure| departure.at <= now) {
-            self.bytes -= u64::from(departure.packet.ip_bytes);
-            out.departures.push(*departure);
-            self.held.pop_front();
-        }
+        self.held.release(now, out);
     }
 
     fn next(&self) -> Option<MonoTime> {
-        self.held.front().map(|departure| departure.at)
+        self.held.next()
     }
 
     fn transit_min(&self) -> Duration {
@@ -66,7 +60,7 @@ impl Element for Delay {
     }
 
     fn backlog(&self, _: MonoTime) -> Backlog {
-        Backlog { packets: self.held.len() as u64, bytes: self.bytes }
+        self.held.backlog()
     }
 }
 

@@ -21,6 +21,7 @@ mod events;
 mod facts;
 mod fq_codel;
 mod framing;
+mod held;
 mod jitter;
 mod link;
 mod loss;

@@ -190,7 +190,10 @@ fn check(plan: &TracePlan) -> Result<(), Failure> {
     if plan.count == 0 {
         return refuse("count", "there is nothing to send", "give -c 1 or more");
     }
-    if plan.flows == 0 || plan.flows > FLOWS_MAX {
+    if plan.flows == 0 {
+        return refuse("flows", "there is nothing to measure", "give --flows 1 to 96");
+    }
+    if plan.flows > FLOWS_MAX {
         return refuse("flows", "1 to 96 can be measured", "give fewer");
     }
     if plan.flows > 1 && plan.probes == TraceProbes::Icmp {

@@ -89,6 +89,13 @@ impl<N: Network> Prober<N> {
         Ok(outcomes)
     }
 
+    /// Sends one probe without waiting for its answer: whether this host's own link takes it.
+    pub(super) fn takes(&mut self, probe: Probe) -> Result<bool, Failure> {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.network.send(&Probe { number, ..probe })
+    }
+
     /// Lets time pass; late answers are not kept.
     pub(super) fn pause(&mut self, span_ns: u64) {
         let until_ns = self.network.now_ns() + span_ns;

@@ -24,7 +24,7 @@ const LIMITS_MAX: usize = 8;
 impl<N: Network> Survey<'_, N> {
     /// Finds the sizes, from that of this host's own link downwards.
     pub(super) fn find_sizes(&mut self) -> Result<(), Failure> {
-        let mut size = self.prober.network.link_mtu();
+        let mut size = self.own_size()?;
         let mut from = 0;
         for _ in 0..LIMITS_MAX {
             if from >= self.trace.hops.len() || self.stopped() {
@@ -42,6 +42,25 @@ impl<N: Network> Survey<'_, N> {
         self.pass(from, all, size);
         self.trace.mtu_bytes = self.trace.reached.then_some(size);
         Ok(())
+    }
+
+    /// The largest packet that this host sends at all: its interface's MTU, or what IP holds. What
+    /// it does not send vanishes nowhere.
+    fn own_size(&mut self) -> Result<u32, Failure> {
+        let told = self.prober.network.link_mtu();
+        if self.prober.takes(self.sized(1, told))? || !self.prober.takes(self.sized(1, LEAST))? {
+            return Ok(told);
+        }
+        let (mut goes, mut refused) = (LEAST, told);
+        while refused - goes > 1 && !self.stopped() {
+            let middle = u32::midpoint(goes, refused);
+            if self.prober.takes(self.sized(1, middle))? {
+                goes = middle;
+            } else {
+                refused = middle;
+            }
+        }
+        Ok(goes)
     }
 
     /// What is known to arrive at hops from (counted from 0) to.

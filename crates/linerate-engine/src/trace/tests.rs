@@ -41,13 +41,16 @@ struct Chain {
     /// Tokens of each limited router, and when they were counted.
     tokens: HashMap<IpAddr, (f64, u64)>,
     seed: u64,
+    /// MTU of this host's interface, and the longest packet that it sends.
+    link_bytes: (u32, u32),
 }
 
 impl Chain {
     fn new(seed: u64, hops: Vec<SimHop>) -> Self {
         let random = Random::new(seed, 0);
         let (under_way, tokens) = (BTreeMap::new(), HashMap::new());
-        Self { hops, random, now_ns: 0, under_way, tokens, seed }
+        let link_bytes = (1500, 1500);
+        Self { hops, random, now_ns: 0, under_way, tokens, seed, link_bytes }
     }
 
     /// The router of a flow at a distance: a hash of both that a seed changes.
@@ -102,6 +105,9 @@ impl Network for Chain {
     }
 
     fn send(&mut self, probe: &Probe) -> Result<bool, Failure> {
+        if probe.bytes > self.link_bytes.1 {
+            return Ok(false);
+        }
         let Some((index, said, marks)) = self.fate(probe) else { return Ok(true) };
         let from = self.address(index, probe.flow);
         let limit = self.hops[index].limit.filter(|_| !probe.echo);
@@ -143,7 +149,7 @@ impl Network for Chain {
     }
 
     fn link_mtu(&self) -> u32 {
-        1500
+        self.link_bytes.0
     }
 }
 
@@ -234,6 +240,22 @@ fn a_black_hole_and_a_router_that_tells_are_placed_with_their_sizes() {
     }
     let trace = traced(Chain::new(1, linux(1, |_| {})), &plan);
     assert_eq!((trace.size_limits.len(), trace.mtu_bytes), (0, Some(1500)));
+}
+
+#[test]
+fn what_this_host_does_not_send_vanishes_nowhere() {
+    // The MTU of loopback is 65536; the length of an IPv4 packet has 16 bits (RFC 791).
+    let plan = TracePlan { count: 2, paths: false, ..TracePlan::default() };
+    for (link_bytes, largest) in [((65_536, 65_535), 65_535), ((9000, 1400), 1400)] {
+        let chain = Chain { link_bytes, ..Chain::new(1, linux(1, |_| {})) };
+        let trace = traced(chain, &plan);
+        assert_eq!((&trace.size_limits[..], trace.mtu_bytes), (&[][..], Some(largest)));
+    }
+    // One that is sent and does not come to hop 1 does vanish there.
+    let chain = Chain::new(1, linux(1, |hop| hop.mtu = Some((1500, false))));
+    let trace = traced(Chain { link_bytes: (9000, 9000), ..chain }, &plan);
+    let [limit] = trace.size_limits[..] else { panic!("{:?}", trace.size_limits) };
+    assert_eq!((limit.after, limit.at, limit.bytes, limit.reported), (0, 1, 1500, false));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State as Shared};
+use axum::extract::State as Shared;
+use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,9 +54,10 @@ fn event(event: &ScheduleEvent) -> Value {
 pub(crate) async fn series(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
     Query(asked): Query<Asked>,
 ) -> Result<Json<Value>, ApiError> {
-    near(peer)?;
+    near(peer, &state, &headers)?;
     let Some(plan) = asked.plan.clone() else {
         let newest = with_store(&state, |store| store.newest_values()).await?;
         let each = newest.iter().map(|(plan, of)| {

@@ -1,6 +1,5 @@
 //! `linerate trace`: the way to a host, hop by hop.
 
-use std::num::NonZeroU16;
 use std::time::Duration;
 
 use linerate_core::record::{
@@ -47,8 +46,9 @@ pub(crate) struct Args {
     /// With --load: time of the load
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     time: Duration,
-    /// Port of linerate serve, which is asked for the path back and for --load [default: 5210]
-    #[arg(short, long, value_name = "PORT")]
+    /// Port of linerate serve at the target, for --load and --back [default: 5210]; asks for the
+    /// path back too
+    #[arg(short, long, value_name = "PORT", value_parser = parse_port)]
     port: Option<u16>,
     /// Probe with ICMP echo instead of UDP
     #[arg(long)]
@@ -56,15 +56,16 @@ pub(crate) struct Args {
     /// Probe with the first segments of TCP connections to this port [default: 443]; takes
     /// CAP_NET_RAW
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true,
-        default_missing_value = "443", conflicts_with_all = ["icmp", "probe_port"])]
-    tcp: Option<NonZeroU16>,
+        default_missing_value = "443", conflicts_with_all = ["icmp", "probe_port"],
+        value_parser = parse_port)]
+    tcp: Option<u16>,
     /// Flows to measure in the rounds, each from a port of its own: names the router beside others
     /// whose flows lose
     #[arg(long, value_name = "N", default_value_t = TracePlan::default().flows,
         conflicts_with = "icmp")]
     flows: u16,
     /// Port that UDP probes go to, where nothing listens
-    #[arg(long, value_name = "PORT", default_value_t = TRACE_PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = TRACE_PORT, value_parser = parse_port)]
     probe_port: u16,
     /// Differentiated services code point (DSCP) of the probes, 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
@@ -77,6 +78,10 @@ pub(crate) struct Args {
     /// Do not look for the routers that flows are spread over
     #[arg(long)]
     no_paths: bool,
+    /// Ask the target for the path back: it must run linerate serve. Done without this flag with
+    /// --port, with --load, and for hosts of the configuration file; others get probes only
+    #[arg(long, conflicts_with = "no_back")]
+    back: bool,
     /// Do not ask the target for the path back
     #[arg(long)]
     no_back: bool,
@@ -108,6 +113,9 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
         args.host.without_port("a trace")?;
     }
     let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
+    // At a host that nobody said to run linerate, a connection to its port is a scan: it is logged,
+    // and some filters shut out who sends one.
+    let known = args.back || args.load || args.port.is_some() || profile.name.is_some();
     let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
     let load = args.load.then(|| {
         let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
@@ -127,7 +135,7 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
             None if args.icmp => TraceProbes::Icmp,
             None => TraceProbes::Udp,
         },
-        port: args.tcp.map_or(args.probe_port, NonZeroU16::get),
+        port: args.tcp.unwrap_or(args.probe_port),
         family: args.family.family(),
         bind: args.bind.clone(),
         dscp: args.dscp,
@@ -139,6 +147,11 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
         paths: !args.no_paths,
         mtu: !args.no_mtu,
         load,
-        back: (!args.no_back).then_some(port),
+        back: (known && !args.no_back).then_some(port),
     })
+}
+
+fn parse_port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| "a port is 1 to 65535".to_owned())
 }

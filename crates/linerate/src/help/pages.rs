@@ -118,6 +118,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate trace HOST -c 1000 -i 20ms", "where one packet in a hundred is lost"),
             ("linerate trace B --load", "where the queue stands; B runs linerate serve"),
             ("linerate trace B --load -R", "the same for the way back"),
+            ("linerate trace B --back", "the way back too, as B traces it"),
             ("linerate trace HOST --tcp", "as a browser's connections travel; as root"),
             ("linerate trace HOST --flows 16", "which of several routers side by side loses"),
         ],

@@ -1,0 +1,41 @@
+//! Packets whose times of departure are known, in the order in which they came: what elements that
+//! hold packets without choosing among them have in common.
+
+use std::collections::VecDeque;
+
+use super::{Backlog, Departure, Outlet};
+use crate::time::MonoTime;
+
+/// Departures to come, none before the one that was put in last.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    departures: VecDeque<Departure>,
+    bytes: u64,
+}
+
+impl Held {
+    pub(super) const fn new() -> Self {
+        Self { departures: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(super) fn push(&mut self, departure: Departure) {
+        self.bytes += u64::from(departure.packet.ip_bytes);
+        self.departures.push_back(departure);
+    }
+
+    /// Puts out what leaves at or before `now`.
+    pub(super) fn release(&mut self, now: MonoTime, out: &mut Outlet) {
+        while let Some(departure) = self.departures.pop_front_if(|departure| departure.at <= now) {
+            self.bytes -= u64::from(departure.packet.ip_bytes);
+            out.departures.push(departure);
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<MonoTime> {
+        self.departures.front().map(|departure| departure.at)
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        Backlog { packets: self.departures.len() as u64, bytes: self.bytes }
+    }
+}
