@@ -60,6 +60,13 @@ pub fn document(cases: &[(Case, Judged)]) -> Document {
             "{kept} of {made} promised next limits were reached to four fifths without the plant"
         ));
     }
+    let [(named, planted), (elsewhere, innocent)] = tally.queues;
+    if planted > 0 {
+        notes.push(format!(
+            "delay, not in the scores above: {named} of {planted} deep buffers were named, and a \
+             standing queue on {elsewhere} of {innocent} paths at their ceiling"
+        ));
+    }
     if tally.repeated > 0 {
         let (agreed, repeated) = (tally.agreed, tally.repeated);
         notes.push(format!("{agreed} of {repeated} scenarios had the same verdict in every run"));

@@ -8,7 +8,7 @@ use super::candidate::{Candidate, share};
 use super::evidence::{Evidence, Host};
 use super::remedy;
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
-use crate::theory::ladder::AGREES_WITHIN;
+use crate::theory::ladder::{AGREES_WITHIN, Response};
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
 pub(super) const WINDOW_FULL: f64 = 0.85;
@@ -35,6 +35,10 @@ const BUFFER_FLIGHT: (f64, f64) = (0.35, 2.2);
 const BUFFER_FULL: f64 = 0.9;
 /// Time blocked in write() of a sender that is not held by its application.
 const WRITES_BLOCK: f64 = 0.5;
+/// A congestion window that varies no more stands still; for so many round trips; and it is full.
+const STILL: f64 = 1.02;
+const STILL_ROUNDS: f64 = 20.0;
+const CLAMP_FULL: f64 = 0.8;
 /// Round trips within which a transfer is all start.
 const START_ROUNDS: f64 = 12.0;
 
@@ -225,6 +229,37 @@ pub(super) fn send_buffer(evidence: &Evidence) -> Option<Candidate> {
         Some(bps) => candidate.allowing(bps),
         None => candidate,
     })
+}
+
+/// A congestion window that is full and stands still, of a sender that nothing tells to hold it:
+/// CUBIC and Reno add to it each round trip while no segment is lost.
+pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
+    if !matches!(evidence.loss.response, Some(Response::Cubic | Response::Reno)) {
+        return None;
+    }
+    let (least, most) = evidence.window.cwnd_range.filter(|range| range.0 > 0.0)?;
+    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s).filter(|it| *it >= STILL_ROUNDS)?;
+    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let full = share(evidence.flight_bytes(), Some(most)).filter(|full| *full >= CLAMP_FULL)?;
+    let lossless = evidence.loss.retransmits == Some(0.0);
+    let by_window = share(Some(most), evidence.offered_bytes()).unwrap_or(0.0);
+    if !lossless || most > STILL * least || by_window >= WINDOW_FULL {
+        return None;
+    }
+    let signs = vec![
+        Sign::at_most("largest over smallest congestion window", most / least, STILL, "1"),
+        Sign::figure("congestion window", most, "bytes"),
+        Sign::at_least("in flight over it", full, CLAMP_FULL, "1"),
+        Sign::at_least("round trips in which it did not grow", rounds, STILL_ROUNDS, "1"),
+        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+    ];
+    let bps = 8.0 * most * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
+    let candidate = Candidate::new(Cause::CongestionControl, Confidence::Medium, signs);
+    let remedy = vec![
+        RemedyLine::command(At::Sender, "ip route show; ip tcp_metrics show"),
+        RemedyLine::advice(At::Sender, "take a locked cwnd or window off the route to this peer"),
+    ];
+    Some(candidate.allowing(bps).mended_by(remedy))
 }
 
 /// The start: the transfer was over before its window had grown.

@@ -180,6 +180,8 @@ pub struct Windows {
     pub cwnd_bytes: Option<f64>,
     /// Congestion window at the first and at the last sample.
     pub cwnd_ends: Option<(f64, f64)>,
+    /// The least and the most congestion window once the start was over.
+    pub cwnd_range: Option<(f64, f64)>,
     /// Whether the slow-start threshold was ever set.
     pub left_slow_start: Option<bool>,
     /// Segments that a new connection may send at once.

@@ -49,7 +49,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 25] = [
+    let rules: [fn(&Evidence) -> Option<Candidate>; 26] = [
         trains::black_hole,
         pings::outages,
         pings::lossy,
@@ -61,6 +61,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         path::known_link,
         busy_host,
         ends::send_buffer,
+        ends::clamped_window,
         ends::idle_sender,
         ends::start_up,
         path::outages,

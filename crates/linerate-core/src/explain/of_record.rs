@@ -304,6 +304,7 @@ fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
     };
     let most = |values: &mut dyn Iterator<Item = u64>| values.max().map(|bytes| bytes as f64);
     let flags = of.steady("application_limited", Side::Sender);
+    let cwnds = of.steady("cwnd_bytes", Side::Sender);
     let cwnd = of.all("cwnd_bytes", Side::Sender).next();
     let ends = cwnd.and_then(|series| {
         let mut values = series.values.iter().filter_map(|value| *value);
@@ -317,8 +318,9 @@ fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
         advertised_max_bytes: most(
             &mut received().filter_map(|end| end.window_advertised_bytes_max),
         ),
-        cwnd_bytes: of.median("cwnd_bytes", Side::Sender),
+        cwnd_bytes: quantile(&cwnds, 0.5),
         cwnd_ends: ends,
+        cwnd_range: cwnds.first().copied().zip(cwnds.last().copied()),
         left_slow_start: infos()
             .next()
             .and_then(|info| info.snd_ssthresh)

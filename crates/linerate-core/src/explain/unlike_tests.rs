@@ -169,3 +169,25 @@ fn packets_that_are_overtaken_and_never_lost_are_order() {
     late.trains.as_mut().expect("there are trains").loads[0].lost = 3;
     assert_eq!(judge(&late).cause, Some(Cause::RandomLoss));
 }
+
+/// A route that locks the congestion window at ten segments: 2.9 Mbit/s over 40 ms.
+#[test]
+fn a_full_window_that_does_not_grow_without_a_loss_is_clamped() {
+    let cwnd = 14_480.0;
+    let mut clamped = cubic(flow(2.88, [40.1, 40.3], (0.0, 0.0), found([39.0, 33.9], &[])), 0.0);
+    clamped.window.cwnd_bytes = Some(cwnd);
+    clamped.window.cwnd_range = Some((cwnd, cwnd));
+    clamped.window.flight_bytes = Some(cwnd);
+    let verdict = judge(&clamped);
+    assert_eq!(verdict.cause, Some(Cause::CongestionControl));
+    // 14,480 bytes each 40.1 ms.
+    let bps = verdict.expected_bps.expect("it has a rate");
+    assert!((bps / 2.889e6 - 1.0).abs() < 0.01, "{bps}");
+    // A window that is not full waits for an end.
+    clamped.window.flight_bytes = Some(cwnd / 2.0);
+    assert_ne!(judge(&clamped).cause, Some(Cause::CongestionControl));
+    // BBR keeps its own.
+    clamped.window.flight_bytes = Some(cwnd);
+    clamped.loss.response = Some(Response::Bbr);
+    assert_ne!(judge(&clamped).cause, Some(Cause::CongestionControl));
+}

@@ -137,6 +137,8 @@ pub struct Judged {
     pub ceiling_ratio: Option<f64>,
     /// What the path carried without the plant, over the next limit that it promised.
     pub next_ratio: Option<f64>,
+    /// Whether it named a standing queue on the axis of the delay.
+    pub names_queue: bool,
     /// The baselines, in their order.
     pub baselines: [Label; BASELINES.len()],
 }
@@ -192,12 +194,16 @@ impl Case {
     /// What a verdict says on the axis of the plant: a queue that stands costs delay and no rate,
     /// and is named beside the full link that it stands before.
     fn label_of(&self, verdict: &Verdict) -> Label {
-        let queue = Label::Cause(Cause::StandingQueue);
-        let delay = verdict.latency.as_ref().and_then(|latency| latency.cause).map(Label::Cause);
         match Label::of(verdict) {
-            Label::AT_CEILING if self.expect == queue && delay == Some(queue) => queue,
+            Label::AT_CEILING if self.is_of_delay() && names_queue(verdict) => self.expect,
             label => label,
         }
+    }
+
+    /// Whether the plant costs delay and no rate: no judge of the rate is scored on it, and none
+    /// that names a queue on every full path can gain by it.
+    pub fn is_of_delay(&self) -> bool {
+        self.expect == Label::Cause(Cause::StandingQueue)
     }
 
     /// Whether a label accuses where there is nothing to accuse.
@@ -243,6 +249,7 @@ impl Case {
             confidence: first.and_then(|verdict| verdict.confidence),
             ceiling_ratio: ceiling.zip(freed).map(|(ceiling, freed)| ceiling / freed),
             next_ratio: freed.zip(next).map(|(freed, next)| freed / next),
+            names_queue: first.is_some_and(names_queue),
             baselines: BASELINES.map(|rule| (rule.says)(sender)),
         }
     }
@@ -262,6 +269,10 @@ impl Judged {
     pub fn label(&self) -> Label {
         self.said.unwrap_or(Label::None(NoCause::Undetermined))
     }
+}
+
+fn names_queue(verdict: &Verdict) -> bool {
+    verdict.latency.as_ref().is_some_and(|it| it.cause == Some(Cause::StandingQueue))
 }
 
 /// Whether a caveat tells of this machine, and nothing of the path or of the diagnosis: the

@@ -58,6 +58,9 @@ pub struct Tally {
     pub repeated: u64,
     /// See `repeated`.
     pub agreed: u64,
+    /// Queues that were named on the axis of the delay, and cases: of deep buffers that were
+    /// planted, and of innocent paths.
+    pub queues: [(u64, u64); 2],
     /// Cases that do not count.
     pub void: u64,
     /// Cases that this machine spoilt.
@@ -95,6 +98,14 @@ impl Tally {
                 continue;
             }
             let label = judged.label();
+            let planted = case.is_of_delay();
+            if planted || case.is_innocent() {
+                let (named, of) = &mut tally.queues[usize::from(!planted)];
+                (*named, *of) = (*named + u64::from(judged.names_queue), *of + 1);
+            }
+            if planted {
+                continue;
+            }
             tally.diagnosis.add(case, label);
             for (score, label) in tally.baselines.iter_mut().zip(judged.baselines) {
                 score.add(case, label);
@@ -141,6 +152,7 @@ mod tests {
             confidence: Some(Confidence::High),
             ceiling_ratio: Some(0.9),
             next_ratio: (said == Some(window)).then_some(0.85),
+            names_queue: said == Some(loss),
             baselines: [window; BASELINES.len()],
         };
         let void = Validity::Void(String::new());
@@ -150,6 +162,7 @@ mod tests {
             (case("l", loss, void), judged(Some(loss))),
             (case("i", Label::AT_CEILING, Validity::Valid), judged(Some(loss))),
             (case("j", Label::AT_CEILING, Validity::Valid), judged(None)),
+            (case("q", Label::Cause(Cause::StandingQueue), Validity::Valid), judged(Some(loss))),
         ];
         let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
         assert_eq!(tally.diagnosis, Score { right: 1, cases: 4, accused: 1, innocent: 2 });
@@ -157,6 +170,8 @@ mod tests {
         assert_eq!(tally.by_confidence, [(Confidence::High, (1, 3))].into());
         assert!((tally.ceiling_error().expect("ceilings") - 0.1).abs() < 1e-9);
         assert_eq!((tally.promises_kept(), tally.next_ratios.len()), (1, 1));
+        // Of the delay alone: one planted queue, and one of two innocent paths.
+        assert_eq!(tally.queues, [(1, 1), (1, 2)]);
         assert_eq!((tally.void, tally.repeated, tally.agreed), (1, 1, 0));
         let silent = Label::None(NoCause::Undetermined);
         assert_eq!(tally.confusion[&Label::AT_CEILING], [(loss, 1), (silent, 1)].into());
