@@ -238,7 +238,8 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let (least, most) = evidence.window.cwnd_range.filter(|range| range.0 > 0.0)?;
-    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s).filter(|it| *it >= STILL_ROUNDS)?;
+    let rounds =
+        share(evidence.rate.span_s, evidence.rtt.base_s).filter(|it| *it >= STILL_ROUNDS)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let full = share(evidence.flight_bytes(), Some(most)).filter(|full| *full >= CLAMP_FULL)?;
     let lossless = evidence.loss.retransmits == Some(0.0);

@@ -25,7 +25,8 @@ impl Held {
 
     /// Puts out what leaves at or before `now`.
     pub(super) fn release(&mut self, now: MonoTime, out: &mut Outlet) {
-        while let Some(departure) = self.departures.pop_front_if(|departure| departure.at <= now) {
+        while self.departures.front().is_some_and(|departure| departure.at <= now) {
+            let Some(departure) = self.departures.pop_front() else { break };
             self.bytes -= u64::from(departure.packet.ip_bytes);
             out.departures.push(departure);
         }

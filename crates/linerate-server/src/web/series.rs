@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::error::ApiError;
+use super::error::{ApiError, Readable};
 use super::request::Peer;
 use super::results::{near, with_store};
 use super::state::State;
@@ -55,7 +55,7 @@ pub(crate) async fn series(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Query(asked): Query<Asked>,
+    Readable(asked): Readable<Asked>,
 ) -> Result<Json<Value>, ApiError> {
     near(peer, &state, &headers)?;
     let Some(plan) = asked.plan.clone() else {
