@@ -66,7 +66,7 @@ fn a_schedule_keeps_what_it_measures_and_tells_that_there_is_no_data() {
         command.stderr(Stdio::piped()).spawn().expect("the program starts")
     };
     let first = run();
-    std::thread::sleep(Duration::from_secs(3));
+    linerate_sys::clock::sleep(Duration::from_secs(3));
     let second = run().wait_with_output().expect("it ends");
     assert_eq!(second.status.code(), Some(2), "{}", text(&second.stderr));
     assert!(text(&second.stderr).contains("runs it on this store"), "{}", text(&second.stderr));
