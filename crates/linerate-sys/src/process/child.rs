@@ -185,7 +185,7 @@ mod tests {
         let end = |script: &str| {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             // As long as the shell needs to set its trap.
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            crate::clock::sleep(std::time::Duration::from_millis(300));
             wait_while(&mut child, &|| false).unwrap().signal()
         };
         assert_eq!(end("exec sleep 100"), Some(SIGTERM));
