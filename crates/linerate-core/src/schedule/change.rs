@@ -98,6 +98,8 @@ pub struct Watch {
     since: f64,
     up: f64,
     down: f64,
+    /// Values since either sum left 0, which say nothing of how the path was before.
+    open: (usize, usize),
     least: f64,
     /// Seconds before anything is suspected.
     learn_s: f64,
@@ -117,6 +119,7 @@ impl Watch {
             since: f64::INFINITY,
             up: 0.0,
             down: 0.0,
+            open: (0, 0),
             least: least.ln_1p(),
             learn_s: SPAN_MIN_S,
         }
@@ -144,6 +147,8 @@ impl Watch {
         let Some(score) = score else { return Finding::Steady };
         self.up = (self.up + score - REFERENCE).max(0.0);
         self.down = (self.down - score - REFERENCE).max(0.0);
+        let counted = |sum: f64, open: usize| if sum > 0.0 { open + 1 } else { 0 };
+        self.open = (counted(self.up, self.open.0), counted(self.down, self.open.1));
         match self.up.max(self.down) {
             sum if sum >= CHANGED => self.changed(),
             sum if sum >= SUSPECT => Finding::Suspected,
@@ -160,9 +165,9 @@ impl Watch {
         self.season[Self::hour(at_s)]
     }
 
-    /// The median of the values of a level, without the hour.
-    fn level_of(&self, level: u64) -> Option<f64> {
-        let of = self.window.iter().filter(|(.., of)| *of == level);
+    /// The median of the first `count` values, those that are of a level, without the hour.
+    fn level_of(&self, level: u64, count: usize) -> Option<f64> {
+        let of = self.window.iter().take(count).filter(|(.., of)| *of == level);
         median(of.map(|(at_s, log, _)| log - self.offset(*at_s)).collect())
     }
 
@@ -171,13 +176,16 @@ impl Watch {
         if self.window.len() < VALUES_MIN || at_s - self.since < self.learn_s {
             return None;
         }
-        let mut numbers: Vec<u64> = self.window.iter().map(|(.., level)| *level).collect();
+        let settled = self.settled();
+        let mut numbers: Vec<u64> =
+            self.window.iter().take(settled).map(|(.., level)| *level).collect();
         numbers.dedup();
-        let known = numbers.iter().filter_map(|it| Some((*it, self.level_of(*it)?)));
+        let known = numbers.iter().filter_map(|it| Some((*it, self.level_of(*it, settled)?)));
         self.levels = known.collect();
         let now = self.known_level(self.level)?;
-        let count = self.window.iter().filter(|(.., level)| *level == self.level).count() as f64;
-        let residuals: Vec<f64> = self.window.iter().filter_map(|it| self.rest(it)).collect();
+        let before = || self.window.iter().take(settled);
+        let count = before().filter(|(.., level)| *level == self.level).count() as f64;
+        let residuals: Vec<f64> = before().filter_map(|it| self.rest(it)).collect();
         // A level that few values show is not known better than they are (the variance of a
         // median is pi/2 of that of a mean).
         let off = (log - self.offset(at_s) - now) / (1.0 + 1.57 / count).sqrt();
@@ -185,6 +193,15 @@ impl Watch {
         let equal = residuals.iter().filter(|it| **it == off).count() as f64;
         let rank = (below + equal / 2.0 + 0.5) / (residuals.len() as f64 + 1.0);
         Some(normal_score(rank) / self.leaning)
+    }
+
+    /// How many of the values tell how the path was: all but those of a sum that has not come back
+    /// to 0. Among its own kind the tenth value of a step would be nothing special.
+    fn settled(&self) -> usize {
+        let open = if self.up >= self.down { self.open.0 } else { self.open.1 };
+        let settled = self.window.len().saturating_sub(open);
+        let of_level = self.window.iter().take(settled).any(|(.., level)| *level == self.level);
+        if settled >= VALUES_MIN && of_level { settled } else { self.window.len() }
     }
 
     /// Once a day: what each hour of the day adds, and how much values lean on those before.
@@ -230,6 +247,7 @@ impl Watch {
         let scored = self.recent_scores(before);
         let (up, down) = (self.up, self.down);
         (self.up, self.down) = (0.0, 0.0);
+        self.open = (0, 0);
         let sign = if up >= down { 1.0 } else { -1.0 };
         let mut sum = 0.0;
         let mut best: Option<(usize, f64)> = None;
@@ -249,7 +267,7 @@ impl Watch {
         self.level += 1;
         let level = self.level;
         self.window.iter_mut().skip(first).for_each(|it| it.2 = level);
-        let Some(after) = self.level_of(level) else { return Finding::Steady };
+        let Some(after) = self.level_of(level, WINDOW) else { return Finding::Steady };
         let at = |place: usize| self.window[place].0;
         let change = Change {
             at_s: at(first),
@@ -348,6 +366,11 @@ mod tests {
     fn heavy(random: &mut Random, _: f64) -> f64 {
         let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
         normal(random) / squares.sqrt()
+    }
+
+    /// The values are lognormal of lognormal: a tail to one side.
+    fn skewed(random: &mut Random, _: f64) -> f64 {
+        normal(random).exp()
     }
 
     fn daily(random: &mut Random, at_s: f64) -> f64 {
@@ -463,6 +486,28 @@ mod tests {
     }
 
     #[test]
+    fn a_large_step_after_few_values_is_found_in_ten() {
+        let mut values = 0;
+        for seed in 0..40 {
+            let mut random = Random::new(seed, 0);
+            let mut watch = Watch::new(0.05).learning(180.0);
+            let mut found = None;
+            for run in 0..60_u32 {
+                let level = if run < 36 { 50e6 } else { 10e6 };
+                let value = level * (0.02 * normal(&mut random)).exp();
+                let at_s = BEGIN_S + 10.0 * f64::from(run);
+                if let Finding::Changed(change) = watch.add(Point { at_s, value }) {
+                    found = found.or(Some((run, change.ratio())));
+                }
+            }
+            let (run, ratio) = found.expect("a fifth of the rate is a change");
+            assert!((36..46).contains(&run) && (ratio - 0.2).abs() < 0.02, "{run} {ratio}");
+            values += run - 35;
+        }
+        assert!(values <= 240, "{values} values for 40 steps");
+    }
+
+    #[test]
     fn values_that_are_none_are_left_out() {
         let mut watch = Watch::new(0.05);
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -476,8 +521,13 @@ mod tests {
     #[test]
     #[ignore = "many years of values, a minute in a release build"]
     fn figures() {
-        let names = [("normal", plain as Noise), ("heavy tails", heavy), ("daily", daily)];
-        for (name, noise) in names {
+        let names = [
+            ("normal", plain as Noise, 1.0),
+            ("heavy tails", heavy, 1.0),
+            ("daily", daily, 1.0),
+            ("lognormal of lognormal", skewed, 2.0),
+        ];
+        for (name, noise, allowed) in names {
             let years = 20;
             let runs = (0..years).map(|seed| path(noise, seed, (f64::INFINITY, 0.0)).watched(8760));
             let (found, suspected) = runs
@@ -493,7 +543,7 @@ mod tests {
                 let (median, count) = (values[values.len() / 2], values.len());
                 println!("  {size} sd: {count} of 200, mean {mean:.1}, median {median} values");
             }
-            assert!(found <= 1.0, "{name}");
+            assert!(found <= allowed, "{name}");
         }
     }
 }

@@ -336,7 +336,7 @@ mod tests {
     fn a_terminal_shows_the_series_its_change_the_gap_and_the_alert() {
         let text = document(&view(), Some(80)).text(Some(80));
         for part in [
-            "line, goodput up: 90.00 Mbit/s to 900.0 Mbit/s",
+            "line, goodput (up): 90.00 Mbit/s to 900.0 Mbit/s",
             "^ changed",
             "2 runs: refused",
             "survey: limited by the path",
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn a_page_has_the_series_with_the_change_and_nothing_breaks() {
         let html = page(&view()).html();
-        for part in ["goodput up", "goodput &lt;fell&gt;", "lasting changes", "no result"] {
+        for part in ["goodput (up)", "goodput &lt;fell&gt;", "lasting changes", "no result"] {
             assert!(html.contains(part), "{part}");
         }
         assert!(!html.contains("NaN") && !html.contains("<fell>"));

@@ -6,7 +6,7 @@ use linerate_core::time::WallTime;
 
 use crate::number;
 
-/// What a figure is called: `goodput down`.
+/// What a figure is called: `goodput (down)`.
 pub(super) fn name(key: &str) -> String {
     let Some(followed) = Followed::from_key(key) else { return key.to_owned() };
     let name = match followed.metric {
@@ -18,8 +18,8 @@ pub(super) fn name(key: &str) -> String {
         _ => "loss",
     };
     match followed.direction {
-        Some(Direction::Up) => format!("{name} up"),
-        Some(Direction::Down) => format!("{name} down"),
+        Some(Direction::Up) => format!("{name} (up)"),
+        Some(Direction::Down) => format!("{name} (down)"),
         None => name.to_owned(),
     }
 }
@@ -58,7 +58,8 @@ pub fn change_sentence(plan: &str, task: &str, changes: &[(String, Change)]) -> 
             _ if !ratio.is_finite() || ratio > 10.0 => String::new(),
             ratio => format!(" ({:+.0} %)", (ratio - 1.0) * 100.0),
         };
-        format!("{} {before} \u{2192} {after}{by}", name(key))
+        let went = if ratio < 1.0 { "fell" } else { "rose" };
+        format!("{} {went} from {before} to {after}{by}", name(key))
     });
     let each = each.collect::<Vec<_>>().join(", ");
     let since = changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min);
@@ -94,9 +95,9 @@ mod tests {
         );
         assert_eq!(
             sentence,
-            "home, line: goodput down 941.5 Mbit/s \u{2192} 95.00 Mbit/s (-90 %), round trip \
-             10.00 ms \u{2192} 25.00 ms (+150 %), loss 0.0 % \u{2192} 2.0 %, since 2026-11-24 \
-             00:00:00 UTC"
+            "home, line: goodput (down) fell from 941.5 Mbit/s to 95.00 Mbit/s (-90 %), round trip \
+             rose from 10.00 ms to 25.00 ms (+150 %), loss rose from 0.0 % to 2.0 %, since \
+             2026-11-24 00:00:00 UTC"
         );
     }
 }

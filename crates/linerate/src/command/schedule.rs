@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use linerate_core::record::{Failure, Fault};
-use linerate_core::schedule::{Calendar, SchedulePlan};
-use linerate_core::units::parse_span;
+use linerate_core::schedule::{Calendar, SchedulePlan, Span};
 use linerate_report::Document;
 use linerate_report::schedule::{Entry, View, calendar, document, page};
 use linerate_server::schedule::{Keeper, Options, view, zone};
@@ -47,7 +46,7 @@ enum Command {
         #[arg(value_name = "PLAN")]
         plan: PathBuf,
         /// End after this long
-        #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+        #[arg(long = "for", value_name = "TIME", value_parser = span)]
         for_: Option<Duration>,
         /// Use this store instead of the default one
         #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
@@ -59,7 +58,7 @@ enum Command {
         #[arg(value_name = "PLAN")]
         plan: String,
         /// Show this much time before now
-        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_span)]
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
         last: Duration,
         /// Print JSON, with every value
         #[arg(long)]
@@ -182,6 +181,11 @@ fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
         ended.good, ended.without, ended.changes
     ));
     Ok(0)
+}
+
+/// A time as plans have it: `90d` too.
+fn span(text: &str) -> Result<Duration, String> {
+    Span::try_from(text.to_owned()).map(|span| span.0)
 }
 
 fn state(plan: &str, last: Duration, store: Option<&Path>) -> Result<View, Failure> {

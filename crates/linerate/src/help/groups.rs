@@ -2,14 +2,13 @@
 
 /// The groups that `-h` puts on one line each.
 const MORE_DELAY: &str = "Delay by standard probes";
-const THEORY: &str = "Theory and contracts";
-const MORE_RESULTS: &str = "Compare or write results";
+const THEORY: &str = "Theory, contracts, comparing, writing";
 const THIS_HOST: &str = "This host and program";
 const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// Whether `-h` puts this group on one line.
 pub(super) fn is_in_line(group: &str) -> bool {
-    [MORE_DELAY, THEORY, MORE_RESULTS, THIS_HOST, OTHER_PROGRAMS].contains(&group)
+    [MORE_DELAY, THEORY, THIS_HOST, OTHER_PROGRAMS].contains(&group)
 }
 
 /// The commands by what they are for.
@@ -19,9 +18,8 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("A router, switch or bridge", &["bench"]),
     ("Emulated paths and networks", &["path", "lab", "study"]),
     ("Over months", &["schedule"]),
-    (THEORY, &["ceiling", "conform"]),
     ("Results", &["explain", "history", "report"]),
-    (MORE_RESULTS, &["diff", "export"]),
+    (THEORY, &["ceiling", "conform", "diff", "export"]),
     (THIS_HOST, &["doctor", "policy", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];

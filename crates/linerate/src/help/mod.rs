@@ -8,9 +8,9 @@
 mod groups;
 mod headings;
 pub(crate) mod man;
+mod nested_pages;
 mod page;
 mod pages;
-mod schedule_pages;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

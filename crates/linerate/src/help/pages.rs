@@ -1,8 +1,10 @@
 //! A page for each command: the flags that `-h` shows, examples, related pages. Help, man pages and
 //! the test that parses every example read this table.
 
+use super::nested_pages::{
+    CHECK, POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_TOKEN, RUN, SCHEDULE, STATUS,
+};
 use super::page::Page;
-use super::schedule_pages::{CHECK, RUN, SCHEDULE, STATUS};
 
 /// The table.
 pub(crate) const PAGES: &[Page] = &[
@@ -483,15 +485,10 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         see: &["serve", "bench", "sysctl(8)", "ethtool(8)"],
     },
-    Page {
-        command: "policy",
-        shown: &[],
-        examples: &[
-            ("linerate policy check policy.toml", "would a server start with it"),
-            ("linerate policy explain policy.toml --from 192.0.2.7", "which rule decides"),
-        ],
-        see: &["serve"],
-    },
+    POLICY,
+    POLICY_CHECK,
+    POLICY_EXPLAIN,
+    POLICY_TOKEN,
     Page {
         command: "calibrate",
         shown: &[],

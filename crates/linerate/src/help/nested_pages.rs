@@ -1,4 +1,4 @@
-//! The pages of `linerate schedule` in the table of all.
+//! The pages of commands that have commands of their own, in the table of all.
 
 use super::page::Page;
 
@@ -42,4 +42,47 @@ pub(super) const STATUS: Page = Page {
         ("linerate schedule status home --json", "every value, for other programs"),
     ],
     see: &["schedule run", "history", "explain"],
+};
+
+pub(super) const POLICY: Page = Page {
+    command: "policy",
+    shown: &[],
+    examples: &[
+        ("linerate policy check policy.toml", "would a server start with it"),
+        ("linerate policy explain policy.toml --from 192.0.2.7", "which rule decides"),
+    ],
+    see: &["serve"],
+};
+
+pub(super) const POLICY_CHECK: Page = Page {
+    command: "policy check",
+    shown: &[],
+    examples: &[
+        ("linerate policy check policy.toml", "exit code 0, or the line that is wrong"),
+        ("linerate policy check /etc/linerate/policy.toml", "that of the system service"),
+    ],
+    see: &["policy explain", "serve"],
+};
+
+pub(super) const POLICY_EXPLAIN: Page = Page {
+    command: "policy explain",
+    shown: &[],
+    examples: &[
+        ("linerate policy explain policy.toml --from 192.0.2.7", "which rule decides"),
+        (
+            "linerate policy explain policy.toml --from 192.0.2.7 --test udp --rate 1G",
+            "and a flood",
+        ),
+    ],
+    see: &["policy check", "serve"],
+};
+
+pub(super) const POLICY_TOKEN: Page = Page {
+    command: "policy token",
+    shown: &[],
+    examples: &[
+        ("linerate policy token --name noc", "a secret, and the lines of the policy for it"),
+        ("linerate policy token --name guest --expires 2027-01-31", "for a time"),
+    ],
+    see: &["policy check", "serve"],
 };
