@@ -497,7 +497,7 @@ mod tests {
                 let value = level * (0.02 * normal(&mut random)).exp();
                 let at_s = BEGIN_S + 10.0 * f64::from(run);
                 if let Finding::Changed(change) = watch.add(Point { at_s, value }) {
-                    found = found.or(Some((run, change.ratio())));
+                    found = found.or_else(|| Some((run, change.ratio())));
                 }
             }
             let (run, ratio) = found.expect("a fifth of the rate is a change");
