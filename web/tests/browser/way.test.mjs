@@ -35,7 +35,8 @@ async function compare(tab, rows, ...picked) {
 describe('the way of a visitor', () => {
   let server;
   before(async () => {
-    server = await serve();
+    // Comparing needs twelve samples of goodput; a busy browser may give six a second.
+    server = await serve({ time: '5s' });
   });
 
   it('goes from a test to its verdict, and the figures are those of the record', async () => {
