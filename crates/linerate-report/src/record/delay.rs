@@ -85,26 +85,45 @@ const STYLES: [usize; 4] = [0, 3, 4, 5];
 /// Goodput of each direction, all streams together.
 fn load(record: &Record) -> Vec<svg::Series> {
     let goodput = |series: &&Series| series.metric == MetricId::Goodput;
-    let curve = |series: &Series| {
-        let (name, style) = match series.direction {
+    let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
+    let is_sum = |series: &&&Series| series.flow.is_none();
+    let sums: Vec<&Series> = all.iter().filter(is_sum).copied().collect();
+    // A test of one stream has no sum, nor has one from a browser.
+    let shown = if sums.is_empty() { all } else { sums };
+    let ways = [None, Some(Direction::Down), Some(Direction::Up)];
+    let of = |way: Option<Direction>| {
+        let mut streams: Vec<&Series> =
+            shown.iter().copied().filter(|series| series.direction == way).collect();
+        // Both ends may tell of one stream.
+        let side = streams.first().and_then(|series| series.side);
+        streams.retain(|series| series.side == side);
+        let (name, style) = match way {
             Some(Direction::Down) => ("load down", 6),
             Some(Direction::Up) => ("load up", 2),
             None => ("load", 2),
         };
-        let pairs = series.t_ns.iter().zip(&series.values);
-        // A value is that of the interval which ends at its time.
-        let begins = std::iter::once(0).chain(series.t_ns.iter().copied());
-        let steps = begins.zip(pairs).flat_map(|(begin, (&end, bps))| {
-            [begin, end].map(|t| (t as f64 / 1e9, bps.unwrap_or(f64::NAN)))
-        });
-        svg::Series::new(name, style, steps.collect())
+        (!streams.is_empty()).then(|| svg::Series::new(name, style, added_up(&streams)))
     };
-    let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
-    let is_sum = |series: &&&Series| series.flow.is_none();
-    let sums: Vec<&Series> = all.iter().filter(is_sum).copied().collect();
-    // A test of one stream has no sum.
-    let shown = if sums.is_empty() { all } else { sums };
-    shown.into_iter().map(curve).collect()
+    ways.into_iter().filter_map(of).collect()
+}
+
+/// Streams of one direction as one curve of steps: a value is that of the interval which ends at
+/// its time, and a stream that has none there adds nothing; where none has any there is a gap.
+fn added_up(streams: &[&Series]) -> Vec<(f64, f64)> {
+    let mut ends: Vec<u64> = streams.iter().flat_map(|it| it.t_ns.iter().copied()).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let value = |series: &&Series, end: u64| {
+        let at = series.t_ns.partition_point(|t| *t < end);
+        series.values.get(at).copied().flatten()
+    };
+    let sum = |end: u64| {
+        let found = streams.iter().filter_map(|series| value(series, end));
+        found.reduce(|all, one| all + one).unwrap_or(f64::NAN)
+    };
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    let steps = begins.zip(&ends);
+    steps.flat_map(|(begin, &end)| [begin, end].map(|t| (t as f64 / 1e9, sum(end)))).collect()
 }
 
 #[cfg(test)]
@@ -118,6 +137,29 @@ mod tests {
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
         Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at)
+    }
+
+    #[test]
+    fn streams_of_a_direction_are_one_curve_of_their_sum() {
+        let mut record = record();
+        let stream = |flow: u16, t_ns: Vec<u64>, values: Vec<Option<f64>>| Series {
+            metric: MetricId::Goodput,
+            direction: Some(Direction::Up),
+            flow: Some(flow),
+            side: None,
+            payload_bytes: None,
+            t_ns,
+            values,
+        };
+        let s = 1_000_000_000;
+        record.series = vec![
+            stream(0, vec![s, 2 * s], vec![Some(3.0), Some(5.0)]),
+            stream(1, vec![s, 2 * s, 3 * s], vec![Some(4.0), None, Some(7.0)]),
+        ];
+        let curves = load(&record);
+        assert_eq!(curves.len(), 1, "one name in the legend");
+        let points = [(0.0, 7.0), (1.0, 7.0), (1.0, 5.0), (2.0, 5.0), (2.0, 7.0), (3.0, 7.0)];
+        assert_eq!(curves[0].points, points);
     }
 
     #[test]
