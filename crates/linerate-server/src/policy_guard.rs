@@ -62,6 +62,22 @@ impl PolicyGuard {
         }
     }
 
+    /// Counts to a client the bytes of a measurement from this host, whose streams the engine has
+    /// counted already.
+    pub(crate) fn attribute(&self, client: IpAddr, bytes: u64) {
+        if self.policy().is_some() {
+            self.with_ledger(|ledger| ledger.attribute(wall(), client, bytes));
+        }
+    }
+
+    /// Networks that this host may measure to for a client.
+    pub(crate) fn targets(&self, client: &Client) -> Vec<String> {
+        let Some(policy) = self.policy() else { return Vec::new() };
+        let rule = policy.rule_of(client.address, client.token.as_ref(), wall());
+        rule.map(|rule| rule.measure_to.iter().map(ToString::to_string).collect())
+            .unwrap_or_default()
+    }
+
     fn with_ledger<T>(&self, work: impl FnOnce(&mut Ledger) -> T) -> T {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         for (client, bytes) in moved::take() {

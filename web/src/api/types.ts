@@ -48,7 +48,7 @@ export interface Refusal {
 }
 
 export interface StateEvent {
-  state: 'waiting' | 'idle' | 'down' | 'up' | 'done' | 'failed';
+  state: 'waiting' | 'idle' | 'down' | 'up' | 'running' | 'done' | 'failed';
   say?: string;
 }
 
@@ -126,4 +126,45 @@ export interface ResultList {
 export interface Figure {
   name: string;
   svg: string;
+}
+
+/** The answer to a measurement from the server. */
+export interface FromAdmitted {
+  run: string;
+  token: string;
+  events: string;
+  kind: string;
+  target: string;
+  seconds: number;
+  windows_bytes: number[];
+}
+
+/** An interval of a measurement from the server; `up` is from the server to the target. */
+export interface FromSample {
+  direction: Direction;
+  t_s: number;
+  rate_bps: number;
+  rtt_us: number | null;
+  retransmits: number | null;
+  lost: number | null;
+  /** Which test of a sweep; the page counts them. */
+  part?: number;
+}
+
+export interface FromReply {
+  t_s: number;
+  rtt_us: number | null;
+}
+
+export interface FromPart {
+  record: string;
+  kind: string;
+  status: string;
+  say: string;
+  rate_bps: number | null;
+  rtt_us: number | null;
+  loss: number | null;
+  window_bytes: number | null;
+  limited: boolean;
+  failure: string | null;
 }

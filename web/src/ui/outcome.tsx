@@ -212,7 +212,7 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
   return (
     <section>
       <h2>Figures</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Figures">
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label="Figures">
         <table>
           <thead>
             <tr>

@@ -79,7 +79,11 @@ export function scales(points: readonly Point[]) {
   };
 }
 
-function Drawing({ points: list, rttMs }: { points: Point[]; rttMs: number }): JSX.Element {
+/** Round trips of a loopback are some µs. */
+const shortTime = (ms: number): string =>
+  ms < 0.1 ? `${(ms * 1000).toFixed(1)} µs` : `${ms.toFixed(2)} ms`;
+
+export function Drawing({ points: list, rttMs }: { points: Point[]; rttMs: number }): JSX.Element {
   const { x, y, from, to, top } = scales(list);
   const cap = Math.max(...list.map((point) => point.rate_bps));
   const steps = Array.from({ length: (to - from) * 8 + 1 }, (_, step) => 2 ** (from + step / 8));
@@ -89,7 +93,7 @@ function Drawing({ points: list, rttMs }: { points: Point[]; rttMs: number }): J
   return (
     <figure>
       <svg viewBox={`0 0 ${BOX.width} ${BOX.height}`} role="img" class="drawing">
-        <title>{`Throughput by window for ${list.length} tests and one window each ${rttMs} ms`}</title>
+        <title>{`Throughput by window for ${list.length} tests and one window each ${shortTime(rttMs)}`}</title>
         {[0, 0.25, 0.5, 0.75, 1].map((share) => (
           <g key={share}>
             <line class="grid" x1={BOX.left} x2={BOX.width - BOX.right} y1={y(top * share)} y2={y(top * share)} />
@@ -114,7 +118,7 @@ function Drawing({ points: list, rttMs }: { points: Point[]; rttMs: number }): J
       </svg>
       <figcaption class="soft">
         Points: measured goodput by the window that was asked for. Line: one window each{' '}
-        {rttMs.toFixed(2)} ms, the smallest round trip of these tests, up to the highest rate
+        {shortTime(rttMs)}, the smallest round trip of these tests, up to the highest rate
         measured.
       </figcaption>
     </figure>

@@ -136,7 +136,7 @@ impl Rule {
     }
 
     fn of_target(&self, target: IpAddr) -> Option<String> {
-        let named = self.measure_to.iter().any(|network| network.holds(target));
+        let named = self.measure_to.iter().any(|network| network.means(target));
         if named {
             return None;
         }
@@ -144,7 +144,11 @@ impl Rule {
             return Some("it measures to nobody from here".to_owned());
         }
         let targets = list(self.measure_to.iter().map(ToString::to_string));
-        let kind = if is_public(target) { "" } else { ", which is no public address" };
+        let kind = if is_public(target) {
+            ""
+        } else {
+            ", which is no public address and has to be named by a network of such"
+        };
         Some(format!("no measurement to {}{kind}; allowed: {targets}", target.to_canonical()))
     }
 }

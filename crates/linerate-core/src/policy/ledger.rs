@@ -48,6 +48,14 @@ impl Ledger {
         *count = count.saturating_add(bytes);
     }
 
+    /// Counts to a client what is in the count of all already.
+    pub fn attribute(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
+        self.turn(now);
+        let all = self.all;
+        self.charge(now, client, bytes);
+        self.all = all;
+    }
+
     /// Bytes of today in all, and of a client's network.
     pub fn today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
         self.turn(now);

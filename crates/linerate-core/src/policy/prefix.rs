@@ -31,6 +31,36 @@ impl Prefix {
     }
 }
 
+/// A network that names a block of special addresses has at least this long a prefix: no such block
+/// is wider (240.0.0.0/4, RFC 1112; fc00::/7, RFC 4193).
+const SPECIAL_BITS_MIN: [u8; 2] = [4, 7];
+
+impl Prefix {
+    /// Whether an address is of this network and meant by it: a network of public addresses, such
+    /// as `0.0.0.0/0`, does not mean the private and multicast ones that lie in it.
+    pub fn means(&self, address: IpAddr) -> bool {
+        self.holds(address) && (is_public(address) || self.is_special())
+    }
+
+    fn is_special(&self) -> bool {
+        let (first, last, least) = match self.address {
+            IpAddr::V4(own) => {
+                let host = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                let own = u32::from(own);
+                let ends = (Ipv4Addr::from(own & !host), Ipv4Addr::from(own | host));
+                (ends.0.into(), ends.1.into(), SPECIAL_BITS_MIN[0])
+            }
+            IpAddr::V6(own) => {
+                let host = u128::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                let own = u128::from(own);
+                let ends = (Ipv6Addr::from(own & !host), Ipv6Addr::from(own | host));
+                (IpAddr::from(ends.0), IpAddr::from(ends.1), SPECIAL_BITS_MIN[1])
+            }
+        };
+        self.length >= least && !is_public(first) && !is_public(last)
+    }
+}
+
 impl FromStr for Prefix {
     type Err = String;
 

@@ -215,3 +215,48 @@ proptest! {
         prop_assert!(!of(bps, seconds) || of(bps + more, seconds + longer));
     }
 }
+
+#[test]
+fn a_network_of_public_addresses_does_not_mean_the_special_ones_in_it() {
+    let means = |network: &str, address: &str| {
+        network.parse::<Prefix>().expect("a network").means(ip(address))
+    };
+    for (network, address) in [
+        ("0.0.0.0/0", "8.8.8.8"),
+        ("::/0", "2606:4700::1"),
+        ("10.0.0.0/8", "10.1.2.3"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("198.51.100.0/24", "198.51.100.7"),
+        ("224.0.0.0/4", "239.1.2.3"),
+        ("fc00::/7", "fd00::1"),
+        ("::1", "::1"),
+    ] {
+        assert!(means(network, address), "{network} {address}");
+    }
+    for (network, address) in [
+        ("0.0.0.0/0", "10.1.2.3"),
+        ("0.0.0.0/0", "127.0.0.1"),
+        ("0.0.0.0/0", "169.254.169.254"),
+        ("0.0.0.0/0", "255.255.255.255"),
+        ("0.0.0.0/1", "10.1.2.3"),
+        // 8.0.0.0 to 15.255.255.255 are public but for 10.0.0.0/8.
+        ("8.0.0.0/5", "10.1.2.3"),
+        ("128.0.0.0/1", "239.1.2.3"),
+        ("::/0", "::1"),
+        ("::/0", "fe80::1"),
+        ("::/0", "ff02::1"),
+        ("10.0.0.0/8", "11.0.0.1"),
+        ("0.0.0.0/0", "::ffff:127.0.0.1"),
+    ] {
+        assert!(!means(network, address), "{network} {address}");
+    }
+}
+
+#[test]
+fn bytes_that_are_in_the_count_of_all_are_counted_to_a_client_once() {
+    let mut ledger = Ledger::default();
+    let now = day("2026-11-24");
+    ledger.charge(now, ip("198.51.100.7"), 10);
+    ledger.attribute(now, ip("192.0.2.1"), 10);
+    assert_eq!(ledger.today(now, ip("192.0.2.2")), (10, 10));
+}

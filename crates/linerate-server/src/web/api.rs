@@ -9,7 +9,7 @@ use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
-use super::{echo, events, metrics, page, results, runs, series, server_info};
+use super::{echo, events, from_here, metrics, page, results, runs, series, server_info};
 
 /// No request has a longer body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -19,6 +19,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
     let api = Router::new()
         .route("/api/v1/server", get(server_info::server))
         .route("/api/v1/runs", post(runs::begin))
+        .route("/api/v1/measure", post(from_here::begin))
         .route("/api/v1/runs/{run}", delete(runs::end))
         .route("/api/v1/runs/{run}/events", get(events::events))
         .route("/api/v1/runs/{run}/delays", post(runs::delays))

@@ -12,6 +12,7 @@ mod delays;
 mod echo;
 mod error;
 mod events;
+mod from_here;
 mod measure;
 mod metrics;
 mod page;

@@ -103,7 +103,7 @@ pub(crate) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     serde_json::from_slice(text).map_err(|error| ApiError::bad(in_plain_words(&error.to_string())))
 }
 
-fn ticket_of(text: &str) -> Result<u64, ApiError> {
+pub(crate) fn ticket_of(text: &str) -> Result<u64, ApiError> {
     let bad = || ApiError::bad("a ticket is what this server gave, 16 hexadecimal digits");
     let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     u64::from_str_radix(text, 16).ok().filter(|_| digits).ok_or_else(bad)

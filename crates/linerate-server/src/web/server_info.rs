@@ -29,7 +29,21 @@ pub(crate) struct ServerInfo {
     udp_echo: bool,
     stamp_port: Option<u16>,
     features: Vec<&'static str>,
-    measure_from_here: bool,
+    measure_from_here: FromHere,
+}
+
+/// Where this server measures to for the asking client: `false`, or `{"targets"}`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum FromHere {
+    Nobody(bool),
+    To { targets: Vec<String> },
+}
+
+impl FromHere {
+    fn of(targets: Vec<String>) -> Self {
+        if targets.is_empty() { Self::Nobody(false) } else { Self::To { targets } }
+    }
 }
 
 /// Limits of a test from a browser.
@@ -53,7 +67,8 @@ pub(crate) async fn server(
     Extension(Peer(peer)): Extension<Peer>,
     headers: HeaderMap,
 ) -> Result<Json<ServerInfo>, ApiError> {
-    let allowance = state.gate.guard().allowance(&client_of(peer, &headers)?);
+    let client = client_of(peer, &headers)?;
+    let allowance = state.gate.guard().allowance(&client);
     let about = state.about();
     let other = |(program, port)| OtherProgram { program, port };
     let mut features = vec!["load", "events", "echo"];
@@ -79,6 +94,6 @@ pub(crate) async fn server(
         udp_echo: about.udp_echo,
         stamp_port: about.stamp_port,
         features,
-        measure_from_here: false,
+        measure_from_here: FromHere::of(state.gate.guard().targets(&client)),
     }))
 }

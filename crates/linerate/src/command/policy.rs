@@ -63,6 +63,11 @@ struct Explain {
     #[arg(long, value_name = "TEST", default_value = "tcp",
           value_parser = ["tcp", "udp", "trace", "results"])]
     test: String,
+    /// Instead of a test: a measurement from the server to this address, as the page's "Run from
+    /// here" asks for
+    #[arg(long, value_name = "ADDRESS",
+          conflicts_with_all = ["test", "program", "rate", "time", "streams"])]
+    measure_to: Option<IpAddr>,
     /// Program that it asks with
     #[arg(long, value_name = "PROGRAM", default_value = "linerate",
           value_parser = ["linerate", "iperf3", "iperf2", "nuttcp", "http"])]
@@ -118,8 +123,9 @@ fn explain(asked: &Explain) -> Outcome {
     };
     let rate_bps = asked.rate.map(BitRate::bits_per_sec);
     let (time, streams) = (Some(asked.time), asked.streams);
-    let act = match asked.test.as_str() {
-        "results" => Act::Results,
+    let act = match (asked.measure_to, asked.test.as_str()) {
+        (Some(target), _) => Act::MeasureTo(target),
+        (None, "results") => Act::Results,
         _ => Act::Test { kind, program, rate_bps, time, streams },
     };
     let token = asked.token.as_ref().map(|token| sha256(token.as_bytes()));
@@ -133,6 +139,12 @@ fn explain(asked: &Explain) -> Outcome {
         Some(why) => (format!("refused: {why}"), 1),
     };
     output::line(&format!("{verdict} ({rule})"));
+    if asked.measure_to.is_some() {
+        let networks = decision.rule.map(|rule| &rule.measure_to[..]).unwrap_or_default();
+        let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+        let networks = if networks.is_empty() { "nobody".to_owned() } else { networks.join(", ") };
+        output::line(&format!("measures from here to: {networks}"));
+    }
     Ok(code)
 }
 

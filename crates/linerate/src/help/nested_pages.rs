@@ -70,6 +70,10 @@ pub(super) const POLICY_EXPLAIN: Page = Page {
     examples: &[
         ("linerate policy explain policy.toml --from 192.0.2.7", "which rule decides"),
         (
+            "linerate policy explain policy.toml --from 192.0.2.7 --measure-to 198.51.100.1",
+            "may it measure from here to there",
+        ),
+        (
             "linerate policy explain policy.toml --from 192.0.2.7 --test udp --rate 1G",
             "and a flood",
         ),

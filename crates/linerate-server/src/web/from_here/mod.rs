@@ -1,0 +1,137 @@
+//! `POST /api/v1/measure`: from this server to another host, where the policy says so.
+//!
+//! The target's name is looked up once, and the address that the policy allowed is measured to:
+//! a name that says something else later changes nothing. The place at the gate is that of every
+//! test, and so are events, end and result.
+
+mod kind;
+mod plan;
+mod target;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use linerate_core::record::Direction;
+use linerate_engine::flow::tcp::Demand;
+use linerate_proto::native::Token;
+use linerate_sys::clock::{random_bytes, record_id};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::ApiError;
+use super::request::{Peer, asked_host, client_of};
+use super::run::{Asked, Run};
+use super::runs::{most_seconds, most_streams, read, ticket_of};
+use super::state::State;
+use crate::policy_guard::Allowance;
+use kind::Kind;
+use plan::Wanted;
+use target::Target;
+use work::Job;
+
+/// What a client asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    kind: Kind,
+    target: String,
+    seconds: Option<u64>,
+    direction: Option<Direction>,
+    streams: Option<u16>,
+    rate_bps: Option<u64>,
+    ticket: Option<String>,
+}
+
+/// `POST /api/v1/measure`.
+pub(crate) async fn begin(
+    Shared(state): Shared<Arc<State>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let request: Request = read(&body)?;
+    let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
+    let client = client_of(peer, &headers)?;
+    let target = Target::find(&request.target, request.kind, &state, &client).await?;
+    let allowance = state.gate.guard().allowance(&client);
+    let wanted = within_limits(&request, &state, allowance)?;
+    let permit = state.gate.admit_by_ticket(&demand(&wanted), ticket, &client)?;
+    let token = Token(random_bytes());
+    let id = record_id().to_string();
+    let asked = Asked {
+        streams: wanted.streams,
+        seconds: wanted.seconds,
+        directions: vec![wanted.direction],
+        name: None,
+        host: asked_host(&headers),
+        rate_bps: wanted.rate_bps,
+    };
+    let run = Arc::new(Run::new(id.clone(), token, asked, peer));
+    state.runs.add(&run);
+    let answer = json!({
+        "run": id,
+        "token": token.to_hex(),
+        "events": format!("/api/v1/runs/{id}/events"),
+        "kind": wanted.kind,
+        "target": target.address,
+        "seconds": wanted.seconds,
+        "windows_bytes": wanted.windows(),
+    });
+    tracing::info!(%peer, "http: {} to {} ({})", wanted.kind.name(), target.address, target.name);
+    if let Err(error) = work::start(&run, &state, Job { target, wanted, client }, permit) {
+        state.runs.remove(&id);
+        let say = format!("no thread for the measurement: {error}");
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say));
+    }
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// What is asked, as far as any test may go.
+fn within_limits(
+    request: &Request,
+    state: &State,
+    allowance: Allowance,
+) -> Result<Wanted, ApiError> {
+    let limit = |say: String| ApiError::new(StatusCode::FORBIDDEN, "limit", say);
+    let kind = request.kind;
+    let longest = most_seconds(state, allowance.time) / kind.times();
+    let usual = kind.seconds_usual().min(longest).max(1);
+    let seconds = request.seconds.unwrap_or(usual);
+    let least = kind.seconds_least();
+    if longest < least {
+        let (name, needed) = (kind.name(), least * kind.times());
+        return Err(limit(format!("{name} needs {needed} s, and a test here has less")));
+    }
+    if !(least..=longest).contains(&seconds) {
+        let name = kind.name();
+        return Err(limit(format!("{seconds} s of {name}; it has {least} to {longest} s here")));
+    }
+    let streams = request.streams.unwrap_or(1);
+    let most = most_streams(state, allowance.streams);
+    if !(1..=most).contains(&streams) {
+        return Err(limit(format!("{streams} streams; a test has 1 to {most}")));
+    }
+    if request.rate_bps == Some(0) {
+        return Err(ApiError::bad("rate_bps: a rate is above 0"));
+    }
+    // What the rule allows is what is sent where nobody asks for less.
+    let rate_bps = kind.rate(request.rate_bps, allowance.rate_bps);
+    let direction = request.direction.unwrap_or(Direction::Up);
+    Ok(Wanted { kind, seconds, direction, streams, rate_bps })
+}
+
+/// What it takes of the gate.
+fn demand(wanted: &Wanted) -> Demand {
+    Demand {
+        streams: usize::from(wanted.streams),
+        planned: Some(Duration::from_secs(wanted.seconds * wanted.kind.times())),
+        kind: wanted.kind.test(),
+        rate_bps: wanted.rate_bps,
+    }
+}

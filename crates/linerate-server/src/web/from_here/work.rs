@@ -1,0 +1,216 @@
+//! What a measurement from here does: a thread of its own runs its plans through the engine, tells
+//! what happens, and keeps each record.
+
+use std::sync::Arc;
+
+use linerate_core::explain::explain;
+use linerate_core::record::{
+    Direction, Event, Flow, FlowEnd, IntervalRow, MetricId, Plan, Record, Stat, Status,
+};
+use linerate_engine::context::Context;
+use linerate_engine::examine::{self, Seen};
+use linerate_engine::flow::{tcp, udp};
+use linerate_engine::{rtt, trace};
+use linerate_report::{Headline, examination};
+use serde_json::{Value, json};
+
+use super::plan::Wanted;
+use super::target::Target;
+use crate::policy_guard::Client;
+use crate::store::Store;
+use crate::web::measure::{telling, verdict_said};
+use crate::web::run::Run;
+use crate::web::state::State;
+
+/// What is to be done, and for whom.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) target: Target,
+    pub(super) wanted: Wanted,
+    pub(super) client: Client,
+}
+
+/// Starts the thread of a measurement; the place at the gate is given back at its end.
+pub(super) fn start(
+    run: &Arc<Run>,
+    state: &Arc<State>,
+    job: Job,
+    permit: tcp::Permit,
+) -> std::io::Result<()> {
+    let (run, state) = (Arc::clone(run), Arc::clone(state));
+    let work = move || {
+        Work { run: &run, state: &state, job: &job }.measure();
+        drop(permit);
+        run.end();
+    };
+    std::thread::Builder::new().name("linerate-from".to_owned()).spawn(work).map(drop)
+}
+
+struct Work<'a> {
+    run: &'a Run,
+    state: &'a State,
+    job: &'a Job,
+}
+
+impl Work<'_> {
+    fn measure(&self) {
+        let Self { run, job, .. } = self;
+        let (kind, target) = (job.wanted.kind.name(), &job.target);
+        run.state("running", &format!("{kind} to {}", target.address));
+        let mut records = Vec::new();
+        for plan in job.wanted.plans(target) {
+            if run.stop.asked() {
+                break;
+            }
+            let record = self.one(&plan);
+            let failed = record.status == Status::Error;
+            records.push(record);
+            if failed {
+                break;
+            }
+        }
+        // That of one window out of many says nothing of the path.
+        let one =
+            if let [record] = &records[..] { telling(std::slice::from_ref(record)) } else { None };
+        if let Some(verdict) = one {
+            run.say("verdict", &verdict_said(&verdict, None));
+        }
+        match records.iter().find_map(|record| record.failure.as_ref()) {
+            Some(failure) => run.state("failed", &failure.to_string()),
+            None if run.stop.asked() => run.state("failed", "it was ended before its time"),
+            None => run.state("done", "everything was measured"),
+        }
+        let ids: Vec<String> = records.iter().map(|record| record.id.to_string()).collect();
+        run.say("end", &json!({ "records": ids }));
+    }
+
+    /// Makes one measurement, and keeps its record.
+    fn one(&self, plan: &Plan) -> Record {
+        let Self { run, state, job } = self;
+        let mut watch = |event: &Event| self.tell(event, plan);
+        let (tool, stop) = (state.options.tool.clone(), run.stop.clone());
+        let mut context = Context { tool, stop, watch: &mut watch };
+        let mut record = match plan {
+            Plan::Ping(plan) => rtt::run(plan, &mut context),
+            Plan::Udp(plan) => udp::run(plan, &mut context),
+            Plan::Test(plan) => examine::run(plan, &mut context, &mut |seen| self.seen(seen)),
+            Plan::Trace(plan) => trace::run(plan, &mut context),
+            Plan::Tcp(plan) => tcp::run(plan, &mut context),
+            Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => {
+                unreachable!("no plan of these is made here")
+            }
+        };
+        record.tags.insert("run".to_owned(), run.id.clone());
+        record.tags.insert("from_page".to_owned(), job.wanted.kind.name().to_owned());
+        if job.target.name != job.target.address.to_string() {
+            record.tags.insert("target".to_owned(), job.target.name.clone());
+        }
+        if !job.wanted.windows().is_empty() {
+            record.name = Some(format!("window sweep {}", &run.id[..13.min(run.id.len())]));
+        }
+        state.gate.guard().attribute(job.client.address, moved(&record));
+        self.keep(&record);
+        run.say("part", &part_said(&record));
+        tracing::info!(peer = %run.peer, "http: {}", Headline::of(&record).line());
+        record
+    }
+
+    fn keep(&self, record: &Record) {
+        let Some(path) = &self.state.options.store else { return };
+        let kept = Store::open(path).and_then(|mut store| store.put(record));
+        if let Err(failure) = kept {
+            tracing::warn!(peer = %self.run.peer, "not kept: {failure}");
+            self.note(&format!("the result is not kept: {failure}"));
+        }
+    }
+
+    fn note(&self, say: &str) {
+        self.run.say("note", &json!({ "say": say }));
+    }
+
+    fn tell(&self, event: &Event, plan: &Plan) {
+        match event {
+            Event::Connected(line) | Event::Note(line) => self.note(line),
+            Event::Interval(row) if row.flow.is_none() => {
+                self.run.say("sample", &sample_said(row));
+            }
+            Event::Reply(reply) if !reply.duplicate => {
+                let every_ns = if let Plan::Ping(plan) = plan { plan.interval_ns } else { 0 };
+                let t_s = (reply.sequence * every_ns) as f64 / 1e9;
+                let rtt_us = reply.rtt_ns.map(|ns| ns as f64 / 1e3);
+                self.run.say("reply", &json!({ "t_s": t_s, "rtt_us": rtt_us }));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a survey has seen.
+    fn seen(&self, seen: &Seen<'_>) {
+        match seen {
+            Seen::Planned(count, span) => {
+                let seconds = span.as_secs_f64();
+                self.note(&format!("{count} measurements in about {seconds:.0} s"));
+            }
+            Seen::Done(_, part) if part.status != Status::Error => {
+                self.note(&examination::line(part));
+            }
+            Seen::Done(..) => {}
+            Seen::Tried(tried) => self.note(&examination::tried(tried)),
+        }
+    }
+}
+
+fn sample_said(row: &IntervalRow) -> Value {
+    json!({
+        "direction": row.direction,
+        "t_s": (row.end_ns as f64 / 1e6).round() / 1e3,
+        "rate_bps": row.goodput_bps.round(),
+        "rtt_us": row.rtt_ns.map(|ns| ns / 1000),
+        "retransmits": row.retransmits,
+        "lost": row.datagrams.map(|it| it.lost),
+    })
+}
+
+/// A record in a few figures. `rtt_us` of TCP is the smallest that the sending kernel saw: that of
+/// the path at rest, by which theory's curve is drawn.
+fn part_said(record: &Record) -> Value {
+    let first = |metric: MetricId, stat: Option<Stat>| {
+        let is = |row: &&linerate_core::record::Summary| {
+            row.metric == metric && stat.is_none_or(|it| it == row.stat) && row.flow.is_none()
+        };
+        record.summary.iter().find(is).map(|row| row.value)
+    };
+    let rtt_ns = first(MetricId::Rtt, Some(Stat::P50)).or_else(|| first(MetricId::TcpRttMin, None));
+    let loss =
+        first(MetricId::LossRatio, None).or_else(|| first(MetricId::DatagramLossRatio, None));
+    let window_bytes = match &record.plan {
+        Plan::Tcp(plan) => plan.test.window_bytes,
+        _ => None,
+    };
+    json!({
+        "record": record.id.to_string(),
+        "kind": record.plan.kind(),
+        "status": record.status,
+        "say": Headline::of(record).line(),
+        "rate_bps": first(MetricId::Goodput, None),
+        "rtt_us": rtt_ns.map(|ns| ns / 1e3),
+        "loss": loss,
+        "window_bytes": window_bytes,
+        "limited": explain(record).first().is_some_and(|it| it.cause.is_some()),
+        "failure": record.failure.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Payload that a record's streams moved, those of its parts among it.
+fn moved(record: &Record) -> u64 {
+    let taken = |end: &FlowEnd| end.bytes;
+    let of = |flow: &Flow| {
+        let end = match flow.direction {
+            Direction::Up => flow.sender.as_ref().or(flow.receiver.as_ref()),
+            Direction::Down => flow.receiver.as_ref().or(flow.sender.as_ref()),
+        };
+        end.map_or(0, taken)
+    };
+    let own: u64 = record.flows.iter().map(of).sum();
+    own + record.parts.iter().map(moved).sum::<u64>()
+}
