@@ -7,11 +7,14 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, MetricId, Record, Stat, Status, Tool, Via};
+use linerate_core::record::{
+    Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool, Via,
+};
+use linerate_core::time::WallTime;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
-use linerate_server::store::{Filter, Store};
+use linerate_server::store::{Filter, Store, TAG_PLAN, TAG_SLOT};
 use linerate_server::web::WebOptions;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -194,7 +197,7 @@ fn what_went_down_is_counted_to_the_byte_and_kept_with_what_the_kernel_knew() {
         assert_eq!(end["records"], json!([records[0].id.to_string()]));
         let [record] = records.as_slice() else { panic!("one record: {}", records.len()) };
         assert_eq!((record.status, measured(record)), (Status::Ok, fetched));
-        let linerate_core::record::Plan::Tcp(plan) = &record.plan else { panic!("TCP") };
+        let Plan::Tcp(plan) = &record.plan else { panic!("TCP") };
         assert_eq!(plan.server.via, Some(Via::Http));
         let sender = record.flows[0].sender.as_ref().expect("this end sent");
         let acked = sender.tcp_info.and_then(|info| info.bytes_acked).expect("the kernel tells");
@@ -469,6 +472,63 @@ fn results_are_listed_page_by_page_and_shown_in_every_form() {
         for unknown in ["x", "..%2f..", "01a20b06-5838-7042-bb4f-de6137e4be0f"] {
             assert_eq!(get(&format!("/api/v1/results/{unknown}")).0, 404, "{unknown}");
         }
+    });
+}
+
+/// A record of task `home` of plan `p`, so many seconds after the begin.
+fn of_schedule(n: u8) -> Record {
+    let at_s = 1_795_478_400 + u64::from(n);
+    let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+    let at = WallTime::from_unix_nanos(u128::from(at_s) * 1_000_000_000);
+    let id = RecordId::from_parts(at_s * 1000, [n; 10]);
+    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+    record.name = Some("home".to_owned());
+    for (key, value) in [(TAG_PLAN, "p".to_owned()), (TAG_SLOT, at_s.to_string())] {
+        record.tags.insert(key.to_owned(), value);
+    }
+    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, 1e6 * f64::from(n))];
+    record
+}
+
+#[test]
+fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
+    with_server(Limits::default(), |server, path| {
+        let mut store = Store::open(&path).expect("a store");
+        store.schedule_opened("p", "plan", 1_795_478_400).expect("opened");
+        for n in 1..=3 {
+            store.put(&of_schedule(n)).expect("kept");
+        }
+        let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
+        store.event_happened("p", ("home", 1_795_478_403), "change", &change).expect("kept");
+        let get = |path: &str| call(server, "GET", path, &Value::Null);
+        let (status, newest) = get("/api/v1/series");
+        assert_eq!(status, 200, "{newest}");
+        let series = &newest["series"][0];
+        assert_eq!((&series["plan"], &series["task"]), (&json!("p"), &json!("home")), "{newest}");
+        assert_eq!(series["value"], json!(3e6), "the newest of three");
+        let metric = text(series, "metric").to_owned();
+        let (_, whole) =
+            get(&format!("/api/v1/series?plan=p&metric={}", metric.replace('/', "%2F")));
+        let values: Vec<_> = whole["values"].as_array().expect("a list").iter().collect();
+        assert_eq!(values.len(), 3, "{whole}");
+        assert_eq!((&values[0]["value"], &values[2]["value"]), (&json!(1e6), &json!(3e6)));
+        assert_eq!(whole["events"][0]["kind"], "change", "{whole}");
+        let (_, one) = get("/api/v1/series?plan=p&limit=1");
+        assert_eq!(one["values"][0]["value"], json!(3e6), "{one}");
+        assert_eq!(get("/api/v1/series?plan=q").0, 404);
+        let before = std::fs::read(&path).expect("a file");
+        for _ in 0..5 {
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {server}\r\n\r\n");
+            let (status, _, said) = ask(server, &request);
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert_eq!(status, 200);
+            let labels = format!("{{plan=\"p\",task=\"home\",metric=\"{metric}\"}}");
+            assert!(said.contains(&format!("linerate_schedule_value{labels} 3000000\n")), "{said}");
+            assert!(said.contains("linerate_tests_running 0\n"), "{said}");
+        }
+        let (_, list) = get("/api/v1/results");
+        assert_eq!(list["results"].as_array().map(Vec::len), Some(3), "nothing was measured");
+        assert_eq!(std::fs::read(&path).expect("a file"), before, "nor written");
     });
 }
 

@@ -246,6 +246,36 @@ fn a_token_opens_targets_and_a_rule_s_kinds_and_rate_hold() {
 }
 
 #[test]
+fn a_light_probe_needs_the_policy_s_word_too_and_keeps_nothing() {
+    let (_folder, here, there) = two(POLICY);
+    let get = |path: &str, fields: &str| {
+        let mut stream =
+            TcpStream::connect(format!("127.0.0.1:{}", here.port)).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("ours");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    };
+    let tcp = |target: &str| get(&format!("/probe?module=tcp&target={target}"), "");
+    let said = tcp(&format!("127.0.0.1:{}", there.port));
+    assert!(said.contains("probe_success 1\n") && said.contains("stat=\"connect\""), "{said}");
+    // Nobody listens on port 1 of loopback (tcpmux, RFC 1078, is on no machine of today).
+    let said = tcp("127.0.0.1:1");
+    assert!(said.contains("probe_success 0\n") && !said.contains("rtt_seconds{"), "{said}");
+    let said = tcp("192.0.2.1:443");
+    assert!(said.starts_with("HTTP/1.1 403") && said.contains("no measurement to"), "{said}");
+    let said = get("/probe?target=127.0.0.1", "Sec-Fetch-Site: cross-site\r\n");
+    assert!(said.starts_with("HTTP/1.1 403"), "{said}");
+    let said = get("/probe?target=127.0.0.1", "");
+    assert!(said.starts_with("HTTP/1.1 200") && said.contains("probe_success "), "{said}");
+    assert!(get("/probe", "").starts_with("HTTP/1.1 400"));
+    let (_, list) = ask(&here.port, "GET", "/api/v1/results", "", &json!(null));
+    assert_eq!(list["results"], json!([]));
+}
+
+#[test]
 fn explain_says_where_a_server_would_measure_to() {
     let folder = TempDir::new().expect("a folder");
     let path = file(&folder, POLICY);
@@ -261,4 +291,20 @@ fn explain_says_where_a_server_would_measure_to() {
     assert!(
         code == Some(1) && text.contains("no measurement to 10.1.2.3") && text.contains(networks)
     );
+}
+
+#[test]
+fn every_path_of_the_api_s_description_answers() {
+    let server = Server::start(&["--no-save", "--no-page"]);
+    let (status, document) = ask(&server.port, "GET", "/api/v1/openapi.json", "", &json!(null));
+    assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        let path = path.replace("{run}", "x").replace("{result}", "x");
+        for method in methods.as_object().expect("methods").keys() {
+            let (status, said) = ask(&server.port, &method.to_uppercase(), &path, "", &json!({}));
+            let say = said["say"].as_str().unwrap_or_default();
+            let lost = say.contains("no such path") || status == 405 || status == 0;
+            assert!(!lost, "{method} {path}: {status} {said}");
+        }
+    }
 }

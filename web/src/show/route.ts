@@ -6,6 +6,7 @@ export type Route =
   | { view: 'result'; id: string }
   | { view: 'compare'; first: string; second: string }
   | { view: 'run' }
+  | { view: 'series'; query: URLSearchParams }
   | { view: 'server' }
   | { view: 'unknown'; path: string };
 
@@ -25,6 +26,7 @@ export function route(path: string, search = ''): Route {
       : { view: 'results', query };
   }
   if (first === 'results' && ID.test(second)) return { view: 'result', id: second };
+  if (first === 'series' && second === '') return { view: 'series', query };
   if (first === 'run' && second === '') return { view: 'run' };
   if (first === 'server' && second === '') return { view: 'server' };
   return { view: 'unknown', path };

@@ -12,6 +12,7 @@ import { CompareView } from './compare';
 import { ResultView } from './result';
 import { ResultsView } from './results';
 import { RunView } from './run_here';
+import { SeriesView } from './series';
 import { ServerView } from './server';
 import { TestView } from './test';
 import { theme, toggle } from './theme';
@@ -21,6 +22,7 @@ const NAMES: Record<Route['view'], string> = {
   results: 'Results',
   result: 'Result',
   compare: 'Two results',
+  series: 'Series',
   run: 'Run from here',
   server: 'Server',
   unknown: 'Not found',
@@ -30,9 +32,10 @@ function Links({ server, view }: { server: Server | null; view: Route['view'] })
   const links: [string, string, boolean][] = [
     ['/', 'Test', view === 'test'],
     ['/results', 'Results', view === 'results' || view === 'result' || view === 'compare'],
+    ['/series', 'Series', view === 'series'],
     ['/server', 'Server', view === 'server'],
   ];
-  if (server !== null) links.splice(2, 0, ['/run', 'Run from here', view === 'run']);
+  if (server !== null) links.splice(3, 0, ['/run', 'Run from here', view === 'run']);
   return (
     <nav aria-label="Views">
       {links.map(([href, name, current]) => (
@@ -54,6 +57,8 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
       return <ResultView id={where.id} key={where.id} />;
     case 'compare':
       return <CompareView first={where.first} second={where.second} />;
+    case 'series':
+      return <SeriesView query={where.query} />;
     case 'run':
       return <RunView server={server} />;
     case 'server':

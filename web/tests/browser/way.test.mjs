@@ -51,6 +51,10 @@ describe('the way of a visitor', () => {
       assert.ok(Math.abs(shown / one.rate_bps - 1) < 0.006, `${name} ${cell} of ${one.rate_bps}`);
     }
     assert.deepEqual(await barriers(tab), []);
+    await tab.setViewportSize({ width: 360, height: 900 });
+    const hidden = () =>
+      tab.locator('.figures-table').evaluate((table) => table.scrollWidth - table.clientWidth);
+    await until('the table of figures fits 360 px', async () => (await hidden()) <= 0);
     sound();
     await close();
   });
@@ -111,7 +115,7 @@ describe('the way of a visitor', () => {
     it(`has no barrier and fits every width in ${scheme}`, async () => {
       const { results } = await json(`${server.base}/api/v1/results`);
       const [a, b] = results.map((one) => one.id);
-      const pages = ['/', '/results', `/results/${a}`, `/results?compare=${a},${b}`, '/run'];
+      const pages = ['/', '/results', `/results/${a}`, `/results?compare=${a},${b}`, '/run', '/series'];
       for (const path of [...pages, '/server', '/nothing-here']) {
         const { tab, sound, close } = await visit(server.base, path, { scheme });
         await tab.waitForLoadState('networkidle');

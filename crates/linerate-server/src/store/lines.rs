@@ -4,13 +4,15 @@
 
 use linerate_core::record::Failure;
 use rusqlite::{Row, ToSql};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Store;
 use super::records::rows;
 
 /// One record in a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ResultLine")]
 pub struct Line {
     /// Its identifier.
     pub id: String,

@@ -9,7 +9,9 @@ use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
-use super::{echo, events, from_here, metrics, page, results, runs, series, server_info};
+use super::{
+    echo, events, from_here, metrics, openapi, page, probe, results, runs, series, server_info,
+};
 
 /// No request has a longer body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -30,6 +32,8 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/results/{result}/report", get(results::report))
         .route("/api/v1/results/{result}/figures", get(results::figures))
         .route("/api/v1/series", get(series::series))
+        .route("/api/v1/openapi.json", get(openapi::openapi))
+        .route("/probe", get(probe::probe))
         .route("/metrics", get(metrics::metrics))
         .route("/robots.txt", get(page::robots))
         .with_state(state)

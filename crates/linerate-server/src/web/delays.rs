@@ -3,6 +3,7 @@
 
 use linerate_core::record::Direction;
 use linerate_engine::http_load::PageDelays;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// No round trip takes longer, nor does a run.
@@ -11,7 +12,7 @@ const T_S_MAX: f64 = 300.0;
 
 /// Pairs of a time in seconds and a round trip in milliseconds. Those at rest count from the begin
 /// of the first load and are negative, the others from the begin of their own direction.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delays {
     #[serde(default)]

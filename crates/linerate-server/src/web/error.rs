@@ -5,13 +5,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_proto::native::RefuseCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::admission::Waiting;
 
 /// What is wrong, for programs and for people.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
 pub(crate) struct ApiError {
     #[serde(skip)]
     pub(crate) status: StatusCode,

@@ -15,7 +15,9 @@ mod events;
 mod from_here;
 mod measure;
 mod metrics;
+mod openapi;
 mod page;
+mod probe;
 mod request;
 mod results;
 mod run;
@@ -37,6 +39,7 @@ use linerate_sys::stop::Stop;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
+pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
 use state::State;
 

@@ -12,14 +12,15 @@ use axum::{Extension, Json};
 use linerate_core::policy::{Act, is_private};
 use linerate_core::record::{Failure, Record, RecordId};
 use linerate_report::{csv, record};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
 use super::measure::{telling, verdict_said};
 use super::request::{Peer, client_of};
 use super::state::State;
-use crate::store::{LineFilter, Store};
+use crate::store::{Line, LineFilter, Store};
 
 /// Lines of one page of a list.
 const LINES_USUAL: usize = 50;
@@ -29,7 +30,8 @@ const REPORT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
 /// Which results a client wants to see.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "ResultsQuery")]
 pub(crate) struct Asked {
     kind: Option<String>,
     peer: Option<String>,
@@ -38,6 +40,15 @@ pub(crate) struct Asked {
     until: Option<String>,
     before: Option<String>,
     limit: Option<usize>,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Results")]
+pub(crate) struct List {
+    results: Vec<Line>,
+    /// What `before` is for the next page.
+    next: Option<String>,
 }
 
 /// Does something with the store, on a thread that may wait for it.
@@ -70,7 +81,7 @@ pub(crate) async fn list(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     Readable(asked): Readable<Asked>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<List>, ApiError> {
     near(peer, &state, &headers)?;
     let limit = asked.limit.unwrap_or(LINES_USUAL).clamp(1, LINES_MAX);
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -87,7 +98,7 @@ pub(crate) async fn list(
     let more = lines.len() > limit;
     lines.truncate(limit);
     let next = lines.last().filter(|_| more).map(|line| line.id.clone());
-    Ok(Json(json!({ "results": lines, "next": next })))
+    Ok(Json(List { results: lines, next }))
 }
 
 async fn stored(state: &State, id: &str) -> Result<Record, ApiError> {

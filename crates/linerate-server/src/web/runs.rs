@@ -14,8 +14,9 @@ use linerate_engine::flow::tcp::Demand;
 use linerate_engine::http_load::LoadRun;
 use linerate_proto::native::Token;
 use linerate_sys::clock::{random_bytes, record_id};
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::delays::Delays;
@@ -34,9 +35,10 @@ const SECONDS_MAX: u64 = 60;
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// What a browser asks for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+#[schemars(rename = "TestRequest")]
+pub(crate) struct Request {
     #[serde(default = "streams_usual")]
     streams: u16,
     #[serde(default = "seconds_usual")]
@@ -45,6 +47,21 @@ struct Request {
     directions: Vec<Direction>,
     ticket: Option<String>,
     name: Option<String>,
+}
+
+/// A test that was let in.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Test")]
+pub(crate) struct Begun {
+    run: String,
+    token: String,
+    /// Path of its events.
+    events: String,
+    /// Path that its streams begin with.
+    load: String,
+    streams: u16,
+    seconds: u64,
+    directions: Vec<Direction>,
 }
 
 const fn streams_usual() -> u16 {
@@ -85,15 +102,15 @@ pub(crate) async fn begin(
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say));
     }
     let token = token.to_hex();
-    let answer = json!({
-        "run": id,
-        "token": token,
-        "events": format!("/api/v1/runs/{id}/events"),
-        "load": format!("/api/v1/load/{token}"),
-        "streams": asked.streams,
-        "seconds": asked.seconds,
-        "directions": asked.directions,
-    });
+    let answer = Begun {
+        events: format!("/api/v1/runs/{id}/events"),
+        run: id,
+        load: format!("/api/v1/load/{token}"),
+        token,
+        streams: asked.streams,
+        seconds: asked.seconds,
+        directions: asked.directions,
+    };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 
@@ -160,7 +177,7 @@ fn demand(asked: &Asked, longest: Duration) -> Demand {
 }
 
 /// Who may end a run, or add to it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Shown {
     token: Option<String>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,7 +22,8 @@ const VALUES_USUAL: usize = 1000;
 const VALUES_MAX: usize = 10_000;
 
 /// Which values a client wants to see.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "SeriesQuery")]
 pub(crate) struct Asked {
     plan: Option<String>,
     task: Option<String>,

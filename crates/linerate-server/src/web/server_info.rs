@@ -6,6 +6,7 @@ use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use linerate_sys::clock::wall;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::address::network_of;
@@ -15,7 +16,7 @@ use super::runs::{most_seconds, most_streams};
 use super::state::State;
 
 /// What a client is told of the server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ServerInfo {
     name: String,
     version: String,
@@ -33,7 +34,7 @@ pub(crate) struct ServerInfo {
 }
 
 /// Where this server measures to for the asking client: `false`, or `{"targets"}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum FromHere {
     Nobody(bool),
@@ -47,7 +48,7 @@ impl FromHere {
 }
 
 /// Limits of a test from a browser.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct InForce {
     tests: usize,
     streams: u16,
@@ -56,7 +57,7 @@ struct InForce {
     rate_bps: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OtherProgram {
     program: &'static str,
     port: u16,

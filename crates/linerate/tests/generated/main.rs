@@ -96,6 +96,15 @@ fn the_page_of_formulas_and_its_plots_are_current() {
 }
 
 #[test]
+fn the_description_of_the_api_is_current() {
+    let fresh = linerate_server::web::openapi();
+    if json(&stored("spec/openapi.json")) != fresh {
+        let text = serde_json::to_string_pretty(&fresh).expect("it serialises");
+        check("spec/openapi.json", &format!("{text}\n"));
+    }
+}
+
+#[test]
 fn schemas_of_plans_are_current() {
     for (document, schema) in [
         ("study", schema_for!(linerate_core::study::StudyPlan)),

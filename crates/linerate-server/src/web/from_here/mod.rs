@@ -9,6 +9,7 @@ mod plan;
 mod target;
 mod work;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use linerate_core::record::Direction;
 use linerate_engine::flow::tcp::Demand;
 use linerate_proto::native::Token;
 use linerate_sys::clock::{random_bytes, record_id};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 use super::request::{Peer, asked_host, client_of};
@@ -30,15 +31,16 @@ use super::run::{Asked, Run};
 use super::runs::{most_seconds, most_streams, read, ticket_of};
 use super::state::State;
 use crate::policy_guard::Allowance;
-use kind::Kind;
+pub(crate) use kind::Kind;
 use plan::Wanted;
-use target::Target;
+pub(crate) use target::Target;
 use work::Job;
 
 /// What a client asks for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+#[schemars(rename = "MeasureRequest")]
+pub(crate) struct Request {
     kind: Kind,
     target: String,
     seconds: Option<u64>,
@@ -46,6 +48,22 @@ struct Request {
     streams: Option<u16>,
     rate_bps: Option<u64>,
     ticket: Option<String>,
+}
+
+/// A measurement that was let in.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Measurement")]
+pub(crate) struct Begun {
+    run: String,
+    token: String,
+    /// Path of its events.
+    events: String,
+    kind: Kind,
+    /// The address that is measured to.
+    target: IpAddr,
+    seconds: u64,
+    /// Of a sweep; else none.
+    windows_bytes: &'static [u64],
 }
 
 /// `POST /api/v1/measure`.
@@ -74,15 +92,15 @@ pub(crate) async fn begin(
     };
     let run = Arc::new(Run::new(id.clone(), token, asked, peer));
     state.runs.add(&run);
-    let answer = json!({
-        "run": id,
-        "token": token.to_hex(),
-        "events": format!("/api/v1/runs/{id}/events"),
-        "kind": wanted.kind,
-        "target": target.address,
-        "seconds": wanted.seconds,
-        "windows_bytes": wanted.windows(),
-    });
+    let answer = Begun {
+        events: format!("/api/v1/runs/{id}/events"),
+        run: id.clone(),
+        token: token.to_hex(),
+        kind: wanted.kind,
+        target: target.address,
+        seconds: wanted.seconds,
+        windows_bytes: wanted.windows(),
+    };
     tracing::info!(%peer, "http: {} to {} ({})", wanted.kind.name(), target.address, target.name);
     if let Err(error) = work::start(&run, &state, Job { target, wanted, client }, permit) {
         state.runs.remove(&id);

@@ -38,14 +38,35 @@ impl Target {
         state: &State,
         client: &Client,
     ) -> Result<Self, ApiError> {
+        let target = Self::find_any_port(text, kind, state, client).await?;
+        if target.port < PORT_MIN {
+            return Err(ApiError::bad(format!("target: a port is {PORT_MIN} to 65535 here")));
+        }
+        Ok(target)
+    }
+
+    /// The address that is measured to.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its port.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The same for what sends no load.
+    pub(crate) async fn find_any_port(
+        text: &str,
+        kind: Kind,
+        state: &State,
+        client: &Client,
+    ) -> Result<Self, ApiError> {
         let (name, port) = parts(text).map_err(ApiError::bad)?;
         if port.is_some() && !kind.needs_server() {
             return Err(ApiError::bad(format!("target: {} has no port", kind.name())));
         }
         let port = port.unwrap_or(DEFAULT_PORT);
-        if port < PORT_MIN {
-            return Err(ApiError::bad(format!("target: a port is {PORT_MIN} to 65535 here")));
-        }
         if state.gate.guard().targets(client).is_empty() {
             let nobody = IpAddr::from([0, 0, 0, 0]);
             let why = may_reach(state, client, nobody).err().unwrap_or_default();

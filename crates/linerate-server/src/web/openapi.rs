@@ -1,0 +1,225 @@
+//! `GET /api/v1/openapi.json`: the API as OpenAPI 3.1, made from the types that the handlers read
+//! and write. `spec/openapi.json` is the same; `spec/http.md` says what it means.
+
+use axum::Json;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::delays::Delays;
+use super::error::ApiError;
+use super::server_info::ServerInfo;
+use super::{from_here, probe, results, runs, series};
+
+/// Where OpenAPI keeps what is named (3.1.0 §4.8.7).
+const SCHEMAS: &str = "/components/schemas";
+const JSON: &str = "application/json";
+const OPEN_METRICS: &str = "application/openmetrics-text";
+
+/// One method of one path.
+struct Operation {
+    path: &'static str,
+    method: &'static str,
+    summary: &'static str,
+    /// What stands behind `?`.
+    query: Option<Value>,
+    body: Option<Value>,
+    /// Its status, media type and, where there is one, the schema of what it gives.
+    answer: (u16, &'static str, Option<Value>),
+}
+
+/// `GET /api/v1/openapi.json`.
+pub(crate) async fn openapi() -> Json<Value> {
+    Json(document())
+}
+
+/// The whole API.
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|it| it.definitions_path = SCHEMAS.into());
+    let mut types = settings.into_generator();
+    let error = named::<ApiError>(&mut types);
+    let all = [tests(&mut types), stored(&mut types), others(&mut types)];
+    let mut paths = Map::new();
+    for operation in all.into_iter().flatten() {
+        let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
+        entry[operation.method] = written(&operation, &error);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "linerate serve",
+            "version": "1",
+            "description": "Tests from browsers, measurements from the server, stored results. \
+                            Errors have one shape; spec/http.md has limits and events.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": types.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn named<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
+    types.subschema_for::<T>().to_value()
+}
+
+/// Fields of a query, as parameters.
+fn query<T: JsonSchema>(types: &mut SchemaGenerator) -> Option<Value> {
+    let whole = T::json_schema(types).to_value();
+    let required = whole["required"].as_array().cloned().unwrap_or_default();
+    let fields = whole["properties"].as_object().cloned().unwrap_or_default();
+    let parameter = |(name, schema): (String, Value)| {
+        let needed = required.contains(&json!(name));
+        json!({ "name": name, "in": "query", "required": needed, "schema": schema })
+    };
+    Some(fields.into_iter().map(parameter).collect())
+}
+
+fn written(operation: &Operation, error: &Value) -> Value {
+    let (status, kind, schema) = &operation.answer;
+    let schema = schema.clone().unwrap_or_else(|| json!({}));
+    let mut parameters = operation.query.clone().unwrap_or_else(|| json!([]));
+    for name in operation.path.split('{').skip(1).filter_map(|rest| rest.split_once('}')) {
+        let text = json!({ "type": "string" });
+        let one = json!({ "name": name.0, "in": "path", "required": true, "schema": text });
+        parameters.as_array_mut().into_iter().for_each(|all| all.insert(0, one.clone()));
+    }
+    let mut whole = json!({
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": {
+            status.to_string(): {
+                "description": operation.summary,
+                "content": { *kind: { "schema": schema } },
+            },
+            "default": {
+                "description": "what is wrong, for programs and for people",
+                "content": { JSON: { "schema": error } },
+            },
+        },
+    });
+    if let Some(body) = &operation.body {
+        whole["requestBody"] = json!({ "content": { JSON: { "schema": body } } });
+    }
+    whole
+}
+
+fn get(
+    path: &'static str,
+    summary: &'static str,
+    answer: (&'static str, Option<Value>),
+) -> Operation {
+    let answer = (200, answer.0, answer.1);
+    Operation { path, method: "get", summary, query: None, body: None, answer }
+}
+
+fn tests(types: &mut SchemaGenerator) -> Vec<Operation> {
+    let run = "/api/v1/runs/{run}";
+    vec![
+        Operation {
+            method: "post",
+            body: Some(named::<runs::Request>(types)),
+            answer: (201, JSON, Some(named::<runs::Begun>(types))),
+            ..get("/api/v1/runs", "begin a test from here to the server", (JSON, None))
+        },
+        Operation {
+            method: "post",
+            body: Some(named::<from_here::Request>(types)),
+            answer: (201, JSON, Some(named::<from_here::Begun>(types))),
+            ..get("/api/v1/measure", "begin a measurement from the server", (JSON, None))
+        },
+        Operation {
+            method: "delete",
+            query: query::<runs::Shown>(types),
+            ..get(run, "end a run before its time", (JSON, None))
+        },
+        get("/api/v1/runs/{run}/events", "what happens, live", ("text/event-stream", None)),
+        Operation {
+            method: "post",
+            query: query::<runs::Shown>(types),
+            body: Some(named::<Delays>(types)),
+            ..get("/api/v1/runs/{run}/delays", "round trips that the browser saw", (JSON, None))
+        },
+        get("/api/v1/echo", "a WebSocket that sends messages back", (JSON, None)),
+    ]
+}
+
+fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
+    let record = json!({ "$ref": "record.schema.json" });
+    let list = named::<results::List>(types);
+    let one = "/api/v1/results/{result}";
+    vec![
+        Operation {
+            query: query::<results::Asked>(types),
+            ..get("/api/v1/results", "stored results, newest first", (JSON, Some(list)))
+        },
+        get(one, "a stored record; with .csv behind its values", (JSON, Some(record))),
+        get("/api/v1/results/{result}/explain", "its diagnosis", (JSON, None)),
+        get("/api/v1/results/{result}/report", "it as a page of one file", ("text/html", None)),
+        get("/api/v1/results/{result}/figures", "its drawings as SVG", (JSON, None)),
+        Operation {
+            query: query::<series::Asked>(types),
+            ..get("/api/v1/series", "what schedules follow", (JSON, None))
+        },
+    ]
+}
+
+fn others(types: &mut SchemaGenerator) -> Vec<Operation> {
+    let info = named::<ServerInfo>(types);
+    vec![
+        get("/api/v1/server", "what this server is, allows and does", (JSON, Some(info))),
+        get("/api/v1/openapi.json", "this document", (JSON, None)),
+        get("/metrics", "what is stored and runs; starts nothing", (OPEN_METRICS, None)),
+        Operation {
+            query: query::<probe::Asked>(types),
+            ..get("/probe", "a light test to an allowed target", (OPEN_METRICS, None))
+        },
+        get("/robots.txt", "a measurement server is nothing to index", ("text/plain", None)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The paths of the router, by its source.
+    fn routes() -> BTreeSet<String> {
+        let source = include_str!("api.rs");
+        let found = source.split(".route(").skip(1).filter_map(|rest| {
+            let path = rest.split('"').nth(1)?;
+            let call = rest.split_once(", ")?.1;
+            Some(format!("{} {path}", call.split('(').next()?))
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn each_route_is_documented_and_each_documented_path_is_a_route() {
+        let document = document();
+        let paths = document["paths"].as_object().expect("paths");
+        let documented: BTreeSet<String> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().expect("methods").keys();
+                methods.map(move |method| format!("{method} {path}"))
+            })
+            .collect();
+        assert!(documented.len() >= 16, "{documented:?}");
+        assert_eq!(documented, routes());
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_schema() {
+        let document = document();
+        let text = document.to_string();
+        for rest in text.split("\"$ref\":\"").skip(1) {
+            let to = rest.split('"').next().expect("an end");
+            let there = to.strip_prefix('#').map(|it| document.pointer(it).is_some());
+            assert!(there.unwrap_or(to == "record.schema.json"), "{to}");
+        }
+    }
+}
