@@ -23,10 +23,10 @@ export interface Band {
 /** Runs on each side that count with one. */
 const AROUND = 4;
 
-/** Median and the middle 80 % of each run and its neighbours. */
+/** Median and range of each run and its neighbours. */
 export const smoke = (values: readonly SeriesValue[]): Band[] =>
   values.map(({ at_s }, index) => {
     const near = values.slice(Math.max(0, index - AROUND), index + AROUND + 1).map((one) => one.value);
     const at = (share: number): number => quantile(near, share) ?? 0;
-    return { at_s, low: at(0.1), median: at(0.5), high: at(0.9) };
+    return { at_s, low: Math.min(...near), median: at(0.5), high: Math.max(...near) };
   });

@@ -133,8 +133,8 @@ function Smoke({ whole, metric }: { whole: Whole; metric: string }): JSX.Element
         <text x={width - right} y={height - bottom + 20} text-anchor="end">{day(from + span)}</text>
       </svg>
       <figcaption class="soft">
-        Dots: each run, UTC. Line and band: median and the middle 80 % of the nine runs around. Upright
-        lines: events.
+        Dots: each run, UTC. Line and band: median and range of the nine runs around. Upright lines:
+        events.
       </figcaption>
     </figure>
   );

@@ -6,7 +6,7 @@ import { route } from '../../src/show/route';
 test('smoke is of the runs around, fewer at the ends', () => {
   const values = Array.from({ length: 20 }, (_, n) => ({ at_s: n, value: n, record: '' }));
   const band = smoke(values);
-  // Of 6..14: nearest rank of 10 %, 50 %, 90 % of nine values is the 1st, 5th and 9th.
+  // Of 6..14: the first, the fifth and the last of nine.
   assert.deepEqual(band[10], { at_s: 10, low: 6, median: 10, high: 14 });
   // Of 0..4.
   assert.deepEqual(band[0], { at_s: 0, low: 0, median: 2, high: 4 });
