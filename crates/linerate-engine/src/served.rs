@@ -109,7 +109,12 @@ fn way(direction: Direction, reports: &[&EndReport]) -> DirectionTotals {
 /// `up: 2 streams, 1.250 MB in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
 /// received and what it sent in the measured span; of datagrams, how many, too.
 pub(crate) fn line(reports: &[EndReport]) -> String {
-    ways(reports).iter().map(said).collect::<Vec<_>>().join("; ")
+    line_of(&ways(reports))
+}
+
+/// The same of ways that were summed up already.
+pub(crate) fn line_of(ways: &[DirectionTotals]) -> String {
+    ways.iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
 /// `1.250 MB in 1.000 s, 10 Mbit/s`; of nothing, or in no time, the amount alone.

@@ -99,7 +99,7 @@ pub struct Gate {
     /// When each running test is planned to end, on the monotonic clock.
     ends: Arc<Mutex<Vec<(u64, u64)>>>,
     /// Places of tests whose streams only their address ties together.
-    addresses: Mutex<HashMap<IpAddr, Weak<Inside>>>,
+    addresses: Mutex<HashMap<(Program, IpAddr), Weak<Inside>>>,
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
     line: Mutex<Vec<(Waiter, MonoTime)>>,
@@ -271,22 +271,37 @@ impl Gate {
     /// The same gate for protocols whose streams nothing ties together: those from one address at
     /// one time are one test and take one place, as many as a test may have.
     pub const fn by_address(&self) -> ByAddress<'_> {
-        ByAddress(self)
+        ByAddress { gate: self, program: Program::Iperf2, client: None }
+    }
+
+    /// The same for a client of a program whose address is known before it asks.
+    pub const fn by_address_of(&self, program: Program, client: IpAddr) -> ByAddress<'_> {
+        ByAddress { gate: self, program, client: Some(client) }
     }
 }
 
 /// A gate that gives one place to each address.
 #[derive(Debug)]
-pub struct ByAddress<'a>(&'a Gate);
+pub struct ByAddress<'a> {
+    gate: &'a Gate,
+    program: Program,
+    client: Option<IpAddr>,
+}
 
-impl Admission for ByAddress<'_> {
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        let gate = self.0;
-        gate.guard.check(demand, &Client::of(Program::Iperf2, peer.ip()))?;
+impl ByAddress<'_> {
+    fn place(
+        &self,
+        demand: &Demand,
+        peer: SocketAddr,
+        waits: Option<(Waiter, Duration)>,
+    ) -> Result<Permit, Refuse> {
+        let Self { gate, program, .. } = *self;
+        gate.guard.check(demand, &Client::of(program, peer.ip()))?;
         gate.check_limits(demand)?;
         let mut addresses = gate.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.retain(|_, place| place.strong_count() > 0);
-        if let Some(place) = addresses.get(&peer.ip()).and_then(Weak::upgrade) {
+        let key = (program, peer.ip());
+        if let Some(place) = addresses.get(&key).and_then(Weak::upgrade) {
             // One count is the lookup's own.
             if Arc::strong_count(&place) > usize::from(gate.limits.streams) {
                 let limit = gate.limits.streams;
@@ -294,14 +309,29 @@ impl Admission for ByAddress<'_> {
             }
             return Ok(Permit(Box::new(place)));
         }
-        let place = Arc::new(gate.enter_behind(demand, None).map_err(|(refuse, _)| refuse)?);
-        addresses.insert(peer.ip(), Arc::downgrade(&place));
+        let place = Arc::new(gate.enter_behind(demand, waits).map_err(|(refuse, _)| refuse)?);
+        addresses.insert(key, Arc::downgrade(&place));
         Ok(Permit(Box::new(place)))
+    }
+}
+
+impl Admission for ByAddress<'_> {
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.place(demand, peer, None)
+    }
+
+    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.place(demand, peer, Some((Waiter::Address(peer), ASKS_WITHIN)))
     }
 
     fn duration_max(&self) -> Duration {
-        let shortest = self.0.guard.time_min();
-        shortest.map_or(self.0.limits.duration, |time| time.min(self.0.limits.duration))
+        let guard = &self.gate.guard;
+        let time = self.client.map_or_else(|| guard.time_min(), |client| guard.time_of(client));
+        time.map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
+    }
+
+    fn patience(&self) -> Duration {
+        self.gate.patience()
     }
 }
 

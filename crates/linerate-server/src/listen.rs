@@ -3,7 +3,7 @@
 //! and never holds up another.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::Scope;
@@ -71,6 +71,9 @@ pub struct Server {
     /// Answers HTTP on the same port, where asked for.
     #[cfg(feature = "web")]
     web: Option<Web>,
+    /// Other programs' speed tests over HTTP are answered there, too.
+    #[cfg(feature = "web")]
+    has_visitors: bool,
 }
 
 impl Server {
@@ -102,6 +105,8 @@ impl Server {
             stamp: None,
             #[cfg(feature = "web")]
             web: None,
+            #[cfg(feature = "web")]
+            has_visitors: options.foreign != Foreign::none(),
             gate: Arc::new(Gate::new(limits)),
             limits,
             registry: DataRegistry::default(),
@@ -170,10 +175,11 @@ impl Server {
     pub fn run(&self, stop: &Stop, log: Log<'_>) {
         std::thread::scope(|scope| {
             if let Some(echo) = &self.echo {
-                scope.spawn(|| echo.run(stop));
+                scope.spawn(|| echo.run_for(stop, &|client| self.gate.guard().knows(client)));
             }
             if let Some(stamp) = &self.stamp {
-                scope.spawn(|| note_refusals(stamp.run(stop)));
+                let admits = |client: IpAddr| self.gate.guard().knows(client);
+                scope.spawn(move || note_refusals(stamp.run_for(stop, &admits)));
             }
             #[cfg(feature = "web")]
             if let Some(web) = &self.web {
@@ -275,7 +281,10 @@ impl Server {
             match sniff(&stream, self.limits.hello) {
                 Spoken::Other => {}
                 Spoken::Load => return web.load(stream, peer).map(|()| None),
-                Spoken::Http => return web.take(stream, peer).map(|()| None),
+                Spoken::Visitor if self.has_visitors => {
+                    return web.visit(stream, peer, place, stop);
+                }
+                Spoken::Http | Spoken::Visitor => return web.take(stream, peer).map(|()| None),
             }
         }
         let hello = read_hello(&stream, self.limits.hello)?;

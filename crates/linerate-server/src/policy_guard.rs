@@ -93,13 +93,20 @@ impl PolicyGuard {
         let Client { program, address, token } = *client;
         let act = Act::Test { kind, program, rate_bps, time: planned, streams };
         let decision = policy.decide(&Ask { from: address, token, now: wall(), act });
-        let refuse = |reason| Refuse { code: RefuseCode::Limit, reason, retry_after_ms: None };
+        let refuse = |reason| Refuse { code: RefuseCode::Policy, reason, retry_after_ms: None };
         if let Some(reason) = decision.refused {
             return Err(refuse(reason));
         }
         let Some(rule) = decision.rule else { return Ok(()) };
         let spent = self.with_ledger(|ledger| ledger.spent(&policy, rule, wall(), address));
         spent.map_or(Ok(()), |spent| Err(refuse(spent.say)))
+    }
+
+    /// Whether a client that shows no token is one of some rule: who is not gets no answer over
+    /// UDP.
+    pub(crate) fn knows(&self, client: IpAddr) -> bool {
+        let Some(policy) = self.policy() else { return true };
+        policy.rule_of(client.to_canonical(), None, wall()).is_some()
     }
 
     /// Whether a client may do something else.

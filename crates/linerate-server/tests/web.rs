@@ -31,7 +31,12 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf)) {
     let options = ServeOptions { local, limits, foreign: Foreign::none() };
     let mut server = Server::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-    server.serve_web(WebOptions { page: true, store: Some(store.clone()), tool });
+    server.serve_web(WebOptions {
+        page: true,
+        store: Some(store.clone()),
+        tool,
+        origins: Vec::new(),
+    });
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
     std::thread::scope(|scope| {

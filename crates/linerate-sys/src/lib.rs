@@ -20,8 +20,8 @@ pub use frames::{
 };
 pub(crate) use frames::{frame_loop, xdp_rings};
 pub use process::{
-    arena, cgroup, child, host, netns, open_files, password, realtime, sched, stop, sysctl,
-    terminal, thread, userns,
+    arena, cgroup, child, host, netns, open_files, password, realtime, sched, service, stop,
+    sysctl, terminal, thread, userns,
 };
 pub use sockets::{
     answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, page_cache,

@@ -192,3 +192,12 @@ fn every_bad_request_is_told_in_json_and_plain_words() {
     }
     assert_eq!(http(&server.port, "GET /api/v1/server HTTP/1.1", b"").0, 200, "it goes on");
 }
+
+#[test]
+fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
+    for wrong in ["speed.example", "https://speed.example/page", "*"] {
+        let output = linerate(&["serve", "--allow-origin", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains("an origin is https://HOST"), "{}", stderr(&output));
+    }
+}

@@ -69,7 +69,7 @@ impl TestKind {
 }
 
 /// Which program speaks, by its protocol; ttcp shares iperf 2's port and is told by no byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
     /// This program.

@@ -125,10 +125,15 @@ pub(super) fn read_head(stream: &TcpStream, until: MonoTime) -> Result<Head, Unr
 pub fn refuse(stream: &TcpStream, status: u16, error: &str, say: &str) {
     let body = serde_json::json!({ "error": error, "say": say }).to_string();
     let _ = stream.set_write_timeout(Some(LEAVE));
+    let _ = (&mut &*stream).write_all(&answer(status, &body, true));
+    leave(stream);
+}
+
+/// Ends a connection so that what was answered can be read.
+pub(super) fn leave(stream: &TcpStream) {
     let _ = stream.set_read_timeout(Some(LEAVE / 4));
-    let mut stream = stream;
-    let _ = stream.write_all(&answer(status, &body, true));
     let _ = stream.shutdown(Shutdown::Write);
+    let mut stream = stream;
     let end = monotonic() + LEAVE;
     let (mut bytes, mut taken) = (vec![0; 64 << 10], 0);
     while monotonic() < end && taken < LEAVE_BYTES {

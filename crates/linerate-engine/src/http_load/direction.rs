@@ -384,7 +384,7 @@ fn with_own(mut record: Record, own: Option<Own>, plan: &LoadPlan) -> Record {
 
 /// Bytes that no proxy on the way can pack: SplitMix64 (Steele, Lea, Flood 2014), from a fixed
 /// seed.
-fn noise(length: usize) -> Vec<u8> {
+pub(super) fn noise(length: usize) -> Vec<u8> {
     let mut state: u64 = 0x6c69_6e65_7261_7465;
     let mut next = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,5 +1,6 @@
 //! The loop of a socket that answers: UDP echo and STAMP.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
@@ -14,6 +15,9 @@ const SPIN_NS: u64 = 100_000;
 const SLEEP: Duration = Duration::from_millis(100);
 /// Largest UDP datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+/// Whether a source is answered.
+pub(super) type Admits<'a> = &'a (dyn Fn(IpAddr) -> bool + Sync);
 
 /// What is done with each question.
 pub(super) trait Answering {

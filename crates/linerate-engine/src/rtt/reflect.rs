@@ -12,7 +12,7 @@ use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 use linerate_sys::timestamps::Notice;
 
-use super::answering::{self, Answering};
+use super::answering::{self, Admits, Answering};
 use super::civil_time::CivilTime;
 
 /// Replies whose time of leaving may still come.
@@ -47,6 +47,11 @@ impl StampReflector {
 
     /// Reflects until `stop` is asked; what was refused meanwhile.
     pub fn run(&self, stop: &Stop) -> Refusals {
+        self.run_for(stop, &|_| true)
+    }
+
+    /// The same for sources that `admits` takes; others get no answer.
+    pub fn run_for(&self, stop: &Stop, admits: Admits<'_>) -> Refusals {
         let mut running = Running {
             socket: &self.socket,
             port: self.local_address().map_or(0, |address| address.port()),
@@ -54,6 +59,7 @@ impl StampReflector {
             leaving: vec![None; LEAVING_MAX],
             sent: 0,
             civil_time: CivilTime::ask(),
+            admits,
         };
         answering::run(&self.socket, &mut running, stop);
         running.reflector.refusals()
@@ -77,6 +83,7 @@ struct Running<'a> {
     /// Answers since the kernel began to number them.
     sent: u32,
     civil_time: CivilTime,
+    admits: Admits<'a>,
 }
 
 impl Answering for Running<'_> {
@@ -96,6 +103,9 @@ impl Running<'_> {
         let user_ns = clock::realtime_ns();
         self.read_notices();
         let (notes, Some(source)) = (question.notes(), question.source()) else { return };
+        if !(self.admits)(source.ip()) {
+            return;
+        }
         let local = notes.local.unwrap_or_else(|| IpAddr::from([0, 0, 0, 0]));
         let arrived = Arrived {
             source,

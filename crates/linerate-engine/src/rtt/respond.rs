@@ -12,7 +12,7 @@ use linerate_sys::answer_socket::{AnswerSocket, Question};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
-use super::answering::{self, Answering};
+use super::answering::{self, Admits, Answering};
 
 /// Answers in one second: twice what one asker with a full window reached (250,000/s).
 pub const ANSWERS_PER_SECOND_MAX: u64 = 500_000;
@@ -52,8 +52,13 @@ impl UdpResponder {
 
     /// Answers until `stop` is asked; looks at it ten times a second when idle.
     pub fn run(&self, stop: &Stop) {
+        self.run_for(stop, &|_| true);
+    }
+
+    /// The same for sources that `admits` takes; others get no answer.
+    pub fn run_for(&self, stop: &Stop, admits: Admits<'_>) {
         let allowance = Allowance::new(self.answers_per_second_max);
-        let mut echo = Echo { socket: &self.socket, allowance };
+        let mut echo = Echo { socket: &self.socket, allowance, admits };
         answering::run(&self.socket, &mut echo, stop);
     }
 }
@@ -61,12 +66,14 @@ impl UdpResponder {
 struct Echo<'a> {
     socket: &'a AnswerSocket,
     allowance: Allowance,
+    admits: Admits<'a>,
 }
 
 impl Answering for Echo<'_> {
     fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
         let datagram = &mut buffer[..question.len()];
-        if !answer_in_place(datagram) || !self.allowance.take(now) {
+        let admitted = question.source().is_some_and(|source| (self.admits)(source.ip()));
+        if !admitted || !answer_in_place(datagram) || !self.allowance.take(now) {
             return false;
         }
         let class = class_asked(datagram);

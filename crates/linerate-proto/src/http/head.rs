@@ -74,6 +74,14 @@ pub struct Head {
     pub keeps_alive: bool,
     /// The program of the client, cut to 200 characters.
     pub user_agent: Option<String>,
+    /// The host that was asked, as sent, in small letters (RFC 9110 §7.2).
+    pub host: String,
+    /// The page that a browser asks for, in small letters (RFC 6454 §7); absent without one.
+    pub origin: Option<String>,
+    /// The client asks for a WebSocket (RFC 6455 §4.1) with this key.
+    pub websocket_key: Option<String>,
+    /// The protocols over it that it offers, as sent.
+    pub websocket_protocols: String,
 }
 
 impl Head {
@@ -134,13 +142,45 @@ impl Head {
             self.keeps_alive = !has("close") && (self.keeps_alive || has("keep-alive"));
         } else if is("user-agent") {
             self.user_agent = Some(text.chars().take(KEPT_MAX).collect());
+        } else if is("host") {
+            self.host = text.to_ascii_lowercase();
+        } else if is("origin") {
+            self.origin =
+                Some(text.chars().take(KEPT_MAX).collect::<String>().to_ascii_lowercase());
+        } else if is("sec-websocket-key") {
+            self.websocket_key = Some(text.to_owned());
+        } else if is("sec-websocket-protocol") {
+            if !self.websocket_protocols.is_empty() {
+                self.websocket_protocols.push(',');
+            }
+            self.websocket_protocols.push_str(text);
         }
         Ok(())
+    }
+
+    /// Whether a page may ask this: one of the asked host, one that is `allowed` by its origin
+    /// (`https://example.org`, or `any`), or none at all, as clients that are no browsers are.
+    pub fn may_ask(&self, allowed: &[String]) -> bool {
+        let Some(origin) = &self.origin else { return true };
+        let authority = origin.split_once("://").filter(|it| matches!(it.0, "http" | "https"));
+        let own = authority.is_some_and(|(_, it)| !it.is_empty() && it == self.host);
+        own || allowed.iter().any(|it| it == "any" || it.eq_ignore_ascii_case(origin))
     }
 
     /// The path without its query.
     pub fn path(&self) -> &str {
         self.target.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    /// What follows the path, without the question mark; empty where nothing does.
+    pub fn query(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    /// Whether it asks for a WebSocket and offers this protocol over it.
+    pub fn offers_websocket(&self, protocol: &str) -> bool {
+        let mut offered = self.websocket_protocols.split(',');
+        self.websocket_key.is_some() && offered.any(|it| it.trim() == protocol)
     }
 }
 
@@ -192,6 +232,24 @@ mod tests {
         assert_eq!(start_of(b"GET /"), Start::Http);
         assert_eq!(start_of(b"LINERATE"), Start::Other);
         assert_eq!(start_of(b"\x16\x03"), Start::Other);
+    }
+
+    #[test]
+    fn a_page_of_another_site_asks_only_where_it_is_allowed() {
+        let of = |origin: Option<&str>, allowed: &[&str]| {
+            let origin = origin.map(|it| format!("Origin: {it}\r\n")).unwrap_or_default();
+            let text = format!("GET / HTTP/1.1\r\nHost: T.example:5210\r\n{origin}\r\n");
+            let head = Head::parse(text.as_bytes()).expect("a head").expect("whole");
+            head.may_ask(&allowed.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(of(None, &[]) && of(Some("http://t.example:5210"), &[]));
+        for origin in ["http://t.example", "https://evil.example", "null", "file://t.example:5210"]
+        {
+            assert!(!of(Some(origin), &[]), "{origin}");
+            assert!(of(Some(origin), &["any"]), "{origin}");
+        }
+        assert!(of(Some("https://speed.example"), &["https://Speed.example"]));
+        assert!(!of(Some("http://speed.example"), &["https://speed.example"]), "another scheme");
     }
 
     #[test]

@@ -6,6 +6,18 @@
 
 mod head;
 mod load;
+mod ndt7;
+mod visitor;
+mod websocket;
 
 pub use head::{HEAD_BYTES_MAX, Head, HeadError, Start, start_of};
 pub use load::{LOAD_PATH, LoadTarget, NotALoad, answer, load_head};
+pub use ndt7::{
+    AppInfo, ConnectionInfo, Measurement, NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX,
+    next_message_bytes,
+};
+pub use visitor::{
+    NDT7_PROTOCOL, NotAVisitor, VISITOR_BYTES_MAX, VISITOR_PATHS, Visitor, VisitorAnswer,
+    VisitorTarget, Wish,
+};
+pub use websocket::{FRAME_HEAD_BYTES_MAX, FrameError, FrameHead, Opcode, message_head, switching};

@@ -206,6 +206,8 @@ pub enum RefuseCode {
     Busy,
     /// The request is beyond the server's limits.
     Limit,
+    /// The server's policy does not let this client do it.
+    Policy,
     /// The request is outside the protocol.
     Malformed,
     /// The server's host cannot do it.

@@ -60,6 +60,7 @@ impl From<Waiting> for ApiError {
         let (status, error) = match refuse.code {
             RefuseCode::Busy if place.is_some() => (StatusCode::TOO_MANY_REQUESTS, "busy"),
             RefuseCode::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            RefuseCode::Policy => (StatusCode::FORBIDDEN, "policy"),
             _ => (StatusCode::FORBIDDEN, "limit"),
         };
         Self {

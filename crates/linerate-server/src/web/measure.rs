@@ -287,7 +287,7 @@ fn commands(host: Option<&str>) -> Vec<String> {
 
 /// Takes the client's address out of a record unless it is one of a private network: its network
 /// stays, which is enough to find results again.
-fn without_address(record: &mut Record, address: IpAddr) {
+pub(crate) fn without_address(record: &mut Record, address: IpAddr) {
     if is_private(address) {
         return;
     }

@@ -33,12 +33,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use linerate_core::policy::Program;
 use linerate_core::record::{Failure, Fault, Tool};
-use linerate_engine::http_load;
+use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing, Visits};
+use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
+use crate::policy_guard::{Allowance, Client};
+use crate::store::Store;
+use crate::table::{Knowing, Slot};
+use measure::without_address;
 pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
 use state::State;
@@ -57,6 +63,9 @@ pub struct WebOptions {
     pub store: Option<PathBuf>,
     /// This program, for records.
     pub tool: Tool,
+    /// Pages of other sites that may ask for speed tests of other programs, by their origins
+    /// (`https://example.org`), or `any`.
+    pub origins: Vec<String>,
 }
 
 /// What a server knows of itself that the page shows.
@@ -74,13 +83,15 @@ pub(crate) struct Web {
     state: Arc<State>,
     sender: mpsc::Sender<(TcpStream, SocketAddr)>,
     receiver: Mutex<Option<mpsc::Receiver<(TcpStream, SocketAddr)>>>,
+    visits: Visits,
 }
 
 impl Web {
     pub(crate) fn new(options: WebOptions, gate: Arc<Gate>, limits: Limits) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let state = Arc::new(State::new(options, gate, limits));
-        Self { state, sender, receiver: Mutex::new(Some(receiver)) }
+        let receiver = Mutex::new(Some(receiver));
+        Self { state, sender, receiver, visits: Visits::default() }
     }
 
     /// Tells what the server has opened.
@@ -91,6 +102,49 @@ impl Web {
     /// Reads the head of a connection of load and hands it to its run.
     pub(crate) fn load(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
         http_load::arrive(stream, peer, &self.state.registry, self.state.limits.hello)
+    }
+
+    /// Serves a client of another speed test; what else it asks for goes where it belongs.
+    pub(crate) fn visit(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: &Slot<'_>,
+        stop: &Stop,
+    ) -> Result<Option<LogText>, Failure> {
+        let State { gate, options, .. } = &*self.state;
+        let own = gate.by_address_of(Program::Http, peer.ip());
+        let Allowance { rate_bps, bytes, streams, .. } =
+            gate.guard().allowance(&Client::of(Program::Http, peer.ip()));
+        let serving = VisitServing {
+            admission: &Knowing { admission: &own, place },
+            caps: VisitCaps { rate_bps, bytes, streams },
+            origins: &options.origins,
+            visits: &self.visits,
+            tool: &options.tool,
+            stop,
+        };
+        let visited = http_load::visit(stream, peer, serving)?;
+        if let Some(stream) = visited.other {
+            match sniff(&stream, self.state.limits.hello) {
+                Spoken::Load => self.load(stream, peer)?,
+                _ => self.take(stream, peer)?,
+            }
+        }
+        Ok(visited.end.map(|end| self.keep(end, peer)))
+    }
+
+    /// Puts the records of a visit into the store; what there is to say.
+    fn keep(&self, end: VisitEnd, peer: SocketAddr) -> LogText {
+        let VisitEnd { text, mut records } = end;
+        records.iter_mut().for_each(|record| without_address(record, peer.ip()));
+        let Some(path) = &self.state.options.store else { return text };
+        let kept = Store::open(path)
+            .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
+        if let Err(failure) = kept {
+            tracing::warn!(%peer, "not kept: {failure}");
+        }
+        text
     }
 
     /// Hands a connection to the runtime.

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_proto::http::{LOAD_PATH, Start, start_of};
+use linerate_proto::http::{LOAD_PATH, Start, VISITOR_PATHS, start_of};
 use linerate_sys::clock::{monotonic, sleep};
 
 /// Pause between two looks at a line that goes on slowly.
@@ -17,6 +17,8 @@ const TELLING: usize = 8 + LOAD_PATH.len();
 pub(crate) enum Spoken {
     /// HTTP, a stream of load.
     Load,
+    /// HTTP, a speed test of another program.
+    Visitor,
     /// HTTP, anything else.
     Http,
     /// No HTTP.
@@ -56,14 +58,12 @@ fn spoken(bytes: &[u8]) -> Option<Spoken> {
         Start::Http => {}
     }
     let path = bytes.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
-    let load = LOAD_PATH.as_bytes();
-    if path.starts_with(load) {
-        Some(Spoken::Load)
-    } else if load.starts_with(path) {
-        None
-    } else {
-        Some(Spoken::Http)
+    let known = VISITOR_PATHS.iter().map(|it| (it.as_bytes(), Spoken::Visitor));
+    let mut known = known.chain([(LOAD_PATH.as_bytes(), Spoken::Load)]);
+    if let Some((_, spoken)) = known.clone().find(|(known, _)| path.starts_with(known)) {
+        return Some(spoken);
     }
+    if known.any(|(known, _)| known.starts_with(path)) { None } else { Some(Spoken::Http) }
 }
 
 #[cfg(test)]
@@ -80,6 +80,11 @@ mod tests {
             (b"GET /api/v1/load/", Some(Spoken::Load)),
             (b"POST /api/v1/load/00", Some(Spoken::Load)),
             (b"GET / HTTP/1.1", Some(Spoken::Http)),
+            (b"GET /__do", None),
+            (b"GET /__down?bytes=", Some(Spoken::Visitor)),
+            (b"GET /ndt/v7/upload", Some(Spoken::Visitor)),
+            (b"POST /backend/empty.php", Some(Spoken::Visitor)),
+            (b"GET /updates", Some(Spoken::Http)),
             (b"DELETE /api/v1/runs/", Some(Spoken::Http)),
             (b"GETX", Some(Spoken::Other)),
         ] {

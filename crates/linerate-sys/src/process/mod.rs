@@ -9,6 +9,7 @@ pub mod open_files;
 pub mod password;
 pub mod realtime;
 pub mod sched;
+pub mod service;
 pub mod stop;
 pub mod sysctl;
 pub mod terminal;

@@ -16,6 +16,7 @@ use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
 use linerate_server::web::WebOptions;
 use linerate_sys::netlink::RouteSocket;
+use linerate_sys::service;
 use linerate_sys::stop::{HangUp, Stop};
 use linerate_sys::tcp;
 use linerate_sys::xdp::EchoReflector;
@@ -111,6 +112,19 @@ struct WebFlags {
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
+    /// Let pages of this site (https://example.org, or any) run the speed tests of other programs
+    /// against this server; without it only clients that are no page do, and this server's own
+    #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
+    allow_origin: Vec<String>,
+}
+
+/// `https://example.org:8080`, as a browser sends it, or `any`.
+fn parse_origin(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text}: an origin is https://HOST or http://HOST:PORT, or any");
+    let host = text.split_once("://").filter(|it| matches!(it.0, "http" | "https"));
+    let plain = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
+    let is_one = text == "any" || host.is_some_and(|(_, host)| plain(host));
+    is_one.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
 }
 
 /// What the flags say of HTTP; none where it is not to be answered.
@@ -137,7 +151,8 @@ fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
         }
         _ => store,
     };
-    Ok(Some(WebOptions { page: !flags.no_page, store, tool: tool() }))
+    let origins = flags.allow_origin.clone();
+    Ok(Some(WebOptions { page: !flags.no_page, store, tool: tool(), origins }))
 }
 
 /// An address of this host that a browser on it can open.
@@ -307,6 +322,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if let Some(policy) = policy {
         server.set_policy(policy);
     }
+    tell_manager("READY=1");
     std::thread::scope(|scope| {
         if let Some((file, hang_up)) = args.policy.as_deref().zip(hang_up.as_ref()) {
             scope.spawn(|| policy::reload(file, &server, hang_up, &stop));
@@ -314,6 +330,14 @@ pub(crate) fn run(args: Args) -> Outcome {
         server.run(&stop, &on_client);
     });
     Ok(0)
+}
+
+/// Tells the service manager, where one started this program and waits for it (sd_notify(3)).
+fn tell_manager(state: &str) {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    if let Err(error) = service::notify(&socket, state) {
+        tracing::warn!("the service manager was not told {state}: {error}");
+    }
 }
 
 /// Addresses that are listed; a host of containers has hundreds.
@@ -381,6 +405,18 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn allow_origin_takes_what_a_browser_sends_as_the_origin_of_a_page() {
+        assert_eq!(
+            parse_origin("https://Speed.example:8443"),
+            Ok("https://speed.example:8443".to_owned())
+        );
+        assert_eq!(parse_origin("any"), Ok("any".to_owned()));
+        for text in ["speed.example", "https://", "https://a/b", "ftp://a", "*", ""] {
+            assert!(parse_origin(text).is_err(), "{text} for --allow-origin");
+        }
+    }
 
     #[test]
     fn a_client_is_told_an_address_that_it_can_reach_with_the_port_where_it_is_unusual() {

@@ -71,6 +71,9 @@ pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
             failure.advise(format!("try again in about {} s", ms.div_ceil(1000))).retry_after(ms)
         }
         (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
+        (RefuseCode::Policy, _) => {
+            failure.advise("the server's policy decides: linerate policy explain, on its host")
+        }
         _ => failure,
     }
 }

@@ -1,0 +1,232 @@
+//! One test of ndt7 over a WebSocket whose handshake is done (ndt7-protocol.md 0.11 of
+//! m-lab/ndt-server): messages of load one way, measurements the other.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::Direction;
+use linerate_core::time::MonoTime;
+use linerate_proto::http::{
+    AppInfo, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead, Measurement, NDT7_MESSAGE_BYTES,
+    NDT7_MESSAGE_BYTES_MAX, Opcode, message_head, next_message_bytes,
+};
+use linerate_sys::clock::{monotonic, record_id, sleep};
+use linerate_sys::poll::readable;
+use linerate_sys::tcp::tcp_info;
+
+use super::transfer::{Track, Transfer};
+
+/// A sender goes on for this long.
+const SEND: Duration = Duration::from_secs(10);
+/// Either end may cut the test then.
+pub(super) const LONGEST: Duration = Duration::from_secs(13);
+/// Time between two measurements.
+const TOLD_EVERY: Duration = Duration::from_millis(250);
+/// A client has this long to answer the end.
+const LEAVE: Duration = Duration::from_secs(2);
+/// Pause between two looks at the head of a frame that is not whole.
+const LOOK: Duration = Duration::from_millis(1);
+/// "Normal closure" (RFC 6455 §7.4.1), and "policy violation".
+const NORMAL: u16 = 1000;
+const WRONG: u16 = 1008;
+
+/// What came next of the client.
+enum Came {
+    /// Load.
+    Load,
+    /// The end.
+    End,
+    /// Something else.
+    Other,
+    Nothing,
+}
+
+/// A test that runs.
+#[derive(Debug)]
+pub(super) struct Test<'a> {
+    transfer: Transfer<'a>,
+    direction: Direction,
+    told: MonoTime,
+    /// What is to come of the client's frame, and whether it counts.
+    left: u64,
+    counts: bool,
+    /// The end was said: nothing may follow it (RFC 6455 §5.5.1).
+    closed: bool,
+    ends: [String; 3],
+}
+
+impl<'a> Test<'a> {
+    pub(super) fn new(transfer: Transfer<'a>, direction: Direction, peer: SocketAddr) -> Self {
+        let server = transfer.stream.local_addr().map(|it| it.to_string()).unwrap_or_default();
+        let ends = [peer.to_string(), server, record_id().to_string()];
+        let (told, left, counts, closed) = (monotonic(), 0, false, false);
+        Self { transfer, direction, told, left, counts, closed, ends }
+    }
+
+    /// Runs the test to its end; what it moved until the client had it, and whether something else
+    /// than the client's leave ended it.
+    pub(super) fn run(mut self) -> (Track, io::Result<()>) {
+        let ended = match self.direction {
+            Direction::Down => self.down(),
+            Direction::Up => self.up(),
+        };
+        if self.direction == Direction::Down {
+            self.await_delivery();
+        }
+        let track = self.transfer.track();
+        let end = match ended {
+            Ok(true) => Ok(()),
+            Ok(false) => self.end(),
+            Err(error) => Err(error),
+        };
+        (track, end)
+    }
+
+    /// Waits until the client has what was sent, and reads what it says meanwhile.
+    fn await_delivery(&mut self) {
+        let stream = self.transfer.stream;
+        let mut gone = false;
+        while !gone && self.left == 0 && readable(&stream, Duration::ZERO).unwrap_or(false) {
+            gone = !matches!(self.next(Duration::ZERO), Ok(Came::Other | Came::Nothing));
+        }
+        let stopped = || self.transfer.is_stopped();
+        self.transfer.await_delivery(|| gone || stopped());
+    }
+
+    /// Says the end, and waits for the client's.
+    fn end(&mut self) -> io::Result<()> {
+        self.tell()?;
+        self.close(NORMAL)?;
+        let until = monotonic() + LEAVE;
+        while monotonic() < until && !matches!(self.next(LEAVE)?, Came::End) {}
+        Ok(())
+    }
+
+    /// Whether the client ended it.
+    fn down(&mut self) -> io::Result<bool> {
+        let mut size = NDT7_MESSAGE_BYTES.0;
+        while self.transfer.elapsed() < SEND && !self.transfer.is_over() {
+            self.transfer.send_aside(&message_head(Opcode::Binary, size))?;
+            if !self.transfer.send_message(usize::try_from(size).unwrap_or(0))? {
+                // A message that the budget cut has no end to come: nothing may follow it.
+                return Ok(true);
+            }
+            size = next_message_bytes(size, self.transfer.sent);
+            self.tell_in_time()?;
+            match self.next(Duration::ZERO)? {
+                Came::End => return Ok(true),
+                Came::Load => {
+                    self.close(WRONG)?;
+                    return Err(io::Error::other("load from the client of a download"));
+                }
+                Came::Other | Came::Nothing => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn up(&mut self) -> io::Result<bool> {
+        while !self.transfer.is_over() {
+            self.tell_in_time()?;
+            if matches!(self.next(TOLD_EVERY / 5)?, Came::End) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the client sends, if it does within this time.
+    fn next(&mut self, within: Duration) -> io::Result<Came> {
+        let stream = self.transfer.stream;
+        if !readable(&stream, within)? {
+            return Ok(Came::Nothing);
+        }
+        if self.left == 0 {
+            let mut bytes = [0; FRAME_HEAD_BYTES_MAX];
+            let count = stream.peek(&mut bytes)?;
+            let parsed = FrameHead::parse(&bytes[..count], NDT7_MESSAGE_BYTES_MAX);
+            let Some(head) = parsed.map_err(io::Error::other)? else {
+                if count > 0 {
+                    sleep(LOOK);
+                }
+                return Ok(if count == 0 { Came::End } else { Came::Nothing });
+            };
+            let _ = stream.set_read_timeout(Some(LEAVE));
+            let mut reader = stream;
+            io::Read::read_exact(&mut reader, &mut bytes[..head.head_bytes])?;
+            match head.opcode {
+                Opcode::Binary => self.counts = true,
+                Opcode::Text => self.counts = false,
+                Opcode::More => {}
+                Opcode::Close | Opcode::Ping | Opcode::Pong => return self.control(head),
+            }
+            self.left = head.payload_bytes;
+            return Ok(if self.counts && self.left == 0 { Came::Load } else { Came::Other });
+        }
+        let count = match self.counts {
+            true => self.transfer.take_some(self.left)?,
+            false => self.transfer.take_aside(self.left)?,
+        };
+        self.left -= count;
+        Ok(match count {
+            0 => Came::End,
+            _ if self.counts => Came::Load,
+            _ => Came::Other,
+        })
+    }
+
+    fn control(&mut self, head: FrameHead) -> io::Result<Came> {
+        let mut payload = vec![0; usize::try_from(head.payload_bytes).unwrap_or(0)];
+        let mut stream = self.transfer.stream;
+        io::Read::read_exact(&mut stream, &mut payload)?;
+        for (byte, mask) in payload.iter_mut().zip(head.mask.iter().cycle()) {
+            *byte ^= mask;
+        }
+        match head.opcode {
+            Opcode::Close => {
+                // One that has left does not read the answer.
+                if !self.closed {
+                    let _ = self.message(Opcode::Close, &payload);
+                }
+                Ok(Came::End)
+            }
+            Opcode::Ping if !self.closed => {
+                self.message(Opcode::Pong, &payload).map(|()| Came::Other)
+            }
+            _ => Ok(Came::Other),
+        }
+    }
+
+    fn close(&mut self, code: u16) -> io::Result<()> {
+        self.message(Opcode::Close, &code.to_be_bytes())
+    }
+
+    fn tell_in_time(&mut self) -> io::Result<()> {
+        if monotonic() < self.told + TOLD_EVERY {
+            return Ok(());
+        }
+        self.tell()
+    }
+
+    fn tell(&mut self) -> io::Result<()> {
+        self.told = monotonic();
+        let elapsed = self.transfer.elapsed();
+        let elapsed_time = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let num_bytes = self.transfer.sent + self.transfer.taken;
+        let app = AppInfo { elapsed_time, num_bytes };
+        let [client, server, uuid] = &self.ends;
+        let ends = ConnectionInfo { client, server, uuid };
+        let info = tcp_info(self.transfer.stream.as_fd());
+        let told = Measurement::new(self.direction, app, ends, info.as_ref());
+        let text = serde_json::to_vec(&told).map_err(io::Error::other)?;
+        self.message(Opcode::Text, &text)
+    }
+
+    fn message(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
+        self.closed |= opcode == Opcode::Close;
+        let bytes = [&message_head(opcode, payload.len() as u64), payload].concat();
+        self.transfer.send_aside(&bytes)
+    }
+}

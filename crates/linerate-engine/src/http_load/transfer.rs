@@ -1,0 +1,390 @@
+//! Bytes of one transfer over a connection, within a time, a rate and an amount: noise out,
+//! anything in.
+//!
+//! What goes down counts as far as the client's kernel acknowledged it, and lasts until then: a
+//! write returns when the bytes are in this host's buffer.
+
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::TcpInfo;
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, tcp_info};
+
+use super::arrive::is_pause;
+use super::direction::noise;
+use crate::flow::budget::Budget;
+
+/// A call on the socket waits no longer before the clock and the stop flag are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// A client that moves nothing for this long has vanished.
+const STILL: Duration = Duration::from_secs(9);
+/// Bytes of one call.
+const PIECE: usize = 256 << 10;
+/// At a pace, a call moves what this time allows, and no less than a segment.
+const SLOT: Duration = Duration::from_millis(2);
+const PIECE_MIN: usize = 1448;
+/// A pace that fell behind makes up for no more than this.
+const LAG: Duration = Duration::from_millis(10);
+/// Time between two points of the account.
+const POINT_EVERY: Duration = Duration::from_millis(200);
+/// The first look for an acknowledgement, and the longest pause between two.
+const ACK_LOOK: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+/// TCP states in which nothing is acknowledged any more: CLOSE (7 of Linux tcp_states.h).
+const CLOSED: u8 = 7;
+
+/// Noise, as much as the longest message needs.
+pub(super) fn content() -> &'static [u8] {
+    static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
+    NOISE.get_or_init(|| noise(1 << 20))
+}
+
+/// A rate that several connections keep together.
+#[derive(Debug)]
+pub(super) struct Pace {
+    bps: u64,
+    next: Mutex<MonoTime>,
+}
+
+impl Pace {
+    pub(super) fn of(bps: u64) -> Self {
+        Self { bps: bps.max(1), next: Mutex::default() }
+    }
+
+    /// Most bytes of one call.
+    fn piece(&self) -> usize {
+        let bytes = u128::from(self.bps) * SLOT.as_nanos() / 8_000_000_000;
+        usize::try_from(bytes).unwrap_or(usize::MAX).clamp(PIECE_MIN, PIECE)
+    }
+
+    /// When so many more bytes may have moved: behind all that was asked for before.
+    fn slot(&self, bytes: usize, now: MonoTime) -> MonoTime {
+        let span = u64::try_from(bytes as u128 * 8_000_000_000 / u128::from(self.bps));
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = MonoTime::from_nanos(now.nanos().saturating_sub(LAG.as_nanos() as u64));
+        *next = (*next).max(earliest) + Duration::from_nanos(span.unwrap_or(u64::MAX >> 1));
+        *next
+    }
+}
+
+/// What holds a transfer.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds<'a> {
+    pub(super) stop: &'a Stop,
+    /// Nothing is begun after this.
+    pub(super) until: MonoTime,
+    pub(super) pace: Option<&'a Pace>,
+    pub(super) budget: Budget,
+}
+
+/// What a transfer moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Track {
+    pub(super) begin: MonoTime,
+    pub(super) end: MonoTime,
+    /// Payload.
+    pub(super) bytes: u64,
+    /// Payload so far, at some times between.
+    pub(super) points: Vec<(MonoTime, u64)>,
+}
+
+/// A connection that moves bytes until a time.
+#[derive(Debug)]
+pub(super) struct Transfer<'a> {
+    pub(super) stream: &'a TcpStream,
+    bounds: Bounds<'a>,
+    /// What was acknowledged before the first byte: the kernel counts the SYN, too.
+    before: u64,
+    /// Bytes written and read that are load, and those written that are not.
+    pub(super) sent: u64,
+    pub(super) taken: u64,
+    aside: u64,
+    /// The budget is used up.
+    spent: bool,
+    begin: MonoTime,
+    points: Vec<(MonoTime, u64)>,
+}
+
+impl<'a> Transfer<'a> {
+    /// One that begins now.
+    pub(super) fn begin(stream: &'a TcpStream, bounds: Bounds<'a>) -> Self {
+        let before = info_of(stream).bytes_acked.unwrap_or(0);
+        let (sent, taken, aside, spent) = (0, 0, 0, false);
+        let (begin, points) = (monotonic(), Vec::new());
+        Self { stream, bounds, before, sent, taken, aside, spent, begin, points }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.spent || self.bounds.stop.asked() || monotonic() >= self.bounds.until
+    }
+
+    /// Since it began.
+    pub(super) fn elapsed(&self) -> Duration {
+        monotonic().since(self.begin)
+    }
+
+    /// Sends so many bytes of noise; fewer when the time or the budget is over first.
+    pub(super) fn send(&mut self, bytes: u64) -> io::Result<()> {
+        let end = self.sent + bytes;
+        while self.sent < end && !self.is_over() {
+            let piece = usize::try_from(end - self.sent).unwrap_or(usize::MAX).min(self.piece());
+            if self.load(&content()[..piece])? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a message of noise, whole unless the budget ends; whether it was whole.
+    pub(super) fn send_message(&mut self, bytes: usize) -> io::Result<bool> {
+        let mut left = bytes.min(content().len());
+        while left > 0 {
+            let piece = left.min(self.piece());
+            let count = self.load(&content()[..piece])?;
+            if count == 0 {
+                return Ok(false);
+            }
+            left -= count;
+        }
+        Ok(true)
+    }
+
+    /// Sends all of these bytes, which are no load, whatever the time.
+    pub(super) fn send_aside(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = self.write(bytes)?;
+            self.aside += count as u64;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// Takes so many bytes and drops them; fewer when the time or the budget is over first, or the
+    /// client leaves.
+    pub(super) fn take(&mut self, bytes: u64) -> io::Result<()> {
+        let end = self.taken + bytes;
+        while self.taken < end && !self.is_over() {
+            if self.take_some(end - self.taken)? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes some of so many bytes; 0 when the client has left, or the budget ends.
+    pub(super) fn take_some(&mut self, most: u64) -> io::Result<u64> {
+        let _ = self.stream.set_read_timeout(Some(LOOK));
+        let piece = self.bounds.pace.map_or(4 * PIECE, Pace::piece);
+        let piece = self.draw(usize::try_from(most).unwrap_or(usize::MAX).min(piece));
+        if piece == 0 {
+            return Ok(0);
+        }
+        let taken = self.patiently(|stream| tcp::discard(stream, piece));
+        let count = *taken.as_ref().unwrap_or(&0);
+        self.bounds.budget.give_back(piece - count);
+        self.taken += count as u64;
+        self.keep_pace(count);
+        self.point(self.taken);
+        taken.map(|count| count as u64)
+    }
+
+    /// Takes bytes that are no load; 0 when the client has left.
+    pub(super) fn take_aside(&self, most: u64) -> io::Result<u64> {
+        let _ = self.stream.set_read_timeout(Some(LOOK));
+        let piece = usize::try_from(most).unwrap_or(usize::MAX).min(PIECE);
+        self.patiently(|stream| tcp::discard(stream, piece)).map(|count| count as u64)
+    }
+
+    /// Payload of what was sent that the client's kernel acknowledged; all of it where this host's
+    /// does not tell.
+    pub(super) fn delivered(&self) -> u64 {
+        let acked = info_of(self.stream).bytes_acked;
+        let load = acked.map(|acked| acked.saturating_sub(self.before + self.aside));
+        load.map_or(self.sent, |load| load.min(self.sent))
+    }
+
+    /// Waits until all that was written is acknowledged, or `enough` says that it will not be.
+    pub(super) fn await_delivery(&self, mut enough: impl FnMut() -> bool) {
+        let give_up = monotonic() + STILL;
+        let mut pause = ACK_LOOK.0;
+        while !is_delivered(self.stream) && monotonic() < give_up && !enough() {
+            sleep(pause);
+            pause = (pause * 3 / 2).min(ACK_LOOK.1);
+        }
+    }
+
+    /// What was moved, ending now.
+    pub(super) fn track(&mut self) -> Track {
+        let end = monotonic();
+        let bytes = if self.sent > 0 { self.delivered() } else { self.taken };
+        Track { begin: self.begin, end, bytes, points: std::mem::take(&mut self.points) }
+    }
+
+    /// Whether the server is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.bounds.stop.asked()
+    }
+
+    fn piece(&self) -> usize {
+        self.bounds.pace.map_or(PIECE, Pace::piece)
+    }
+
+    /// As much of what is wanted as the budget has left.
+    fn draw(&mut self, wanted: usize) -> usize {
+        let drawn = self.bounds.budget.take(wanted);
+        self.spent |= drawn == 0 && wanted > 0;
+        drawn
+    }
+
+    fn keep_pace(&self, bytes: usize) {
+        let Some(pace) = self.bounds.pace.filter(|_| bytes > 0) else { return };
+        let now = monotonic();
+        let slot = pace.slot(bytes, now);
+        if slot > now {
+            sleep(slot.since(now));
+        }
+    }
+
+    /// Writes some load; 0 when the budget ends.
+    fn load(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = self.draw(bytes.len());
+        if piece == 0 {
+            return Ok(0);
+        }
+        self.keep_pace(piece);
+        let written = self.write(&bytes[..piece]);
+        let count = *written.as_ref().unwrap_or(&0);
+        self.bounds.budget.give_back(piece - count);
+        self.sent += count as u64;
+        if self.points.last().map_or(self.begin, |last| last.0) + POINT_EVERY <= monotonic() {
+            self.point(self.delivered());
+        }
+        written
+    }
+
+    fn point(&mut self, bytes: u64) {
+        let now = monotonic();
+        if now >= self.points.last().map_or(self.begin, |last| last.0) + POINT_EVERY {
+            self.points.push((now, bytes));
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.stream.set_write_timeout(Some(LOOK));
+        self.patiently(|mut stream| stream.write(bytes))
+    }
+
+    /// Repeats a call until it does something, or the client has vanished.
+    fn patiently(
+        &self,
+        mut call: impl FnMut(&TcpStream) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let since = monotonic();
+        loop {
+            match call(self.stream) {
+                Err(error) if is_pause(&error) => {
+                    if monotonic() >= since + STILL || self.bounds.stop.asked() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+fn info_of(stream: &TcpStream) -> TcpInfo {
+    tcp_info(stream.as_fd()).unwrap_or_default()
+}
+
+/// Whether nothing that was written is on the way, or the connection is gone.
+fn is_delivered(stream: &TcpStream) -> bool {
+    let info = info_of(stream);
+    let none = |count: Option<u32>| count.is_none_or(|count| count == 0);
+    info.state == Some(CLOSED) || (none(info.notsent_bytes) && none(info.unacked))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address).expect("loopback");
+        (client, listener.accept().expect("it came").0)
+    }
+
+    fn bounds<'a>(stop: &'a Stop, pace: Option<&'a Pace>, budget: Option<u64>) -> Bounds<'a> {
+        let until = monotonic() + Duration::from_secs(20);
+        Bounds { stop, until, pace, budget: Budget::of(budget) }
+    }
+
+    #[test]
+    fn what_is_sent_lasts_until_the_client_has_it_and_not_until_it_is_written() {
+        let (mut client, server) = pair();
+        let stop = Stop::new();
+        let held = Duration::from_millis(300);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                // What the two kernels hold fills first; the rest waits for this end.
+                sleep(held);
+                io::Read::read_exact(&mut client, &mut vec![0; 20_000_006])
+            });
+            let mut transfer = Transfer::begin(&server, bounds(&stop, None, None));
+            transfer.send_aside(b"a head").expect("open");
+            transfer.send(20_000_000).expect("open");
+            transfer.await_delivery(|| false);
+            let track = transfer.track();
+            assert_eq!((track.bytes, transfer.sent), (20_000_000, 20_000_000));
+            assert!(track.end.since(track.begin) >= held, "{track:?}");
+            assert!(reader.join().expect("no panic").is_ok());
+        });
+    }
+
+    #[test]
+    fn a_reader_that_leaves_has_had_what_its_kernel_took() {
+        let (client, server) = pair();
+        let stop = Stop::new();
+        let mut transfer = Transfer::begin(&server, bounds(&stop, None, None));
+        transfer.send_message(1000).expect("room for it");
+        transfer.await_delivery(|| false);
+        drop(client);
+        let _ = transfer.send(50_000_000);
+        transfer.await_delivery(|| false);
+        assert!(transfer.track().bytes < transfer.sent.max(1001), "not what was written");
+    }
+
+    #[test]
+    fn a_budget_ends_what_is_sent_and_what_is_taken() {
+        let (client, server) = pair();
+        let stop = Stop::new();
+        let mut transfer = Transfer::begin(&server, bounds(&stop, None, Some(5000)));
+        transfer.send(9000).expect("open");
+        assert_eq!((transfer.sent, transfer.is_over()), (5000, true));
+        let mut other = Transfer::begin(&client, bounds(&stop, None, Some(3000)));
+        other.take(5000).expect("open");
+        assert_eq!((other.taken, other.is_over()), (3000, true));
+    }
+
+    #[test]
+    fn connections_at_one_pace_move_no_more_than_it_allows_together() {
+        // Slots follow each other: 1000 bytes of 8 Mbit/s take 1 ms each.
+        let pace = Pace::of(8_000_000);
+        let begin = MonoTime::from_nanos(1_000_000_000);
+        let slots: Vec<u64> =
+            (0..4).map(|_| pace.slot(1000, begin).nanos() / 1000 - 1_000_000).collect();
+        let lag = LAG.as_micros() as u64;
+        assert_eq!(slots[3] - slots[0], 3000, "µs");
+        assert_eq!(slots[0], 1000_u64.wrapping_sub(lag), "the first makes up for {lag} µs");
+        assert_eq!(Pace::of(1).piece(), PIECE_MIN);
+        assert_eq!(Pace::of(100_000_000).piece(), 25_000, "2 ms of 100 Mbit/s");
+    }
+}

@@ -1,0 +1,177 @@
+//! The tests of visitors that run: which connections are one test, and what it may do.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Record, Tool};
+use linerate_core::time::{MonoTime, WallTime};
+use linerate_proto::http::Visitor;
+use linerate_sys::clock::{monotonic, wall};
+use linerate_sys::stop::Stop;
+
+use super::transfer::{Bounds, Pace};
+use super::visit_account::{Ends, Moved, Way};
+use crate::flow::budget::Budget;
+use crate::flow::tcp::Admission;
+use crate::served::{DirectionTotals, LogText, line_of};
+
+/// One address at one time tests for this long, then others have their turn.
+pub(super) const TEST: Duration = Duration::from_secs(120);
+/// One request moves data for this long at most.
+const TRANSFER: Duration = Duration::from_secs(30);
+
+/// The tests of visitors that run now, by their clients.
+#[derive(Debug, Default)]
+pub struct Visits(Mutex<HashMap<(IpAddr, Visitor), Weak<Visit>>>);
+
+/// What a client may do, beside what the gate decides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VisitCaps {
+    /// Rate of one direction, all connections together.
+    pub rate_bps: Option<u64>,
+    /// Payload of both directions together.
+    pub bytes: Option<u64>,
+    /// Connections at once.
+    pub streams: Option<u16>,
+}
+
+/// What serves a visitor.
+#[derive(Clone, Copy)]
+pub struct VisitServing<'a> {
+    /// The gate.
+    pub admission: &'a dyn Admission,
+    /// What this client may do.
+    pub caps: VisitCaps,
+    /// Pages of other sites that may ask, by their origins; `any` is each.
+    pub origins: &'a [String],
+    /// All visitors.
+    pub visits: &'a Visits,
+    /// This program, for records.
+    pub tool: &'a Tool,
+    /// Ends everything.
+    pub stop: &'a Stop,
+}
+
+/// What there is of a test that is over.
+#[derive(Debug)]
+pub struct VisitEnd {
+    /// For the log.
+    pub text: LogText,
+    /// A record for each direction in which data moved.
+    pub records: Vec<Record>,
+}
+
+/// A test of one client.
+#[derive(Debug)]
+pub(super) struct Visit {
+    visitor: Visitor,
+    ends: Ends,
+    begin: (MonoTime, WallTime),
+    caps: VisitCaps,
+    budget: Budget,
+    paces: [Option<Pace>; 2],
+    /// When each direction began.
+    begun: [OnceLock<MonoTime>; 2],
+    ways: Mutex<[Way; 2]>,
+}
+
+pub(super) const fn place_of(direction: Direction) -> usize {
+    match direction {
+        Direction::Up => 0,
+        Direction::Down => 1,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Visits {
+    /// The test that a client's connection belongs to: one that runs, or a new one.
+    pub(super) fn join(
+        &self,
+        visitor: Visitor,
+        (peer, server): (SocketAddr, SocketAddr),
+        agent: Option<&str>,
+        serving: &VisitServing<'_>,
+    ) -> Arc<Visit> {
+        let mut open = lock(&self.0);
+        open.retain(|_, visit| visit.strong_count() > 0);
+        let key = (peer.ip(), visitor);
+        open.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let (tool, agent) = (serving.tool.clone(), agent.map(str::to_owned));
+            let ends = Ends { peer, server, agent, name: visitor.name(), tool };
+            let visit = Arc::new(Visit::new(visitor, ends, serving.caps));
+            open.insert(key, Arc::downgrade(&visit));
+            visit
+        })
+    }
+}
+
+impl Visit {
+    fn new(visitor: Visitor, ends: Ends, caps: VisitCaps) -> Self {
+        let pace = || caps.rate_bps.map(Pace::of);
+        let (budget, paces) = (Budget::of(caps.bytes), [pace(), pace()]);
+        let (begin, begun, ways) = ((monotonic(), wall()), Default::default(), Mutex::default());
+        Self { visitor, ends, begin, caps, budget, paces, begun, ways }
+    }
+
+    /// Why it may not go on, if so, and the time after which another may begin.
+    pub(super) fn is_over(&self, connections: usize) -> Option<(String, Option<u64>)> {
+        if monotonic() >= self.begin.0 + TEST {
+            let say =
+                format!("this address has tested for {} s: others have a turn", TEST.as_secs());
+            return Some((say, Some(5000)));
+        }
+        let has_left = self.budget.take(1) == 1;
+        self.budget.give_back(usize::from(has_left));
+        if !has_left {
+            return Some(("today's bytes are used up".to_owned(), None));
+        }
+        let most = self.caps.streams.filter(|most| connections > usize::from(*most));
+        most.map(|most| (format!("{connections} connections; the limit is {most}"), None))
+    }
+
+    /// What holds a transfer that begins now; none where the direction has had its time.
+    pub(super) fn bounds<'a>(
+        &'a self,
+        direction: Direction,
+        longest: Duration,
+        stop: &'a Stop,
+    ) -> Option<Bounds<'a>> {
+        let (at, now) = (place_of(direction), monotonic());
+        let over = *self.begun[at].get_or_init(|| now) + longest;
+        let until = (now + TRANSFER).min(over).min(self.begin.0 + TEST);
+        let (pace, budget) = (self.paces[at].as_ref(), self.budget.clone());
+        (now < over).then_some(Bounds { stop, until, pace, budget })
+    }
+
+    /// Takes what a connection moved; at the last one, what there is of the test.
+    pub(super) fn leave(visit: Arc<Self>, moved: [Moved; 2]) -> Option<VisitEnd> {
+        let mut ways = lock(&visit.ways);
+        for (way, moved) in ways.iter_mut().zip(moved) {
+            way.add(moved);
+        }
+        drop(ways);
+        Arc::into_inner(visit).and_then(Self::end)
+    }
+
+    fn end(self) -> Option<VisitEnd> {
+        let [up, down] = self.ways.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ways = [(Direction::Up, up), (Direction::Down, down)];
+        let totals = ways.iter().filter_map(|(direction, way)| {
+            let (streams, bytes, span_ns) = way.totals()?;
+            Some(DirectionTotals::of(*direction, streams, bytes, span_ns))
+        });
+        let totals: Vec<_> = totals.collect();
+        let records: Vec<Record> = ways
+            .iter()
+            .filter_map(|(direction, way)| way.record(*direction, &self.ends, self.begin))
+            .collect();
+        let line = format!("{}: {}", self.visitor.name(), line_of(&totals));
+        let text = LogText { line, ways: totals };
+        (!records.is_empty()).then_some(VisitEnd { text, records })
+    }
+}
