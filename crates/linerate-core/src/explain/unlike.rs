@@ -90,8 +90,8 @@ pub(super) fn reordered(evidence: &Evidence, found: &Findings, lost: u64) -> Opt
 
 /// A flow alone shows a meter: no queue, and a rate that is even while much is lost, far above what
 /// losses at random of that share would leave. The meter is the clock: what passes is its rate.
-/// (Flach and others 2016, "An Internet-Wide Analysis of Traffic Policing", §3.1, hold the same
-/// three against each other: losses, no queue, one rate.)
+/// (On policers in traces of servers: Flach and others 2016, "An Internet-Wide Analysis of Traffic
+/// Policing"; the thresholds here are not theirs.)
 pub(super) fn metered(evidence: &Evidence) -> Option<Candidate> {
     let again = evidence.loss.ratio.filter(|again| *again >= METER_LOSS)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;

@@ -1,5 +1,5 @@
 //! Flows that fare unlike probes, and unlike each other, with figures of paths that were measured
-//! (`lab bank run --whole-test`): rates in Mbit/s, times in ms.
+//! (`lab bank run --whole-test`): rates in Mbit/s, times in ms. What was not measured says so.
 
 use super::evidence::{EachFlow, Evidence};
 use super::judge;
@@ -15,7 +15,8 @@ fn cubic(mut evidence: Evidence, events: f64) -> Evidence {
 }
 
 /// A link of 40 Mbit/s and 10 ms whose ends are half and full duplex: of 4555 probes one way none
-/// was lost, of what went both ways at once a third.
+/// was lost. The record is older than probes both ways at once: their counts, a third of them lost,
+/// are set by hand.
 #[test]
 fn what_collides_only_with_the_other_way_busy_is_a_duplex_mismatch() {
     let loads = [[19.5, 19.5, 0.32], [35.1, 35.1, 0.75], [43.0, 39.0, 30.8]];
@@ -85,7 +86,7 @@ fn flows_that_lose_beside_others_that_do_not_have_a_bad_member() {
     flows.each = vec![
         each(3689.0, 6.0, 89.2),
         each(2169.0, 5.0, 90.6),
-        each(2283.0, 4.0, 88.0),
+        each(2283.0, 4.0, 33.6),
         each(2091.0, 3.0, 62.0),
         each(706.0, 51.0, 37.4),
         each(628.0, 55.0, 39.6),
@@ -146,7 +147,8 @@ fn a_queue_that_stands_at_less_than_half_of_the_rate_is_others() {
     assert_ne!(judge(&evidence).cause, Some(Cause::OtherTraffic));
 }
 
-/// A managed queue that marks: 1 s of a flow that lost 32 segments once, and no probe of 5688.
+/// A managed queue that marks: 1 s of a flow that sent 32 segments again, and no probe of 5688 was
+/// lost. That this was one event is set by hand.
 #[test]
 fn losses_of_one_moment_are_no_loss_at_random() {
     let loads = [[24.4, 24.4, 0.76], [41.8, 41.8, 1.71], [53.6, 48.8, 41.1]];
@@ -156,6 +158,8 @@ fn losses_of_one_moment_are_no_loss_at_random() {
 }
 
 /// One packet in forty is late by 20 ms, and the sender counts three duplicates (tcp_recovery 0).
+/// The rate and the share sent again were measured; retransmissions, events, and the probes' counts
+/// of order are set by hand (of 17,199 probes of that path 701 came late).
 #[test]
 fn packets_that_are_overtaken_and_never_lost_are_order() {
     let loads = [[24.4, 24.4, 0.3], [43.9, 43.9, 0.5], [53.6, 48.8, 41.1]];
@@ -170,7 +174,8 @@ fn packets_that_are_overtaken_and_never_lost_are_order() {
     assert_eq!(judge(&late).cause, Some(Cause::RandomLoss));
 }
 
-/// A route that locks the congestion window at ten segments: 2.9 Mbit/s over 40 ms.
+/// A congestion window that stands at ten segments: 2.9 Mbit/s over 40 ms, by hand; no record of
+/// such a path is stored.
 #[test]
 fn a_full_window_that_does_not_grow_without_a_loss_is_clamped() {
     let cwnd = 14_480.0;
