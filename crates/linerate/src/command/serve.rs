@@ -112,7 +112,7 @@ struct WebFlags {
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
-    /// Let pages of this site (https://example.org, or any) run the speed tests of other programs
+    /// Let pages of this site (scheme and host, or any) run the speed tests of other programs
     /// against this server; without it only clients that are no page do, and this server's own
     #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
     allow_origin: Vec<String>,
