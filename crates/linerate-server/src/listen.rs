@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linerate_core::policy::{Policy, Program};
 use linerate_core::record::{Failure, Fault, Via};
+use linerate_engine::failure::words_of;
 use linerate_engine::flow::tcp::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
@@ -93,8 +94,19 @@ impl Server {
                 _ => failure,
             }
         })?;
-        let local = listener.local_addr().unwrap_or(options.local);
-        let foreign = foreign::open(&options.foreign, options.local.ip())?;
+        Self::on(listener, options)
+    }
+
+    /// Answers on a listener that is there, such as one of the service manager's; the address of
+    /// `options` is then its own.
+    /// # Errors
+    /// When it is not a socket of the Internet, or a port of another program is taken.
+    pub fn on(listener: TcpListener, options: &ServeOptions) -> Result<Self, Failure> {
+        let local = address_of(&listener)?;
+        listener.set_nonblocking(true).map_err(|error| {
+            Failure::new(Fault::System, "set up", local.to_string(), words_of(&error))
+        })?;
+        let foreign = foreign::open(&options.foreign, local.ip())?;
         let table = Table::new(options.limits.connections);
         let limits = table.fitted(options.limits);
         Ok(Self {

@@ -1,14 +1,12 @@
 // One stream of load in a thread of its own: reads and drops a download, or sends blobs of random
 // bytes. What it counts is only a check: the server's count is the result.
 import type { LoadOrder, LoadReport } from './messages';
+import { nextLength, POST_BYTES } from './post';
 
 const REPORT_MS = 100;
 /** A read that took longer than this waited for the network (timers are that coarse at worst). */
 const WAITED_MS = 0.2;
 const READ_BYTES = 1 << 20;
-/** Each POST should last between these. */
-const POST_MS = { least: 500, most: 2_000 };
-const POST_BYTES = { first: 256 * 1024, most: 1 << 30 };
 const RANDOM_BYTES = 8 << 20;
 
 const say = (report: LoadReport): void => postMessage(report);
@@ -108,7 +106,7 @@ function blobOf(source: Blob, length: number): Blob {
 
 async function up(order: LoadOrder, meter: Meter): Promise<void> {
   const source = random();
-  let length = POST_BYTES.first;
+  let length: number = POST_BYTES.first;
   for (;;) {
     const asked = now();
     const answer = await fetch(`${order.url}/up/${order.stream}`, {
@@ -123,9 +121,7 @@ async function up(order: LoadOrder, meter: Meter): Promise<void> {
     const said = (await answer.json()) as { bytes?: number; over?: boolean };
     meter.count(said.over === true ? (said.bytes ?? 0) : length, 0);
     if (said.over === true) return;
-    const lasted = now() - asked;
-    if (lasted < POST_MS.least) length = Math.min(length * 2, POST_BYTES.most);
-    else if (lasted > POST_MS.most) length = Math.max(length / 2, POST_BYTES.first);
+    length = nextLength(length, now() - asked, order.stream);
   }
 }
 

@@ -21,8 +21,15 @@ const TICK_MS = 100;
 const ECHO_MS = 25;
 const LAST_COUNTS_MS = 1_000;
 
-/** The state of the test of this tab; null before the first. */
+/** What the page shows is no older than this. Workers report some sixty times a second, and a page
+ *  that is drawn so often takes the time in which the browser would send. */
+const SHOWN_MS = 250;
+
+/** The state of the test of this tab as the page shows it; null before the first. */
 export const run = signal<Run | null>(null);
+/** The state as it is. */
+let held: Run | null = null;
+let shown = 0;
 
 const clock = (): number => performance.timeOrigin + performance.now();
 const absolute = (path: string): string => new URL(path, location.href).href;
@@ -33,10 +40,10 @@ let streams: Worker[] = [];
 let pulse: Worker | null = null;
 
 export function start(wanted: Wanted): void {
-  run.value = null;
+  keep(null);
   endPulse();
   stop();
-  run.value = fresh(wanted, clock());
+  keep(fresh(wanted, clock()));
   pulse = new Worker(new URL('../load/tick.worker.ts', import.meta.url), { type: 'module' });
   pulse.onmessage = (): void => happen({ is: 'tick' });
   pulse.postMessage({ every_ms: TICK_MS } satisfies Pulse);
@@ -47,13 +54,23 @@ export const leave = (): void => happen({ is: 'leave' });
 
 export function forget(): void {
   leave();
-  run.value = null;
+  keep(null);
+}
+
+/** Keeps a state, and shows it when the phase is another or the page lags. */
+function keep(state: Run | null): void {
+  const turned = state?.phase !== held?.phase;
+  held = state;
+  const at = clock();
+  if (!turned && state !== null && !isOver(state.phase) && at - shown < SHOWN_MS) return;
+  shown = at;
+  run.value = state;
 }
 
 function happen(event: Event): void {
-  if (run.value === null) return;
-  const step = next(run.value, event, clock());
-  run.value = step.run;
+  if (held === null) return;
+  const step = next(held, event, clock());
+  keep(step.run);
   if (isOver(step.run.phase)) endPulse();
   step.effects.forEach(perform);
 }
@@ -82,7 +99,7 @@ function perform(effect: Effect): void {
 }
 
 async function askForPlace(ticket: string | null): Promise<void> {
-  const mine = run.value;
+  const mine = held;
   if (mine === null) return;
   const { streams: count, seconds, directions } = mine.wanted;
   const wish = { streams: count, seconds, directions, ...(ticket === null ? {} : { ticket }) };
@@ -90,7 +107,7 @@ async function askForPlace(ticket: string | null): Promise<void> {
     const admitted = await post<Admitted>('/api/v1/runs', wish);
     happen({ is: 'admitted', run: admitted });
     // Whoever left while the answer was in flight does not need the place.
-    if (run.value?.admitted?.run !== admitted.run) giveBack(admitted);
+    if (held?.admitted?.run !== admitted.run) giveBack(admitted);
   } catch (error) {
     const { status, refusal } = asApiError(error);
     happen({ is: 'refused', status, refusal });
@@ -98,7 +115,7 @@ async function askForPlace(ticket: string | null): Promise<void> {
 }
 
 function listen(): void {
-  const admitted = run.value?.admitted;
+  const admitted = held?.admitted;
   if (!admitted) return;
   const source = new EventSource(admitted.events);
   events = source;
@@ -127,14 +144,14 @@ function listen(): void {
 
 /** All streams of a direction, and what they saw, added up. */
 function load(direction: Direction): void {
-  const admitted = run.value?.admitted;
+  const admitted = held?.admitted;
   if (!admitted) return;
   // The last counts of the direction before may still be to come.
   const old = streams;
   streams = [];
   setTimeout(() => old.forEach((worker) => worker.terminate()), LAST_COUNTS_MS);
   const counts = new Map<number, LoadReport & { is: 'count' }>();
-  const seen: Seen = { ...(run.value as Run).seen[direction], streams: admitted.streams };
+  const seen: Seen = { ...(held as Run).seen[direction], streams: admitted.streams };
   const via = new Set<string>();
   let over = 0;
   const add = (): void => {
@@ -171,7 +188,7 @@ function load(direction: Direction): void {
 }
 
 function reportDelays(): void {
-  const mine = run.value;
+  const mine = held;
   if (!mine?.admitted) return;
   const delays = reported(mine);
   const { run: id, token } = mine.admitted;
@@ -186,7 +203,7 @@ function giveBack({ run: id, token }: Admitted): void {
 }
 
 function release(): void {
-  const admitted = run.value?.admitted;
+  const admitted = held?.admitted;
   if (admitted) giveBack(admitted);
 }
 
@@ -204,13 +221,13 @@ function stop(): void {
   endStreams();
   echo?.terminate();
   echo = null;
-  if (run.value?.phase === 'verdict') return;
+  if (held?.phase === 'verdict') return;
   events?.close();
   events = null;
 }
 
 addEventListener('pagehide', () => {
-  if (run.value !== null && isMeasuring(run.value.phase)) leave();
+  if (held !== null && isMeasuring(held.phase)) leave();
 });
 
 document.addEventListener('visibilitychange', () => {

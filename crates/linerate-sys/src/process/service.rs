@@ -1,10 +1,54 @@
-//! What the service manager is told (sd_notify(3)): a datagram to the socket that it names.
+//! What the service manager is told (sd_notify(3)): a datagram to the socket that it names; and the
+//! socket that it opened for this program (sd_listen_fds(3)).
 
 use std::ffi::OsStr;
 use std::io;
+use std::net::TcpListener;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The first descriptor that is handed over (sd_listen_fds(3), `SD_LISTEN_FDS_START`).
+const FIRST: i32 = 3;
+/// Its owner is made once.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The listener that the service manager opened for this program; none where it opened none, and
+/// none at a second call.
+/// # Errors
+/// When there are several, or it is not a TCP socket that listens.
+/// # Source
+/// sd_listen_fds(3): `LISTEN_PID` is the process that they are for, `LISTEN_FDS` how many.
+pub fn handed_over() -> io::Result<Option<TcpListener>> {
+    let (pid, count) = (std::env::var("LISTEN_PID").ok(), std::env::var("LISTEN_FDS").ok());
+    match count_of(pid.as_deref(), count.as_deref(), std::process::id()) {
+        0 => Ok(None),
+        1 if TAKEN.swap(true, Ordering::Relaxed) => Ok(None),
+        1 => taken().map(Some),
+        many => Err(io::Error::other(format!("{many} sockets; one TCP socket is understood"))),
+    }
+}
+
+/// How many descriptors are handed over to the process `own`.
+fn count_of(pid: Option<&str>, count: Option<&str>, own: u32) -> u32 {
+    let is_ours = pid.and_then(|pid| pid.parse::<u32>().ok()) == Some(own);
+    count.filter(|_| is_ours).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+fn taken() -> io::Result<TcpListener> {
+    // SAFETY: the manager opened it for this process, which has no other owner of it: `TAKEN`.
+    let socket = unsafe { OwnedFd::from_raw_fd(FIRST) };
+    let listens = rustix::net::sockopt::socket_acceptconn(&socket)?;
+    if !listens || rustix::net::sockopt::socket_type(&socket)? != rustix::net::SocketType::STREAM {
+        return Err(io::Error::other("it is not a TCP socket that listens"));
+    }
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    let listener = TcpListener::from(socket);
+    listener.local_addr()?;
+    Ok(listener)
+}
 
 /// Tells the manager that listens at `socket` (`$NOTIFY_SOCKET`) a state, such as `READY=1`.
 /// # Errors
@@ -22,6 +66,15 @@ pub fn notify(socket: &OsStr, state: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptors_are_taken_only_by_the_process_that_they_are_for() {
+        assert_eq!(count_of(Some("77"), Some("1"), 77), 1);
+        assert_eq!(count_of(Some("77"), Some("3"), 77), 3);
+        assert_eq!(count_of(Some("78"), Some("1"), 77), 0, "of another process");
+        assert_eq!(count_of(None, Some("1"), 77), 0);
+        assert_eq!(count_of(Some("77"), Some("x"), 77), 0);
+    }
 
     #[test]
     fn a_manager_hears_what_it_is_told_by_a_path_and_by_a_name() {

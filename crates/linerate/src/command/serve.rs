@@ -1,7 +1,8 @@
 //! `linerate serve`: the other end of a test.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_core::record::{DEFAULT_PORT, Failure, Fault, STAMP_PORT, Via};
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     max_streams: u16,
     /// Maximum duration of a test
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
-    max_duration: std::time::Duration,
+    max_duration: Duration,
     /// Also serve clients of these programs, as PROGRAM[:PORT],...: iperf3, iperf2 (includes ttcp),
     /// nuttcp; none disables all [default: all, each on its usual port if that is free]
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     /// 30 s; linerate clients retry with --wait)
     #[arg(long = "queue-time", alias = "queue", value_name = "TIME", default_value = "0s",
           value_parser = parse_span)]
-    queue: std::time::Duration,
+    queue: Duration,
     /// Let in whom this file names (linerate policy); SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -275,15 +276,14 @@ pub(crate) fn run(args: Args) -> Outcome {
         queue: args.queue,
         ..Limits::default()
     };
-    let address = args.bind.unwrap_or_else(tcp::any_address_here);
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
-    let local = SocketAddr::new(address, args.port);
+    let (handed_over, local) = handed_over(args.bind, args.port)?;
     let policy = args.policy.as_deref().map(policy::read).transpose()?;
     if policy.is_none() {
         policy::check_exposure(local, args.open)?;
     }
     let hang_up = args.policy.is_some().then(HangUp::listen).transpose()?;
-    let mut server = Server::bind(&ServeOptions { local, limits, foreign })?;
+    let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
     output::note(&format!("linerate: serving on {local}, {echo}"));
@@ -324,12 +324,49 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     tell_manager("READY=1");
     std::thread::scope(|scope| {
+        scope.spawn(|| tell_of_the_end(&stop));
         if let Some((file, hang_up)) = args.policy.as_deref().zip(hang_up.as_ref()) {
             scope.spawn(|| policy::reload(file, &server, hang_up, &stop));
         }
         server.run(&stop, &on_client);
     });
     Ok(0)
+}
+
+/// The listener that the service manager opened, and the address to listen at: its, or as asked.
+fn handed_over(
+    bind: Option<IpAddr>,
+    port: u16,
+) -> Result<(Option<TcpListener>, SocketAddr), Failure> {
+    let listener = service::handed_over();
+    let asked = || SocketAddr::new(bind.unwrap_or_else(tcp::any_address_here), port);
+    let at = |listener: TcpListener| {
+        let local = listener.local_addr()?;
+        Ok((Some(listener), local))
+    };
+    let found = listener.and_then(|it| it.map_or_else(|| Ok((None, asked())), at));
+    found.map_err(|error: std::io::Error| {
+        Failure::new(Fault::System, "take over", "the sockets of the service manager", error)
+            .advise("give the .socket unit one ListenStream= with a port")
+    })
+}
+
+fn bind(handed_over: Option<TcpListener>, options: &ServeOptions) -> Result<Server, Failure> {
+    match handed_over {
+        Some(listener) => Server::on(listener, options),
+        None => Server::bind(options),
+    }
+}
+
+/// Time between two looks whether the server is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Tells the service manager that the end has begun: running tests may take longer than that.
+fn tell_of_the_end(stop: &Stop) {
+    while !stop.asked() {
+        linerate_sys::clock::sleep(LOOK);
+    }
+    tell_manager("STOPPING=1");
 }
 
 /// Tells the service manager, where one started this program and waits for it (sd_notify(3)).

@@ -1,0 +1,85 @@
+//! `linerate serve` under a service manager: the socket that it is handed, and what it tells.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts a server as systemd does: `socket` is descriptor 3, and the number of the process, which
+/// the shell keeps when it becomes the server, is in the environment.
+fn start(socket: OwnedFd, descriptors: u32, notify: Option<&std::path::Path>) -> Child {
+    let script = format!(
+        "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS={descriptors} exec \"$0\" serve \
+         --foreign none --stamp-port none --no-save --log-level error"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_linerate")]).stdin(Stdio::from(socket));
+    command.env_remove("NOTIFY_SOCKET").stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(path) = notify {
+        command.env("NOTIFY_SOCKET", path);
+    }
+    command.spawn().expect("a shell")
+}
+
+fn ended(child: Child) -> (Output, String) {
+    let output = child.wait_with_output().expect("it was started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
+fn heard(manager: &UnixDatagram) -> String {
+    let mut bytes = [0; 64];
+    let count = manager.recv(&mut bytes).expect("it is told in time");
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+#[test]
+fn a_client_that_came_before_the_server_is_answered_on_the_managers_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a free path");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address: SocketAddr = listener.local_addr().expect("bound");
+    // It waits in the kernel's queue until there is a server.
+    let mut client = TcpStream::connect(address).expect("the manager listens");
+    client.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let request = "GET /api/v1/server HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    client.write_all(request.as_bytes()).expect("the kernel takes it");
+
+    let child = start(listener.into(), 1, Some(&path));
+    assert_eq!(heard(&manager), "READY=1");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    assert_eq!(heard(&manager), "STOPPING=1");
+    let (output, said) = ended(child);
+    assert!(said.contains(&format!("serving on {address}")), "{said}");
+    assert!(output.status.code().is_some(), "it ended by itself: {:?}", output.status);
+}
+
+#[test]
+fn what_is_no_single_tcp_listener_is_refused_with_the_remedy() {
+    let listener = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    for (socket, count) in [(listener().into(), 2), (datagrams.into(), 1)] {
+        let (output, said) = ended(start(socket, count, None));
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("ListenStream="), "{said}");
+    }
+}
+
+#[test]
+fn the_units_name_each_other_and_wait_for_what_the_server_tells() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/systemd/linerate-serve.");
+    let unit = |kind: &str| std::fs::read_to_string(format!("{folder}{kind}")).expect("a unit");
+    assert!(unit("socket").contains("\nListenStream=5210\n"));
+    assert!(unit("service").contains("\nType=notify\n"));
+}
