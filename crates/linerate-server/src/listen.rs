@@ -33,7 +33,7 @@ use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Slot, Table};
 #[cfg(feature = "web")]
-use crate::web::{About, Spoken, Web, WebOptions, sniff};
+use crate::web::{About, Spoken, Tls, Web, WebOptions, sniff};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -139,6 +139,12 @@ impl Server {
     #[cfg(feature = "web")]
     pub fn serve_web(&mut self, options: WebOptions) {
         self.web = Some(Web::new(options, Arc::clone(&self.gate), self.limits));
+    }
+
+    /// Answers HTTP over TLS, too, on the same port; only what [`Server::serve_web`] answers.
+    #[cfg(feature = "web")]
+    pub fn serve_tls(&mut self, tls: Arc<Tls>) {
+        self.web.iter_mut().for_each(|web| web.secure(Arc::clone(&tls)));
     }
 
     /// From now on this decides whom every protocol lets in; it may change while the server runs.
@@ -292,6 +298,7 @@ impl Server {
         if let Some(web) = &self.web {
             match sniff(&stream, self.limits.hello) {
                 Spoken::Other => {}
+                Spoken::Tls => return web.take_secure(stream, peer).map(|()| None),
                 Spoken::Load => return web.load(stream, peer).map(|()| None),
                 Spoken::Visitor if self.has_visitors => {
                     return web.visit(stream, peer, place, stop);

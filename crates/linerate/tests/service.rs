@@ -77,6 +77,25 @@ fn what_is_no_single_tcp_listener_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_certificate_is_taken_with_its_key_alone() {
+    let file = |name: &str| format!("{}/../../testdata/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let serve = |flags: &[String]| {
+        let line = ["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--no-save"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let output = command.args(line).args(flags).output().expect("the program");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let certificate = ["--tls-cert".to_owned(), file("one.pem")];
+    let (code, said) = serve(&certificate);
+    assert!(code == Some(2) && said.contains("--tls-key"), "{code:?}: {said}");
+    for key in ["two.key", "missing.key"] {
+        let key = ["--tls-key".to_owned(), file(key)];
+        let (code, said) = serve(&[certificate.as_slice(), &key].concat());
+        assert!(code != Some(0) && said.contains("testdata/tls/"), "{code:?}: {said}");
+    }
+}
+
+#[test]
 fn the_units_name_each_other_and_wait_for_what_the_server_tells() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/systemd/linerate-serve.");
     let unit = |kind: &str| std::fs::read_to_string(format!("{folder}{kind}")).expect("a unit");

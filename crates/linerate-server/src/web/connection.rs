@@ -1,6 +1,6 @@
 //! One connection of HTTP on the runtime: its limits, and what every answer carries.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,13 @@ use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use linerate_engine::http_load;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use super::Caller;
 use super::error::{ApiError, in_one_shape};
-use super::request::{Peer, Place};
+use super::request::{OverTls, Peer, Place};
 use super::state::State;
 
 /// A request has this long for its head, and an answer to begin.
@@ -57,10 +60,13 @@ impl Service {
     }
 
     /// Gives a connection a task of its own, if there is a place for it.
-    pub(crate) fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+    pub(crate) fn serve(&self, (stream, peer, tls): Caller) {
         let Ok(permit) = Arc::clone(&self.state.connections).try_acquire_owned() else {
-            let _ = stream.set_nonblocking(false);
             tracing::debug!(%peer, "no place for a connection of HTTP");
+            if tls.is_some() {
+                return;
+            }
+            let _ = stream.set_nonblocking(false);
             // Taking the rest of the request may take a moment, which nobody else is to wait for.
             tokio::task::spawn_blocking(move || {
                 http_load::refuse(&stream, 503, "busy", "all connections are taken; try again");
@@ -73,23 +79,41 @@ impl Service {
             Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
         };
         let place = Place(Arc::new(permit));
-        let router = self.router.clone();
-        let answer = move |request| respond(router.clone(), request, peer, place.clone());
-        let service = hyper::service::service_fn(answer);
+        let service = self.clone();
+        let talk = async move {
+            let Some(tls) = tls else { return service.talk(stream, (peer, place), false).await };
+            let handshake = TlsAcceptor::from(tls).accept(stream);
+            match tokio::time::timeout(HEAD_WITHIN, handshake).await {
+                Ok(Ok(stream)) => service.talk(stream, (peer, place), true).await,
+                Ok(Err(error)) => tracing::debug!(%peer, "TLS: {error}"),
+                Err(_) => tracing::debug!(%peer, "TLS: no handshake in {HEAD_WITHIN:?}"),
+            }
+        };
+        tokio::spawn(async move {
+            if tokio::time::timeout(LIFE, talk).await.is_err() {
+                tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
+            }
+        });
+    }
+
+    /// One request and its answer, and what becomes of the connection after an upgrade.
+    async fn talk<S>(self, stream: S, (peer, place): (SocketAddr, Place), over_tls: bool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let router = self.router;
+        let caller = (Peer(peer), OverTls(over_tls));
+        let answer = move |request| respond(router.clone(), request, caller, place.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)
             .keep_alive(false)
             .max_buf_size(BUFFER_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(stream), hyper::service::service_fn(answer))
             .with_upgrades();
-        tokio::spawn(async move {
-            match tokio::time::timeout(LIFE, connection).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%peer, "HTTP: {error}"),
-                Err(_) => tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs()),
-            }
-        });
+        if let Err(error) = connection.await {
+            tracing::debug!(%peer, "HTTP: {error}");
+        }
     }
 }
 
@@ -97,12 +121,13 @@ impl Service {
 async fn respond(
     router: Router,
     request: Request<hyper::body::Incoming>,
-    peer: SocketAddr,
+    (Peer(peer), over_tls): (Peer, OverTls),
     place: Place,
 ) -> Result<Response, std::convert::Infallible> {
     let mut request = request.map(Body::new);
     let path = request.uri().path().to_owned();
     request.extensions_mut().insert(Peer(peer));
+    request.extensions_mut().insert(over_tls);
     request.extensions_mut().insert(place);
     if let Err(error) = same_origin(request.method(), request.headers()) {
         return Ok(with_fields(error.into_response()));

@@ -27,6 +27,7 @@ mod series;
 mod server_info;
 mod sniff;
 mod state;
+mod tls;
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ use linerate_core::record::{Failure, Fault, Tool};
 use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing, Visits};
 use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
+use rustls::ServerConfig;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
@@ -48,6 +50,7 @@ use measure::without_address;
 pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
 use state::State;
+pub use tls::Tls;
 
 /// Connections that wait for the runtime to take them.
 const WAITING_MAX: usize = 256;
@@ -77,13 +80,17 @@ pub(crate) struct About {
     pub(crate) stamp_port: Option<u16>,
 }
 
+/// A connection for the runtime; with a configuration where TLS is spoken.
+type Caller = (TcpStream, SocketAddr, Option<Arc<ServerConfig>>);
+
 /// Answers HTTP.
 #[derive(Debug)]
 pub(crate) struct Web {
     state: Arc<State>,
-    sender: mpsc::Sender<(TcpStream, SocketAddr)>,
-    receiver: Mutex<Option<mpsc::Receiver<(TcpStream, SocketAddr)>>>,
+    sender: mpsc::Sender<Caller>,
+    receiver: Mutex<Option<mpsc::Receiver<Caller>>>,
     visits: Visits,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Web {
@@ -91,7 +98,12 @@ impl Web {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let state = Arc::new(State::new(options, gate, limits));
         let receiver = Mutex::new(Some(receiver));
-        Self { state, sender, receiver, visits: Visits::default() }
+        Self { state, sender, receiver, visits: Visits::default(), tls: None }
+    }
+
+    /// Answers over TLS, too, from now on.
+    pub(crate) fn secure(&mut self, tls: Arc<Tls>) {
+        self.tls = Some(tls);
     }
 
     /// Tells what the server has opened.
@@ -149,10 +161,25 @@ impl Web {
 
     /// Hands a connection to the runtime.
     pub(crate) fn take(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
-        let unsent = self.sender.try_send((stream, peer)).err();
+        self.hand_over((stream, peer, None))
+    }
+
+    /// Hands a connection to the runtime that speaks TLS.
+    pub(crate) fn take_secure(&self, stream: TcpStream, peer: SocketAddr) -> Result<(), Failure> {
+        let Some(tls) = &self.tls else {
+            let reason = "it asks for TLS, and there is no certificate: --tls-cert";
+            return Err(Failure::new(Fault::PeerIncompatible, "answer", peer.to_string(), reason));
+        };
+        self.hand_over((stream, peer, Some(tls.config())))
+    }
+
+    fn hand_over(&self, caller: Caller) -> Result<(), Failure> {
+        let unsent = self.sender.try_send(caller).err();
         unsent.map_or(Ok(()), |unsent| {
-            let (stream, _) = unsent.into_inner();
-            http_load::refuse(&stream, 503, "busy", "too many connections wait; try again");
+            let (stream, peer, tls) = unsent.into_inner();
+            if tls.is_none() {
+                http_load::refuse(&stream, 503, "busy", "too many connections wait; try again");
+            }
             let reason = "too many connections wait for the runtime";
             Err(Failure::new(Fault::System, "answer", peer.ip().to_string(), reason))
         })
@@ -172,7 +199,7 @@ impl Web {
             let mut look = tokio::time::interval(LOOK);
             loop {
                 tokio::select! {
-                    Some((stream, peer)) = receiver.recv() => service.serve(stream, peer),
+                    Some(caller) = receiver.recv() => service.serve(caller),
                     _ = look.tick() => {}
                 }
                 if stop.asked() {

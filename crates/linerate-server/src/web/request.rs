@@ -15,6 +15,10 @@ use crate::policy_guard::Client;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
+/// Whether it came over TLS: beside each request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverTls(pub(crate) bool);
+
 /// Who asks, for the policy.
 pub(crate) fn client_of(peer: SocketAddr, headers: &HeaderMap) -> Result<Client, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {

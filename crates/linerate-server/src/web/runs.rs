@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
 use super::measure::start;
-use super::request::{Peer, asked_host, client_of};
+use super::request::{OverTls, Peer, asked_host, client_of};
 use super::run::{Asked, Run};
 use super::state::State;
 use crate::policy_guard::Client;
@@ -80,9 +80,13 @@ fn both() -> Vec<Direction> {
 pub(crate) async fn begin(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
+    Extension(OverTls(over_tls)): Extension<OverTls>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
+    if over_tls {
+        return Err(not_over_tls(&headers));
+    }
     let request: Request = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
@@ -112,6 +116,14 @@ pub(crate) async fn begin(
         directions: asked.directions,
     };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// Load is of plain HTTP: over TLS the cipher of both ends would be measured with the path.
+fn not_over_tls(headers: &HeaderMap) -> ApiError {
+    let host = asked_host(headers).unwrap_or_else(|| "HOST:PORT".to_owned());
+    let say =
+        format!("a speed test does not go over TLS, whose cost would bend it: open http://{host}/");
+    ApiError::new(StatusCode::CONFLICT, "limit", say)
 }
 
 /// Reads a body of JSON.

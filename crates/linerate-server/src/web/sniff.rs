@@ -21,7 +21,9 @@ pub(crate) enum Spoken {
     Visitor,
     /// HTTP, anything else.
     Http,
-    /// No HTTP.
+    /// TLS, with HTTP in it.
+    Tls,
+    /// Neither.
     Other,
 }
 
@@ -52,6 +54,11 @@ pub(crate) fn sniff(stream: &TcpStream, within: Duration) -> Spoken {
 }
 
 fn spoken(bytes: &[u8]) -> Option<Spoken> {
+    // A record of a handshake, and the version that all of them name first (RFC 8446 section 5.1).
+    if let [0x16, rest @ ..] = bytes {
+        let is_tls = |major: &u8| if *major == 3 { Spoken::Tls } else { Spoken::Other };
+        return rest.first().map(is_tls);
+    }
     match start_of(bytes) {
         Start::Other => return Some(Spoken::Other),
         Start::Unknown => return None,
@@ -74,6 +81,9 @@ mod tests {
     fn a_protocol_is_told_by_as_few_bytes_as_decide() {
         for (bytes, expected) in [
             (b"LINERATE".as_slice(), Some(Spoken::Other)),
+            (b"\x16", None),
+            (b"\x16\x03\x01", Some(Spoken::Tls)),
+            (b"\x16LINE", Some(Spoken::Other)),
             (b"G", None),
             (b"GET /", None),
             (b"GET /api/v1/lo", None),

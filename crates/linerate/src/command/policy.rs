@@ -11,15 +11,11 @@ use linerate_core::units::{BitRate, parse_span};
 use linerate_engine::failure::words_of;
 use linerate_proto::digest::sha256;
 use linerate_server::listen::Server;
-use linerate_sys::clock::{random_bytes, sleep, wall};
+use linerate_sys::clock::{random_bytes, wall};
 use linerate_sys::netlink::RouteSocket;
-use linerate_sys::stop::{HangUp, Stop};
 
 use crate::exit::Outcome;
 use crate::output;
-
-/// How often a running server looks whether it is to read its policy again.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Flags of `linerate policy`.
 #[derive(Debug, clap::Args)]
@@ -191,19 +187,13 @@ pub(crate) fn check_exposure(local: SocketAddr, open: bool) -> Result<(), Failur
     Err(failure.advise("--policy FILE; or --bind ADDRESS of an internal network; or --open"))
 }
 
-/// Reads the policy again whenever SIGHUP comes; a bad one changes nothing.
-pub(crate) fn reload(file: &Path, server: &Server, hang_up: &HangUp, stop: &Stop) {
-    while !stop.asked() {
-        sleep(LOOK);
-        if !hang_up.came() {
-            continue;
+/// Reads the policy again; a bad one changes nothing.
+pub(crate) fn read_again(file: &Path, server: &Server) {
+    match read(file) {
+        Ok(policy) => {
+            server.set_policy(policy);
+            tracing::info!("policy {} is in force from now on", file.display());
         }
-        match read(file) {
-            Ok(policy) => {
-                server.set_policy(policy);
-                tracing::info!("policy {} is in force from now on", file.display());
-            }
-            Err(failure) => tracing::error!("the policy stays as it was: {failure}"),
-        }
+        Err(failure) => tracing::error!("the policy stays as it was: {failure}"),
     }
 }

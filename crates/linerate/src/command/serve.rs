@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+#[cfg(feature = "web")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -15,7 +17,7 @@ use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 #[cfg(feature = "web")]
 use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
-use linerate_server::web::WebOptions;
+use linerate_server::web::{Tls, WebOptions};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::service;
 use linerate_sys::stop::{HangUp, Stop};
@@ -117,6 +119,13 @@ struct WebFlags {
     /// against this server; without it only clients that are no page do, and this server's own
     #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
     allow_origin: Vec<String>,
+    /// Answer the page and the API over TLS, too, on the same port, by the chain of certificates in
+    /// this file (PEM); SIGHUP reads it again. Speed tests stay on plain HTTP
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "no_web")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 /// `https://example.org:8080`, as a browser sends it, or `any`.
@@ -241,8 +250,8 @@ fn answer_browsers(
     server: &mut Server,
     flags: &WebFlags,
     local: SocketAddr,
-) -> Result<(), Failure> {
-    let Some(options) = web_options(flags)? else { return Ok(()) };
+) -> Result<Option<Arc<Tls>>, Failure> {
+    let Some(options) = web_options(flags)? else { return Ok(None) };
     let page = options.page;
     server.serve_web(options);
     let at = at_hand(local);
@@ -250,7 +259,49 @@ fn answer_browsers(
         true => format!("linerate: a browser finds the page at http://{at}/"),
         false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
     });
-    Ok(())
+    let files = flags.tls_cert.as_deref().zip(flags.tls_key.as_deref());
+    let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
+    let tls = tls.map(Arc::new);
+    if let Some(tls) = &tls {
+        server.serve_tls(Arc::clone(tls));
+        output::note(&format!("linerate: and over TLS at https://{at}/, but for speed tests"));
+    }
+    Ok(tls)
+}
+
+/// A certificate that is no more what it should be changes nothing.
+#[cfg(feature = "web")]
+fn read_certificate_again(tls: &Tls) {
+    match tls.reload() {
+        Ok(()) => tracing::info!("the certificate was read again"),
+        Err(failure) => tracing::error!("the certificate stays as it was: {failure}"),
+    }
+}
+
+/// Does what is to be done whenever SIGHUP comes.
+fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
+    while !stop.asked() {
+        linerate_sys::clock::sleep(LOOK);
+        if hang_up.came() {
+            work();
+        }
+    }
+}
+
+fn say_ports(server: &Server, local: SocketAddr) {
+    let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
+    output::note(&format!("linerate: serving on {local}, {echo}"));
+    if !server.echoes() {
+        output::note("linerate: no UDP echo: another program has that UDP port");
+    }
+}
+
+fn say_others(server: &Server) {
+    let others = server.foreign().map(|(via, port)| format!("{via} on port {port}"));
+    let others: Vec<_> = others.collect();
+    if !others.is_empty() {
+        output::note(&format!("linerate: answers {} too", others.join(", ")));
+    }
 }
 
 fn say_limits(limits: Limits) {
@@ -282,25 +333,18 @@ pub(crate) fn run(args: Args) -> Outcome {
     if policy.is_none() {
         policy::check_exposure(local, args.open)?;
     }
-    let hang_up = args.policy.is_some().then(HangUp::listen).transpose()?;
+    let is_reread = args.policy.is_some() || args.web.tls_cert.is_some();
+    let hang_up = is_reread.then(HangUp::listen).transpose()?;
     let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
-    let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
-    output::note(&format!("linerate: serving on {local}, {echo}"));
-    if !server.echoes() {
-        output::note("linerate: no UDP echo: another program has that UDP port");
-    }
+    say_ports(&server, local);
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
     let options = ReflectorOptions { key, stateless: args.stamp_stateless };
     reflect_stamp(&mut server, args.stamp_port, options)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
-    let others: Vec<_> =
-        server.foreign().map(|(via, port)| format!("{via} on port {port}")).collect();
-    if !others.is_empty() {
-        output::note(&format!("linerate: answers {} too", others.join(", ")));
-    }
+    say_others(&server);
     #[cfg(feature = "web")]
-    answer_browsers(&mut server, &args.web, local)?;
+    let tls = answer_browsers(&mut server, &args.web, local)?;
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
@@ -325,8 +369,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     tell_manager("READY=1");
     std::thread::scope(|scope| {
         scope.spawn(|| tell_of_the_end(&stop));
-        if let Some((file, hang_up)) = args.policy.as_deref().zip(hang_up.as_ref()) {
-            scope.spawn(|| policy::reload(file, &server, hang_up, &stop));
+        if let Some(hang_up) = &hang_up {
+            scope.spawn(|| {
+                on_hang_up(hang_up, &stop, || {
+                    args.policy.iter().for_each(|file| policy::read_again(file, &server));
+                    #[cfg(feature = "web")]
+                    tls.iter().for_each(|tls| read_certificate_again(tls));
+                });
+            });
         }
         server.run(&stop, &on_client);
     });
