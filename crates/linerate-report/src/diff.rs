@@ -235,7 +235,7 @@ fn headline(first: &Record, second: &Record) -> Headline {
         result,
         share: None,
         ceiling: String::new(),
-        limit: Limit { by: LimitedBy::Nothing, evidence: String::new() },
+        limit: Limit::new(LimitedBy::Nothing, ""),
         quality: if doubt.is_empty() { Quality::Good } else { Quality::Doubtful },
         doubt: doubt.to_owned(),
         id: String::new(),

@@ -2,9 +2,10 @@
 //! size, TCP by window and by streams, the ceiling of each direction and how far below it the best
 //! result is, and what else has to be known before believing them.
 
+use linerate_core::explain::explain;
 use linerate_core::record::{
-    Caveat, Ceiling, Change, Direction, Intervention, MetricId, Plan, Record, SHARE_MAX, ShortRun,
-    Stat, TcpDirections, TcpPlan,
+    Caveat, Ceiling, Change, Confidence, Direction, Intervention, MetricId, Plan, Record,
+    SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan,
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
@@ -65,7 +66,8 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
         .map(|ceiling| ceiling::wanting(&ceiling.unknown))
         .collect();
     missing.dedup();
-    let mut facts: Vec<Fact> = round_trip(records).into_iter().collect();
+    let mut facts = limits(whole);
+    facts.extend(round_trip(records));
     facts.extend(delay::both_ways(whole).map(|text| Fact::new("delay", LABEL, text)));
     facts.extend(delay::queues(whole).map(|text| Fact::new("queue", LABEL, text)));
     facts.extend(trains::limited_mtu(whole).map(|text| Fact::new("MTU", LABEL, text)));
@@ -87,12 +89,30 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
     table.into_iter().chain([Block::Facts(facts)]).collect()
 }
 
+/// What limited each way, with the figure that shows it, what the path would carry without it, and
+/// what to type against it.
+fn limits(whole: &Record) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    // A verdict without a cause is in the headline, as what is not known or the host's.
+    for verdict in explain(whole).into_iter().filter(|it| it.confidence >= Some(Confidence::Medium))
+    {
+        let way = verdict.direction.map_or("", words::way);
+        let sign = crate::explain::first_sign(&verdict);
+        let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));
+        let next = verdict.next.as_ref().map_or_else(String::new, |next| {
+            format!("; next limit {} at {}", next.name, number::rate(next.bps))
+        });
+        let text = format!("{way} {}{sign}{next}", crate::explain::named(&verdict));
+        facts.push(Fact::new("limit", LABEL, text.trim_start().to_owned()));
+        let remedy = verdict.remedy.first().map(crate::explain::remedy);
+        facts.extend(remedy.map(|text| Fact::new("remedy", LABEL, text)));
+    }
+    facts
+}
+
 /// One thing that was changed, and what the rate was without and with it.
 pub fn tried(made: &Intervention) -> String {
-    let way = match made.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
-    };
+    let way = words::way(made.direction);
     let what = match &made.change {
         Change::Streams(count) => format!("{count} streams"),
         Change::CongestionControl(name) => name.clone(),

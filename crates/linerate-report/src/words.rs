@@ -16,6 +16,22 @@ pub(crate) const fn direction(direction: Direction) -> &'static str {
 }
 
 /// The ways of a whole test.
+/// `up` is from the client to the server.
+pub(crate) const fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    }
+}
+
+/// The same as the first word of a line.
+pub(crate) const fn way_capital(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "Up",
+        Direction::Down => "Down",
+    }
+}
+
 pub(crate) const fn directions(directions: TcpDirections) -> &'static str {
     match directions {
         TcpDirections::Up => "client to server",

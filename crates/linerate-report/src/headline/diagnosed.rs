@@ -10,12 +10,16 @@ use crate::cause::{name, sign};
 /// limited before that which is full.
 pub(super) fn of(record: &Record) -> Option<Limit> {
     let verdicts = explain(record);
-    // A host as the limit is said by its own counters, with which the headline begins.
-    let is_path = |verdict: &&Verdict| verdict.cause.is_some_and(|it| it != Cause::Tester);
-    let is_sure = |verdict: &&Verdict| verdict.confidence >= Some(Confidence::Medium);
-    let named = || verdicts.iter().filter(is_sure).filter(is_path);
-    let limited = named().find(|verdict| verdict.outcome == Outcome::Limited);
-    limited.or_else(|| named().next()).map(limit)
+    let limited = verdicts.iter().filter(|verdict| verdict.outcome == Outcome::Limited);
+    limited.chain(&verdicts).find_map(sure)
+}
+
+/// The limit of a verdict that is sure of it. A host as the limit is said by its own counters, with
+/// which the headline begins.
+pub(super) fn sure(verdict: &Verdict) -> Option<Limit> {
+    let is_path = verdict.cause.is_some_and(|it| it != Cause::Tester);
+    let is_sure = verdict.confidence >= Some(Confidence::Medium);
+    (is_path && is_sure).then(|| limit(verdict))
 }
 
 /// The limit of a verdict as headlines have it.

@@ -13,7 +13,7 @@ use linerate_core::record::{
 
 use super::result::directions;
 use crate::device::limit::{self as device, Limit as DeviceLimit};
-use crate::{ceiling, number};
+use crate::{ceiling, number, words};
 
 /// What a result is the measure of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,35 @@ pub struct Limit {
     pub by: LimitedBy,
     /// What shows it, in words; may be empty.
     pub evidence: String,
+    /// The direction that it limited, where the other one has another limit.
+    pub way: Option<Direction>,
+    /// That other limit.
+    pub other: Option<Box<Limit>>,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = self.way.map_or("", words::way);
+        let space = if way.is_empty() { "" } else { " " };
+        match (self.by, self.evidence.as_str()) {
+            (LimitedBy::NotKnown, _) if way.is_empty() => f.write_str("limit not known"),
+            (LimitedBy::NotKnown, _) => write!(f, "{way}: limit not known"),
+            (by, "") => write!(f, "{way}{space}limited by {by}"),
+            (by, evidence) => write!(f, "{way}{space}limited by {by}: {evidence}"),
+        }
+    }
 }
 
 impl Limit {
     /// A limit with its evidence.
     pub fn new(by: LimitedBy, evidence: impl Into<String>) -> Self {
-        Self { by, evidence: evidence.into() }
+        Self { by, evidence: evidence.into(), way: None, other: None }
+    }
+
+    /// Whether both are the same thing, whatever their figures and directions.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let named = |limit: &Self| limit.evidence.split(", ").next().map(str::to_owned);
+        self.by == other.by && (self.by.is_host() || named(self) == named(other))
     }
 
     /// How much a reader has to know it: a host as the limit first of all.
