@@ -90,7 +90,7 @@ pub struct Limit {
     /// The direction that it limited, where the other one has another limit.
     pub way: Option<Direction>,
     /// That other limit.
-    pub other: Option<Box<Limit>>,
+    pub other: Option<Box<Self>>,
 }
 
 impl fmt::Display for Limit {
