@@ -4,8 +4,8 @@
 
 use linerate_core::explain::explain;
 use linerate_core::record::{
-    Caveat, Ceiling, Change, Confidence, Direction, Intervention, MetricId, Plan, Record,
-    SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan,
+    Cause, Caveat, Ceiling, Change, Confidence, Direction, Intervention, MetricId, Plan, Record,
+    SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan, Verdict,
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
@@ -93,9 +93,11 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
 /// what to type against it.
 fn limits(whole: &Record) -> Vec<Fact> {
     let mut facts = Vec::new();
-    // A verdict without a cause is in the headline, as what is not known or the host's.
-    for verdict in explain(whole).into_iter().filter(|it| it.confidence >= Some(Confidence::Medium))
-    {
+    // The headline has what is not known, and the tester as the limit, with its own counters.
+    let verdicts = explain(whole).into_iter();
+    let of_the_path = |it: &Verdict| it.cause.is_some_and(|cause| cause != Cause::Tester);
+    let sure = |it: &Verdict| it.confidence >= Some(Confidence::Medium);
+    for verdict in verdicts.filter(|it| of_the_path(it) && sure(it)) {
         let way = verdict.direction.map_or("", words::way);
         let sign = crate::explain::first_sign(&verdict);
         let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));

@@ -15,7 +15,6 @@ pub(crate) const fn direction(direction: Direction) -> &'static str {
     }
 }
 
-/// The ways of a whole test.
 /// `up` is from the client to the server.
 pub(crate) const fn way(direction: Direction) -> &'static str {
     match direction {
@@ -32,6 +31,7 @@ pub(crate) const fn way_capital(direction: Direction) -> &'static str {
     }
 }
 
+/// The ways of a whole test.
 pub(crate) const fn directions(directions: TcpDirections) -> &'static str {
     match directions {
         TcpDirections::Up => "client to server",
