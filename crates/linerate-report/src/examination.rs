@@ -5,7 +5,7 @@
 use linerate_core::explain::explain;
 use linerate_core::record::{
     Cause, Caveat, Ceiling, Change, Confidence, Direction, Intervention, MetricId, Plan, Record,
-    SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan, Verdict,
+    SHARE_MAX, ShortRun, Stat, TcpDirections, TcpPlan,
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
@@ -94,10 +94,8 @@ pub(crate) fn brief(whole: &Record) -> Vec<Block> {
 fn limits(whole: &Record) -> Vec<Fact> {
     let mut facts = Vec::new();
     // The headline has what is not known, and the tester as the limit, with its own counters.
-    let verdicts = explain(whole).into_iter();
-    let of_the_path = |it: &Verdict| it.cause.is_some_and(|cause| cause != Cause::Tester);
-    let sure = |it: &Verdict| it.confidence >= Some(Confidence::Medium);
-    for verdict in verdicts.filter(|it| of_the_path(it) && sure(it)) {
+    let verdicts = explain(whole).into_iter().filter(|it| it.cause != Some(Cause::Tester));
+    for verdict in verdicts.filter(|it| it.confidence >= Some(Confidence::Medium)) {
         let way = verdict.direction.map_or("", words::way);
         let sign = crate::explain::first_sign(&verdict);
         let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));
