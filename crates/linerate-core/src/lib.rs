@@ -13,6 +13,7 @@ pub mod explain;
 pub mod lab;
 mod near;
 pub mod path;
+pub mod poisson;
 pub mod policy;
 pub mod record;
 pub mod schedule;

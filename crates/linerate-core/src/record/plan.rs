@@ -483,8 +483,9 @@ pub struct PingPlan {
     /// Flow label of IPv6, 20 bits; null is the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_label: Option<u32>,
-    /// Times between paced probes are exponential with `interval_ns` as mean, drawn from this
-    /// seed; null is one probe every `interval_ns`.
+    /// Times between paced probes are exponential with `interval_ns` as mean, those of OWAMP's
+    /// schedule (RFC 4656 §5) for the session identifier that is this number; null is one probe
+    /// every `interval_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poisson_seed: Option<u64>,
     /// The prober runs with real-time priority.

@@ -4,7 +4,7 @@
 //! calls with the kernel's work under them are 5 to 6 µs on loopback and veth, the loop's own
 //! work must stay under 0.1 µs.
 
-use linerate_core::path::Random;
+use linerate_core::poisson::Schedule;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{Counts, Limits, Tracker, Verdict};
@@ -23,7 +23,8 @@ pub(crate) enum Pace {
     Window(u64),
     /// One in each interval of so many ns.
     Every(u64),
-    /// After exponential intervals with this mean in ns, from a seed (RFC 2330 §11.1.1).
+    /// After exponential intervals with this mean in ns (RFC 2330 §11.1.1), those of OWAMP's
+    /// schedule for a seed (RFC 4656 §5).
     Poisson { mean_ns: u64, seed: u64 },
 }
 
@@ -89,7 +90,7 @@ pub(crate) fn drive<W: Wire, S: Sink>(
         tracker: Tracker::new(rules.limits),
         schedule: now,
         planned: now,
-        random: Random::new(poisson_seed(rules.pace), 0),
+        random: Schedule::from_seed(poisson_seed(rules.pace)),
         late_sends: 0,
         now,
     };
@@ -107,7 +108,7 @@ struct Driver<'a, W, S> {
     schedule: MonoTime,
     /// The pace's plan for it, pauses or not.
     planned: MonoTime,
-    random: Random,
+    random: Schedule,
     late_sends: u64,
     now: MonoTime,
 }
@@ -185,7 +186,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
         }
         let from = if lateness_ns > interval_ns { t1 } else { self.schedule };
         let span_ns = match self.rules.pace {
-            Pace::Poisson { mean_ns, .. } => (self.random.exponential() * mean_ns as f64) as u64,
+            Pace::Poisson { mean_ns, .. } => self.random.span_ns(mean_ns),
             _ => interval_ns,
         };
         self.schedule = from + Duration::from_nanos(span_ns);

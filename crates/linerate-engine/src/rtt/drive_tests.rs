@@ -129,6 +129,18 @@ fn drive_over(fate: impl FnMut(u64) -> Vec<u64>, rules: Rules) -> (Run, Seen) {
     (run, seen)
 }
 
+/// The schedule's own vectors are those of RFC 4656 (linerate_core::poisson).
+#[test]
+fn a_poisson_run_keeps_the_schedule_of_its_seed_and_repeats_it() {
+    let run = || drive_over(|_| vec![US], rules(Pace::Poisson { mean_ns: MS, seed: 7 }, 200)).1.t1;
+    let t1 = run();
+    let mut schedule = Schedule::from_seed(7);
+    let spans: Vec<u64> = t1.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let expected: Vec<u64> = (0..199).map(|_| schedule.span_ns(MS)).collect();
+    assert_eq!(spans, expected);
+    assert_eq!(run(), t1);
+}
+
 /// 1000 probes, one each ms. Every 10th is lost, every 25th (not a 10th) comes twice, every 7th
 /// of the rest takes 1.5 ms longer and so arrives after its successor.
 /// By hand: lost 100; duplicates 40 − 20 (multiples of 50 are lost) = 20; delayed
