@@ -46,6 +46,7 @@ fn request(bytes: &[u8], key: Option<Key>) {
         at_ns: TIME_NS,
         ttl: Some(64),
         tos: None,
+        by_ptp: false,
     };
     let mut buffer = bytes.to_vec();
     buffer.resize(bytes.len().max(BYTES_AUTHENTICATED), 0);

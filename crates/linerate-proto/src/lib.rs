@@ -16,6 +16,7 @@ pub mod iperf2;
 pub mod iperf3;
 pub mod native;
 pub mod nuttcp;
+pub mod ptp4l;
 pub mod stamp;
 pub mod test_frame;
 pub mod ttcp;

@@ -16,6 +16,18 @@ pub enum ClockState {
     Unsynchronised,
 }
 
+/// Who says how right this host's clock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockKeeper {
+    /// The kernel, as it was told.
+    Kernel,
+    /// chronyd.
+    Chronyd,
+    /// ptp4l.
+    Ptp4l,
+}
+
 /// What a lasting change of the smallest delays is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +73,9 @@ pub struct ClockAgreement {
     pub drift_ns_per_s: Option<f64>,
     /// Error that both ends claim for their clocks together; null where one claims nothing.
     pub claimed_error_ns: Option<u64>,
+    /// Who claims it for this host's; null where nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<ClockKeeper>,
     /// The packets prove that claim wrong.
     pub claim_refuted: bool,
     /// Probes and answers are timed by this host's kernel, not by the program.

@@ -49,7 +49,7 @@ pub use bench::{
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use clocks::{ChangeCause, ClockAgreement, ClockState, DelayChange};
+pub use clocks::{ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
 };

@@ -1,20 +1,27 @@
 //! How far this host's civil time is right: what chronyd says on its command port, where one
-//! answers, else what the kernel was told (adjtimex(2)), by ntpd, phc2sys or chronyd.
+//! answers; else what ptp4l says, where it keeps civil time; else what the kernel was told
+//! (adjtimex(2)), by ntpd, phc2sys or chronyd.
 //!
 //! chronyd's own bound is the better one: the kernel's grows by 0.5 ms a second after each update.
-//! The command socket in /run/chrony is root's and is left out; so is ptp4l's, which tells of the
-//! card's clock and not of this one.
+//! ptp4l tells the kernel a largest error of 0 whatever its master is worth (3.1.1), so that the
+//! kernel's is not asked where ptp4l keeps civil time. With timestamps of the card it keeps the
+//! card's clock: that is shown and says nothing of this one. The command socket in /run/chrony is
+//! root's and is left out.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use linerate_core::record::ClockKeeper;
 use linerate_core::time::MonoTime;
 use linerate_proto::chrony::{self, Tracking};
+use linerate_proto::ptp4l::Ptp4l;
 use linerate_proto::stamp::{ErrorEstimate, TimeFormat};
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::{clock, clock_facts, poll};
 
-/// chronyd answers within 0.1 ms; one that is stopped is not waited for.
+use super::ptp4l::Asked;
+
+/// chronyd and ptp4l answer within 0.1 ms; one that is stopped is not waited for.
 const WAIT: Duration = Duration::from_millis(50);
 /// How often it is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -31,23 +38,36 @@ pub struct CivilTime {
     number: u32,
     asked: MonoTime,
     tracking: Option<Tracking>,
-    error: (u64, bool),
+    ptp4l: Option<Asked>,
+    said: Option<Ptp4l>,
+    /// Largest error and who says so; `None` where nothing keeps civil time right.
+    error: Option<(u64, ClockKeeper)>,
+    /// Largest error to state, whoever keeps the clock.
+    largest_ns: u64,
 }
 
 impl CivilTime {
-    /// Asks at once, and waits for an answer 50 ms at most.
+    /// Asks at once, and waits for each answer 50 ms at most.
     pub fn ask() -> Self {
+        Self::ask_with(Asked::open())
+    }
+
+    fn ask_with(ptp4l: Option<Asked>) -> Self {
         let mut all = Self {
             socket: open(),
             number: u32::from_ne_bytes(clock::random_bytes()),
             asked: MonoTime::default(),
             tracking: None,
-            error: (u64::MAX, false),
+            ptp4l,
+            said: None,
+            error: None,
+            largest_ns: u64::MAX,
         };
         all.request(clock::monotonic());
         if let Some(socket) = &all.socket {
             let _ = poll::readable(socket, WAIT);
         }
+        all.said = all.ptp4l.as_mut().and_then(|ptp4l| ptp4l.ask(WAIT));
         all.take_reply();
         all
     }
@@ -55,8 +75,12 @@ impl CivilTime {
     /// Asks again where a second went by, without waiting: what was answered is read then.
     pub(crate) fn keep(&mut self, now: MonoTime) {
         if now.since(self.asked) >= EVERY {
+            self.said = self.ptp4l.as_ref().and_then(Asked::answers);
             self.take_reply();
             self.request(now);
+            if let Some(ptp4l) = &mut self.ptp4l {
+                ptp4l.request();
+            }
         }
     }
 
@@ -76,12 +100,17 @@ impl CivilTime {
             Some(Ok(Some((len, _)))) => Tracking::parse(&buffer[..len], self.number),
             _ => None,
         };
-        let told = || {
-            let state = clock_facts::sync_state().ok()?;
-            Some((state.error_max_us.saturating_mul(1_000), state.synchronised))
-        };
-        let chronyd = self.tracking.and_then(|tracking| tracking.error_ns());
-        self.error = chronyd.map(|ns| (ns, true)).or_else(told).unwrap_or((u64::MAX, false));
+        let kernel = clock_facts::sync_state().ok();
+        let kernel_ns = kernel.map(|state| state.error_max_us.saturating_mul(1_000));
+        let told_ns = kernel_ns.filter(|_| kernel.is_some_and(|state| state.synchronised));
+        self.error = known(self.tracking.as_ref(), self.said.as_ref(), told_ns);
+        let own = kernel_ns.filter(|_| !self.is_kept_by_ptp4l());
+        self.largest_ns = self.error.map(|(ns, _)| ns).or(own).unwrap_or(u64::MAX);
+    }
+
+    /// ptp4l keeps civil time, by a master that may be right or not.
+    pub(crate) fn is_kept_by_ptp4l(&self) -> bool {
+        self.said.is_some_and(|said| said.keeps_civil_time())
     }
 
     /// What chronyd says; `None` where none answers.
@@ -89,15 +118,36 @@ impl CivilTime {
         self.tracking.as_ref()
     }
 
-    /// Largest error, where something keeps civil time right.
-    pub fn error_ns(&self) -> Option<u64> {
-        Some(self.error.0).filter(|_| self.error.1)
+    /// What ptp4l says; `None` where none answers.
+    pub fn ptp4l(&self) -> Option<&Ptp4l> {
+        self.said.as_ref()
+    }
+
+    /// Largest error and who says so, where something keeps civil time right.
+    pub fn error(&self) -> Option<(u64, ClockKeeper)> {
+        self.error
     }
 
     /// Largest error of the kernel's stamps in civil time, and whether something keeps that right.
     pub(crate) fn of_stamps(&self) -> ErrorEstimate {
-        let (error_ns, synchronised) = self.error;
-        ErrorEstimate::of(error_ns.saturating_add(STAMP_ERROR_NS), synchronised, TimeFormat::Ntp)
+        let largest_ns = self.largest_ns.saturating_add(STAMP_ERROR_NS);
+        ErrorEstimate::of(largest_ns, self.error.is_some(), TimeFormat::Ntp)
+    }
+}
+
+/// Largest error and who says so: chronyd, else ptp4l, else the kernel, which has it from ptp4l
+/// where that keeps civil time.
+fn known(
+    chronyd: Option<&Tracking>,
+    ptp4l: Option<&Ptp4l>,
+    kernel: Option<u64>,
+) -> Option<(u64, ClockKeeper)> {
+    if let Some(ns) = chronyd.and_then(Tracking::error_ns) {
+        return Some((ns, ClockKeeper::Chronyd));
+    }
+    match ptp4l.filter(|ptp4l| ptp4l.keeps_civil_time()) {
+        Some(ptp4l) => Some((ptp4l.error_ns()?, ClockKeeper::Ptp4l)),
+        None => Some((kernel?, ClockKeeper::Kernel)),
     }
 }
 
@@ -112,4 +162,31 @@ fn open() -> Option<DatagramSocket> {
     let socket = socket.ok()?;
     socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, chrony::PORT))).ok()?;
     Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_proto::ptp4l::{Current, Port, PortState, Stamping};
+
+    use super::*;
+
+    /// What a ptp4l that keeps civil time by a master of its own says (recorded ones are in
+    /// testdata/ptp4l).
+    fn of_own_master() -> Ptp4l {
+        let current = Current { steps: 1, offset_ns: -758.0, path_delay_ns: 1_940.0 };
+        let port = Port { state: PortState::Slave, stamping: Stamping::Software };
+        Ptp4l { current: Some(current), port: Some(port), ..Ptp4l::default() }
+    }
+
+    #[test]
+    fn the_kernel_is_not_asked_where_ptp4l_keeps_civil_time() {
+        let own = of_own_master();
+        assert_eq!(known(None, Some(&own), Some(0)), None, "the kernel has it from ptp4l");
+        let port = Port { state: PortState::Slave, stamping: Stamping::Hardware };
+        let card = Ptp4l { port: Some(port), ..own };
+        let kernel = Some((7_000, ClockKeeper::Kernel));
+        assert_eq!(known(None, Some(&card), Some(7_000)), kernel, "it keeps another clock");
+        assert_eq!(known(None, None, Some(7_000)), kernel);
+        assert_eq!(known(None, None, None), None);
+    }
 }

@@ -14,6 +14,7 @@ mod host_floor;
 mod one_way;
 mod outages;
 mod outcome;
+mod ptp4l;
 mod real_time;
 pub mod reflect;
 pub mod respond;

@@ -5,8 +5,8 @@
 //! up. A probe that lacks one of them is a sample less, never a loss.
 
 use linerate_core::record::{
-    ChangeCause, ClockAgreement, ClockState, DelayChange, Direction, Distribution, MetricId, Stat,
-    Summary,
+    ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange, Direction, Distribution,
+    MetricId, Stat, Summary,
 };
 use linerate_core::stats::{
     Arrival as Arrived, ClockClaim, FourStamps, JitterRfc3550, Offset, clock_offset, ipdv, pdv,
@@ -72,8 +72,8 @@ pub(crate) struct Ends {
     pub(crate) one_clock: bool,
     /// Step of this host's clock: no delay is known better, also not with one clock for both.
     pub(crate) clock_step_ns: u64,
-    /// Error of this host's civil time, where something keeps it right.
-    pub(crate) local_error_ns: Option<u64>,
+    /// Error of this host's civil time and who says so, where something keeps it right.
+    pub(crate) local_error: Option<(u64, ClockKeeper)>,
 }
 
 /// The times of one run.
@@ -186,6 +186,7 @@ impl TimesBook {
             offset_ns: first.map(|piece| piece.offset_ns.round() as i64),
             drift_ns_per_s: first.map(|piece| piece.drift * 1e9).filter(|drift| *drift != 0.0),
             claimed_error_ns: claim.error_ns,
+            claimed_by: self.ends.local_error.map(|(_, keeper)| keeper),
             claim_refuted: offset.refuted,
             kernel_stamps: kernel,
             follow_up,
@@ -213,8 +214,8 @@ impl TimesBook {
     /// What both ends claim for their clocks.
     fn claim(&self) -> ClockClaim {
         let remote_error_ns = self.remote_error_ns.filter(|_| self.remote_synchronised);
-        let both = self.ends.local_error_ns.zip(remote_error_ns);
-        let error_ns = both.map(|(local, remote)| local.saturating_add(remote));
+        let both = self.ends.local_error.zip(remote_error_ns);
+        let error_ns = both.map(|((local, _), remote)| local.saturating_add(remote));
         ClockClaim { error_ns, one_clock: self.ends.one_clock }
     }
 

@@ -6,7 +6,7 @@ const MS: u64 = 1_000_000;
 const START: u64 = 1_700_000_000_000_000_000;
 
 fn ends() -> Ends {
-    Ends { first_on_wire: 3, one_clock: true, clock_step_ns: 10, local_error_ns: None }
+    Ends { first_on_wire: 3, one_clock: true, clock_step_ns: 10, local_error: None }
 }
 
 /// An answer to probe `sequence` with the reply's number, sent every 10 ms over a path of `there`
@@ -131,8 +131,8 @@ fn kernel_times_and_follow_ups_are_used_where_most_probes_have_them() {
 /// `ahead`, this host's set forward by `set` at probe 60 of 120, the way back longer by 3.1 ms from
 /// probe 90: what is said of the clocks, and of the delays there and back.
 fn two_hosts(ahead: i64, set: u64) -> (ClockAgreement, f64, f64) {
-    let mut book =
-        TimesBook::new(Ends { one_clock: false, local_error_ns: Some(100_000), ..ends() });
+    let local_error = Some((100_000, ClockKeeper::Ptp4l));
+    let mut book = TimesBook::new(Ends { one_clock: false, local_error, ..ends() });
     for sequence in 0..120u64 {
         let set = if sequence < 60 { 0 } else { set };
         let back = if sequence < 90 { MS } else { MS + 3_100_000 };
@@ -161,6 +161,7 @@ fn two_hosts(ahead: i64, set: u64) -> (ClockAgreement, f64, f64) {
 fn claims_that_the_packets_contradict_are_void_and_changes_are_named_with_their_cause() {
     let (clocks, there, back) = two_hosts(150_000, 0);
     assert_eq!((clocks.state, clocks.error_ns), (ClockState::Synchronised, Some(200_000)));
+    assert_eq!(clocks.claimed_by, Some(ClockKeeper::Ptp4l));
     assert!((there - 2.15e6).abs() < 1.0 && (back - 0.85e6).abs() < 1.0, "{there} {back}");
     let longer = |probe, at_ns| DelayChange {
         probe,

@@ -114,6 +114,7 @@ impl Running<'_> {
             at_ns: notes.arrived_ns.filter(|at| *at <= user_ns).unwrap_or(user_ns),
             ttl: notes.ttl,
             tos: notes.tos,
+            by_ptp: self.civil_time.is_kept_by_ptp4l(),
         };
         self.civil_time.keep(now);
         let error = self.civil_time.of_stamps();

@@ -290,7 +290,7 @@ impl Session<'_, '_> {
                 first_on_wire,
                 one_clock: self.is_own_peer(),
                 clock_step_ns: self.clock_step_ns(),
-                local_error_ns: CivilTime::ask().error_ns(),
+                local_error: CivilTime::ask().error(),
             }),
             started: self.started,
         };

@@ -20,8 +20,9 @@ use super::tlv::{HEADER_BYTES, Tlv, TlvKind, Tlvs, flags};
 const PER_SECOND_MAX: u32 = 200_000;
 /// The same of requests that are shorter than their reply.
 const SHORT_PER_SECOND_MAX: u32 = 1_000;
-/// RFC 8972 §4.3: what keeps a clock. 1 is NTP, 5 nothing; the kernel does not tell PTP apart.
+/// RFC 8972 §4.3: what keeps a clock. 1 is NTP, 2 PTP, 5 nothing.
 const SOURCE_NTP: u8 = 1;
+const SOURCE_PTP: u8 = 2;
 const SOURCE_FREE: u8 = 5;
 /// RFC 8972 §4.3: stamps by software on this host.
 const METHOD_SOFTWARE: u8 = 2;
@@ -48,6 +49,8 @@ pub struct Arrived {
     pub ttl: Option<u8>,
     /// DSCP and ECN on arrival, as in the IP header.
     pub tos: Option<u8>,
+    /// PTP keeps this host's clock; the kernel alone does not tell it from NTP.
+    pub by_ptp: bool,
 }
 
 /// A reply that lacks only T3 and its tag.
@@ -276,7 +279,11 @@ fn answer(
             value[2..4].copy_from_slice(&arrived.source.port().to_be_bytes());
         }
         TlvKind::TimestampInformation => {
-            let source = if error.synchronised { SOURCE_NTP } else { SOURCE_FREE };
+            let source = match (error.synchronised, arrived.by_ptp) {
+                (true, true) => SOURCE_PTP,
+                (true, false) => SOURCE_NTP,
+                (false, _) => SOURCE_FREE,
+            };
             value.copy_from_slice(&[source, METHOD_SOFTWARE, source, METHOD_SOFTWARE]);
         }
         // DSCP1 (6 bits), DSCP2 (6), ECN (2), RP (2): the first is obeyed, so RP is 0.

@@ -53,6 +53,7 @@ fn arrived() -> Arrived {
         at_ns: T2_NS,
         ttl: Some(64),
         tos: Some(46 << 2 | 1),
+        by_ptp: false,
     }
 }
 
@@ -312,6 +313,23 @@ fn known_tlvs_are_answered_and_unknown_ones_flagged() {
         (0, 1, vec![0; 9]),
     ];
     assert_eq!(tlvs, expected);
+}
+
+/// RFC 8972 §4.3: 2 is PTP, 5 free-running.
+#[test]
+fn a_clock_that_ptp_keeps_is_said_to_be_kept_by_it() {
+    let mut packet = probe(BYTES_OPEN, None).request(0, T1_NS).to_vec();
+    packet.truncate(BYTES_OPEN);
+    push(&mut packet, TlvKind::TimestampInformation, &[0; 4]);
+    for (synchronised, source) in [(true, 2), (false, 5)] {
+        let mut buffer = packet.clone();
+        let error = ErrorEstimate::of(1_000, synchronised, TimeFormat::Ntp);
+        let arrived = Arrived { by_ptp: true, ..arrived() };
+        let prepared =
+            reflector(None, false).prepare(&mut buffer, packet.len(), &arrived, error, NOW);
+        assert_eq!(prepared.map(|prepared| prepared.len), Ok(packet.len()));
+        assert_eq!(buffer[48..52], [source, 2, source, 2]);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod icmp_error;
 mod iperf2;
 mod iperf3;
 mod nuttcp;
+mod ptp4l;
 mod stamp;
 mod test_frame;
 

@@ -2,7 +2,8 @@
 //! itself, and how far the clocks of both ends are to be trusted.
 
 use linerate_core::record::{
-    ChangeCause, ClockAgreement, ClockState, DelayChange, Direction, MetricId, Record, Stat,
+    ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange, Direction, MetricId, Record,
+    Stat,
 };
 use linerate_core::time::WallTime;
 
@@ -122,6 +123,9 @@ impl View<'_> {
         if let Some(drift) = clocks.drift_ns_per_s {
             parts.push(format!("drift of {:.2} ppm taken out", drift / 1e3));
         }
+        if let Some(keeper) = clocks.claimed_by.filter(|_| clocks.claimed_error_ns.is_some()) {
+            parts.push(format!("this host's error as {} says", name(keeper)));
+        }
         if clocks.claim_refuted {
             let claimed = clocks.claimed_error_ns.unwrap_or(0) as f64;
             parts.push(format!("clock claim refuted: ±{} ms was claimed", self.ms(claimed)));
@@ -145,6 +149,15 @@ impl View<'_> {
             parts.push("the reflector does not count, so losses have no direction".to_owned());
         }
         parts.join("; ")
+    }
+}
+
+/// Who says how right a clock is.
+const fn name(keeper: ClockKeeper) -> &'static str {
+    match keeper {
+        ClockKeeper::Kernel => "the kernel",
+        ClockKeeper::Chronyd => "chronyd",
+        ClockKeeper::Ptp4l => "ptp4l",
     }
 }
 

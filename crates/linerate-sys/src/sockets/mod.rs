@@ -7,6 +7,7 @@ pub mod datagram_socket;
 pub mod echo_socket;
 pub mod fd_passing;
 pub mod icmp;
+pub mod local_datagram;
 pub mod page_cache;
 pub mod poll;
 pub(crate) mod socket_option;

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use linerate_engine::rtt::civil_time::CivilTime;
+use linerate_proto::ptp4l::{PortState, Ptp4l, Stamping};
 use linerate_report::Align::Left;
 use linerate_report::{Block, Fact, Table};
 
@@ -16,6 +17,8 @@ const POLL_S: f64 = 40.0;
 pub(super) struct Found {
     /// What chronyd says, where one answers.
     chronyd: Option<Chronyd>,
+    /// What ptp4l says, where one answers.
+    ptp4l: Option<Ptp4l>,
     /// The kernel was told that civil time is right.
     kernel: bool,
 }
@@ -30,9 +33,10 @@ struct Chronyd {
     update_interval_s: f64,
 }
 
-/// Asks chronyd and the kernel.
+/// Asks chronyd, ptp4l and the kernel.
 pub(super) fn found() -> Found {
-    let chronyd = CivilTime::ask().tracking().map(|tracking| Chronyd {
+    let asked = CivilTime::ask();
+    let chronyd = asked.tracking().map(|tracking| Chronyd {
         source: tracking.source,
         stratum: tracking.stratum,
         error_ns: tracking.error_ns(),
@@ -40,12 +44,15 @@ pub(super) fn found() -> Found {
         update_interval_s: tracking.update_interval_s,
     });
     let kernel = linerate_sys::clock_facts::sync_state().is_ok_and(|state| state.synchronised);
-    Found { chronyd, kernel }
+    Found { chronyd, ptp4l: asked.ptp4l().copied(), kernel }
 }
 
 /// The state, and a table of lines where some would help.
 pub(super) fn blocks(found: &Found) -> Vec<Block> {
-    let state = Block::Facts(vec![Fact::new("chronyd", 27, state(found))]);
+    let state = Block::Facts(vec![
+        Fact::new("chronyd", 27, state(found)),
+        Fact::new("ptp4l", 27, ptp4l(found.ptp4l.as_ref())),
+    ]);
     let lines = lines(found);
     if lines.is_empty() {
         return vec![state];
@@ -68,6 +75,45 @@ fn state(found: &Found) -> String {
         chronyd.stratum,
         chronyd.update_interval_s
     )
+}
+
+/// What ptp4l says, and of which clock.
+fn ptp4l(said: Option<&Ptp4l>) -> String {
+    let Some(said) = said else {
+        return "does not answer at /var/run/ptp4lro, nor at /var/run/ptp4l, which is root's"
+            .to_owned();
+    };
+    let grandmaster = said.grandmaster.map_or_else(String::new, |it| format!(" {it}"));
+    let traceable = said.time.is_some_and(|time| time.traceable);
+    let worth = match said.grandmaster.and_then(|it| it.accuracy_ns()) {
+        _ if !traceable => "which is not traceable to UTC".to_owned(),
+        Some(ns) => format!("traceable to UTC, right to {:.1} us", ns as f64 / 1e3),
+        None => "traceable to UTC, how right is unknown".to_owned(),
+    };
+    let place = said.current.map_or_else(String::new, |current| {
+        format!(
+            ": offset {:+.1} us over a path of {:.1} us, {} from{grandmaster}, {worth}",
+            current.offset_ns / 1e3,
+            current.path_delay_ns / 1e3,
+            if current.steps == 1 {
+                "1 step".to_owned()
+            } else {
+                format!("{} steps", current.steps)
+            },
+        )
+    });
+    match said.port.map(|port| (port.state, port.stamping)) {
+        Some((PortState::Slave, Stamping::Software)) => {
+            let right = said.error_ns().map(|ns| format!(", right to {:.1} us", ns as f64 / 1e3));
+            format!("keeps civil time{}{place}", right.unwrap_or_default())
+        }
+        Some((PortState::Slave, Stamping::Hardware)) => {
+            format!("keeps the card's clock, which is not civil time{place}")
+        }
+        Some((PortState::Uncalibrated, _)) => format!("has a master, not followed yet{place}"),
+        Some((PortState::Master, _)) => format!("is itself the master{grandmaster}, {worth}"),
+        _ => "runs, and follows no master".to_owned(),
+    }
 }
 
 fn lines(found: &Found) -> Vec<(String, String)> {
@@ -105,7 +151,7 @@ mod tests {
     use super::*;
 
     fn text(chronyd: Option<Chronyd>, kernel: bool) -> String {
-        Document::default().with(blocks(&Found { chronyd, kernel })).text(Some(80))
+        Document::default().with(blocks(&Found { chronyd, ptp4l: None, kernel })).text(Some(80))
     }
 
     fn chronyd() -> Chronyd {
@@ -121,7 +167,7 @@ mod tests {
     #[test]
     fn lines_are_printed_for_what_the_error_is_made_of() {
         let polled = text(Some(chronyd()), true);
-        let found = Found { chronyd: Some(chronyd()), kernel: true };
+        let found = Found { chronyd: Some(chronyd()), ptp4l: None, kernel: true };
         let said = "right to 812.3 us by 10.99.13.1, stratum 2, asked every 65 s";
         assert_eq!(state(&found), said);
         assert!(polled.contains("server 10.99.13.1 iburst minpoll 5 maxpoll 5 xleave"), "{polled}");
@@ -140,5 +186,36 @@ mod tests {
         let lost = text(Some(Chronyd { error_ns: None, ..chronyd() }), false);
         assert!(lost.contains("not synchronised to any source"), "{lost}");
         assert!(lost.contains("server ADDRESS iburst"), "{lost}");
+    }
+
+    /// The values of testdata/ptp4l.
+    #[test]
+    fn ptp4l_is_said_of_the_clock_that_it_keeps() {
+        use linerate_proto::ptp4l::{Current, Grandmaster, Port, TimeProperties};
+        let identity = [0xda, 0xf8, 0x8f, 0xff, 0xfe, 0xd4, 0x9f, 0x20];
+        let port = |state, stamping| Some(Port { state, stamping });
+        let slave = Ptp4l {
+            current: Some(Current { steps: 1, offset_ns: -277.0, path_delay_ns: 2_331.0 }),
+            grandmaster: Some(Grandmaster { identity, class: 6, accuracy: 0x23 }),
+            time: Some(TimeProperties { traceable: true, tai: false, utc_offset_valid: true }),
+            port: port(PortState::Slave, Stamping::Software),
+        };
+        assert_eq!(
+            ptp4l(Some(&slave)),
+            "keeps civil time, right to 3.6 us: offset -0.3 us over a path of 2.3 us, 1 step from \
+             daf88f.fffe.d49f20, traceable to UTC, right to 1.0 us"
+        );
+        let own = Grandmaster { identity, class: 248, accuracy: 0xfe };
+        let time = TimeProperties { traceable: false, tai: false, utc_offset_valid: false };
+        let free = Ptp4l { grandmaster: Some(own), time: Some(time), ..slave };
+        let said = ptp4l(Some(&free));
+        assert!(said.starts_with("keeps civil time: offset"), "{said}");
+        assert!(said.ends_with("daf88f.fffe.d49f20, which is not traceable to UTC"), "{said}");
+        let card = Ptp4l { port: port(PortState::Slave, Stamping::Hardware), ..slave };
+        assert!(ptp4l(Some(&card)).starts_with("keeps the card's clock, which is not civil time:"));
+        let master = Ptp4l { port: port(PortState::Master, Stamping::Software), ..free };
+        let said = "is itself the master daf88f.fffe.d49f20, which is not traceable to UTC";
+        assert_eq!(ptp4l(Some(&master)), said);
+        assert!(ptp4l(None).starts_with("does not answer at /var/run/ptp4lro"));
     }
 }
