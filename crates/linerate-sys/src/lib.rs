@@ -16,7 +16,7 @@ pub mod xdp;
 pub use error::{Error, Result};
 pub use frames::{
     ethtool, frame_counter, frame_sender, frame_tally, frame_writer, interface_facts, napi,
-    packet_capture, raw_port, tun, xdp_echo, xdp_socket,
+    packet_capture, raw_port, stamp_abilities, tun, xdp_echo, xdp_socket,
 };
 pub(crate) use frames::{frame_loop, xdp_rings};
 pub use process::{
@@ -28,4 +28,4 @@ pub use sockets::{
     poll, splice, tcp, timestamps, trace_socket, zero_copy,
 };
 pub(crate) use sockets::{control, socket_option};
-pub use time::{clock, clock_facts, local_time, timer};
+pub use time::{clock, clock_facts, local_time, ptp_clock, timer};

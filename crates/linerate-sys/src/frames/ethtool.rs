@@ -27,7 +27,7 @@ const ETH_FLAG_LRO: u32 = 1 << 15;
 /// IFNAMSIZ with the closing zero (linux/if.h).
 const NAME_BYTES: usize = 16;
 /// Room for the largest structure used here, as words so that the kernel finds it aligned.
-const BUFFER_WORDS: usize = 64;
+pub(crate) const BUFFER_WORDS: usize = 64;
 
 /// struct ifreq as SIOCETHTOOL uses it; 40 bytes on 64-bit hosts.
 #[repr(C)]
@@ -196,7 +196,22 @@ pub fn speed_bps(ifname: &str) -> Result<Option<u64>> {
     Ok(known.then(|| u64::from(mbit) * 1_000_000))
 }
 
-fn call(attempt: &'static str, ifname: &str, buffer: &mut [u32; BUFFER_WORDS]) -> Result<()> {
+/// Asks by a structure whose first word is a command of SIOCETHTOOL.
+pub(crate) fn call(
+    attempt: &'static str,
+    ifname: &str,
+    buffer: &mut [u32; BUFFER_WORDS],
+) -> Result<()> {
+    ask(SIOCETHTOOL, attempt, ifname, buffer)
+}
+
+/// Asks by a call that takes struct ifreq with a pointer to at most [`BUFFER_WORDS`].
+pub(crate) fn ask(
+    number: libc::c_ulong,
+    attempt: &'static str,
+    ifname: &str,
+    buffer: &mut [u32; BUFFER_WORDS],
+) -> Result<()> {
     let failed = |source: io::Error| Error::new(attempt, ifname, source);
     if ifname.len() >= NAME_BYTES {
         return Err(failed(io::ErrorKind::InvalidInput.into()));
@@ -208,7 +223,7 @@ fn call(attempt: &'static str, ifname: &str, buffer: &mut [u32; BUFFER_WORDS]) -
     request.name[..ifname.len()].copy_from_slice(ifname.as_bytes());
     // SAFETY: `request` lives through the call and has the size of struct ifreq; its data points
     // to `buffer`, 256 bytes borrowed for writing, more than any command used here writes (196).
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut request) };
     if done < 0 { Err(failed(io::Error::last_os_error())) } else { Ok(()) }
 }
 

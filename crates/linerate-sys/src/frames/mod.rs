@@ -10,6 +10,7 @@ pub mod interface_facts;
 pub mod napi;
 pub mod packet_capture;
 pub mod raw_port;
+pub mod stamp_abilities;
 pub mod tun;
 pub mod xdp_echo;
 pub(crate) mod xdp_rings;

@@ -6,6 +6,7 @@ mod checks;
 mod civil_time;
 mod facts;
 mod network;
+mod stamping;
 
 use linerate_core::time::decimals_of_ms;
 use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
@@ -69,7 +70,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         Some(Part::Clock) => {
             let line = Block::Text(calibration(&clock.calibration(), clock.tick_ns));
             let facts = [line, Block::Facts(clock_facts(&clock))].into_iter();
-            facts.chain(civil_time::blocks(&civil_time::found())).collect()
+            let civil_time = civil_time::blocks(&civil_time::found());
+            facts.chain(civil_time).chain(stamping::blocks(&stamping::found())).collect()
         }
         None => checks::tables(&checks).into_iter().map(Block::Table).collect(),
     };

@@ -1,0 +1,194 @@
+//! What an interface can stamp (ETHTOOL_GET_TS_INFO, linux/ethtool.h), and what its card is told to
+//! stamp (SIOCGHWTSTAMP, linux/net_tstamp.h). Both are read and nothing is switched.
+//!
+//! ```text
+//! struct ethtool_ts_info   0  u32 cmd   4  u32 so_timestamping   8  s32 phc_index
+//!                         12  u32 tx_types   28  u32 rx_filters … 44 bytes
+//! struct hwtstamp_config   0  int flags   4  int tx_type   8  int rx_filter … 12 bytes
+//! ```
+
+use std::io;
+
+use crate::{Error, Result, ethtool};
+
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
+
+/// What an interface can stamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StampAbilities {
+    /// The kernel stamps what the driver sends.
+    pub sent_software: bool,
+    /// The kernel stamps what comes.
+    pub received_software: bool,
+    /// The card stamps what it sends.
+    pub sent_hardware: bool,
+    /// What the card stamps of that which comes.
+    pub received_hardware: HardwareReceive,
+    /// Number of the card's clock: N of /dev/ptpN.
+    pub clock: Option<u32>,
+}
+
+/// What a card stamps of the packets that come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HardwareReceive {
+    /// None.
+    #[default]
+    Nothing,
+    /// Some, such as PTP's: no use to other packets.
+    Some,
+    /// All.
+    All,
+}
+
+impl StampAbilities {
+    /// What an interface in the namespace of the calling thread can.
+    /// # Errors
+    /// When it does not exist, or its driver tells nothing.
+    pub fn of(ifname: &str) -> Result<Self> {
+        let mut buffer = [0; ethtool::BUFFER_WORDS];
+        buffer[0] = ETHTOOL_GET_TS_INFO;
+        ethtool::call("ask the timestamps of", ifname, &mut buffer)?;
+        Ok(Self::parse(&buffer))
+    }
+
+    /// Reads struct ethtool_ts_info, word by word.
+    fn parse(words: &[u32; ethtool::BUFFER_WORDS]) -> Self {
+        let [_, can, clock, sent, _, _, _, received, ..] = *words;
+        let all = |flags: u32| can & flags == flags;
+        // A mode that is only in `can` or only in the list of modes cannot be had.
+        let mode = |modes: u32, mode: u32| modes >> mode & 1 == 1;
+        let raw = libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+        let software = libc::SOF_TIMESTAMPING_SOFTWARE;
+        // The modes 0 are off and none.
+        let received_hardware = match received >> 1 {
+            _ if !all(libc::SOF_TIMESTAMPING_RX_HARDWARE | raw) => HardwareReceive::Nothing,
+            0 => HardwareReceive::Nothing,
+            _ if mode(received, FILTER_ALL) => HardwareReceive::All,
+            _ => HardwareReceive::Some,
+        };
+        Self {
+            sent_software: all(libc::SOF_TIMESTAMPING_TX_SOFTWARE | software),
+            received_software: all(libc::SOF_TIMESTAMPING_RX_SOFTWARE | software),
+            sent_hardware: all(libc::SOF_TIMESTAMPING_TX_HARDWARE | raw) && mode(sent, SEND_ON),
+            received_hardware,
+            clock: u32::try_from(clock.cast_signed()).ok(),
+        }
+    }
+
+    /// The card stamps any packet, there and back.
+    pub fn hardware_for_all(&self) -> bool {
+        self.sent_hardware && self.received_hardware == HardwareReceive::All
+    }
+}
+
+/// HWTSTAMP_TX_ON and HWTSTAMP_FILTER_ALL.
+const SEND_ON: u32 = 1;
+const FILTER_ALL: u32 = 1;
+
+/// What a card is told to stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamping {
+    /// What is sent, where the sender asks for it.
+    pub sent: bool,
+    /// What comes.
+    pub received: HardwareReceive,
+}
+
+impl Stamping {
+    /// What the card of an interface is told; none where it stamps nothing at all, or its driver
+    /// does not tell.
+    /// # Errors
+    /// When the interface does not exist.
+    pub fn of(ifname: &str) -> Result<Option<Self>> {
+        let mut buffer = [0; ethtool::BUFFER_WORDS];
+        match ethtool::ask(SIOCGHWTSTAMP, "ask the card's timestamps of", ifname, &mut buffer) {
+            Ok(()) => Ok(Some(Self::parse(&buffer))),
+            Err(error) if is_unsupported(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads struct hwtstamp_config, word by word.
+    fn parse(words: &[u32; ethtool::BUFFER_WORDS]) -> Self {
+        let received = match words[2] {
+            0 => HardwareReceive::Nothing,
+            FILTER_ALL => HardwareReceive::All,
+            _ => HardwareReceive::Some,
+        };
+        Self { sent: words[1] != 0, received }
+    }
+}
+
+/// The driver has no such call (seen as EOPNOTSUPP; EINVAL and ENOTTY of older drivers).
+fn is_unsupported(error: &Error) -> bool {
+    let code = io::Error::raw_os_error(&error.source);
+    code.is_some_and(|code| [libc::EOPNOTSUPP, libc::EINVAL, libc::ENOTTY].contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes as a struct of the headers lies in memory on a little-endian host.
+    fn words(hex: &str) -> [u32; ethtool::BUFFER_WORDS] {
+        let mut words = [0; ethtool::BUFFER_WORDS];
+        for (at, word) in words.iter_mut().enumerate().take(hex.len() / 8) {
+            let four = u32::from_str_radix(&hex[at * 8..at * 8 + 8], 16).expect("hexadecimal");
+            *word = u32::from_le_bytes(four.to_be_bytes());
+        }
+        words
+    }
+
+    /// As a kernel 6.18 answered for lo and a veth, and for ifb, which stamps nothing that it
+    /// sends. `ethtool -T` prints of the first software-transmit, software-receive,
+    /// software-system-clock, and no PTP clock.
+    #[test]
+    fn virtual_interfaces_stamp_by_software_alone() {
+        let rest = "ffffffff0000000000000000000000000000000000000000000000000000000000000000";
+        let found = StampAbilities::parse(&words(&format!("410000001a000000{rest}")));
+        let software =
+            StampAbilities { sent_software: true, received_software: true, ..Default::default() };
+        assert_eq!(found, software);
+        let found = StampAbilities::parse(&words(&format!("4100000018000000{rest}")));
+        assert_eq!(found, StampAbilities { sent_software: false, ..software });
+    }
+
+    /// Filled in by a C program with the names of linux/ethtool.h and linux/net_tstamp.h (6.1), not
+    /// by a card: clock 3 with HWTSTAMP_TX_ON and HWTSTAMP_FILTER_ALL; clock 0 with
+    /// HWTSTAMP_FILTER_PTP_V2_EVENT alone.
+    #[test]
+    fn a_card_stamps_all_packets_or_those_of_ptp() {
+        let all = "410000005f000000030000000300000000000000000000000000000003000000";
+        let found = StampAbilities::parse(&words(all));
+        assert!(found.hardware_for_all() && found.sent_software && found.received_software);
+        assert_eq!(found.clock, Some(3));
+        let some = "410000005f000000000000000300000000000000000000000000000001100000";
+        let found = StampAbilities::parse(&words(some));
+        assert_eq!((found.received_hardware, found.clock), (HardwareReceive::Some, Some(0)));
+        assert!(found.sent_hardware && !found.hardware_for_all());
+        // The first with HWTSTAMP_TX_OFF alone in tx_types.
+        let mut off = words(all);
+        off[3] = 1;
+        let off = StampAbilities::parse(&off);
+        assert!(!off.sent_hardware && off.received_hardware == HardwareReceive::All, "{off:?}");
+    }
+
+    #[test]
+    fn what_a_card_is_told_is_read() {
+        // HWTSTAMP_TX_ON, HWTSTAMP_FILTER_PTP_V2_EVENT.
+        let found = Stamping::parse(&words("00000000010000000c000000"));
+        assert_eq!(found, Stamping { sent: true, received: HardwareReceive::Some });
+        let off = Stamping::parse(&words("000000000000000000000000"));
+        assert_eq!(off, Stamping { sent: false, received: HardwareReceive::Nothing });
+    }
+
+    #[test]
+    fn loopback_of_this_host_has_no_card() {
+        let found = StampAbilities::of("lo").expect("there is one");
+        assert!(found.received_software && found.clock.is_none(), "{found:?}");
+        assert!(!found.sent_hardware && !found.hardware_for_all());
+        assert_eq!(Stamping::of("lo").expect("there is one"), None);
+        assert!(StampAbilities::of("none0").is_err() && Stamping::of("none0").is_err());
+    }
+}
