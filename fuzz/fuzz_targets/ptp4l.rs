@@ -1,4 +1,4 @@
-//! Any bytes as an answer of ptp4l: see the entry, which `cargo test` runs over its vectors as well.
+//! Any bytes as an answer of ptp4l: see the entry, which `cargo test` runs over recordings as well.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The questions to ptp4l for its state, and its answers: management messages of PTP (IEEE 1588-2008
-//! §15), as ptp4l 3.1.1 has them on its local sockets. Integers are big-endian.
+//! The questions to ptp4l for its state, and its answers: management messages of PTP (IEEE
+//! 1588-2008 §15), as ptp4l 3.1.1 has them on its local sockets. Integers are big-endian.
 //!
 //! | from | | bytes |
 //! |---|---|---|
@@ -11,12 +11,14 @@
 //! | 48 | 1: management; 2 + length of the data; identifier | 6 |
 //! | 54 | data: below | |
 //!
-//! | identifier | data, from its start |
+//! | identifier | data: from its start, bytes in brackets |
 //! |---|---|
-//! | 0x2001 current data set | steps from the grandmaster (2), offset from the master (8), mean path delay (8), both in 2^-16 ns |
-//! | 0x2002 parent data set | … 19: class (1), accuracy (1), variance (2), priority (1), identity (8) of the grandmaster |
-//! | 0x2003 time properties | UTC offset (2), flags (1), source of time (1) |
-//! | 0xc004 port properties, of linuxptp alone | port (10), state (1), timestamps (1), name of the interface (1 + length) |
+//! | 0x2001 current data set | 0 steps from the grandmaster (2), 2 offset from the master (8), |
+//! | | 10 mean path delay (8), both in 2^-16 ns |
+//! | 0x2002 parent data set | of the grandmaster: 19 class (1), 20 accuracy (1), 24 identity (8) |
+//! | 0x2003 time properties | 0 UTC offset (2), 2 flags (1), 3 source of time (1) |
+//! | 0xc004 port properties | of linuxptp alone: 0 port (10), 10 state (1), 11 timestamps (1), |
+//! | | 12 name of the interface (1 + length) |
 //!
 //! The other data sets repeat these or tell of the configuration. Nothing is ever set.
 

@@ -24,8 +24,8 @@ pub use process::{
     sysctl, terminal, thread, userns,
 };
 pub use sockets::{
-    answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, local_datagram, page_cache,
-    poll, splice, tcp, timestamps, trace_socket, zero_copy,
+    answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, local_datagram,
+    page_cache, poll, splice, tcp, timestamps, trace_socket, zero_copy,
 };
 pub(crate) use sockets::{control, socket_option};
 pub use time::{clock, clock_facts, local_time, ptp_clock, timer};

@@ -214,7 +214,9 @@ fn stamps(clock: &ClockReport) -> String {
 
 fn civil(clock: &ClockReport) -> String {
     match (clock.synchronised, clock.error_max_us) {
-        (Some(true), Some(error_us)) => format!("synchronised, error at most {error_us} us"),
+        (Some(true), Some(error_us)) => {
+            format!("synchronised to {error_us} us, as far as the kernel was told")
+        }
         (Some(false), _) => "not synchronised, as far as the kernel was told".to_owned(),
         _ => "unknown".to_owned(),
     }

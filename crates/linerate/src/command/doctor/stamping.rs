@@ -1,5 +1,5 @@
-//! What takes the times of packets on each interface: the kernel, and the card, which linerate reads
-//! of and does not use.
+//! What takes the times of packets on each interface: the kernel, and the card, which is asked and
+//! not used.
 
 use linerate_report::Align::Left;
 use linerate_report::{Block, Table};
