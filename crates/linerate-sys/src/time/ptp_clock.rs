@@ -139,6 +139,6 @@ mod tests {
         let error = ClockDistance::of(u32::MAX).expect_err("none has that number");
         assert!(error.to_string().contains("/dev/ptp4294967295"), "{error}");
         // The size that is in the number of the call.
-        assert_eq!(BYTES as u64, PTP_SYS_OFFSET_EXTENDED as u64 >> 16 & 0x3fff);
+        assert_eq!(BYTES, (PTP_SYS_OFFSET_EXTENDED >> 16 & 0x3fff) as usize);
     }
 }
