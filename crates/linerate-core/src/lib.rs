@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod device;
 pub mod explain;
 pub mod lab;
+pub mod mesh;
 mod near;
 pub mod path;
 pub mod poisson;

@@ -26,6 +26,7 @@ pub mod headline;
 pub mod history;
 pub mod iperf3;
 pub mod live;
+pub mod mesh;
 mod number;
 mod one_way;
 pub mod path_ceiling;

@@ -3,6 +3,8 @@
 pub mod admission;
 pub mod foreign;
 pub mod listen;
+#[cfg(feature = "web")]
+pub mod mesh;
 pub mod policy_guard;
 mod port;
 pub mod schedule;

@@ -29,6 +29,8 @@ use linerate_sys::tcp;
 
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
+#[cfg(feature = "web")]
+use crate::mesh::Hub;
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Slot, Table};
@@ -145,6 +147,12 @@ impl Server {
     #[cfg(feature = "web")]
     pub fn serve_tls(&mut self, tls: Arc<Tls>) {
         self.web.iter_mut().for_each(|web| web.secure(Arc::clone(&tls)));
+    }
+
+    /// Is the hub of a mesh, too, where [`Server::serve_web`] answers.
+    #[cfg(feature = "web")]
+    pub fn serve_mesh(&mut self, hub: Arc<Hub>) {
+        self.web.iter().for_each(|web| web.hub(Arc::clone(&hub)));
     }
 
     /// From now on this decides whom every protocol lets in; it may change while the server runs.

@@ -94,6 +94,12 @@ enum Command {
     Study(command::study::Args),
     /// Measure again and again by a plan; changes are found and explained
     Schedule(command::schedule::Args),
+    /// Plan measurements between many hosts: check, sign, join, matrix
+    #[cfg(feature = "web")]
+    Mesh(command::mesh::Args),
+    /// Measure as one host of a mesh
+    #[cfg(feature = "web")]
+    Agent(command::agent::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
     /// Say what limited a result, by which evidence, and the remedy
@@ -149,6 +155,10 @@ fn main() -> std::process::ExitCode {
         Command::Path(args) => command::path::run(args),
         Command::Study(args) => command::study::run(args),
         Command::Schedule(args) => command::schedule::run(args),
+        #[cfg(feature = "web")]
+        Command::Mesh(args) => command::mesh::run(args),
+        #[cfg(feature = "web")]
+        Command::Agent(args) => command::agent::run(args),
         Command::Report(args) => command::report::run(args),
         Command::Explain(args) => command::explain::run(args),
         Command::History(args) => command::history::run(args),

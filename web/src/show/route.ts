@@ -7,6 +7,7 @@ export type Route =
   | { view: 'compare'; first: string; second: string }
   | { view: 'run' }
   | { view: 'series'; query: URLSearchParams }
+  | { view: 'mesh' }
   | { view: 'server' }
   | { view: 'unknown'; path: string };
 
@@ -27,6 +28,7 @@ export function route(path: string, search = ''): Route {
   }
   if (first === 'results' && ID.test(second)) return { view: 'result', id: second };
   if (first === 'series' && second === '') return { view: 'series', query };
+  if (first === 'mesh' && second === '') return { view: 'mesh' };
   if (first === 'run' && second === '') return { view: 'run' };
   if (first === 'server' && second === '') return { view: 'server' };
   return { view: 'unknown', path };

@@ -9,6 +9,7 @@ import type { Route } from '../show/route';
 import { at, follow } from './nav';
 import { Failed, Loading, useLoaded } from './parts';
 import { CompareView } from './compare';
+import { MeshView } from './mesh';
 import { ResultView } from './result';
 import { ResultsView } from './results';
 import { RunView } from './run_here';
@@ -23,6 +24,7 @@ const NAMES: Record<Route['view'], string> = {
   result: 'Result',
   compare: 'Two results',
   series: 'Series',
+  mesh: 'Mesh',
   run: 'Run from here',
   server: 'Server',
   unknown: 'Not found',
@@ -36,6 +38,7 @@ function Links({ server, view }: { server: Server | null; view: Route['view'] })
     ['/server', 'Server', view === 'server'],
   ];
   if (server !== null) links.splice(3, 0, ['/run', 'Run from here', view === 'run']);
+  if (server?.features.includes('mesh')) links.splice(3, 0, ['/mesh', 'Mesh', view === 'mesh']);
   return (
     <nav aria-label="Views">
       {links.map(([href, name, current]) => (
@@ -59,6 +62,8 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
       return <CompareView first={where.first} second={where.second} />;
     case 'series':
       return <SeriesView query={where.query} />;
+    case 'mesh':
+      return <MeshView />;
     case 'run':
       return <RunView server={server} />;
     case 'server':

@@ -93,6 +93,16 @@ impl Calendar {
         Ok(Self { placed: placed.into_iter().flatten().collect(), zone })
     }
 
+    /// One whose runs are placed already: a run of each task, in the plan's order.
+    pub(crate) fn placed(runs: impl IntoIterator<Item = (Class, Repeated)>) -> Self {
+        let at = |(class, run): (Class, Repeated)| Placed {
+            class,
+            takes_s: run.takes_s,
+            when: When::Every(run.period_s, run.offset_s),
+        };
+        Self { placed: runs.into_iter().map(at).collect(), zone: Zone::utc() }
+    }
+
     /// The runs that begin from `from_s` on and before `until_s`, in their order.
     pub fn slots(&self, from_s: i64, until_s: i64) -> Vec<Slot> {
         if self.placed.iter().all(|placed| matches!(placed.when, When::Every(..))) {
@@ -208,13 +218,30 @@ fn place(plan: &str, task: &Task, before: &[&Placed]) -> Result<Placed, String> 
 /// Seconds until a run no longer overlaps those of another task; none where it never does.
 fn wait(other: &Placed, (period, offset, takes_s): (i64, i64, i64)) -> Option<i64> {
     let When::Every(other_period, other_offset) = other.when else { return None };
-    let common = gcd(period, other_period);
-    let behind = (offset - other_offset).rem_euclid(common);
-    let needed = other.takes_s + MARGIN_S;
-    if behind < needed {
-        return Some(needed - behind);
+    let other = Repeated { period_s: other_period, offset_s: other_offset, takes_s: other.takes_s };
+    Repeated { period_s: period, offset_s: offset, takes_s }.wait(other, MARGIN_S)
+}
+
+/// A run that repeats: at the same second of each period, counted from 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    pub(crate) period_s: i64,
+    pub(crate) offset_s: i64,
+    pub(crate) takes_s: i64,
+}
+
+impl Repeated {
+    /// Seconds that it has to be moved by until no run of it comes within `margin_s` of one of the
+    /// other; none where none ever does.
+    pub(crate) fn wait(self, other: Self, margin_s: i64) -> Option<i64> {
+        let common = gcd(self.period_s, other.period_s);
+        let behind = (self.offset_s - other.offset_s).rem_euclid(common);
+        let needed = other.takes_s + margin_s;
+        if behind < needed {
+            return Some(needed - behind);
+        }
+        (behind > common - self.takes_s - margin_s).then(|| common - behind + needed)
     }
-    (behind > common - takes_s - MARGIN_S).then(|| common - behind + needed)
 }
 
 const fn gcd(a: i64, b: i64) -> i64 {
@@ -222,7 +249,7 @@ const fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// FNV-1a with 64 bits (draft-eastlake-fnv), the words apart by a byte that is in none.
-fn hash(words: &[&str]) -> u64 {
+pub(crate) fn hash(words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

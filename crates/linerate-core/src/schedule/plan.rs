@@ -185,6 +185,11 @@ fn command_of(line: &str) -> Option<&'static (&'static str, u64, Class)> {
     COMMANDS.iter().find(|(name, ..)| *name == first)
 }
 
+/// Seconds and class of a command that says nothing else.
+pub(crate) fn usual(line: &str) -> Option<(u64, Class)> {
+    command_of(line).map(|(_, takes, class)| (*takes, *class))
+}
+
 /// What probes send and receive at the most where the plan does not say, bit/s: ten packets of
 /// 1500 bytes a second.
 const PROBES_BPS: u64 = 120_000;

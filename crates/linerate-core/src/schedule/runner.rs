@@ -90,6 +90,7 @@ pub struct Runner {
     extra: VecDeque<Extra>,
     /// Tasks of runs that go on, with the run's class.
     running: Vec<(usize, Class)>,
+    grace_s: i64,
 }
 
 impl Runner {
@@ -109,7 +110,15 @@ impl Runner {
             due: VecDeque::new(),
             extra: VecDeque::new(),
             running: Vec::new(),
+            grace_s: GRACE_S,
         }
+    }
+
+    /// The same whose runs begin so late at most: where others have the time behind a slot.
+    #[must_use]
+    pub const fn within(mut self, grace_s: i64) -> Self {
+        self.grace_s = grace_s;
+        self
     }
 
     /// The plan.
@@ -163,12 +172,12 @@ impl Runner {
     fn begin_due(&mut self, now_s: i64, steps: &mut Vec<Step>) {
         for slot in std::mem::take(&mut self.due) {
             match self.hindered_by(slot.task) {
-                None if now_s <= slot.start_s + GRACE_S => {
+                None if now_s <= slot.start_s + self.grace_s => {
                     steps.push(Step::Start { task: slot.task, why: Why::Calendar });
                     self.running.push((slot.task, self.plan.tasks[slot.task].class()));
                 }
                 None => steps.push(Step::Missed { slot, reason: Reason::Asleep }),
-                Some(_) if now_s < slot.start_s + GRACE_S => self.due.push_back(slot),
+                Some(_) if now_s < slot.start_s + self.grace_s => self.due.push_back(slot),
                 Some(other) => steps.push(Step::Missed { slot, reason: Reason::Busy(other) }),
             }
         }

@@ -5,6 +5,7 @@ mod pages;
 mod sentences;
 mod smoke;
 
+pub(crate) use pages::span;
 pub use pages::{calendar, document, page};
 pub use sentences::{change_sentence, no_data_sentence, shown};
 pub use smoke::smoke;

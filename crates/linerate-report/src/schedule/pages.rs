@@ -13,7 +13,7 @@ const COLUMNS: usize = 72;
 const MARGIN: usize = 2;
 
 /// A span as people say it: `12 s`, `5 min`, `3 h`, `2 days`.
-fn span(seconds: i64) -> String {
+pub(crate) fn span(seconds: i64) -> String {
     match seconds.max(0) {
         s @ 0..120 => format!("{s} s"),
         s @ 120..7200 => format!("{} min", s / 60),

@@ -11,8 +11,6 @@ use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 
-/// Beyond what the plan says that a run takes.
-const SLACK: Duration = Duration::from_secs(60);
 /// What is kept of what a run says: a record of a long survey has some megabytes.
 const SAID_MAX: u64 = 64 << 20;
 
@@ -22,6 +20,8 @@ pub(super) struct Job {
     pub program: PathBuf,
     pub words: Vec<String>,
     pub takes: Duration,
+    /// Beyond what the plan says that it takes.
+    pub slack: Duration,
     pub place: Place,
 }
 
@@ -74,7 +74,7 @@ fn run(job: &Job, stop: &Stop) -> Outcome {
     };
     let printed = child.stdout.take().map(|pipe| std::thread::spawn(move || read(pipe)));
     let said = child.stderr.take().map(|pipe| std::thread::spawn(move || read(pipe)));
-    let until = monotonic() + job.takes + SLACK;
+    let until = monotonic() + job.takes + job.slack;
     let status = wait_while(&mut child, &|| !stop.asked() && monotonic() < until);
     let text = |reader: Option<std::thread::JoinHandle<String>>| {
         reader.and_then(|reader| reader.join().ok()).unwrap_or_default()

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use linerate_sys::stop::Stop;
 use super::alert::Told;
 use super::child::{self, Job, Outcome, Place};
 use super::news::News;
+use super::rein::{Hindered, Rein};
 use super::watches::Watches;
 use super::{lock, words};
 use crate::store::{SeriesValue, SlotRun, Store};
@@ -22,6 +24,10 @@ use crate::store::{SeriesValue, SlotRun, Store};
 const VALUES_READ: usize = 2000;
 /// Further runs for one suspicion.
 const CONFIRM: u32 = 2;
+/// A run that takes so much longer than its plan says is ended.
+const SLACK: Duration = Duration::from_secs(60);
+/// The same, and how late a run begins, where others have the time behind it.
+const STRICT: (Duration, i64) = (Duration::ZERO, 2);
 /// How often the store is told until when the calendar was dealt with.
 const DEALT_EVERY: Duration = Duration::from_secs(60);
 /// How often old records are looked for.
@@ -42,6 +48,8 @@ pub struct Options {
     pub for_: Option<Duration>,
     /// Hears a line of each run and of what happens.
     pub say: fn(&str),
+    /// What holds it, where its runs are part of a greater calendar.
+    pub rein: Option<Arc<Rein>>,
 }
 
 /// How a keeper ended.
@@ -67,6 +75,8 @@ pub struct Keeper {
     asked: Vec<u32>,
     running: u64,
     stop: Stop,
+    /// For the runs.
+    runs_stop: Stop,
     ended: (Sender<Outcome>, Receiver<Outcome>),
     told: (Sender<Told>, Receiver<Told>),
     count: Ended,
@@ -101,7 +111,10 @@ impl Keeper {
         let dealt_s = last.unwrap_or(known.dealt_s).max(known.dealt_s);
         let series = store.series(&plan.name, 0.0, VALUES_READ)?;
         let watches = Watches::of(plan, &series);
-        let runner = Runner::new(plan.clone(), options.calendar.clone(), now, Some(dealt_s));
+        let mut runner = Runner::new(plan.clone(), options.calendar.clone(), now, Some(dealt_s));
+        if options.rein.is_some() {
+            runner = runner.within(STRICT.1);
+        }
         let detail = serde_json::json!({ "lost": lost });
         store.event_happened(&plan.name, ("", now), "begin", &detail)?;
         let news = News::of(plan, &store, now)?;
@@ -118,6 +131,7 @@ impl Keeper {
             asked,
             running,
             stop,
+            runs_stop: Stop::new(),
             ended,
             told,
             count,
@@ -136,7 +150,7 @@ impl Keeper {
         let begin = monotonic();
         let over = |now: MonoTime, span: Option<Duration>| span.is_some_and(|it| now >= begin + it);
         let (mut dealt_at, mut forget_at) = (begin, begin);
-        while !self.stop.asked() && !over(monotonic(), self.options.for_) {
+        while !self.stop.asked() && !over(monotonic(), self.options.for_) && !self.is_replaced() {
             let now = monotonic();
             for step in self.runner.at(wall_s(), now.nanos() as f64 / 1e9) {
                 self.step(step)?;
@@ -155,6 +169,12 @@ impl Keeper {
         self.end()
     }
 
+    /// Whether another plan is in force, and nothing of this one runs.
+    fn is_replaced(&self) -> bool {
+        let rein = self.options.rein.as_ref();
+        self.running == 0 && rein.is_some_and(|rein| now_s() >= rein.until_s())
+    }
+
     /// Waits until the next second begins, or a run ends.
     fn wait(&mut self) -> Result<(), Failure> {
         let wall = wall_s();
@@ -167,7 +187,7 @@ impl Keeper {
 
     /// Ends what runs, and keeps what comes of it.
     fn end(mut self) -> Result<Ended, Failure> {
-        self.stop.ask();
+        self.runs_stop.ask();
         while self.running > 0 {
             let Ok(outcome) = self.ended.1.recv_timeout(Duration::from_secs(30)) else { break };
             self.ended(&outcome)?;
@@ -232,6 +252,21 @@ impl Keeper {
     /// Begins a run, which is written down before.
     fn start(&mut self, task: usize, why: Why) -> Result<(), Failure> {
         let start_s = now_s();
+        if let Some(rein) = self.options.rein.clone() {
+            let known = &self.plan().tasks[task];
+            let takes_s = i64::try_from(known.takes_s()).unwrap_or(i64::MAX / 4);
+            match rein.hinders(start_s + takes_s, known.class()) {
+                Hindered::No => {}
+                Hindered::Silently => {
+                    self.runner.ended(task);
+                    return Ok(());
+                }
+                Hindered::By(reason) => {
+                    self.runner.ended(task);
+                    return self.missed((task, start_s), "missed", &reason);
+                }
+            }
+        }
         let plan = self.plan();
         let (name, known) = (plan.name.clone(), &plan.tasks[task]);
         let words = match why {
@@ -255,8 +290,9 @@ impl Keeper {
         self.running += 1;
         let place = Place { task, start_s, why };
         let takes = Duration::from_secs(takes);
-        let job = Job { program: self.options.program.clone(), words, takes, place };
-        child::begin(job, self.stop.clone(), self.ended.0.clone());
+        let slack = if self.options.rein.is_some() { STRICT.0 } else { SLACK };
+        let job = Job { program: self.options.program.clone(), words, takes, slack, place };
+        child::begin(job, self.runs_stop.clone(), self.ended.0.clone());
         Ok(())
     }
 
@@ -306,6 +342,9 @@ impl Keeper {
         let failure = record.and_then(|record| record.failure.as_ref());
         match (failure, outcome.code) {
             _ if self.stop.asked() => "the schedule was ended during it".to_owned(),
+            _ if outcome.late && self.options.rein.is_some() => {
+                "it was not over when its slot was".to_owned()
+            }
             _ if outcome.late => "it took a minute longer than the plan says".to_owned(),
             (Some(failure), _) => failure.to_string(),
             (None, _) if !outcome.said.is_empty() => outcome.said.clone(),

@@ -20,7 +20,7 @@ pub(super) fn place(store: &Path, plan: &str) -> PathBuf {
 /// Takes the lock; it is held until the file is closed.
 /// # Errors
 /// When another program has it, with its process, or when the file cannot be made.
-pub(super) fn take(store: &Path, plan: &str) -> Result<File, Failure> {
+pub(crate) fn take(store: &Path, plan: &str) -> Result<File, Failure> {
     let path = place(store, plan);
     let failed = |error: &std::io::Error| {
         Failure::new(Fault::System, "lock", path.display().to_string(), words_of(error))

@@ -10,12 +10,16 @@ mod child;
 mod keeper;
 mod lock;
 mod news;
+mod rein;
 mod state;
 mod watches;
 mod words;
 mod zone;
 
 pub use keeper::{Ended, Keeper, Options};
+#[cfg(feature = "web")]
+pub(crate) use lock::take as take_lock;
+pub use rein::Rein;
 pub use state::view;
 pub use zone::zone;
 

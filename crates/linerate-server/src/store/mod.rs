@@ -12,6 +12,7 @@ mod find;
 mod follow;
 mod lines;
 mod location;
+mod mesh;
 mod newest;
 mod records;
 mod runs;
@@ -23,6 +24,7 @@ pub use find::Known;
 pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
+pub use mesh::{Joined, KeptPlan, MeshSelf};
 pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
 
@@ -122,6 +124,8 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+mod mesh_tests;
 #[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]

@@ -297,7 +297,7 @@ impl Store {
     }
 }
 
-fn slot(row: &Row<'_>) -> rusqlite::Result<SlotRun> {
+pub(super) fn slot(row: &Row<'_>) -> rusqlite::Result<SlotRun> {
     Ok(SlotRun {
         task: row.get(0)?,
         start_s: row.get(1)?,

@@ -143,7 +143,9 @@ fn a_store_of_version_3_gets_the_tables_and_keeps_its_results() {
     let old = Connection::open(&path).expect("a database");
     old.execute_batch(
         "DROP TABLE schedule; DROP TABLE schedule_run; DROP TABLE series;
-         DROP TABLE schedule_event; PRAGMA user_version = 3;",
+         DROP TABLE schedule_event; DROP TABLE mesh_self; DROP TABLE mesh_plan;
+         DROP TABLE mesh_token; DROP TABLE mesh_agent; DROP TABLE mesh_cell;
+         PRAGMA user_version = 3;",
     )
     .expect("as it was");
     drop(old);

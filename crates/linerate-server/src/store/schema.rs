@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -121,6 +121,66 @@ CREATE TABLE schedule_event (
     told_s INTEGER
 ) STRICT;
 CREATE INDEX schedule_event_at ON schedule_event (plan, at_s);
+";
+
+/// Meshes: who this host is in one, plans, tokens, agents, and the newest of each pair. A run is
+/// sent once the hub's store has it.
+const STEP_5: &str = "
+ALTER TABLE schedule_run ADD COLUMN sent INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX schedule_run_unsent ON schedule_run (plan, start_s, task) WHERE sent = 0;
+CREATE TABLE mesh_self (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    hub    TEXT NOT NULL,
+    key    TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    mesh   TEXT,
+    agent  TEXT,
+    starts INTEGER NOT NULL
+) STRICT;
+CREATE TABLE mesh_plan (
+    mesh      TEXT NOT NULL,
+    revision  INTEGER NOT NULL,
+    text      TEXT NOT NULL,
+    key       TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    kept_s    INTEGER NOT NULL,
+    PRIMARY KEY (mesh, revision)
+) STRICT;
+CREATE TABLE mesh_token (
+    digest  TEXT PRIMARY KEY NOT NULL,
+    mesh    TEXT NOT NULL,
+    agent   TEXT NOT NULL,
+    until_s INTEGER NOT NULL,
+    used_by TEXT
+) STRICT;
+CREATE TABLE mesh_agent (
+    mesh     TEXT NOT NULL,
+    agent    TEXT NOT NULL,
+    secret   TEXT NOT NULL UNIQUE,
+    joined_s INTEGER NOT NULL,
+    seen_s   INTEGER,
+    instance TEXT,
+    starts   INTEGER,
+    revision INTEGER,
+    waiting  INTEGER,
+    ahead_s  REAL,
+    double_s INTEGER,
+    PRIMARY KEY (mesh, agent)
+) STRICT;
+CREATE TABLE mesh_cell (
+    mesh   TEXT NOT NULL,
+    task   TEXT NOT NULL,
+    agent  TEXT NOT NULL,
+    peer   TEXT NOT NULL,
+    last_s INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    reason TEXT,
+    good_s INTEGER,
+    metric TEXT,
+    value  REAL,
+    record TEXT,
+    PRIMARY KEY (mesh, task, agent, peer)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Brings the tables to this version, all steps or none.

@@ -10,7 +10,8 @@ use axum::routing::{delete, get, post};
 use super::error::ApiError;
 use super::state::State;
 use super::{
-    echo, events, from_here, metrics, openapi, page, probe, results, runs, series, server_info,
+    echo, events, from_here, mesh, metrics, openapi, page, probe, results, runs, series,
+    server_info,
 };
 
 /// No request has a longer body.
@@ -32,6 +33,11 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/results/{result}/report", get(results::report))
         .route("/api/v1/results/{result}/figures", get(results::figures))
         .route("/api/v1/series", get(series::series))
+        .route("/api/v1/mesh", get(mesh::matrix))
+        .route("/api/v1/mesh/enrol", post(mesh::enrol))
+        .route("/api/v1/mesh/plan", get(mesh::plan))
+        .route("/api/v1/mesh/beat", post(mesh::beat))
+        .route("/api/v1/mesh/results", post(mesh::results).layer(mesh::results_body()))
         .route("/api/v1/openapi.json", get(openapi::openapi))
         .route("/probe", get(probe::probe))
         .route("/metrics", get(metrics::metrics))

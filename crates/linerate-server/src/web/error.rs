@@ -43,6 +43,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", say)
     }
 
+    /// What it says to people.
+    pub(crate) fn say(self) -> String {
+        self.say
+    }
+
     /// There is no such thing.
     pub(crate) fn not_found(say: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", say)

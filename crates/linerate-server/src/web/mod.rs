@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod from_here;
 mod measure;
+mod mesh;
 mod metrics;
 mod openapi;
 mod page;
@@ -43,6 +44,7 @@ use rustls::ServerConfig;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
+use crate::mesh::Hub;
 use crate::policy_guard::{Allowance, Client};
 use crate::store::Store;
 use crate::table::{Knowing, Slot};
@@ -104,6 +106,12 @@ impl Web {
     /// Answers over TLS, too, from now on.
     pub(crate) fn secure(&mut self, tls: Arc<Tls>) {
         self.tls = Some(tls);
+    }
+
+    /// Is the hub of a mesh, too.
+    pub(crate) fn hub(&self, hub: Arc<Hub>) {
+        // There is one for the server's life.
+        let _ = self.state.mesh.set(hub);
     }
 
     /// Tells what the server has opened.

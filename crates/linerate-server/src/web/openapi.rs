@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::delays::Delays;
 use super::error::ApiError;
 use super::server_info::ServerInfo;
-use super::{from_here, probe, results, runs, series};
+use super::{from_here, mesh, probe, results, runs, series};
 
 /// Where OpenAPI keeps what is named (3.1.0 §4.8.7).
 const SCHEMAS: &str = "/components/schemas";
@@ -38,7 +38,7 @@ pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| it.definitions_path = SCHEMAS.into());
     let mut types = settings.into_generator();
     let error = named::<ApiError>(&mut types);
-    let all = [tests(&mut types), stored(&mut types), others(&mut types)];
+    let all = [tests(&mut types), stored(&mut types), meshed(&mut types), others(&mut types)];
     let mut paths = Map::new();
     for operation in all.into_iter().flatten() {
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
@@ -163,6 +163,26 @@ fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
             query: query::<series::Asked>(types),
             ..get("/api/v1/series", "what schedules follow", (JSON, None))
         },
+    ]
+}
+
+fn meshed(types: &mut SchemaGenerator) -> Vec<Operation> {
+    let matrix = named::<mesh::Matrix>(types);
+    let plan = named::<mesh::SignedPlan>(types);
+    let post = |path, summary, body, answer| Operation {
+        method: "post",
+        body: Some(body),
+        ..get(path, summary, (JSON, Some(answer)))
+    };
+    let (enrol, enrolled) = (named::<mesh::Enrol>(types), named::<mesh::Enrolled>(types));
+    let (beat, beaten) = (named::<mesh::Beat>(types), named::<mesh::BeatAnswer>(types));
+    let (results, taken) = (named::<mesh::RunResults>(types), named::<mesh::Stored>(types));
+    vec![
+        get("/api/v1/mesh", "how the mesh stands", (JSON, Some(matrix))),
+        get("/api/v1/mesh/plan", "the signed plan, for an agent", (JSON, Some(plan))),
+        post("/api/v1/mesh/enrol", "an agent joins by a token", enrol, enrolled),
+        post("/api/v1/mesh/beat", "an agent is there", beat, beaten),
+        post("/api/v1/mesh/results", "an agent gives results", results, taken),
     ]
 }
 

@@ -76,6 +76,9 @@ pub(crate) async fn server(
     if state.options.store.is_some() {
         features.push("results");
     }
+    if state.mesh.get().is_some() {
+        features.push("mesh");
+    }
     Ok(Json(ServerInfo {
         name: state.options.tool.name.clone(),
         version: state.options.tool.version.clone(),

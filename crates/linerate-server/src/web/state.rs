@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_engine::http_load::LoadRegistry;
 use tokio::sync::Semaphore;
@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use super::run_table::Runs;
 use super::{About, WebOptions};
 use crate::admission::{Gate, Limits};
+use crate::mesh::Hub;
 
 /// Shared by the runtime, the runs, and the threads that read heads of load.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct State {
     /// Places of connections: half of the server's, so that others always find one.
     pub(crate) connections: Arc<Semaphore>,
     about: Mutex<About>,
+    /// The hub of a mesh, where there is one.
+    pub(crate) mesh: OnceLock<Arc<Hub>>,
 }
 
 impl State {
@@ -32,6 +35,7 @@ impl State {
             runs: Runs::default(),
             connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
             about: Mutex::default(),
+            mesh: OnceLock::new(),
         }
     }
 

@@ -1,4 +1,6 @@
 //! One file per subcommand: flags in, plan out, and what to print.
+#[cfg(feature = "web")]
+pub(crate) mod agent;
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
@@ -14,6 +16,8 @@ pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod measure;
+#[cfg(feature = "web")]
+pub(crate) mod mesh;
 pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod policy;

@@ -116,7 +116,7 @@ fn place(text: String, file: &str) -> Result<Placed, Failure> {
 }
 
 /// Whether a run's command is one, with room for what the schedule adds to it.
-fn accept(words: &[String]) -> Result<(), String> {
+pub(crate) fn accept(words: &[String]) -> Result<(), String> {
     let own = ["--tag", "schedule=p", "--name", "t", "--store", "s", "--json"];
     let all = ["linerate"].into_iter().chain(words.iter().map(String::as_str)).chain(own);
     let Err(error) = Cli::try_parse_from(all) else { return Ok(()) };
@@ -172,7 +172,7 @@ fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
         .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;
     let stop = Stop::on_signals()?;
     let name = plan.name.clone();
-    let options = Options { program, text, plan, calendar, for_, say: output::note };
+    let options = Options { program, text, plan, calendar, for_, say: output::note, rein: None };
     let keeper = Keeper::new(options, store, stop)?;
     output::note(&format!("schedule {name} runs; Ctrl-C ends it"));
     let ended = keeper.run()?;

@@ -15,6 +15,8 @@ use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 #[cfg(feature = "web")]
+use linerate_server::mesh::Hub;
+#[cfg(feature = "web")]
 use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
 use linerate_server::web::{Tls, WebOptions};
@@ -112,6 +114,9 @@ struct WebFlags {
     /// Keep results of browsers in this store [default: as other commands]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_save", "no_web"])]
     store: Option<PathBuf>,
+    /// Be the hub of the mesh of this plan, signed by linerate mesh sign; SIGHUP reads it again
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["no_web", "no_save"])]
+    mesh: Option<PathBuf>,
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
@@ -126,6 +131,13 @@ struct WebFlags {
     /// The key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+}
+
+impl WebFlags {
+    /// Whether it names files that SIGHUP reads again.
+    const fn is_reread(&self) -> bool {
+        self.tls_cert.is_some() || self.mesh.is_some()
+    }
 }
 
 /// `https://example.org:8080`, as a browser sends it, or `any`.
@@ -269,6 +281,36 @@ fn answer_browsers(
     Ok(tls)
 }
 
+/// Is the hub of a mesh, where there is a plan of one.
+#[cfg(feature = "web")]
+fn be_hub(server: &mut Server, flags: &WebFlags) -> Result<Option<Arc<Hub>>, Failure> {
+    let Some(plan) = &flags.mesh else { return Ok(None) };
+    let store = flags.store.clone().map_or_else(default_path, Ok)?;
+    let hub = Arc::new(Hub::open(plan, &store)?);
+    server.serve_mesh(Arc::clone(&hub));
+    let (mesh, revision, agents) = hub.about();
+    output::note(&format!(
+        "linerate: hub of mesh {mesh}, {agents} agents, plan of revision {revision}"
+    ));
+    Ok(Some(hub))
+}
+
+/// Reads certificate and plan again, where there are any.
+#[cfg(feature = "web")]
+fn read_again(tls: Option<&Tls>, hub: Option<&Hub>) {
+    tls.into_iter().for_each(read_certificate_again);
+    hub.into_iter().for_each(read_plan_again);
+}
+
+/// A plan that cannot be served changes nothing.
+#[cfg(feature = "web")]
+fn read_plan_again(hub: &Hub) {
+    match hub.reload() {
+        Ok(revision) => tracing::info!("the plan was read again: revision {revision}"),
+        Err(failure) => tracing::error!("the plan stays as it was: {failure}"),
+    }
+}
+
 /// A certificate that is no more what it should be changes nothing.
 #[cfg(feature = "web")]
 fn read_certificate_again(tls: &Tls) {
@@ -333,7 +375,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if policy.is_none() {
         policy::check_exposure(local, args.open)?;
     }
-    let is_reread = args.policy.is_some() || args.web.tls_cert.is_some();
+    let is_reread = args.policy.is_some() || args.web.is_reread();
     let hang_up = is_reread.then(HangUp::listen).transpose()?;
     let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
@@ -344,7 +386,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]
-    let tls = answer_browsers(&mut server, &args.web, local)?;
+    let (tls, hub) =
+        (answer_browsers(&mut server, &args.web, local)?, be_hub(&mut server, &args.web)?);
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
@@ -374,7 +417,7 @@ pub(crate) fn run(args: Args) -> Outcome {
                 on_hang_up(hang_up, &stop, || {
                     args.policy.iter().for_each(|file| policy::read_again(file, &server));
                     #[cfg(feature = "web")]
-                    tls.iter().for_each(|tls| read_certificate_again(tls));
+                    read_again(tls.as_deref(), hub.as_deref());
                 });
             });
         }

@@ -3,7 +3,7 @@
 /// The groups that `-h` puts on one line each.
 const MORE_DELAY: &str = "Delay by standard probes";
 const THEORY: &str = "Theory, contracts, comparing, writing";
-const THIS_HOST: &str = "This host and program";
+const THIS_HOST: &str = "Hosts and this program";
 const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
 /// Whether `-h` puts this group on one line.
@@ -20,6 +20,6 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Over months", &["schedule"]),
     ("Results", &["explain", "history", "report"]),
     (THEORY, &["ceiling", "conform", "diff", "export"]),
-    (THIS_HOST, &["doctor", "policy", "calibrate", "config", "generate"]),
+    (THIS_HOST, &["doctor", "policy", "mesh", "agent", "calibrate", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Command;
 
-use super::{PAGES, page, under_headings};
+use super::{page, pages, under_headings};
 use crate::codes::CODES;
 
 /// Files of the program, by the XDG Base Directory Specification.
@@ -70,7 +70,7 @@ fn sections(path: &str, out: &mut dyn Write) -> io::Result<()> {
 fn see_also(path: &str) -> String {
     let named = page(path).see.iter().map(|name| name.replace(' ', "-"));
     let own = path.replace("linerate ", "");
-    let below = PAGES.iter().map(|page| page.command).filter(|name| {
+    let below = pages().map(|page| page.command).filter(|name| {
         let parent = name.rsplit_once(' ').map_or("", |(parent, _)| parent);
         let root = path == "linerate";
         !name.is_empty() && if root { parent.is_empty() } else { parent == own }

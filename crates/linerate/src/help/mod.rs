@@ -8,6 +8,7 @@
 mod groups;
 mod headings;
 pub(crate) mod man;
+mod mesh_pages;
 mod nested_pages;
 mod page;
 mod pages;
@@ -21,7 +22,12 @@ use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
 use headings::HEADINGS;
 pub(crate) use page::Page;
-pub(crate) use pages::PAGES;
+
+/// The pages of all commands.
+pub(crate) fn pages() -> impl Iterator<Item = &'static Page> {
+    let mesh = if cfg!(feature = "web") { mesh_pages::MESH_PAGES } else { &[] };
+    pages::PAGES.iter().chain(mesh)
+}
 
 /// What the program says when it is called alone.
 pub(crate) const BEGIN: &str = "\
@@ -76,7 +82,7 @@ pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
 /// The page of a command, by its full name.
 pub(crate) fn page(path: &str) -> &'static Page {
     let name = path.split_once(' ').map_or("", |(_, name)| name);
-    PAGES.iter().find(|page| page.command == name).unwrap_or(&Page::NONE)
+    pages().find(|page| page.command == name).unwrap_or(&Page::NONE)
 }
 
 /// The heading of a flag in `--help` and man pages: its own, else that of the table.

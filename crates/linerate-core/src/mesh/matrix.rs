@@ -1,0 +1,276 @@
+//! How a mesh stands: each pair's newest figure and its age, each agent, and what is in alert.
+//!
+//! That nothing came is an alert as much as that something was bad: of a pair after three periods,
+//! of an agent after three beats.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::calendar::{MeshCalendar, MeshRun};
+use super::plan::MeshPlan;
+use super::roll::{SILENT_S, Seen};
+
+/// Periods without a result after which there is no data.
+const NO_DATA_PERIODS: i64 = 3;
+/// Pairs of one task that are named in an alert.
+const NAMED: usize = 3;
+
+/// What the store has of one task from one agent to another.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellState {
+    /// Begin of the last run.
+    pub last_s: i64,
+    /// How it ended.
+    pub state: String,
+    /// Why it brought no result.
+    pub reason: Option<String>,
+    /// Begin of the last run with a result.
+    pub good_s: Option<i64>,
+    /// The figure of that, as its key says.
+    pub metric: Option<String>,
+    /// Its value.
+    pub value: Option<f64>,
+    /// Its record.
+    pub record: Option<String>,
+}
+
+/// What the store has of an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentState {
+    /// When it joined; none where it has not.
+    pub joined_s: Option<i64>,
+    /// By its last beat.
+    pub seen: Option<Seen>,
+}
+
+/// A mesh as it stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Mesh")]
+pub struct Matrix {
+    /// Its name.
+    pub mesh: String,
+    /// The plan's revision.
+    pub revision: u64,
+    /// Now, seconds since 1970-01-01 UTC.
+    pub now_s: i64,
+    /// Agents, in the plan's order.
+    pub agents: Vec<Row>,
+    /// Tasks, in the plan's order.
+    pub tasks: Vec<String>,
+    /// One for each task from one agent to another.
+    pub cells: Vec<Cell>,
+    /// What is in alert, each in a sentence.
+    pub alerts: Vec<String>,
+}
+
+/// An agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MeshAgent")]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Seconds since its last beat; null where none came.
+    pub heard_s_ago: Option<i64>,
+    /// The plan that it has.
+    pub revision: Option<u64>,
+    /// Results that it keeps.
+    pub waiting: Option<u64>,
+    /// How far its clock is ahead, seconds.
+    pub ahead_s: Option<f64>,
+}
+
+/// What one agent measured of another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MeshCell")]
+pub struct Cell {
+    /// The task's place.
+    pub task: usize,
+    /// Place of the agent that measures.
+    pub from: usize,
+    /// Place of the one that is measured.
+    pub to: usize,
+    /// The figure's key.
+    pub metric: Option<String>,
+    /// The newest value.
+    pub value: Option<f64>,
+    /// Seconds since the run that brought it.
+    pub age_s: Option<i64>,
+    /// Its record.
+    pub record: Option<String>,
+    /// Why the last run brought no result.
+    pub reason: Option<String>,
+    /// No result for three periods.
+    pub no_data: bool,
+}
+
+/// Cells by task, source and destination.
+pub type Cells = BTreeMap<(String, String, String), CellState>;
+
+/// How a mesh stands at a time; `since_s` is when its hub first had a plan.
+pub fn matrix(
+    (plan, calendar): (&MeshPlan, &MeshCalendar),
+    agents: &BTreeMap<String, AgentState>,
+    cells: &Cells,
+    (since_s, now_s): (i64, i64),
+) -> Matrix {
+    let row = |agent: &super::Agent| {
+        let seen = agents.get(&agent.name).and_then(|state| state.seen.as_ref());
+        Row {
+            name: agent.name.clone(),
+            heard_s_ago: seen.map(|seen| now_s - seen.at_s),
+            revision: seen.map(|seen| seen.revision),
+            waiting: seen.map(|seen| seen.waiting),
+            ahead_s: seen.and_then(|seen| seen.ahead_s),
+        }
+    };
+    let mut found = Matrix {
+        mesh: plan.mesh.clone(),
+        revision: plan.revision,
+        now_s,
+        agents: plan.agents.iter().map(row).collect(),
+        tasks: plan.tasks.iter().map(|task| task.name.clone()).collect(),
+        ..Matrix::default()
+    };
+    let mut runs: Vec<MeshRun> = calendar.runs().collect();
+    runs.sort_by_key(|run| (run.task, run.from, run.to));
+    let begin_s = since_s.max(plan.from_s());
+    let name = |place: usize| plan.agents[place].name.clone();
+    for run in runs {
+        let key = (found.tasks[run.task].clone(), name(run.from), name(run.to));
+        let state = cells.get(&key).cloned().unwrap_or_default();
+        let quiet = now_s - state.good_s.unwrap_or(begin_s);
+        found.cells.push(Cell {
+            task: run.task,
+            from: run.from,
+            to: run.to,
+            metric: state.metric,
+            value: state.value,
+            age_s: state.good_s.map(|good| now_s - good),
+            record: state.record,
+            reason: state.reason,
+            no_data: quiet > run.period_s * NO_DATA_PERIODS,
+        });
+    }
+    found.alerts = alerts(plan, agents, &found);
+    found
+}
+
+/// What is in alert: agents first, then pairs that no agent's silence explains.
+fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matrix) -> Vec<String> {
+    let mut alerts = Vec::new();
+    let mut silent = BTreeSet::new();
+    let apart_s = plan.margin.seconds() as f64 / 2.0;
+    for (place, row) in matrix.agents.iter().enumerate() {
+        let name = &row.name;
+        match row.heard_s_ago {
+            None => alerts.push(format!("{name} has never joined")),
+            Some(ago) if ago > SILENT_S => alerts.push(format!("{name} was not heard for {ago} s")),
+            Some(_) => {}
+        }
+        if row.heard_s_ago.is_none_or(|ago| ago > SILENT_S) {
+            silent.insert(place);
+            continue;
+        }
+        if let Some(revision) = row.revision.filter(|it| *it != plan.revision) {
+            let newest = plan.revision;
+            alerts.push(format!("{name} has revision {revision} of the plan, the hub {newest}"));
+        }
+        if let Some(ahead) = row.ahead_s.filter(|it| it.abs() > apart_s) {
+            alerts.push(format!("the clock of {name} is {ahead:+.1} s from the hub's"));
+        }
+        let double = agents.get(name).and_then(|it| it.seen.as_ref()).and_then(|it| it.double_s);
+        if double.is_some_and(|at| matrix.now_s - at <= SILENT_S) {
+            alerts.push(format!("a second program is {name}; it holds"));
+        }
+    }
+    for (task, name) in matrix.tasks.iter().enumerate() {
+        let dark = |cell: &&Cell| cell.task == task && cell.no_data && !silent.contains(&cell.from);
+        let dark: Vec<&Cell> = matrix.cells.iter().filter(dark).collect();
+        let named = dark.iter().take(NAMED).map(|cell| {
+            let [from, to] = [cell.from, cell.to].map(|at| matrix.agents[at].name.as_str());
+            let why = cell.reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+            format!("{from} to {to}{why}")
+        });
+        let named: Vec<String> = named.collect();
+        if !named.is_empty() {
+            let more = dark.len() - named.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            alerts.push(format!("{name}: no data from {}{more}", named.join(", ")));
+        }
+    }
+    alerts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "mesh = \"m\"\nrevision = 2\n[[agent]]\nname = \"a\"\n\
+        address = \"192.0.2.1\"\n[[agent]]\nname = \"b\"\naddress = \"192.0.2.2\"\n[[agent]]\n\
+        name = \"c\"\naddress = \"192.0.2.3\"\n[[task]]\nname = \"rate\"\nrun = \"tcp {to}\"\n\
+        every = \"5m\"\n";
+
+    fn seen(at_s: i64, revision: u64, ahead_s: f64) -> AgentState {
+        let instance = "x".to_owned();
+        let seen = Seen {
+            at_s,
+            instance,
+            starts: 1,
+            revision,
+            waiting: 0,
+            ahead_s: Some(ahead_s),
+            double_s: None,
+        };
+        AgentState { joined_s: Some(0), seen: Some(seen) }
+    }
+
+    #[test]
+    fn what_is_missing_is_an_alert_with_its_cause_said_once() {
+        let plan = MeshPlan::from_toml(PLAN).expect("a plan");
+        let calendar = MeshCalendar::of(&plan).expect("room");
+        let now = 10_000;
+        let agents: BTreeMap<String, AgentState> = [
+            ("a".to_owned(), seen(now - 5, 2, 0.1)),
+            ("b".to_owned(), seen(now - 31, 2, 0.0)),
+            ("c".to_owned(), seen(now - 1, 1, -1.5)),
+        ]
+        .into();
+        let good = |age: i64| CellState {
+            last_s: now - age,
+            state: "ok".to_owned(),
+            good_s: Some(now - age),
+            metric: Some("goodput_bps/up".to_owned()),
+            value: Some(1e9),
+            ..CellState::default()
+        };
+        let key = |from: &str, to: &str| ("rate".to_owned(), from.to_owned(), to.to_owned());
+        let refused = CellState { reason: Some("refused".to_owned()), ..good(901) };
+        let cells: Cells = [
+            (key("a", "b"), good(900)),
+            (key("a", "c"), refused),
+            (key("c", "a"), good(10)),
+            (key("c", "b"), good(10)),
+        ]
+        .into();
+        let found = matrix((&plan, &calendar), &agents, &cells, (0, now));
+        assert_eq!(found.cells.len(), 6);
+        let [ab, ac] = [&found.cells[0], &found.cells[1]];
+        assert_eq!((ab.no_data, ab.age_s, ac.no_data), (false, Some(900), true));
+        assert_eq!(
+            found.alerts,
+            [
+                "b was not heard for 31 s",
+                "c has revision 1 of the plan, the hub 2",
+                "the clock of c is -1.5 s from the hub's",
+                "rate: no data from a to c (refused)",
+            ]
+        );
+        // Right after the first plan nothing is missed yet, but for who has not joined.
+        let fresh =
+            matrix((&plan, &calendar), &BTreeMap::new(), &BTreeMap::new(), (now - 900, now));
+        assert!(fresh.cells.iter().all(|cell| !cell.no_data));
+        assert_eq!(fresh.alerts.len(), 3, "{:?}", fresh.alerts);
+    }
+}

@@ -1,0 +1,23 @@
+//! Many hosts that measure each other: the plan, its calendar, and both ends of the talk between
+//! an agent and its hub.
+//!
+//! Nothing here reads a clock or opens a socket. The calendar is a function of the plan alone, so
+//! each agent computes the same one, without asking anybody, for as long as it has the plan.
+
+mod calendar;
+mod link;
+mod matrix;
+mod message;
+mod plan;
+mod roll;
+mod rounds;
+
+pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
+pub use link::{Ask, BEAT_S, Link};
+pub use matrix::{AgentState, Cell, CellState, Cells, Matrix, Row, matrix};
+pub use message::{
+    Beat, BeatAnswer, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan, Stored,
+    VERSION,
+};
+pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
+pub use roll::{SILENT_S, Seen, Standing, judge};

@@ -1,0 +1,152 @@
+//! A mesh as it stands: a matrix a task, a row for who measures and a column for who is measured,
+//! and its agents. Also how its calendar came out.
+
+use linerate_core::mesh::{Cell, Matrix, TaskRounds};
+
+use crate::document::{Block, Document, Section};
+use crate::schedule::{shown, span};
+use crate::{Align, Table};
+
+/// Agents of a matrix that a terminal is wide enough for; of more, those in alert are named.
+const AGENTS_SHOWN: usize = 16;
+
+/// The state of a mesh.
+pub fn document(matrix: &Matrix) -> Document {
+    let mut sections = Vec::new();
+    for (at, task) in matrix.tasks.iter().enumerate() {
+        let of_task: Vec<&Cell> = matrix.cells.iter().filter(|cell| cell.task == at).collect();
+        let dark = of_task.iter().filter(|cell| cell.no_data).count();
+        let title = format!("{task}: {} pairs, {dark} without data", of_task.len());
+        let block = if matrix.agents.len() <= AGENTS_SHOWN {
+            Block::Table(pairs(matrix, &of_task))
+        } else {
+            let name = |at: usize| matrix.agents[at].name.as_str();
+            let line = |cell: &&&Cell| format!("{} to {}", name(cell.from), name(cell.to));
+            let dark = of_task.iter().filter(|cell| cell.no_data);
+            Block::Remarks(dark.map(|cell| line(&cell)).take(AGENTS_SHOWN).collect())
+        };
+        sections.push(Section::apart(title, [block]));
+    }
+    sections.push(Section::apart("Agents", [Block::Table(agents(matrix))]));
+    if !matrix.alerts.is_empty() {
+        sections.push(Section::apart("In alert", [Block::Remarks(matrix.alerts.clone())]));
+    }
+    let alerts = match matrix.alerts.len() {
+        0 => "nothing in alert".to_owned(),
+        1 => format!("in alert: {}", matrix.alerts[0]),
+        count => format!("{count} things in alert"),
+    };
+    Document {
+        title: format!("Mesh {}, plan of revision {}", matrix.mesh, matrix.revision),
+        sections,
+        sentence: format!("{}: {alerts}.", matrix.mesh),
+        ..Document::default()
+    }
+}
+
+fn pairs(matrix: &Matrix, cells: &[&Cell]) -> Table {
+    let names = matrix.agents.iter().map(|agent| (format!("to {}", agent.name), Align::Right));
+    let head = std::iter::once(("from".to_owned(), Align::Left)).chain(names);
+    let mut table = Table::of(head);
+    for (from, agent) in matrix.agents.iter().enumerate() {
+        let of = |to: usize| cells.iter().find(|cell| cell.from == from && cell.to == to);
+        let row = (0..matrix.agents.len()).map(|to| of(to).map_or_else(String::new, |it| cell(it)));
+        table.row(std::iter::once(agent.name.clone()).chain(row));
+    }
+    table
+}
+
+/// A figure and its age; `!` where there is no data.
+fn cell(cell: &Cell) -> String {
+    let figure = cell.metric.as_ref().zip(cell.value).map(|(key, value)| shown(key, value));
+    let figure = figure.unwrap_or_else(|| "-".to_owned());
+    let age = cell.age_s.map_or_else(String::new, |age| format!(", {}", span(age)));
+    let mark = if cell.no_data { " !" } else { "" };
+    format!("{figure}{age}{mark}")
+}
+
+fn agents(matrix: &Matrix) -> Table {
+    let mut table = Table::of([
+        ("agent", Align::Left),
+        ("heard", Align::Right),
+        ("plan", Align::Right),
+        ("waiting", Align::Right),
+        ("clock", Align::Right),
+    ]);
+    let none = || "-".to_owned();
+    for agent in &matrix.agents {
+        table.row([
+            agent.name.clone(),
+            agent.heard_s_ago.map_or_else(none, |ago| format!("{} ago", span(ago))),
+            agent.revision.map_or_else(none, |revision| revision.to_string()),
+            agent.waiting.map_or_else(none, |waiting| waiting.to_string()),
+            agent.ahead_s.map_or_else(none, |ahead| format!("{:+.0} ms", ahead * 1e3)),
+        ]);
+    }
+    table
+}
+
+/// How the pairs of each task of a plan came out.
+pub fn calendar(mesh: &str, rounds: &[TaskRounds]) -> Document {
+    let mut table = Table::of([
+        ("task", Align::Left),
+        ("runs a period", Align::Right),
+        ("slots", Align::Right),
+        ("least possible", Align::Right),
+    ]);
+    for task in rounds {
+        let background = || ("background".to_owned(), "-".to_owned());
+        let (used, least) =
+            task.used.map_or_else(background, |used| (used.to_string(), task.least.to_string()));
+        table.row([task.task.clone(), task.runs.to_string(), used, least]);
+    }
+    let runs: usize = rounds.iter().map(|task| task.runs).sum();
+    Document {
+        title: format!("Calendar of mesh {mesh}"),
+        sections: vec![Section::close("", [Block::Table(table)])],
+        sentence: format!("{mesh}: {runs} runs have their slots."),
+        ..Document::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::mesh::Row;
+
+    use super::*;
+
+    #[test]
+    fn a_matrix_has_a_row_for_who_measures_and_marks_what_is_missing() {
+        let row = |name: &str| Row {
+            name: name.to_owned(),
+            heard_s_ago: Some(4),
+            revision: Some(3),
+            waiting: Some(0),
+            ahead_s: Some(-0.012),
+        };
+        let good = Cell {
+            from: 0,
+            to: 1,
+            metric: Some("goodput_bps/up".to_owned()),
+            value: Some(941e6),
+            age_s: Some(240),
+            ..Cell::default()
+        };
+        let dark = Cell { from: 1, to: 0, no_data: true, ..Cell::default() };
+        let matrix = Matrix {
+            mesh: "m".to_owned(),
+            revision: 3,
+            now_s: 0,
+            agents: vec![row("a"), row("b")],
+            tasks: vec!["rate".to_owned()],
+            cells: vec![good, dark],
+            alerts: vec!["rate: no data from b to a".to_owned()],
+        };
+        let text = document(&matrix).text(Some(100));
+        let line = |start: &str| text.lines().find(|line| line.trim().starts_with(start));
+        let of_a = line("a ").expect("a row of a");
+        assert!(of_a.contains("941") && of_a.contains("4 min"), "{text}");
+        assert!(text.contains("- !") && text.contains("-12 ms"), "{text}");
+        assert!(text.contains("1 without data") && text.contains("no data from b to a"), "{text}");
+    }
+}

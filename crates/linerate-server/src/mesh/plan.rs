@@ -1,0 +1,84 @@
+//! A plan with its signature, as files have it and as a store keeps it.
+
+use std::path::Path;
+
+use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, SignedPlan, matrix};
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
+
+use super::sign::{signature_file, verify};
+use crate::store::{KeptPlan, Store};
+
+/// A plan that can be run.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The plan.
+    pub plan: MeshPlan,
+    /// Its calendar.
+    pub calendar: MeshCalendar,
+}
+
+/// Reads a plan's text and places its runs.
+/// # Errors
+/// The file, its line and column, what is wrong and what is allowed.
+pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
+    let refused = |object: String, reason: String| {
+        Failure::new(Fault::Usage, "read plan", object, reason)
+            .advise("docs/manual/mesh.md describes the file")
+    };
+    let plan = MeshPlan::from_toml(text).map_err(|error| {
+        let object = match error.place {
+            Some((line, column)) => format!("{file}:{line}:{column}"),
+            None => file.to_owned(),
+        };
+        refused(object, error.reason)
+    })?;
+    let calendar = MeshCalendar::of(&plan).map_err(|reason| refused(file.to_owned(), reason))?;
+    Ok(Checked { plan, calendar })
+}
+
+/// A plan's file with the signature beside it.
+/// # Errors
+/// When one of the files cannot be read, or the signature is not of the plan.
+pub fn signed(file: &Path) -> Result<SignedPlan, Failure> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| {
+            Failure::new(Fault::Usage, "read", path.display().to_string(), words_of(&error))
+        })
+    };
+    let text = read(file)?;
+    let beside = signature_file(file);
+    let advice = format!("linerate mesh sign {} --key FILE signs it", file.display());
+    let lines = read(&beside).map_err(|failure| failure.advise(advice.clone()))?;
+    let mut lines = lines.lines().map(|line| line.trim().to_owned());
+    let (key, signature) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let plan = SignedPlan { text, key, signature };
+    verify(&plan).map_err(|reason| {
+        Failure::new(Fault::Usage, "read plan", beside.display().to_string(), reason).advise(advice)
+    })?;
+    Ok(plan)
+}
+
+/// As a store keeps it.
+pub(super) fn kept(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan {
+    KeptPlan {
+        revision: plan.revision,
+        text: signed.text.clone(),
+        key: signed.key.clone(),
+        signature: signed.signature.clone(),
+        kept_s: now_s,
+    }
+}
+
+/// How a mesh of a hub's store stands.
+/// # Errors
+/// When the store cannot be read or has no plan of it.
+pub fn state(store: &Store, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
+    let kept = store.mesh_plans(mesh)?.into_iter().next().ok_or_else(|| {
+        let object = store.path().display().to_string();
+        Failure::new(Fault::Usage, "find mesh", mesh, format!("{object} has no plan of it"))
+    })?;
+    let Checked { plan, calendar } = check(&kept.text, mesh)?;
+    let (agents, cells) = (store.mesh_agents(mesh)?, store.mesh_cells(mesh)?);
+    Ok(matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s)))
+}

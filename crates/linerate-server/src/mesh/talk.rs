@@ -1,0 +1,249 @@
+//! An agent's talk with its hub, on a thread of its own: the runs go on whatever becomes of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_core::mesh::{
+    Ask, Beat, BeatAnswer, Link, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SignedPlan,
+    Stored, VERSION,
+};
+use linerate_core::record::Failure;
+use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
+
+use super::client::{Client, NoAnswer};
+use super::hex;
+use super::plan::{check, kept};
+use super::sign::verify;
+use crate::schedule::Rein;
+use crate::store::{MeshSelf, SlotRun, Store};
+
+/// Between two looks at the spool.
+const LOOK: Duration = Duration::from_millis(500);
+/// An agent that ends gives what it has, for so long.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// Bytes of one message of results, but for a single one that is larger.
+const BYTES_AT_ONCE: usize = 4 << 20;
+/// What is kept of runs that are stored: their names, so that none is begun twice.
+const REMEMBERED_S: i64 = 2 * 86_400;
+
+/// An agent's talk.
+#[derive(Debug)]
+pub(super) struct Talk {
+    pub(super) client: Client,
+    pub(super) me: MeshSelf,
+    /// The mesh, and the agent's name.
+    pub(super) name: (String, String),
+    pub(super) rein: Arc<Rein>,
+    pub(super) store: Store,
+    pub(super) say: fn(&str),
+    pub(super) accept: fn(&[String]) -> Result<(), String>,
+    /// Results are sent one by one, for one of them was refused.
+    pub(super) single: bool,
+    /// Half of what clocks may be apart.
+    pub(super) apart_s: f64,
+    pub(super) ahead_s: Option<f64>,
+    pub(super) away: bool,
+}
+
+fn mono_s() -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
+    let seconds = monotonic().nanos() as f64 / 1e9;
+    seconds
+}
+
+fn wall_s() -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
+    let seconds = realtime_ns() as f64 / 1e9;
+    seconds
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
+fn now_s() -> i64 {
+    wall_s().floor() as i64
+}
+
+impl Talk {
+    /// Talks until the runs have ended, and then until what they left is stored, for a while.
+    pub(super) fn run(mut self, ended: &AtomicBool) -> Result<(), Failure> {
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        let instance = hex::of(&random_bytes::<8>());
+        let revision = self.store.mesh_plans(&self.name.0)?.first().map_or(0, |it| it.revision);
+        let mut link = Link::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
+        let mut end = None;
+        loop {
+            let waiting = self.store.mesh_unsent_count(&schedule)?;
+            if ended.load(Ordering::SeqCst) {
+                let until = *end.get_or_insert_with(|| monotonic() + LAST_WORDS);
+                if waiting == 0 || monotonic() >= until || self.away {
+                    return Ok(());
+                }
+            }
+            let unsent = waiting > 0 && !self.rein.is_double();
+            match link.next(mono_s(), unsent) {
+                None => sleep(LOOK),
+                Some(Ask::Beat) => self.beat(&mut link, &instance, waiting),
+                Some(Ask::Plan) => self.fetch(&mut link)?,
+                Some(Ask::Results) => self.give(&mut link, &schedule)?,
+            }
+        }
+    }
+
+    /// What became of a request: told once when the hub is away, and once when it is back.
+    fn heard<T>(&mut self, link: &mut Link, answer: Result<T, NoAnswer>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                if std::mem::take(&mut self.away) {
+                    (self.say)(&format!("the hub {} is back", self.client.hub));
+                }
+                Some(answer)
+            }
+            Err(reason) => {
+                if !std::mem::replace(&mut self.away, true) {
+                    (self.say)(&format!("no answer of the hub; runs go on: {reason}"));
+                }
+                link.failed(mono_s());
+                None
+            }
+        }
+    }
+
+    fn beat(&mut self, link: &mut Link, instance: &str, waiting: u64) {
+        let beat = Beat {
+            v: VERSION,
+            instance: instance.to_owned(),
+            starts: self.me.starts,
+            revision: link.revision(),
+            waiting,
+            ahead_s: self.ahead_s,
+        };
+        let begin = mono_s();
+        let answer = self.client.post("/api/v1/mesh/beat", Some(&self.me.secret), &beat);
+        let took = mono_s() - begin;
+        let here = wall_s() - took / 2.0;
+        let Some(BeatAnswer { revision, wall_s, double }) = self.heard(link, answer) else {
+            return;
+        };
+        link.beaten(mono_s(), revision);
+        if double != self.rein.is_double() {
+            (self.say)(if double {
+                "another program is this agent: this one holds"
+            } else {
+                "this program is the agent again"
+            });
+            self.rein.double(double);
+        }
+        // The hub read its clock somewhere within the round trip.
+        let ahead = here - wall_s;
+        self.ahead_s = Some(ahead);
+        let wrong = ahead.abs() - took / 2.0 > self.apart_s;
+        let reason = || format!("the clock was {ahead:+.1} s from the hub's");
+        self.rein.clock(wrong.then(reason));
+    }
+
+    /// Takes a newer plan, if it is what it has to be; one that is not is not asked for again.
+    fn fetch(&mut self, link: &mut Link) -> Result<(), Failure> {
+        let answer = self.client.get("/api/v1/mesh/plan", &self.me.secret);
+        let Some(signed) = self.heard::<SignedPlan>(link, answer) else { return Ok(()) };
+        match self.taken(&signed) {
+            Ok((plan, from_s)) => {
+                link.has_plan(mono_s(), plan.revision);
+                self.store.mesh_plan_is(&self.name.0, &plan)?;
+                self.rein.ends_at(from_s.max(now_s()));
+                (self.say)(&format!("plan of revision {} was taken", plan.revision));
+            }
+            Err(reason) => {
+                (self.say)(&format!("the hub's plan is not taken: {reason}"));
+                link.declines_plan(mono_s());
+            }
+        }
+        Ok(())
+    }
+
+    /// A plan that may be kept, and when the one before ends.
+    fn taken(&mut self, signed: &SignedPlan) -> Result<(crate::store::KeptPlan, i64), String> {
+        if signed.key != self.me.key {
+            return Err("it is signed by another key than that of the token".to_owned());
+        }
+        verify(signed)?;
+        let checked = check(&signed.text, "the plan").map_err(|failure| failure.to_string())?;
+        let plan = checked.plan;
+        if plan.mesh != self.name.0 {
+            return Err(format!("it is of mesh {}", plan.mesh));
+        }
+        let newest = self.store.mesh_plans(&plan.mesh).map_err(|failure| failure.to_string())?;
+        let newest = newest.first().map_or(0, |it| it.revision);
+        if plan.revision <= newest {
+            return Err(format!("revision {} is not newer than {newest}", plan.revision));
+        }
+        if let Some(agent) = plan.agent(&self.name.1) {
+            let mine = checked.calendar.of_agent(&plan, agent).plan;
+            for task in &mine.tasks {
+                task.words().and_then(|words| (self.accept)(&words))?;
+            }
+        }
+        self.apart_s = half(&plan);
+        let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
+        let ends_s = plan.from_s().saturating_sub(margin_s + ROOM_S);
+        Ok((kept(signed, &plan, now_s()), ends_s))
+    }
+
+    /// Gives the oldest results, and drops what is stored.
+    fn give(&mut self, link: &mut Link, schedule: &str) -> Result<(), Failure> {
+        let limit = if self.single { 1 } else { RESULTS_AT_ONCE };
+        let mut runs = self.store.mesh_unsent(schedule, limit)?;
+        let mut results = Vec::new();
+        let mut bytes = 0;
+        for run in &runs {
+            let result = self.result(run)?;
+            bytes += result.record.as_ref().map_or(0, |it| it.to_string().len());
+            if bytes > BYTES_AT_ONCE && !results.is_empty() {
+                break;
+            }
+            results.push(result);
+        }
+        runs.truncate(results.len());
+        let message = RunResults { v: VERSION, results };
+        let path = "/api/v1/mesh/results";
+        let mut answer = self.client.post::<Stored>(path, Some(&self.me.secret), &message);
+        if let Err(NoAnswer::Refused(400 | 413 | 422, say)) = &answer {
+            if runs.len() > 1 {
+                self.single = true;
+                return Ok(());
+            }
+            // The record stays here; the hub has at least the gap and its reason.
+            (self.say)(&format!("{}: the hub refused its record: {say}", runs[0].task));
+            let mut bare = message.clone();
+            bare.results[0].record = None;
+            bare.results[0].state = "failed".to_owned();
+            bare.results[0].reason = Some(format!("the hub refused its record: {say}"));
+            runs[0].record = None;
+            answer = self.client.post(path, Some(&self.me.secret), &bare);
+        }
+        if self.heard(link, answer).is_some() {
+            link.went_well(mono_s());
+            self.single = false;
+            self.store.mesh_confirmed(schedule, &runs, now_s() - REMEMBERED_S)?;
+        }
+        Ok(())
+    }
+
+    fn result(&self, run: &SlotRun) -> Result<RunResult, Failure> {
+        let record = match &run.record {
+            Some(id) => self.store.stored(id)?,
+            None => None,
+        };
+        Ok(RunResult {
+            task: run.task.clone(),
+            start_s: run.start_s,
+            state: run.state.clone(),
+            reason: run.reason.clone(),
+            record: record.and_then(|record| serde_json::to_value(&record).ok()),
+        })
+    }
+}
+
+/// How far a clock may be from the hub's, so that no two are further apart than the margin.
+pub(super) fn half(plan: &linerate_core::mesh::MeshPlan) -> f64 {
+    plan.margin.0.as_secs_f64() / 2.0
+}

@@ -1,0 +1,99 @@
+//! What holds a keeper whose runs are part of a greater calendar: another plan that comes into
+//! force, a clock that is wrong, another program that does the same.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use linerate_core::schedule::Class;
+
+/// Held by whoever keeps a plan and by whoever talks to others about it.
+#[derive(Debug)]
+pub struct Rein {
+    until_s: AtomicI64,
+    double: AtomicBool,
+    clock: Mutex<Option<String>>,
+}
+
+/// Whether a run may begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hindered {
+    /// It may.
+    No,
+    /// Another plan, or another program, has it.
+    Silently,
+    /// It is missed for a reason.
+    By(String),
+}
+
+impl Default for Rein {
+    fn default() -> Self {
+        let (double, clock) = (AtomicBool::new(false), Mutex::new(None));
+        Self { until_s: AtomicI64::new(i64::MAX), double, clock }
+    }
+}
+
+impl Rein {
+    /// The plan is in force until told otherwise.
+    pub fn loosen(&self) {
+        self.until_s.store(i64::MAX, Ordering::SeqCst);
+    }
+
+    /// Another plan is in force from then on, seconds since 1970-01-01 UTC.
+    pub fn ends_at(&self, until_s: i64) {
+        self.until_s.fetch_min(until_s, Ordering::SeqCst);
+    }
+
+    /// Until when the plan is in force.
+    pub fn until_s(&self) -> i64 {
+        self.until_s.load(Ordering::SeqCst)
+    }
+
+    /// Whether another program keeps this plan.
+    pub fn double(&self, is: bool) {
+        self.double.store(is, Ordering::SeqCst);
+    }
+
+    /// Whether that was said.
+    pub fn is_double(&self) -> bool {
+        self.double.load(Ordering::SeqCst)
+    }
+
+    /// Why this clock is not to be gone by, where it is not.
+    pub fn clock(&self, wrong: Option<String>) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = wrong;
+    }
+
+    /// Whether a run of a class that ends at a time may begin.
+    pub(super) fn hinders(&self, end_s: i64, class: Class) -> Hindered {
+        if self.is_double() || end_s > self.until_s() {
+            return Hindered::Silently;
+        }
+        let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match clock {
+            Some(reason) if class != Class::Background => Hindered::By(reason),
+            _ => Hindered::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_ends_a_double_and_a_wrong_clock_hold_runs() {
+        let rein = Rein::default();
+        assert_eq!(rein.hinders(1000, Class::Exclusive), Hindered::No);
+        rein.ends_at(1000);
+        rein.ends_at(2000);
+        assert_eq!(rein.hinders(1000, Class::Exclusive), Hindered::No);
+        assert_eq!(rein.hinders(1001, Class::Background), Hindered::Silently);
+        rein.loosen();
+        rein.clock(Some("clock".to_owned()));
+        let by = Hindered::By("clock".to_owned());
+        assert_eq!(rein.hinders(5000, Class::Normal), by);
+        assert_eq!(rein.hinders(5000, Class::Background), Hindered::No);
+        rein.double(true);
+        assert_eq!(rein.hinders(5000, Class::Normal), Hindered::Silently);
+    }
+}

@@ -1,0 +1,120 @@
+//! `/api/v1/mesh`: the hub of a mesh, as `linerate serve --mesh` is one. `spec/mesh.md` has the
+//! messages.
+//!
+//! The matrix is for clients of private networks, as lists of results are. The rest is for agents,
+//! by their own secret: no body is read before that is known.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequestParts, State as Shared};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::{Extension, Json};
+pub(super) use linerate_core::mesh::{
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RunResults, SignedPlan, Stored,
+};
+
+use super::error::ApiError;
+use super::request::Peer;
+use super::results::near;
+use super::runs::read;
+use super::state::State;
+use crate::mesh::{Hub, Refused};
+
+/// A message of results: the record of a long survey has some megabytes.
+const RESULTS_BYTES_MAX: usize = 64 << 20;
+
+pub(crate) const fn results_body() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(RESULTS_BYTES_MAX)
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Bad(say) => Self::bad(say),
+            Refused::Unknown(say) => Self::new(StatusCode::UNAUTHORIZED, "policy", say),
+            Refused::System(say) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say),
+        }
+    }
+}
+
+fn hub(state: &State) -> Result<Arc<Hub>, ApiError> {
+    let none = || ApiError::not_found("this server is no hub: linerate serve --mesh PLAN is one");
+    state.mesh.get().cloned().ok_or_else(none)
+}
+
+/// Does something with the hub's store, on a thread that may wait for it.
+async fn with_hub<T: Send + 'static>(
+    hub: Arc<Hub>,
+    work: impl FnOnce(&Hub) -> Result<T, Refused> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(move || work(&hub)).await;
+    let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
+    Ok(done.map_err(|error| failed(error.to_string()))??)
+}
+
+/// An agent of the hub's mesh, by its secret.
+pub(crate) struct Agent {
+    hub: Arc<Hub>,
+    name: String,
+}
+
+impl FromRequestParts<Arc<State>> for Agent {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<State>) -> Result<Self, ApiError> {
+        let hub = hub(state)?;
+        let login = parts.headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+        let secret = login.and_then(|text| text.strip_prefix("Bearer ")).map(str::to_owned);
+        let say = "an agent's secret is needed: Authorization: Bearer SECRET";
+        let none = || ApiError::new(StatusCode::UNAUTHORIZED, "policy", say);
+        let secret = secret.ok_or_else(none)?;
+        let name = with_hub(Arc::clone(&hub), move |hub| hub.agent_of(&secret)).await?;
+        Ok(Self { hub, name })
+    }
+}
+
+/// `GET /api/v1/mesh`.
+pub(crate) async fn matrix(
+    Shared(state): Shared<Arc<State>>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Json<Matrix>, ApiError> {
+    near(peer, &state, &headers)?;
+    let hub = hub(&state)?;
+    Ok(Json(with_hub(hub, |hub| Ok(hub.matrix()?)).await?))
+}
+
+/// `POST /api/v1/mesh/enrol`.
+pub(crate) async fn enrol(
+    Shared(state): Shared<Arc<State>>,
+    body: Bytes,
+) -> Result<Json<Enrolled>, ApiError> {
+    let (hub, asked) = (hub(&state)?, read::<Enrol>(&body)?);
+    let done = with_hub(hub, move |hub| hub.enrol(&asked)).await?;
+    tracing::info!("agent {} has joined", done.agent);
+    Ok(Json(done))
+}
+
+/// `GET /api/v1/mesh/plan`.
+pub(crate) async fn plan(agent: Agent) -> Json<SignedPlan> {
+    Json(agent.hub.plan())
+}
+
+/// `POST /api/v1/mesh/beat`.
+pub(crate) async fn beat(agent: Agent, body: Bytes) -> Result<Json<BeatAnswer>, ApiError> {
+    let Agent { hub, name } = agent;
+    let beat = read::<Beat>(&body)?;
+    Ok(Json(with_hub(hub, move |hub| hub.beat(&name, &beat)).await?))
+}
+
+/// `POST /api/v1/mesh/results`.
+pub(crate) async fn results(agent: Agent, body: Bytes) -> Result<Json<Stored>, ApiError> {
+    let Agent { hub, name } = agent;
+    let done = with_hub(hub, move |hub| {
+        let runs = read::<RunResults>(&body).map_err(|error| Refused::Bad(error.say()))?;
+        hub.take(&name, &runs)
+    });
+    Ok(Json(done.await?))
+}

@@ -1,0 +1,84 @@
+//! `linerate agent`: a host of a mesh.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::Span;
+use linerate_server::mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
+use linerate_server::store::default_path;
+use linerate_sys::stop::Stop;
+
+use super::schedule::accept;
+use crate::exit::Outcome;
+use crate::output;
+
+/// Flags of `linerate agent`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Hub: https://HOST[:PORT] or http://HOST[:PORT], where linerate serve --mesh runs
+    #[arg(long, value_name = "URL")]
+    join: HubAddress,
+    /// Token of linerate mesh token, for the first time
+    #[arg(long, value_name = "TOKEN", env = "LINERATE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Believe the hub's certificate by the authority in this file (PEM) [default: this host's]
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Keep results here until the hub has them [default: agent.db beside the store of other
+    /// commands]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// End after this long
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    for_: Option<Duration>,
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    Span::try_from(text.to_owned()).map(|span| span.0)
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;
+    let token = args
+        .token
+        .as_deref()
+        .map(JoinToken::read)
+        .transpose()
+        .map_err(|reason| Failure::new(Fault::Usage, "join", args.join.to_string(), reason))?;
+    let store = match args.store {
+        Some(path) => path,
+        // Apart from other results: what is stored at the hub is dropped here.
+        None => default_path()?.with_file_name("agent.db"),
+    };
+    let secure = args.join.is_secure();
+    let authority = secure.then(|| Authority::read(args.ca.as_deref())).transpose()?;
+    if !secure {
+        output::note("linerate: without TLS the agent's secret can be read on the way: use https");
+    }
+    let stop = Stop::on_signals()?;
+    let options = AgentOptions {
+        hub: args.join,
+        token,
+        authority,
+        store,
+        program,
+        for_: args.for_,
+        accept,
+        say: output::note,
+    };
+    let Some(agent) = Agent::join(options, stop)? else {
+        output::note("ended before the hub answered");
+        return Ok(3);
+    };
+    let (mesh, name) = agent.name();
+    output::note(&format!("agent {name} of mesh {mesh} runs; Ctrl-C ends it"));
+    let ended = agent.run()?;
+    output::note(&format!(
+        "ended: {} results, {} runs without one; {} are kept for the hub",
+        ended.good, ended.without, ended.waiting
+    ));
+    Ok(0)
+}

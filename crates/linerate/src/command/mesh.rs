@@ -1,0 +1,212 @@
+//! `linerate mesh`: the plan of a mesh: checked, signed, joined by agents, and how it stands.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_core::mesh::SignedPlan;
+use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::Span;
+use linerate_report::mesh::{calendar, document};
+use linerate_server::mesh::{Checked, JoinToken, SigningKey, check, signature_file, signed, state};
+use linerate_sys::clock::wall;
+
+use super::schedule::accept;
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Flags of `linerate mesh`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Check a plan: the slots of its calendar, beside the least possible
+    Check {
+        /// Plan file (TOML)
+        #[arg(value_name = "PLAN")]
+        plan: PathBuf,
+        /// List the runs of a period
+        #[arg(long)]
+        all: bool,
+        /// Print JSON, with every run of a period
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make the key that signs plans; keep it away from the hub
+    Key {
+        /// File to make
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Sign a plan, into PLAN.sig
+    Sign {
+        /// Plan file (TOML)
+        #[arg(value_name = "PLAN")]
+        plan: PathBuf,
+        /// Key of linerate mesh key
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+    },
+    /// Make the token by which one agent joins, once
+    Token {
+        /// Agent, by its name in the plan
+        #[arg(value_name = "AGENT")]
+        agent: String,
+        /// Plan file (TOML), signed
+        #[arg(long, value_name = "PLAN")]
+        plan: PathBuf,
+        /// Refuse the token after this long
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
+        within: Duration,
+        /// Store of the hub [default: as other commands]
+        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<PathBuf>,
+    },
+    /// Show the matrix of a mesh; exit code 1 when something is in alert
+    Status {
+        /// Mesh, by its name [default: the only one of the store]
+        #[arg(value_name = "MESH")]
+        mesh: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Store of the hub [default: as other commands]
+        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<PathBuf>,
+    },
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.command {
+        Command::Check { plan, all, json } => look(&plan, all, json),
+        Command::Key { file } => {
+            let key = SigningKey::make(&file)?;
+            output::note(&format!("wrote {}; its public key:", file.display()));
+            output::line(&key.public());
+            Ok(0)
+        }
+        Command::Sign { plan, key } => sign(&plan, &key),
+        Command::Token { agent, plan, within, store } => {
+            token(&agent, &plan, within, store.as_deref())
+        }
+        Command::Status { mesh, json, store } => status(mesh.as_deref(), json, store.as_deref()),
+    }
+}
+
+/// A time as plans have it: `7d` too.
+fn span(text: &str) -> Result<Duration, String> {
+    Span::try_from(text.to_owned()).map(|span| span.0)
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "seconds since 1970")]
+fn now_s() -> i64 {
+    (wall().unix_millis() / 1000) as i64
+}
+
+/// A plan whose commands this program knows.
+fn read(path: &Path) -> Result<(String, Checked), Failure> {
+    let text = paths::read(path)?;
+    let file = path.display().to_string();
+    let checked = check(&text, &file)?;
+    for task in &checked.plan.tasks {
+        accept(&task.words(&checked.plan.agents[0])).map_err(|reason| {
+            let object = format!("{file}: task {:?}", task.name);
+            Failure::new(Fault::Usage, "read plan", object, reason)
+                .advise("docs/manual/mesh.md describes the file")
+        })?;
+    }
+    Ok((text, checked))
+}
+
+fn look(path: &Path, all: bool, json: bool) -> Outcome {
+    let (_, Checked { plan, calendar: placed }) = read(path)?;
+    let rounds = placed.rounds(&plan);
+    let mut runs: Vec<_> = placed.runs().collect();
+    runs.sort_by_key(|run| (run.task, run.offset_s, run.from, run.to));
+    let name = |at: usize| plan.agents[at].name.as_str();
+    if json {
+        let run = |run: &linerate_core::mesh::MeshRun| {
+            serde_json::json!({
+                "task": plan.tasks[run.task].name,
+                "from": name(run.from),
+                "to": name(run.to),
+                "offset_s": run.offset_s,
+                "period_s": run.period_s,
+                "takes_s": run.takes_s,
+            })
+        };
+        let runs: Vec<_> = runs.iter().map(run).collect();
+        let document = serde_json::json!({
+            "mesh": plan.mesh,
+            "revision": plan.revision,
+            "runs": runs,
+        });
+        output::line(&serde_json::to_string_pretty(&document)?);
+        return Ok(0);
+    }
+    output::document(&calendar(&plan.mesh, &rounds));
+    for run in runs.iter().filter(|_| all) {
+        let task = &plan.tasks[run.task].name;
+        let (from, to) = (name(run.from), name(run.to));
+        output::line(&format!("{task} +{} s: {from} to {to}", run.offset_s));
+    }
+    Ok(0)
+}
+
+fn sign(path: &Path, key: &Path) -> Outcome {
+    let (text, checked) = read(path)?;
+    let SignedPlan { key, signature, .. } = SigningKey::read(key)?.sign(&text);
+    let beside = signature_file(path);
+    paths::write(&beside, &format!("{key}\n{signature}\n"))?;
+    output::note(&format!("wrote {}", beside.display()));
+    let plan = checked.plan;
+    if plan.revision > 1 && plan.from.is_none() {
+        output::note(
+            "this revision has no from: agents change to it one after another, and their runs may \
+             meet for as long as the last has not",
+        );
+    }
+    Ok(0)
+}
+
+fn token(agent: &str, path: &Path, within: Duration, store: Option<&Path>) -> Outcome {
+    let (plan, (_, Checked { plan: read, .. })) = (signed(path)?, read(path)?);
+    if read.agent(agent).is_none() {
+        let reason = format!("{} has no agent of that name", path.display());
+        return Err(Failure::new(Fault::Usage, "make token for", agent, reason).into());
+    }
+    let token = JoinToken::draw(&plan);
+    let until_s = now_s() + i64::try_from(within.as_secs()).unwrap_or(i64::MAX / 4);
+    let mut store = paths::open_store(store)?;
+    store.mesh_token(&token.digest(), (&read.mesh, agent), until_s)?;
+    output::line(&token.text());
+    Ok(0)
+}
+
+fn status(mesh: Option<&str>, json: bool, store: Option<&Path>) -> Outcome {
+    let store = paths::filled(store)?;
+    let known = store.meshes()?;
+    let mesh = match (mesh, known.as_slice()) {
+        (Some(mesh), _) => mesh.to_owned(),
+        (None, [one]) => one.clone(),
+        (None, known) => {
+            let reason = match known {
+                [] => "it is no hub's: linerate serve --mesh PLAN is a hub".to_owned(),
+                known => format!("name one of {}", known.join(", ")),
+            };
+            let object = store.path().display().to_string();
+            return Err(Failure::new(Fault::Usage, "find the mesh of", object, reason).into());
+        }
+    };
+    let matrix = state(&store, &mesh, now_s())?;
+    if json {
+        output::line(&serde_json::to_string_pretty(&matrix)?);
+    } else {
+        output::document(&document(&matrix));
+    }
+    Ok(u8::from(!matrix.alerts.is_empty()))
+}

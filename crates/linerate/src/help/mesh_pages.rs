@@ -1,0 +1,70 @@
+//! The pages of the commands of a mesh.
+
+use super::page::Page;
+
+pub(super) const MESH_PAGES: &[Page] = &[
+    Page {
+        command: "mesh",
+        shown: &[],
+        examples: &[
+            ("linerate mesh check campus.toml", "the slots of a plan"),
+            ("linerate mesh status", "the matrix, on the hub"),
+        ],
+        see: &["agent", "serve", "schedule"],
+    },
+    Page {
+        command: "mesh check",
+        shown: &[],
+        examples: &[
+            ("linerate mesh check campus.toml", "slots, beside the least possible"),
+            ("linerate mesh check campus.toml --all", "who measures whom, and when"),
+            ("linerate mesh check campus.toml --json", "for other programs"),
+        ],
+        see: &["mesh sign"],
+    },
+    Page {
+        command: "mesh key",
+        shown: &[],
+        examples: &[
+            ("linerate mesh key mesh.key", "once, and kept away from the hub"),
+            ("linerate mesh key /media/usb/mesh.key", "where no network leads to"),
+        ],
+        see: &["mesh sign"],
+    },
+    Page {
+        command: "mesh sign",
+        shown: &[],
+        examples: &[
+            ("linerate mesh sign campus.toml --key mesh.key", "writes campus.toml.sig"),
+            ("linerate mesh sign campus.toml --key /media/usb/mesh.key", "by a key elsewhere"),
+        ],
+        see: &["mesh check", "mesh key", "serve"],
+    },
+    Page {
+        command: "mesh token",
+        shown: &[],
+        examples: &[
+            ("linerate mesh token north --plan campus.toml", "for the agent north, on the hub"),
+            ("linerate mesh token north --plan campus.toml --within 1h", "for an hour"),
+        ],
+        see: &["agent"],
+    },
+    Page {
+        command: "mesh status",
+        shown: &[],
+        examples: &[
+            ("linerate mesh status", "the matrix; exit code 1: in alert"),
+            ("linerate mesh status campus --json", "for other programs"),
+        ],
+        see: &["serve", "history"],
+    },
+    Page {
+        command: "agent",
+        shown: &[],
+        examples: &[
+            ("linerate agent --join https://hub.example --token lrm1...", "the first time"),
+            ("linerate agent --join https://hub.example", "later"),
+        ],
+        see: &["mesh token", "serve", "schedule run"],
+    },
+];

@@ -1,0 +1,128 @@
+// The matrix of a mesh: a row and a column for each agent, and in each cell the two directions.
+import type { JSX } from 'preact';
+import { ask } from '../api/client';
+import { age, byPair, resultsOf, type Mesh, type MeshCell } from '../show/mesh';
+import { inUnit } from '../show/record';
+import { Failed, Loading, Notice, useLoaded } from './parts';
+
+const unitOf = (key: string): string => key.split('/')[0] ?? key;
+
+export function MeshView(): JSX.Element {
+  const [found, again] = useLoaded('mesh', () => ask<Mesh>('/api/v1/mesh'));
+  return (
+    <>
+      <h1>Mesh</h1>
+      {found.is === 'loading' && <Loading />}
+      {found.is === 'failed' && <Failed error={found.error} again={again} />}
+      {found.is === 'there' && <Whole mesh={found.value} />}
+    </>
+  );
+}
+
+function Whole({ mesh }: { mesh: Mesh }): JSX.Element {
+  return (
+    <>
+      <p class="soft">
+        {mesh.mesh}, plan of revision {mesh.revision}. The row measures the column in the upper half of a
+        cell, the column the row in the lower one.
+      </p>
+      {mesh.alerts.length > 0 && (
+        <Notice title="In alert">
+          <ul class="told">
+            {mesh.alerts.map((one) => (
+              <li key={one}>{one}</li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+      {mesh.tasks.map((name, task) => (
+        <Matrix key={name} mesh={mesh} task={task} name={name} />
+      ))}
+      <Agents mesh={mesh} />
+    </>
+  );
+}
+
+function Matrix({ mesh, task, name }: { mesh: Mesh; task: number; name: string }): JSX.Element {
+  const cells = byPair(mesh, task);
+  return (
+    <section>
+      <h2>{name}</h2>
+      <div class="scroll matrix" tabIndex={0} role="region" aria-label={`Matrix of ${name}`}>
+        <table>
+          <thead>
+            <tr>
+              <td />
+              {mesh.agents.map((to) => (
+                <th scope="col" key={to.name}>{to.name}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {mesh.agents.map((from, row) => (
+              <tr key={from.name}>
+                <th scope="row">{from.name}</th>
+                {mesh.agents.map((to, column) => (
+                  <td key={to.name}>
+                    <Half mesh={mesh} cell={cells.get(`${row} ${column}`)} />
+                    <Half mesh={mesh} cell={cells.get(`${column} ${row}`)} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** One direction: its newest figure; what is missing says why. */
+function Half({ mesh, cell }: { mesh: Mesh; cell: MeshCell | undefined }): JSX.Element | null {
+  if (!cell) return null;
+  const [from, to] = [mesh.agents[cell.from]?.name, mesh.agents[cell.to]?.name];
+  const figure = cell.metric !== null && cell.value !== null ? inUnit(unitOf(cell.metric), cell.value) : '–';
+  const old = cell.age_s === null ? 'never measured' : `${age(cell.age_s)} ago`;
+  const why = cell.reason === null ? '' : `; the last run: ${cell.reason}`;
+  const title = `${from} to ${to}: ${figure}, ${old}${why}`;
+  const kind = cell.no_data ? 'half dark' : 'half';
+  const href = resultsOf(mesh, cell);
+  const text = cell.no_data ? `${figure} !` : figure;
+  return href === null ? (
+    <span class={kind} title={title}>{text}</span>
+  ) : (
+    <a class={kind} title={title} href={href}>{text}</a>
+  );
+}
+
+function Agents({ mesh }: { mesh: Mesh }): JSX.Element {
+  return (
+    <section>
+      <h2>Agents</h2>
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label="Agents">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="words">Agent</th>
+              <th scope="col">Heard</th>
+              <th scope="col">Plan</th>
+              <th scope="col">Results it keeps</th>
+              <th scope="col">Clock</th>
+            </tr>
+          </thead>
+          <tbody>
+            {mesh.agents.map((one) => (
+              <tr key={one.name}>
+                <th scope="row">{one.name}</th>
+                <td>{one.heard_s_ago === null ? 'never' : `${age(one.heard_s_ago)} ago`}</td>
+                <td>{one.revision ?? '–'}</td>
+                <td>{one.waiting ?? '–'}</td>
+                <td>{one.ahead_s === null ? '–' : `${(one.ahead_s * 1000).toFixed(0)} ms`}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
