@@ -20,7 +20,7 @@ pub enum ClockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKeeper {
-    /// The kernel, as it was told.
+    /// The kernel (adjtimex(2)).
     Kernel,
     /// chronyd.
     Chronyd,
