@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use linerate_core::policy::{Policy, Program};
+use linerate_core::policy::{Policy, Program, TokenDigest};
 use linerate_core::time::MonoTime;
 use linerate_engine::flow::tcp::{Admission, Demand, Permit};
-use linerate_proto::native::{Refuse, RefuseCode};
+use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, random_bytes};
 
 use crate::policy_guard::{Client, PolicyGuard};
@@ -50,17 +50,31 @@ impl Default for Limits {
     }
 }
 
-/// A gate for clients of one program.
-#[derive(Clone, Copy, Debug)]
+/// A gate for one client of a program.
+#[derive(Debug)]
 pub struct Of<'a> {
     gate: &'a Gate,
     program: Program,
     client: IpAddr,
+    /// What it showed: a token of the policy's, or one that the policy does not know.
+    shown: OnceLock<Option<TokenDigest>>,
 }
 
 impl Of<'_> {
+    fn client(&self) -> Client {
+        let token = self.shown.get().copied().flatten();
+        Client { token, ..Client::of(self.program, self.client) }
+    }
+
     fn check(&self, demand: &Demand) -> Result<(), Refuse> {
-        self.gate.guard.check(demand, &Client::of(self.program, self.client))
+        let unknown = self.shown.get().is_some_and(Option::is_none);
+        self.gate.guard.check(demand, &self.client()).map_err(|refuse| match unknown {
+            true => Refuse {
+                reason: format!("{}; the token shown is not known, or expired", refuse.reason),
+                ..refuse
+            },
+            false => refuse,
+        })
     }
 }
 
@@ -75,10 +89,14 @@ impl Admission for Of<'_> {
         self.gate.admit_in_turn(demand, peer)
     }
 
+    fn log_in(&self, challenge: Nonce, proof: &Proof) {
+        let _ = self.shown.set(self.gate.guard.token_behind(challenge, proof));
+    }
+
     fn duration_max(&self) -> Duration {
         self.gate
             .guard
-            .time_of(self.client)
+            .time_of(&self.client())
             .map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
     }
 
@@ -158,7 +176,7 @@ impl Gate {
 
     /// The same gate for clients of a program.
     pub const fn of(&self, program: Program, client: IpAddr) -> Of<'_> {
-        Of { gate: self, program, client }
+        Of { gate: self, program, client, shown: OnceLock::new() }
     }
 
     /// Clients that wait before this one: all of them where it does not wait. One that waits is
@@ -326,7 +344,10 @@ impl Admission for ByAddress<'_> {
 
     fn duration_max(&self) -> Duration {
         let guard = &self.gate.guard;
-        let time = self.client.map_or_else(|| guard.time_min(), |client| guard.time_of(client));
+        let time = self.client.map_or_else(
+            || guard.time_min(),
+            |client| guard.time_of(&Client::of(self.program, client)),
+        );
         time.map_or(self.gate.limits.duration, |time| time.min(self.gate.limits.duration))
     }
 

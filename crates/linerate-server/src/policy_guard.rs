@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::policy::{Act, Ask, Ledger, Policy, Program, TokenDigest};
 use linerate_engine::flow::moved;
 use linerate_engine::flow::tcp::Demand;
-use linerate_proto::native::{Refuse, RefuseCode};
+use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::wall;
 
 /// Who asks.
@@ -134,9 +134,16 @@ impl PolicyGuard {
         }
     }
 
-    /// Longest time of a client that shows no token.
-    pub(crate) fn time_of(&self, client: IpAddr) -> Option<Duration> {
-        self.policy()?.rule_of(client, None, wall())?.time
+    /// Longest time of a client.
+    pub(crate) fn time_of(&self, client: &Client) -> Option<Duration> {
+        self.policy()?.rule_of(client.address, client.token.as_ref(), wall())?.time
+    }
+
+    /// The token of the policy that a client of this program's own protocol proved to have.
+    pub(crate) fn token_behind(&self, challenge: Nonce, proof: &Proof) -> Option<TokenDigest> {
+        let policy = self.policy()?;
+        let valid = policy.tokens.iter().filter(|row| row.expires.is_none_or(|end| wall() < end));
+        proof.known(challenge, valid.map(|row| row.sha256))
     }
 
     /// Shortest of all rules: for tests whose client is not known before.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_engine::flow::tcp::{Admission, Demand, Permit};
-use linerate_proto::native::Refuse;
+use linerate_proto::native::{Nonce, Proof, Refuse};
 use linerate_sys::tcp;
 
 use crate::admission::Limits;
@@ -126,6 +126,10 @@ impl Admission for Knowing<'_> {
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.place.known();
         decided(demand, peer, self.admission.admit_in_turn(demand, peer))
+    }
+
+    fn log_in(&self, challenge: Nonce, proof: &Proof) {
+        self.admission.log_in(challenge, proof);
     }
 
     fn duration_max(&self) -> Duration {

@@ -36,6 +36,10 @@ fn run(plan: &UdpPlan) -> Record {
     udp::run(plan, &mut context)
 }
 
+fn udp(test: UdpTest) -> Message {
+    Message::UdpRequest { test: Box::new(test), login: false }
+}
+
 /// Runs a server on loopback and gives the work its address.
 fn with_server<T: Send>(work: impl FnOnce(SocketAddr) -> T + Send) -> T {
     with_server_at(IpAddr::from([127, 0, 0, 1]), work)
@@ -143,7 +147,7 @@ impl RawClient {
 
     /// Asks for a test whose data the server sends, and gives what opens its only stream.
     fn ask(&mut self) -> (Accept, Opening, UdpSocket) {
-        self.send(&Message::UdpRequest(request()));
+        self.send(&udp(request()));
         let Some(Message::Accept(accept)) = self.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
         let opening =
@@ -296,7 +300,7 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
         // Few and short enough for the room that any socket has.
         let fast =
             UdpTest { pace: None, finish: Finish::Buffers(150), size_bytes: 100, ..request() };
-        client.send(&Message::UdpRequest(fast));
+        client.send(&udp(fast));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
         let opening =
@@ -339,7 +343,7 @@ fn requests_out_of_bounds_are_refused_and_messages_out_of_order_end_the_test() {
             UdpTest { finish: Finish::Bytes(u64::MAX), ..request() },
         ] {
             let mut client = RawClient::connect(server);
-            client.send(&Message::UdpRequest(spoilt));
+            client.send(&udp(spoilt));
             assert!(matches!(client.next(), Some(Message::Refuse(_))));
         }
         for message in [Message::Start, Message::UdpSent { streams: Vec::new() }] {
@@ -363,7 +367,7 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
             size_bytes: 100,
             ..request()
         };
-        client.send(&Message::UdpRequest(up));
+        client.send(&udp(up));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
         let opening =

@@ -273,7 +273,7 @@ fn older_server() -> SocketAddr {
         control.write_all(&Hello::new(HelloKind::Control).to_bytes()).expect("sent");
         let mut decoder = Decoder::default();
         let mut bytes = [0; 4096];
-        while !matches!(decoder.next_message(), Ok(Some(Message::UdpRequest(_)))) {
+        while !matches!(decoder.next_message(), Ok(Some(Message::UdpRequest { .. }))) {
             match control.read(&mut bytes) {
                 Ok(count) if count > 0 => decoder.push(&bytes[..count]),
                 _ => return,

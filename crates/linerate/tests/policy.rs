@@ -201,3 +201,63 @@ fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
         assert!(stderr(&output).contains("an origin is https://HOST"), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
+    let row = "[[token]]\nname = \"noc\"\nsha256 = \"9dca666eb54730714630d1519264a7bf1eeaad00b8f2edc90d3ecbfad928d163\"\n";
+    let (_folder, path) = file(&format!("{row}[[rule]]\nname = \"noc\"\ntoken = \"noc\"\n"));
+    let (_other, token) = file("correct-horse\n");
+    let (_third, wrong) = file("battery-staple\n");
+    let server = Server::start(&["--policy", name(&path), "--no-save", "--no-web"]);
+    let target = format!("127.0.0.1:{}", server.port);
+    let run = |words: &[&str]| {
+        let output = linerate(words);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    for words in [
+        &["tcp", &target, "-t", "200ms"][..],
+        &["tcp", &target, "-t", "200ms", "-R", "-P", "2", "--fast"],
+        &["udp", &target, "-t", "200ms", "-b", "1M"],
+        &["test", &target, "--quick"],
+    ] {
+        let asked = |flags: &[&str]| run(&[words, &["--no-save"], flags].concat());
+        let (code, _, said) = asked(&["--token-file", name(&token)]);
+        assert_eq!(code, Some(0), "{words:?}: {said}");
+        if words[0] == "test" {
+            continue;
+        }
+        let (code, _, said) = asked(&[]);
+        assert_eq!(code, Some(4), "{words:?}: {said}");
+        let reason = "no rule of this server's policy has clients of 127.0.0.1";
+        assert!(said.contains(reason) && !said.contains("the token shown"), "{said}");
+        let (code, _, said) = asked(&["--token-file", name(&wrong)]);
+        assert_eq!(code, Some(4), "{words:?}: {said}");
+        assert!(said.contains(reason) && said.contains("the token shown is not known"), "{said}");
+    }
+    // What is stored of it does not have the token.
+    let (code, json, _) =
+        run(&["tcp", &target, "-t", "100ms", "--no-save", "--json", "--token-file", name(&token)]);
+    assert!(code == Some(0) && !json.contains("horse") && json.contains("\"plan\""), "{json}");
+    let back = |flags: &[&str]| {
+        let port = server.port.clone();
+        let words = ["trace", "127.0.0.1", "-p", &port, "-c", "2", "--no-mtu", "--no-save"];
+        run(&[&words[..], &["--no-paths", "--json"], flags].concat())
+    };
+    let (_, json, said) = back(&["--token-file", name(&token)]);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
+    assert!(found["trace"]["back"]["hops"].is_array(), "{json} {said}");
+    let (_, json, _) = back(&[]);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
+    let refused = found["trace"]["back_refused"].as_str().unwrap_or_default();
+    assert!(refused.contains("no rule of this server's policy"), "{json}");
+}
+
+#[test]
+fn a_file_without_a_token_is_refused_before_anything_is_sent() {
+    let (_folder, empty) = file("\n");
+    let asked = ["tcp", "192.0.2.1", "--token-file"];
+    check_wrong_use(&[&asked[..], &[name(&empty)]].concat(), &["policy.toml", "not one word"]);
+    check_wrong_use(&[&asked[..], &["/none"]].concat(), &["read token /none"]);
+    let via = [&asked[..], &[name(&empty), "--via", "iperf3"]].concat();
+    check_wrong_use(&via, &["only servers of linerate know such tokens"]);
+}

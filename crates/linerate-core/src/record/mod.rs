@@ -3,6 +3,7 @@
 //! Only these types are stored or sent. Fields are added, never renamed in place; an absent value
 //! is null, and 0 was measured.
 
+mod access_token;
 mod bench;
 mod caveat;
 mod ceiling;
@@ -39,6 +40,7 @@ mod transfer;
 mod upgrade;
 mod verdict;
 
+pub use access_token::AccessToken;
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::known_path::KnownPath;
 use super::named::named;
 use super::{
-    BenchPlan, DEFAULT_PORT, Direction, Family, RecordId, SimulatePlan, TcpDirections, TcpTest,
-    UdpTest, Via,
+    AccessToken, BenchPlan, DEFAULT_PORT, Direction, Family, RecordId, SimulatePlan, TcpDirections,
+    TcpTest, UdpTest, Via,
 };
 use crate::study::Topology;
 use crate::units::BitRate;
@@ -132,6 +132,9 @@ pub struct ServerPlan {
     /// Probes to send beside the load; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbePlan>,
+    /// What shows the server's policy who asks; neither stored nor sent as it is.
+    #[serde(skip)]
+    pub token: Option<AccessToken>,
 }
 
 /// Probes to send beside a load.
@@ -179,6 +182,7 @@ impl ServerPlan {
             profile: None,
             known: None,
             probes: None,
+            token: None,
         }
     }
 }
@@ -333,6 +337,9 @@ pub struct TracePlan {
     /// Port of `linerate serve` at the target, which is asked for the path back; null asks none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<u16>,
+    /// What shows the target's policy who asks; neither stored nor sent as it is.
+    #[serde(skip)]
+    pub token: Option<AccessToken>,
     /// The target's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -361,6 +368,7 @@ impl Default for TracePlan {
             mtu: true,
             load: None,
             back: None,
+            token: None,
             profile: None,
         }
     }

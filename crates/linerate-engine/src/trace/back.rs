@@ -12,9 +12,9 @@ use linerate_core::policy::TestKind;
 use linerate_core::record::{Failure, Fault, Trace, TracePhase, TracePlan, TraceProbes};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Decoder, Hello, HelloKind, Message, Refuse, RefuseCode, TraceRequest, encode,
+    Decoder, Hello, HelloKind, Message, Nonce, Refuse, RefuseCode, TraceRequest, encode,
 };
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::echo_socket::Source;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -24,7 +24,7 @@ use super::live::{Course, Live};
 use super::network::{Answer, Network, Probe};
 use super::survey::Survey;
 use crate::failure::words_of;
-use crate::flow::tcp::{Admission, Demand, plain, send_hello};
+use crate::flow::tcp::{Admission, Demand, credentials, plain, send_hello};
 use crate::served::LogText;
 
 /// To connect, and for a request to come.
@@ -58,6 +58,7 @@ pub(super) fn ask(
         hops_max: plan.hops_max,
         port: linerate_core::record::TRACE_PORT,
         dscp: plan.dscp,
+        login: plan.token.is_some(),
     };
     let sent = send_hello(&stream, Hello::new(HelloKind::Trace))
         .and_then(|()| send(&stream, &Message::TraceRequest(request.within_bounds())));
@@ -68,7 +69,15 @@ pub(super) fn ask(
     let refused = |reason: String| {
         Err(Failure::new(Fault::PeerRefused, "trace back from", peer.ip().to_string(), reason))
     };
-    match receive(&stream, until, stop) {
+    let mut answer = receive(&stream, until, stop);
+    if let (Some(Message::Challenge { nonce }), Some(credentials)) =
+        (&answer, credentials(plan.token.as_ref()))
+    {
+        answer = send(&stream, &Message::Proof(credentials.prove(*nonce)))
+            .ok()
+            .and_then(|()| receive(&stream, until, stop));
+    }
+    match answer {
         Some(Message::TraceFound { trace }) => Ok(Some(*trace)),
         Some(Message::Refuse(refuse)) => refused(refuse.reason),
         Some(Message::Abort { reason }) => refused(reason),
@@ -103,6 +112,9 @@ pub fn serve(
             retry_after_ms: None,
         })
     })?;
+    if request.login {
+        log_in(stream, admission, stop).ok_or_else(|| failed("no token came".to_owned()))?;
+    }
     let demand = Demand {
         streams: 1,
         planned: Some(TraceRequest::SPAN_MAX),
@@ -117,6 +129,17 @@ pub fn serve(
     let found = Message::TraceFound { trace: Box::new(trace) };
     send(stream, &found).map_err(|error| failed(words_of(&error)))?;
     Ok(line.into())
+}
+
+/// Lets a client show its token; nothing when it does not.
+fn log_in(stream: &TcpStream, admission: &dyn Admission, stop: &Stop) -> Option<()> {
+    let nonce = Nonce(random_bytes());
+    send(stream, &Message::Challenge { nonce }).ok()?;
+    let Some(Message::Proof(proof)) = receive(stream, monotonic() + STEP, stop) else {
+        return None;
+    };
+    admission.log_in(nonce, &proof);
+    Some(())
 }
 
 fn trace_to(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::EndReport;
 use linerate_core::time::MonoTime;
 
-use super::{Accept, Decoder, Message, Refuse, WireError, encode};
+use super::{Accept, Credentials, Decoder, Message, Refuse, WireError, encode};
 use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
@@ -38,6 +38,8 @@ pub struct ClientTest {
     pub interval: Duration,
     /// No other test follows on this connection.
     pub last: bool,
+    /// What shows who asks, where the client has that.
+    pub credentials: Option<Credentials>,
 }
 
 /// What the other end did or said.
@@ -95,12 +97,14 @@ impl Client {
             stopped: false,
             test,
         };
-        client.send(&client.test.request.clone());
+        let request = client.test.request.clone();
+        let shows = client.test.credentials.is_some();
+        client.send(&if shows { request.with_login() } else { request });
         client
     }
 
     fn is_udp(&self) -> bool {
-        matches!(self.test.request, Message::UdpRequest(_))
+        matches!(self.test.request, Message::UdpRequest { .. })
     }
 
     /// Takes the messages that are of use now.
@@ -123,6 +127,14 @@ impl Client {
             }
             (Stage::AwaitAnswer { .. }, Message::Refuse(refuse)) => {
                 self.fail(Reason::Peer(PeerFault::Refused(refuse)));
+            }
+            // Once: who asks again wants more than an answer.
+            (Stage::AwaitAnswer { .. }, Message::Challenge { nonce })
+                if self.test.credentials.is_some() =>
+            {
+                if let Some(credentials) = self.test.credentials.take() {
+                    self.send(&Message::Proof(credentials.prove(nonce)));
+                }
             }
             (Stage::AwaitReady { .. }, Message::Ready) => {
                 self.out.push_back(Output::Begin);

@@ -9,7 +9,7 @@ use linerate_core::record::{
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
-use super::{TraceRequest, TrainReport, TrainRound, TrainsRequest};
+use super::{Nonce, Proof, TraceRequest, TrainReport, TrainRound, TrainsRequest};
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,21 @@ pub enum Message {
         reports: Vec<EndReport>,
     },
     /// Client: the UDP test it wants.
-    UdpRequest(UdpTest),
+    UdpRequest {
+        /// What both ends have to know of it.
+        #[serde(flatten)]
+        test: Box<UdpTest>,
+        /// The client shows a token.
+        #[serde(default, skip_serializing_if = "is_false")]
+        login: bool,
+    },
+    /// Server: show the token by this.
+    Challenge {
+        /// Random, for this login alone.
+        nonce: Nonce,
+    },
+    /// Client: the token, covered.
+    Proof(Proof),
     /// Server: what its UDP streams look like at the end of an interval.
     UdpInterval {
         /// One sample per stream.
@@ -85,7 +99,9 @@ impl Message {
             Self::Interval { .. } => "interval",
             Self::Stop => "stop",
             Self::Result { .. } => "result",
-            Self::UdpRequest(_) => "udp_request",
+            Self::UdpRequest { .. } => "udp_request",
+            Self::Challenge { .. } => "challenge",
+            Self::Proof(_) => "proof",
             Self::UdpInterval { .. } => "udp_interval",
             Self::UdpSent { .. } => "udp_sent",
             Self::UdpSearch(_) => "udp_search",
@@ -98,6 +114,23 @@ impl Message {
             Self::Bye => "bye",
         }
     }
+
+    /// The same, where it is a request, with the word that the client shows a token.
+    #[must_use]
+    pub(super) fn with_login(mut self) -> Self {
+        match &mut self {
+            Self::Request(Request { login, .. })
+            | Self::UdpRequest { login, .. }
+            | Self::TrainsRequest(TrainsRequest { login, .. })
+            | Self::TraceRequest(TraceRequest { login, .. }) => *login = true,
+            _ => {}
+        }
+        self
+    }
+}
+
+pub(super) const fn is_false(it: &bool) -> bool {
+    !*it
 }
 
 /// The name of a request for trains: a server from before them does not know it, and says so with
@@ -134,6 +167,9 @@ pub struct Request {
     /// Names the client's running kernel, so that the server notices both ends on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_id: Option<String>,
+    /// The client shows a token.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub login: bool,
 }
 
 impl Request {

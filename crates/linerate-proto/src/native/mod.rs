@@ -9,6 +9,8 @@
 //!   hello(control) ----------------------->
 //!   <----------------------- hello(control)
 //!   request ------------------------------>
+//!   <----- challenge, where the request has `login`
+//!   proof -------------------------------->
 //!   <--------------- accept(token) | refuse
 //!   hello(data, token) on each stream ---->
 //!   <-------------------------------- ready
@@ -20,6 +22,7 @@
 //! ```
 
 mod client;
+mod login;
 mod message;
 mod pattern;
 mod server;
@@ -33,6 +36,7 @@ mod wire;
 pub use client::{
     ANSWER_TIMEOUT, Client, ClientTest, PeerFault, REPORT_TIMEOUT, REPORT_TIMEOUT_UDP,
 };
+pub use login::{Credentials, HexBytes, NONCE_BYTES, Nonce, Proof};
 pub use message::{
     Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH, TRAINS_REQUEST,
     UdpSample,

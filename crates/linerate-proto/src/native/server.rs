@@ -10,7 +10,7 @@ use linerate_core::record::{EndReport, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 
 use super::client::{PeerFault, STALLED};
-use super::{Accept, Decoder, Message, Refuse, Request, TrainsRequest, WireError, encode};
+use super::{Accept, Decoder, Message, Nonce, Refuse, Request, TrainsRequest, WireError, encode};
 use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
@@ -53,6 +53,9 @@ enum Stage {
     AwaitRequest {
         until: MonoTime,
     },
+    AwaitProof {
+        until: MonoTime,
+    },
     Deciding,
     Opening {
         until: MonoTime,
@@ -77,6 +80,10 @@ pub struct Server {
     out: VecDeque<Output<Self>>,
     terms: Option<Terms>,
     run: Option<Run>,
+    /// By what a client that wants to shows its token.
+    challenge: Option<Nonce>,
+    /// What it asked for, until it has.
+    asked: Option<Box<Asked>>,
 }
 
 /// A test that has been started.
@@ -101,31 +108,49 @@ impl Server {
             out: VecDeque::new(),
             terms: None,
             run: None,
+            challenge: None,
+            asked: None,
         }
     }
 
+    /// Lets a client show its token by a random number of this connection's own. What it answers
+    /// comes out as news before the request does.
+    #[must_use]
+    pub fn challenging(self, nonce: Nonce) -> Self {
+        Self { challenge: Some(nonce), ..self }
+    }
+
     /// Takes the messages that are of use now.
-    fn read(&mut self) {
+    fn read(&mut self, now: MonoTime) {
         while self.reads() {
             match self.decoder.next_message() {
-                Ok(Some(message)) => self.message(message),
+                Ok(Some(message)) => self.message(now, message),
                 Ok(None) => return,
                 Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
             }
         }
     }
 
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, now: MonoTime, message: Message) {
         match (self.stage, message) {
-            // The next round of the same client comes after a result: the place is still its own.
-            (Stage::AwaitRequest { .. } | Stage::AwaitBye { .. }, Message::Request(request)) => {
-                self.decide(Asked::Tcp(request));
+            (Stage::AwaitRequest { .. }, Message::Request(request)) => {
+                self.ask(now, request.login, Asked::Tcp(request));
             }
-            (Stage::AwaitRequest { .. }, Message::UdpRequest(request)) => {
-                self.decide(Asked::Udp(request));
+            // The next round of the same client comes after a result: the place is still its own.
+            (Stage::AwaitBye { .. }, Message::Request(request)) => {
+                self.decide(Box::new(Asked::Tcp(request)));
+            }
+            (Stage::AwaitRequest { .. }, Message::UdpRequest { test, login }) => {
+                self.ask(now, login, Asked::Udp(*test));
             }
             (Stage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
-                self.decide(Asked::Trains(request));
+                self.ask(now, request.login, Asked::Trains(request));
+            }
+            (Stage::AwaitProof { .. }, proof @ Message::Proof(_)) => {
+                self.out.push_back(Output::News(proof));
+                if let Some(asked) = self.asked.take() {
+                    self.decide(asked);
+                }
             }
             (Stage::AwaitStart { .. }, Message::Start) => {
                 self.out.extend([Output::Begin, Output::Start]);
@@ -141,7 +166,7 @@ impl Server {
                 Message::Stop | Message::UdpSent { .. } | Message::TrainRound(_),
             ) => {}
             (
-                Stage::AwaitRequest { .. } | Stage::AwaitBye { .. },
+                Stage::AwaitRequest { .. } | Stage::AwaitProof { .. } | Stage::AwaitBye { .. },
                 Message::Bye | Message::Abort { .. },
             ) => self.finish(),
             (_, Message::Bye | Message::Abort { .. }) => self.fail(Reason::Left),
@@ -152,9 +177,22 @@ impl Server {
         }
     }
 
-    fn decide(&mut self, asked: Asked) {
+    /// Takes a request: it is decided, or the client first shows its token.
+    fn ask(&mut self, now: MonoTime, login: bool, asked: Asked) {
+        let asked = Box::new(asked);
+        match self.challenge.take().filter(|_| login) {
+            Some(nonce) => {
+                self.asked = Some(asked);
+                self.stage = Stage::AwaitProof { until: now + STEP_TIMEOUT };
+                self.send(&Message::Challenge { nonce });
+            }
+            None => self.decide(asked),
+        }
+    }
+
+    fn decide(&mut self, asked: Box<Asked>) {
         self.stage = Stage::Deciding;
-        self.out.push_back(Output::Decide(Box::new(asked)));
+        self.out.push_back(Output::Decide(asked));
     }
 
     fn decided(&mut self, now: MonoTime, decided: Result<Terms, Refuse>) {
@@ -164,7 +202,7 @@ impl Server {
                 self.send(&Message::Accept(terms.accept.clone()));
                 self.terms = Some(terms);
                 self.out.push_back(Output::Open);
-                self.read();
+                self.read(now);
             }
             Err(refuse) => {
                 self.send(&Message::Refuse(refuse));
@@ -179,6 +217,7 @@ impl Server {
         let silent = |awaited| Reason::Silent { awaited, within };
         match self.stage {
             Stage::AwaitRequest { until } if now >= until => self.fail(silent("a request")),
+            Stage::AwaitProof { until } if now >= until => self.fail(silent("its token")),
             Stage::Opening { until } if now >= until => {
                 let streams = self.terms.as_ref().map_or("the streams", |terms| terms.streams);
                 self.fail(silent(streams));
@@ -268,20 +307,20 @@ impl Machine for Server {
         match input {
             Input::Bytes(bytes) => {
                 self.decoder.push(bytes);
-                self.read();
+                self.read(now);
             }
             Input::Closed => self.fail(Reason::Closed),
             Input::Decided(decided) => self.decided(now, decided),
             Input::Opened => {
                 self.send(&Message::Ready);
                 self.stage = Stage::AwaitStart { until: now + self.step() };
-                self.read();
+                self.read(now);
             }
             Input::Tell(news) => self.send(&news),
             Input::Counted(reports) => {
                 self.send(&Message::Result { reports: *reports });
                 self.stage = Stage::AwaitBye { until: now + STEP_TIMEOUT };
-                self.read();
+                self.read(now);
             }
             Input::Look(flow) => self.look(now, &flow),
             // A test that runs ends early; what comes before it does not begin.
@@ -305,6 +344,7 @@ impl Machine for Server {
     fn wants(&self) -> Wants {
         let (wake_at, look) = match &self.stage {
             Stage::AwaitRequest { until }
+            | Stage::AwaitProof { until }
             | Stage::AwaitStart { until }
             | Stage::AwaitBye { until } => (Some(*until), LOOK),
             Stage::Opening { until } => (Some(*until), LOOK_AT_END),
@@ -328,6 +368,7 @@ impl Stage {
     const fn awaits(self) -> &'static str {
         match self {
             Self::AwaitRequest { .. } => "request",
+            Self::AwaitProof { .. } => "proof",
             Self::Deciding | Self::Opening { .. } => "the data streams",
             Self::AwaitStart { .. } => "start",
             Self::Running => "the end of the test",

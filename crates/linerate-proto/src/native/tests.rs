@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections, TcpTest,
+    AccessToken, Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections,
+    TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -182,6 +183,7 @@ fn client() -> Client {
         span: None,
         interval,
         last: true,
+        credentials: None,
     };
     Client::new(MonoTime::default(), test)
 }
@@ -307,4 +309,76 @@ fn a_token_survives_hexadecimal_and_nothing_else_does() {
     {
         assert_eq!(Token::from_hex(wrong), None, "{wrong}");
     }
+}
+
+/// Carries messages between both machines until neither has any; what the server says of them.
+fn exchanged(mut client: Client, mut server: Server) -> (Vec<&'static str>, Vec<Output<Server>>) {
+    let (now, mut names, mut said) = (MonoTime::default(), Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let sent: Vec<_> = std::iter::from_fn(|| client.poll()).collect();
+        for bytes in sent.iter().filter_map(sent_bytes) {
+            names.push(name_of(bytes));
+            server.handle(now, Input::Bytes(bytes));
+        }
+        let answers: Vec<_> = std::iter::from_fn(|| server.poll()).collect();
+        for bytes in answers.iter().filter_map(sent_bytes) {
+            names.push(name_of(bytes));
+            client.handle(now, Input::Bytes(bytes));
+        }
+        said.extend(answers.into_iter().filter(|it| !matches!(it, Output::Send(_))));
+    }
+    (names, said)
+}
+
+fn sent_bytes<M: Machine>(output: &Output<M>) -> Option<&[u8]> {
+    match output {
+        Output::Send(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn name_of(bytes: &[u8]) -> &'static str {
+    let mut decoder = Decoder::default();
+    decoder.push(bytes);
+    decoder.next_message().expect("ours").expect("whole").name()
+}
+
+fn asking_by(credentials: Option<Credentials>) -> Client {
+    let request = Message::Request(asking(request()));
+    let interval = Duration::from_secs(1);
+    let test = ClientTest { request, span: None, interval, last: true, credentials };
+    Client::new(MonoTime::default(), test)
+}
+
+#[test]
+fn a_token_is_shown_between_the_request_and_its_answer_where_both_ends_know_how() {
+    let challenge = Nonce([7; 32]);
+    let credentials = || Credentials {
+        token: AccessToken::new("secret").expect("one word"),
+        nonce: Nonce([9; 32]),
+    };
+    let server = || Server::new(MonoTime::default());
+    let (names, said) = exchanged(asking_by(Some(credentials())), server().challenging(challenge));
+    assert_eq!(names, ["request", "challenge", "proof"]);
+    let [Output::News(Message::Proof(proof)), Output::Decide(_)] = &said[..] else {
+        panic!("{} outputs", said.len())
+    };
+    let digest = crate::digest::sha256(b"secret");
+    assert_eq!(proof.known(challenge, [digest].into_iter()), Some(digest));
+    // A server that knows no tokens passes the word over; a client without one is not asked.
+    for (client, server) in [
+        (asking_by(Some(credentials())), server()),
+        (asking_by(None), server().challenging(challenge)),
+    ] {
+        let (names, said) = exchanged(client, server);
+        assert_eq!(names, ["request"]);
+        assert!(matches!(said[..], [Output::Decide(_)]));
+    }
+    // Nobody is made to answer twice, and nobody who has nothing to show.
+    let challenge = Message::Challenge { nonce: challenge };
+    let said = said_of(asking_by(None), &challenge);
+    assert_eq!(said.as_deref(), Some("unexpected challenge while waiting for accept or refuse"));
+    let mut client = asking_by(Some(credentials()));
+    client.handle(MonoTime::default(), Input::Bytes(&encode(&challenge).expect("short")));
+    assert!(said_of(client, &challenge).is_some());
 }

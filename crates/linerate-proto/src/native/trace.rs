@@ -26,6 +26,9 @@ pub struct TraceRequest {
     /// Differentiated services code point of the probes, 0 … 63.
     #[serde(default)]
     pub dscp: Option<u8>,
+    /// The client shows a token.
+    #[serde(default, skip_serializing_if = "super::message::is_false")]
+    pub login: bool,
 }
 
 impl TraceRequest {
@@ -93,6 +96,7 @@ mod tests {
         hops_max: 30,
         port: 33_434,
         dscp: None,
+        login: false,
     };
 
     #[test]

@@ -30,6 +30,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct TrainsRequest {
     /// All rounds together are planned to take no longer.
     pub planned_ns: u64,
+    /// The client shows a token.
+    #[serde(default, skip_serializing_if = "super::message::is_false")]
+    pub login: bool,
 }
 
 impl TrainsRequest {
@@ -263,7 +266,7 @@ mod tests {
         assert_eq!(refused(TrainRound { round: 32, ..round(vec![PLAN]) }), Err("round"));
         let long = TrainRound { quiet_ns: 4 * SECOND_NS, ..round(vec![PLAN]) };
         assert_eq!(refused(long), Err("wait after a round"));
-        assert!(TrainsRequest { planned_ns: 121 * SECOND_NS }.check().is_err());
+        assert!(TrainsRequest { planned_ns: 121 * SECOND_NS, login: false }.check().is_err());
     }
 
     #[test]

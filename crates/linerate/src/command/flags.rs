@@ -9,6 +9,7 @@ use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::context::Context;
 use linerate_sys::clock::{monotonic, sleep};
 
+use super::access::AccessFlags;
 use super::assert::AssertFlags;
 use super::measure::{self, Output};
 use super::probes::ProbeFlags;
@@ -92,6 +93,8 @@ pub(super) struct FlowFlags {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
     #[command(flatten)]
+    access: AccessFlags,
+    #[command(flatten)]
     probes: ProbeFlags,
     #[command(flatten)]
     known: KnownFlags,
@@ -117,6 +120,7 @@ impl FlowFlags {
             connect_timeout_ns: nanos(self.connect_timeout),
             profile: profile.name,
             known: profile.known,
+            token: self.access.token(self.via)?,
             ..ServerPlan::new(self.via, profile.host, port)
         };
         let load = pace.map(|rate| rate.bits_per_sec() as f64 * f64::from(self.parallel));

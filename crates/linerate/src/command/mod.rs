@@ -2,6 +2,8 @@
 #[cfg(feature = "web")]
 pub(crate) mod agent;
 pub(crate) mod assert;
+pub(crate) mod access;
+mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
 pub(crate) mod compare;

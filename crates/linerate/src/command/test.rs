@@ -10,6 +10,7 @@ use linerate_core::record::{
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
 
+use super::access::AccessFlags;
 use super::assert::AssertFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
@@ -62,6 +63,8 @@ pub(crate) struct Args {
     save_path: Option<PathBuf>,
     #[command(flatten)]
     family: FamilyFlags,
+    #[command(flatten)]
+    access: AccessFlags,
     #[command(flatten)]
     probes: ProbeFlags,
     #[command(flatten)]
@@ -143,6 +146,7 @@ fn plan(args: &Args) -> Result<TestPlan, Failure> {
         family: args.family.family(),
         profile: profile.name,
         known: profile.known,
+        token: args.access.token(args.via)?,
         ..ServerPlan::new(args.via, profile.host, port)
     };
     let probes = args.probes.plan(&server, None, Finish::TimeNs(nanos(WITHIN)));

@@ -9,6 +9,7 @@ use linerate_core::record::{
 use linerate_core::units::parse_span;
 use linerate_engine::trace;
 
+use super::access::AccessFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
 use super::target::Target;
@@ -89,6 +90,8 @@ pub(crate) struct Args {
     #[arg(long)]
     no_mtu: bool,
     #[command(flatten)]
+    access: AccessFlags,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -117,12 +120,14 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
     // and some filters shut out who sends one.
     let known = args.back || args.load || args.port.is_some() || profile.name.is_some();
     let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let token = args.access.token(None)?;
     let load = args.load.then(|| {
         let directions = if args.reverse { TcpDirections::Down } else { TcpDirections::Up };
         let finish = Finish::TimeNs(nanos(args.time));
         let test = TcpTest { directions, streams: args.parallel, finish, ..TcpTest::default() };
         let server = ServerPlan {
             family: args.family.family(),
+            token: token.clone(),
             ..ServerPlan::new(None, profile.host.clone(), port)
         };
         Box::new(TcpPlan { server, test, fast: false })
@@ -148,6 +153,7 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
         mtu: !args.no_mtu,
         load,
         back: (known && !args.no_back).then_some(port),
+        token,
     })
 }
 

@@ -43,7 +43,7 @@ fn measure(
         (link, request.means) = trials::choose(link, &request, context, account)?;
     }
     let host_id = linerate_sys::host::boot_id();
-    let asked = Request { test: request, follow_ns: None, host_id };
+    let asked = Request { test: request, host_id, ..Request::default() };
     link.measure(asked, true, context, account)?;
     account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
 }

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, FailureCode, Fault};
+use linerate_core::record::{AccessToken, Failure, FailureCode, Fault};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    Accept, CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
-    RefuseCode, Token, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, Credentials, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, Nonce,
+    PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
 };
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
 use crate::failure::{code_of, unreachable_advice, words_of};
@@ -126,6 +126,11 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     Failure::new(fault, error.call, &error.object, words_of(&error.source))
         .advise(advice)
         .coded(code)
+}
+
+/// What shows a token to a server, for one login.
+pub(crate) fn credentials(token: Option<&AccessToken>) -> Option<Credentials> {
+    token.map(|token| Credentials { token: token.clone(), nonce: Nonce(random_bytes()) })
 }
 
 /// The token that a server gave a test.

@@ -7,12 +7,15 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Fault, Side, TcpPlan, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::{Accept, Client, ClientTest, DataHello, Message, PeerFault, Request};
+use linerate_proto::native::{
+    Accept, Client, ClientTest, Credentials, DataHello, Message, PeerFault, Request,
+};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::{
-    bind_address, client_failure, connect_control, connect_failure, lost, plain, rtt_min, token_of,
+    bind_address, client_failure, connect_control, connect_failure, credentials, lost, plain,
+    rtt_min, token_of,
 };
 use super::endpoint::{Endpoint, stream_options};
 use crate::address::resolve;
@@ -26,6 +29,8 @@ pub(super) struct Link {
     pub(super) server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
+    /// For the first request: the others have its place.
+    credentials: Option<Credentials>,
 }
 
 impl Link {
@@ -37,7 +42,8 @@ impl Link {
         let control = connect_control(server, local, timeout)?;
         account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
         let net = Socket::new(control)?;
-        Ok(Self { net, server, local, timeout })
+        let credentials = credentials(plan.server.token.as_ref());
+        Ok(Self { net, server, local, timeout, credentials })
     }
 
     /// Runs one test; another one may follow unless it is the last.
@@ -53,6 +59,7 @@ impl Link {
             interval: Duration::from_nanos(asked.test.interval_ns),
             request: Message::Request(asked.clone()),
             last,
+            credentials: self.credentials.take(),
         };
         let stop = context.stop.clone();
         let kept_on = &asked.test.means.client_cpus;

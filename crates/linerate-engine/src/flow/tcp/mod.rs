@@ -26,5 +26,5 @@ pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use session::{Admission, DataRegistry, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use control::{bind_address, plain};
+pub(crate) use control::{bind_address, credentials, plain};
 pub(crate) use data::cost_since;

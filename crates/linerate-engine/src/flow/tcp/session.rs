@@ -16,8 +16,8 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
-    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, PeerFault, Refuse,
-    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
+    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Proof,
+    Refuse, RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -113,6 +113,10 @@ pub trait Admission: Sync {
         self.admit(demand, peer)
     }
 
+    /// A client of this program's own protocol answered the challenge: from now on it is asked for
+    /// what the token behind its proof may. Nothing happens where tokens make no difference.
+    fn log_in(&self, _challenge: Nonce, _proof: &Proof) {}
+
     /// Longest time a test may send.
     fn duration_max(&self) -> Duration;
 
@@ -154,9 +158,11 @@ pub fn serve_test(
         place: None,
         rounds: 0,
         streams: None,
+        challenge: Nonce(random_bytes()),
         line: "closed without a request".to_owned().into(),
     };
-    let mut session = Session::new(Server::new(monotonic()), client);
+    let server = Server::new(monotonic()).challenging(client.challenge);
+    let mut session = Session::new(server, client);
     let result = flow::run(&mut session, &mut net, stop);
     result.map(|()| session.flows.line)
 }
@@ -176,6 +182,8 @@ struct ClientSession<'a> {
     place: Option<Demand>,
     rounds: u32,
     streams: Option<Box<dyn Served>>,
+    /// By what it may show its token.
+    challenge: Nonce,
     line: LogText,
 }
 
@@ -191,6 +199,10 @@ impl Flows for ClientSession<'_> {
             (Output::Decide(asked), _) => {
                 self.waits = Some((asked, now + HANDOVER));
                 self.answer(now)
+            }
+            (Output::News(Message::Proof(proof)), _) => {
+                self.admission.log_in(self.challenge, &proof);
+                Ok(None)
             }
             (Output::Open, _) => {
                 self.opening = true;

@@ -188,7 +188,8 @@ fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> Request {
         means: means.clone(),
         ..request.clone()
     };
-    Request { test, follow_ns: Some(nanos(follow)), host_id: linerate_sys::host::boot_id() }
+    let host_id = linerate_sys::host::boot_id();
+    Request { test, follow_ns: Some(nanos(follow)), host_id, login: false }
 }
 
 /// What a round showed.

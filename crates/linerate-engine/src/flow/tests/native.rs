@@ -98,6 +98,7 @@ impl Rig for Native {
             interval: INTERVAL,
             request: Message::Request(Request { test: request.clone(), ..Request::default() }),
             last: true,
+            credentials: None,
         };
         let model = Model {
             interval: INTERVAL,

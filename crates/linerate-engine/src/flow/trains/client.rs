@@ -21,7 +21,7 @@ use super::serve::PLACE;
 use super::socket::open;
 use crate::address::resolve;
 use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, silent, token_of};
-use crate::flow::tcp::{bind_address, plain};
+use crate::flow::tcp::{bind_address, credentials, plain};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Asking, Caller, unanswered};
 use crate::flow::{self, Answer, Flows, Session, Socket};
@@ -80,10 +80,11 @@ pub(crate) fn run(
     let mut net = Socket::new(control)?;
     let planned_ns = u64::try_from(planned.as_nanos()).unwrap_or(u64::MAX);
     let test = ClientTest {
-        request: Message::TrainsRequest(TrainsRequest { planned_ns }),
+        request: Message::TrainsRequest(TrainsRequest { planned_ns, login: false }),
         span: Some(planned),
         interval: Duration::from_secs(1),
         last: true,
+        credentials: credentials(plan.token.as_ref()),
     };
     let flows = TrainsClient {
         server,

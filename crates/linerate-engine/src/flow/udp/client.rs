@@ -22,7 +22,7 @@ use crate::flow::account::{Account, client_side};
 use crate::flow::probes;
 use crate::flow::record::record_of;
 use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, token_of};
-use crate::flow::tcp::{bind_address, plain};
+use crate::flow::tcp::{bind_address, credentials, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
 
@@ -119,8 +119,9 @@ fn measure(
     let test = ClientTest {
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
-        request: Message::UdpRequest(request.clone()),
+        request: Message::UdpRequest { test: Box::new(request.clone()), login: false },
         last: true,
+        credentials: credentials(plan.server.token.as_ref()),
     };
     let stop = context.stop.clone();
     let flows = UdpClient {

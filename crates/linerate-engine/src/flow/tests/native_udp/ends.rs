@@ -422,8 +422,9 @@ fn check(seed: u64) -> Result<(), String> {
     let test = ClientTest {
         span: request.planned_span(),
         interval: INTERVAL,
-        request: Message::UdpRequest(request),
+        request: Message::UdpRequest { test: Box::new(request), login: false },
         last: true,
+        credentials: None,
     };
     let begin = MonoTime::default();
     let ends = |end| Ends::of(end, &wire);
