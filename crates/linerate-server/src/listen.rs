@@ -213,6 +213,9 @@ impl Server {
                     others: self.foreign().map(|(via, port)| (via.name(), port)).collect(),
                     udp_echo: self.echoes(),
                     stamp_port: self.stamp_port(),
+                    every_address: self
+                        .local_addr()
+                        .is_ok_and(|it| it.is_ipv6() && it.ip().is_unspecified()),
                 });
                 scope.spawn(|| web.run(stop));
             }

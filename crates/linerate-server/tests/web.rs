@@ -18,10 +18,13 @@ use linerate_server::store::{Filter, Store, TAG_PLAN, TAG_SLOT};
 use linerate_server::web::WebOptions;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, TcpOptions};
 use serde_json::{Value, json};
 
 /// Nothing here takes as long on a machine that does anything at all.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// CS1 (RFC 2474 §4.2.2.2).
+const MARK: u8 = 8;
 
 /// Runs `test` against a server with HTTP on a free loopback port, and a store in a file.
 fn with_server(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf)) {
@@ -52,8 +55,10 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf)) {
     });
 }
 
+/// A connection whose packets are marked, as a network on the way may do.
 fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).expect("the server listens");
+    let options = TcpOptions { dscp: Some(MARK), ..TcpOptions::default() };
+    let stream = tcp::connect(server, None, &options, PATIENCE).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time");
     stream
 }
@@ -193,6 +198,8 @@ fn what_went_down_is_counted_to_the_byte_and_kept_with_what_the_kernel_knew() {
         let part = of_kind(&events, "part")[0];
         assert_eq!(part["bytes"].as_f64(), Some(fetched as f64), "{part}");
         assert_eq!((&part["direction"], &part["status"]), (&json!("down"), &json!("ok")));
+        assert_eq!(part["syn"]["dscp"], json!(MARK), "as the SYN came");
+        assert!(part["rtt_min_us"].is_u64() && part["ecn"]["negotiated"].is_boolean(), "{part}");
         let samples = of_kind(&events, "sample");
         assert!((5..=20).contains(&samples.len()), "ten a second: {}", samples.len());
         assert_eq!(samples[0]["streams"].as_array().map(Vec::len), Some(2));

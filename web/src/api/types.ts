@@ -36,6 +36,8 @@ export interface Admitted {
   streams: number;
   seconds: number;
   directions: Direction[];
+  /** The server over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both. */
+  families?: string[];
 }
 
 /** The body of every error. The last three with `busy` only. */
@@ -74,18 +76,25 @@ export interface Syn {
   sack_permitted: boolean;
   timestamps: boolean;
   ecn: boolean;
+  /** Of the SYN's packet as it came. */
+  dscp?: number;
+  ecn_field?: number;
 }
 
 export interface Part {
   direction: Direction;
-  rate_bps: number;
+  rate_bps: number | null;
   /** Of the time that counts; `bytes_all` with the omitted begin. */
-  bytes: number;
+  bytes: number | null;
   bytes_all?: number;
   seconds: number;
   omitted_s?: number;
   /** The SYN of the first connection, as it came to the server. */
   syn?: Syn | null;
+  /** The shortest round trip of the connections as the server's kernel saw it. */
+  rtt_min_us?: number | null;
+  /** Whether they use ECN, and whether a packet came here that says so. */
+  ecn?: { negotiated: boolean; seen: boolean } | null;
   record: string | null;
   client_limited: boolean;
   limited_by: Cause | null;

@@ -14,6 +14,17 @@ export type LoadReport =
   | { is: 'over'; stream: number; bytes: number }
   | { is: 'cut'; stream: number; bytes: number; say: string };
 
+export interface FamiliesOrder {
+  /** `ADDRESS:PORT` of each family. */
+  hosts: string[];
+}
+
+/** Times from asking for a connection to the end of the answer, in ms; none where none came. */
+export interface Reached {
+  host: string;
+  times: number[];
+}
+
 export interface Pulse {
   every_ms: number;
 }

@@ -3,7 +3,15 @@
 import { signal } from '@preact/signals';
 import { ask, asApiError, post } from '../api/client';
 import type { Admitted, Direction, End, Part, Sample, StateEvent, Verdict } from '../api/types';
-import type { EchoOrder, EchoReport, LoadOrder, LoadReport, Pulse } from '../load/messages';
+import type {
+  EchoOrder,
+  EchoReport,
+  FamiliesOrder,
+  LoadOrder,
+  LoadReport,
+  Pulse,
+  Reached,
+} from '../load/messages';
 import {
   fresh,
   isMeasuring,
@@ -38,6 +46,7 @@ let events: EventSource | null = null;
 let echo: Worker | null = null;
 let streams: Worker[] = [];
 let pulse: Worker | null = null;
+let families: Worker | null = null;
 
 export function start(wanted: Wanted): void {
   keep(null);
@@ -140,6 +149,21 @@ function listen(): void {
   };
   const url = absolute('/api/v1/echo').replace(/^http/, 'ws');
   echo.postMessage({ url, interval_ms: ECHO_MS } satisfies EchoOrder);
+  tryFamilies(admitted.families ?? []);
+}
+
+/** Both families at once, while the path is at rest. */
+function tryFamilies(hosts: string[]): void {
+  if (hosts.length < 2) return;
+  const worker = new Worker(new URL('../load/families.worker.ts', import.meta.url), {
+    type: 'module',
+  });
+  families = worker;
+  worker.onmessage = ({ data }: MessageEvent<Reached[]>): void => {
+    worker.terminate();
+    if (worker === families) happen({ is: 'families', reached: data });
+  };
+  worker.postMessage({ hosts } satisfies FamiliesOrder);
 }
 
 /** All streams of a direction, and what they saw, added up. */
@@ -221,6 +245,8 @@ function stop(): void {
   endStreams();
   echo?.terminate();
   echo = null;
+  families?.terminate();
+  families = null;
   if (held?.phase === 'verdict') return;
   events?.close();
   events = null;

@@ -62,7 +62,7 @@ function counts(run: Run): Finding[] {
     const part = run.parts[way];
     const seen = run.seen[way];
     if (part === undefined || seen.cut === seen.streams) return [];
-    const server = part.bytes_all ?? part.bytes;
+    const server = part.bytes_all ?? part.bytes ?? 0;
     const apart = Math.abs(seen.bytes - server);
     // An unanswered POST is in the server's count and not in ours; it lasts up to 2 of the seconds.
     const allowed = way === 'up' ? 0.5 : COUNT_RATIO;
@@ -136,6 +136,110 @@ function handshake(run: Run): Finding[] {
   return list;
 }
 
+/** Bits that a network adds on the way, by the SYN as it came and by what the kernel saw since. */
+function marks(run: Run): Finding[] {
+  const syn = run.parts.down?.syn ?? run.parts.up?.syn;
+  const list: Finding[] = [];
+  if (syn?.dscp !== undefined && syn.dscp !== 0) {
+    list.push({
+      title: 'Packets come marked',
+      evidence: `The SYN came with DSCP ${syn.dscp}; browsers send 0.`,
+      effect: 'This computer or a network sets it: queues may treat it apart.',
+    });
+  }
+  const up = run.parts.up;
+  if (up?.ecn?.negotiated === true && !up.ecn.seen && (up.bytes_all ?? 0) >= TELLING_BYTES) {
+    list.push({
+      title: 'Congestion marks are wiped out',
+      evidence: 'ECN was agreed on, and no packet of the upload came with ECT (RFC 3168).',
+      effect: 'Something clears it: queues then drop instead of marking.',
+    });
+  }
+  return list;
+}
+
+/** So much that many packets came. */
+const TELLING_BYTES = 100_000;
+
+/** A proxy by its distance: the messages of the browser take so much longer than the server's TCP. */
+const NEARER_RATIO = 2;
+const NEARER_MS = 10;
+
+function hiddenProxy(run: Run): Finding[] {
+  const us = WAYS.flatMap((way) => run.parts[way]?.rtt_min_us ?? []);
+  const idle = spread(delaysOf(run, 'idle').map(({ ms }) => ms));
+  if (us.length === 0 || idle === null || proxies(run).length > 0) return [];
+  const tcp = Math.min(...us) / 1000;
+  if (idle.min < tcp * NEARER_RATIO || idle.min - tcp < NEARER_MS) return [];
+  return [
+    {
+      title: 'A proxy is suspected',
+      evidence: `The server’s TCP has a round trip of ${word(delay(tcp))}, this browser’s messages ${word(delay(idle.min))} at the least.`,
+      effect:
+        'Something nearer to the server ends the browser’s connections: the figures are those of ' +
+        'both its sides.',
+    },
+  ];
+}
+
+/** Below this of a whole direction no full packet came. */
+const STALLED_BYTES = 20_000;
+/** Messages that came back meanwhile. */
+const PASSED = 20;
+
+function blackHole(run: Run): Finding[] {
+  return WAYS.flatMap((way) => {
+    const [began, part, samples] = [run.began[way], run.parts[way], run.samples[way]];
+    // A direction that stands still may have no result: ten samples a second.
+    const came = part?.bytes_all ?? samples.reduce((sum, { rate_bps }) => sum + rate_bps / 80, 0);
+    const passed = delaysOf(run, way).length;
+    if (began === undefined || samples.length === 0) return [];
+    if (came > STALLED_BYTES || passed < PASSED) return [];
+    const seconds = Math.round(((run.ended[way] ?? run.since) - began) / 1000);
+    return [
+      {
+        title: `Large packets of the ${NAME[way]} do not pass`,
+        evidence: `${word(bytes(came))} came in ${seconds} s, while ${passed} messages of 16 bytes went there and back.`,
+        effect:
+          'A link takes smaller ones only, and its word of that is lost (RFC 2923): let ICMP pass, ' +
+          'or lower the MTU.',
+      },
+    ];
+  });
+}
+
+/** IPv6 is slower where it takes so much longer. */
+const SLOWER_RATIO = 1.5;
+const SLOWER_MS = 5;
+
+function families(run: Run): Finding[] {
+  const all = (run.families ?? []).map(({ host, times }, index) => ({
+    name: index === 0 ? 'IPv4' : 'IPv6',
+    host,
+    ms: spread(times)?.min ?? Infinity,
+  }));
+  const [fast, slow] = all.sort((a, b) => a.ms - b.ms);
+  if (fast === undefined || slow === undefined || fast.ms === Infinity) return [];
+  const best = `over ${fast.name} an answer in ${word(delay(fast.ms))}`;
+  if (slow.ms === Infinity) {
+    return [
+      {
+        title: `${slow.name} does not work to this server`,
+        evidence: `No connection to ${slow.host}, and ${best}.`,
+        effect: 'Programs that try it first begin late (RFC 8305).',
+      },
+    ];
+  }
+  if (slow.ms < fast.ms * SLOWER_RATIO || slow.ms - fast.ms < SLOWER_MS) return [];
+  return [
+    {
+      title: `${slow.name} is slower than ${fast.name}`,
+      evidence: `A new connection has an answer in ${word(delay(slow.ms))}, and ${best}.`,
+      effect: 'A tunnel, or another route.',
+    },
+  ];
+}
+
 /** `isolated` is `crossOriginIsolated` of the page. */
 export function findings(run: Run, isolated: boolean): Finding[] {
   const list = [
@@ -145,6 +249,10 @@ export function findings(run: Run, isolated: boolean): Finding[] {
     ...cutStreams(run),
     ...busy(run),
     ...handshake(run),
+    ...marks(run),
+    ...hiddenProxy(run),
+    ...blackHole(run),
+    ...families(run),
   ];
   if (run.hidden) {
     list.push({

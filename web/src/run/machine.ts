@@ -1,6 +1,7 @@
 // "Test this path" as a state machine without clock and network: an event and its time go in, the
 // next state and what to do come out. Every state that waits has an end of its own, so that nothing
 // on the page waits for ever. The controller in drive.ts does what is to be done.
+import type { Reached } from '../load/messages';
 import type { Admitted, Direction, Part, Refusal, Sample, Verdict } from '../api/types';
 
 export type Phase =
@@ -72,6 +73,8 @@ export interface Run {
   /** Round trips of the echo: when the answer was sent for, and how long it took. */
   delays: { at: number; ms: number }[];
   unanswered: number;
+  /** The server by its address of each family, IPv4 first; null where that was not tried. */
+  families: Reached[] | null;
   verdict: Verdict | null;
   records: string[];
   trouble: Trouble | null;
@@ -88,6 +91,7 @@ export type Event =
   | { is: 'verdict'; verdict: Verdict }
   | { is: 'end'; records: string[] }
   | { is: 'delays'; delays: { at: number; ms: number }[]; unanswered: number }
+  | { is: 'families'; reached: Reached[] }
   | { is: 'seen'; direction: Direction; seen: Seen }
   | { is: 'streams-over'; direction: Direction; failed: number; say: string }
   | { is: 'lost'; say: string }
@@ -134,6 +138,7 @@ export function fresh(wanted: Wanted, at: number): Run {
     seen: { down: unseen(), up: unseen() },
     delays: [],
     unanswered: 0,
+    families: null,
     verdict: null,
     records: [],
     trouble: null,
@@ -306,6 +311,7 @@ export function next(run: Run, event: Event, at: number): Step {
   if (event.is === 'seen') {
     return stay({ ...run, seen: { ...run.seen, [event.direction]: event.seen } });
   }
+  if (event.is === 'families') return stay({ ...run, families: event.reached });
   if (isOver(run.phase)) return stay(run);
   switch (event.is) {
     case 'start':

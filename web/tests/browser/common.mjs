@@ -23,9 +23,9 @@ after(async () => {
 });
 
 /** Starts a server with a store of its own; tests take so long each way. Gives its address and end. */
-export async function serve({ time = '2s', more = [] } = {}) {
+export async function serve({ time = '2s', bind = '127.0.0.1', more = [] } = {}) {
   const store = join(folder, `${ends.length}.db`);
-  const line = ['serve', '--bind', '127.0.0.1', '--port', '0', '--foreign', 'none'];
+  const line = ['serve', '--bind', bind, '--port', '0', '--foreign', 'none'];
   line.push('--stamp-port', 'none', '--max-duration', time, '--store', store, ...more);
   const child = spawn(PROGRAM, line, { stdio: ['ignore', 'pipe', 'pipe'] });
   const closed = new Promise((done) => child.on('close', done));
@@ -38,8 +38,8 @@ export async function serve({ time = '2s', more = [] } = {}) {
   const base = await new Promise((found, failed) => {
     const hear = (bytes) => {
       said += bytes;
-      const at = /http:\/\/127\.0\.0\.1:\d+/.exec(said);
-      if (at !== null) found(at[0]);
+      const at = /http:\/\/\S+:(\d+)\//.exec(`${said}/`);
+      if (at !== null) found(`http://127.0.0.1:${at[1]}`);
     };
     child.stdout.on('data', hear);
     child.stderr.on('data', hear);
@@ -64,7 +64,7 @@ function browser() {
 
 /** A tab, and everything on it that no visitor should meet: errors, breaches of the policy of
  *  content, requests to others. `sound` looks at them. */
-export async function visit(base, path = '/', { width = 1280, scheme = 'light' } = {}) {
+export async function visit(base, path = '/', { width = 1280, scheme = 'light', also = [] } = {}) {
   const context = await (await browser()).newContext({
     viewport: { width, height: 900 },
     colorScheme: scheme,
@@ -79,7 +79,9 @@ export async function visit(base, path = '/', { width = 1280, scheme = 'light' }
   tab.on('pageerror', (error) => wrong.push(`uncaught: ${error.message}`));
   context.on('request', (request) => {
     const { host, protocol } = new URL(request.url());
-    const own = host === new URL(base).host || protocol === 'blob:' || protocol === 'data:';
+    // The server by its other address is itself.
+    const at = new Set([new URL(base).host, ...also]);
+    const own = at.has(host) || protocol === 'blob:' || protocol === 'data:';
     if (!own) wrong.push(`request to ${request.url()}`);
   });
   await tab.goto(base + path);

@@ -241,6 +241,92 @@ test('findings: what the SYN lacks when it comes to the server', () => {
   assert.match(of({ mss_bytes: 1412 })[0]?.[1] ?? '', /1412 bytes: packets of 1452 over IPv4/);
 });
 
+const seenAll = (run: Run): Run['seen'] => ({
+  down: { ...run.seen.down, streams: 4, bytes: 1e8 },
+  up: { ...run.seen.up, streams: 4, bytes: 1e8 },
+});
+
+const echoes = (from: number, count: number, ms: number): Run['delays'] =>
+  Array.from({ length: count }, (_, k) => ({ at: from + 25 * k, ms }));
+
+const titled = (run: Run): string[] => findings(run, true).map(({ title }) => title);
+
+test('findings: marks on packets as they come', () => {
+  const run = fresh({ streams: 4, seconds: 8, directions: ['down', 'up'] }, 0);
+  const syn = { window_scale: 7, mss_bytes: 1460, sack_permitted: true, timestamps: true, ecn: true };
+  const of = (dscp: number, negotiated: boolean, seen: boolean, bytes_all = 1e8): string[] => {
+    const up = part('up', { bytes_all, ecn: { negotiated, seen } });
+    const down = part('down', { syn: { ...syn, dscp, ecn_field: 0 } });
+    return titled({ ...run, seen: { ...seenAll(run), up: { ...run.seen.up } }, parts: { down, up } });
+  };
+  assert.deepEqual(of(0, true, true), []);
+  assert.deepEqual(of(0, false, false), []);
+  assert.deepEqual(of(8, true, true), ['Packets come marked']);
+  assert.deepEqual(of(0, true, false), ['Congestion marks are wiped out']);
+  // Too little came to say so.
+  assert.deepEqual(of(0, true, false, 1e3), []);
+});
+
+test('findings: a proxy by the distance of its connections', () => {
+  const run = fresh({ streams: 4, seconds: 8, directions: ['down'] }, 0);
+  const of = (rtt_min_us: number | null, ms: number, via: string[] = []): string[] => {
+    const seen = seenAll(run);
+    seen.down.via = via;
+    const parts = { down: part('down', { rtt_min_us }) };
+    return titled({ ...run, zero: 0, delays: echoes(100, 50, ms), seen, parts });
+  };
+  assert.deepEqual(of(200, 61), ['A proxy is suspected']);
+  assert.deepEqual(of(60_000, 61), []);
+  // A browser's own delay, and a path of which half is the browser's.
+  assert.deepEqual(of(200, 5), []);
+  assert.deepEqual(of(40_000, 61), []);
+  assert.deepEqual(of(null, 61), []);
+  assert.deepEqual(of(200, 61, ['via: 1.1 a']), ['A proxy is in between']);
+});
+
+test('findings: large packets that do not pass while small ones do', () => {
+  const run = fresh({ streams: 4, seconds: 8, directions: ['up'] }, 0);
+  const of = (bytes: number | null, count: number): [string, string][] => {
+    const rate_bps = bytes ?? 0;
+    const samples = { down: [], up: [{ ...sample('up', 0.1), rate_bps }] };
+    const parts = bytes === null ? {} : { up: part('up', { bytes, bytes_all: bytes }) };
+    const at = { began: { up: 2_000 }, since: 10_000 };
+    const delays = echoes(2_000, count, 20);
+    const list = findings({ ...run, zero: 0, ...at, delays, samples, parts }, true);
+    return list
+      .filter(({ title }) => title.startsWith('Large'))
+      .map(({ title, evidence }) => [title, evidence]);
+  };
+  for (const bytes of [0, null]) {
+    const [title, evidence] = of(bytes, 300)[0] ?? ['', ''];
+    assert.equal(title, 'Large packets of the upload do not pass');
+    assert.match(evidence, /0\sbytes came in 8 s, while 300 messages of 16 bytes/);
+  }
+  assert.deepEqual(of(0, 5), [], 'nothing passes: the path is down');
+  assert.deepEqual(of(1e6, 300), [], 'slow, and whole packets');
+});
+
+test('findings: IPv6 against IPv4', () => {
+  const run = fresh({ streams: 4, seconds: 8, directions: ['down'] }, 0);
+  const of = (v4: number[], v6: number[]): string[] =>
+    titled({
+      ...run,
+      families: [
+        { host: '192.0.2.1:5210', times: v4 },
+        { host: '[2001:db8::1]:5210', times: v6 },
+      ],
+    });
+  assert.deepEqual(of([20, 22], [21, 40]), []);
+  assert.deepEqual(of([20, 22], []), ['IPv6 does not work to this server']);
+  assert.deepEqual(of([], [20]), ['IPv4 does not work to this server']);
+  assert.deepEqual(of([], []), []);
+  assert.deepEqual(of([20, 22], [31, 60]), ['IPv6 is slower than IPv4']);
+  assert.deepEqual(of([60], [20]), ['IPv4 is slower than IPv6']);
+  // Half as much again, and no more than a busy computer adds.
+  assert.deepEqual(of([2], [5]), []);
+  assert.deepEqual(titled({ ...run, families: null }), []);
+});
+
 test('findings: browser limit, proxy, buffering, counts, hidden tab, coarse clock', () => {
   const run = fresh({ streams: 4, seconds: 8, directions: ['down', 'up'] }, 0);
   assert.deepEqual(findings(run, true), []);

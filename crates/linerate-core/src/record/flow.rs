@@ -137,6 +137,13 @@ pub struct SynOptions {
     pub timestamps: bool,
     /// ECN offered (ECE and CWR set on the SYN, RFC 3168 §6.1.1).
     pub ecn: bool,
+    /// Differentiated services code point of its packet where it arrived (RFC 2474 §3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// ECN field of its packet where it arrived (RFC 3168 §5): 0 is not ECT, 1 ECT(1), 2 ECT(0), 3
+    /// CE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn_field: Option<u8>,
 }
 
 impl SynOptions {
@@ -146,9 +153,11 @@ impl SynOptions {
     /// RFC 791 §3.1, RFC 8200 §3, RFC 9293 §3.1 and §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub fn from_ip_packet(packet: &[u8]) -> Option<Self> {
         let version = packet.first()? >> 4;
-        let header = match version {
-            4 => usize::from(packet[0] & 0x0f) * 4,
-            6 => 40,
+        let second = *packet.get(1)?;
+        // IPv6 has the traffic class across the first two bytes.
+        let (header, class) = match version {
+            4 => (usize::from(packet[0] & 0x0f) * 4, second),
+            6 => (40, packet[0] << 4 | second >> 4),
             _ => return None,
         };
         let tcp = packet.get(header..)?;
@@ -157,6 +166,8 @@ impl SynOptions {
         let mut syn = Self {
             window_bytes: u32::from(u16::from_be_bytes([fixed[14], fixed[15]])),
             ecn: fixed[13] & 0xc0 == 0xc0,
+            dscp: Some(class >> 2),
+            ecn_field: Some(class & 3),
             ..Self::default()
         };
         syn.read_options(options);
@@ -212,8 +223,25 @@ mod tests {
             sack_permitted: true,
             timestamps: true,
             ecn: false,
+            dscp: Some(0),
+            ecn_field: Some(0),
         };
         assert_eq!(SynOptions::from_ip_packet(&SYN), Some(expected));
+    }
+
+    #[test]
+    fn the_marks_of_a_syn_are_read_from_either_header() {
+        let marks =
+            |packet: &[u8]| SynOptions::from_ip_packet(packet).map(|syn| (syn.dscp, syn.ecn_field));
+        // DSCP 46 (RFC 3246) and ECT(0): 46 * 4 + 2 = 0xba.
+        let mut packet = SYN;
+        packet[1] = 0xba;
+        assert_eq!(marks(&packet), Some((Some(46), Some(2))));
+        // The same class in IPv6 (RFC 8200 §3): version, class and flow label in 4 bytes.
+        let mut packet = vec![0x6b, 0xa0, 0, 0, 0, 40, 6, 64];
+        packet.extend([0; 32]);
+        packet.extend(&SYN[20..]);
+        assert_eq!(marks(&packet), Some((Some(46), Some(2))));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct TcpInfo {
     pub state: Option<u8>,
     /// Congestion avoidance state (0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss).
     pub ca_state: Option<u8>,
-    /// Negotiated options: 1 timestamps, 2 SACK, 4 window scale, 8 ECN.
+    /// Negotiated options: 1 timestamps, 2 SACK, 4 window scale, 8 ECN; 16: a packet came with ECT.
     pub options: Option<u8>,
     /// Window scale that the peer asked this end to apply to the peer's windows.
     pub snd_wscale: Option<u8>,

@@ -11,6 +11,7 @@ use super::error::ApiError;
 use super::state::State;
 use super::{
     echo, events, from_here, mesh, metrics, openapi, page, probe, results, runs, series,
+    echo, events, families, from_here, metrics, openapi, page, probe, results, runs, series,
     server_info,
 };
 
@@ -27,6 +28,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/runs/{run}/events", get(events::events))
         .route("/api/v1/runs/{run}/delays", post(runs::delays))
         .route("/api/v1/echo", get(echo::echo))
+        .route("/api/v1/here", get(families::here))
         .route("/api/v1/results", get(results::list))
         .route("/api/v1/results/{result}", get(results::one))
         .route("/api/v1/results/{result}/explain", get(results::explained))

@@ -1,6 +1,5 @@
 //! One connection of HTTP on the runtime: its limits, and what every answer carries.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tower::ServiceExt;
 
 use super::Caller;
 use super::error::{ApiError, in_one_shape};
-use super::request::{OverTls, Peer, Place};
+use super::request::{Local, OverTls, Peer, Place};
 use super::state::State;
 
 /// A request has this long for its head, and an answer to begin.
@@ -45,6 +44,9 @@ const FIELDS: [(&str, &str); 8] = [
 pub(crate) const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
+
+/// What is known of who asks.
+type Asking = (Peer, Local, OverTls);
 
 /// Serves connections.
 #[derive(Clone)]
@@ -80,11 +82,15 @@ impl Service {
         };
         let place = Place(Arc::new(permit));
         let service = self.clone();
+        let local = Local(stream.local_addr().ok());
         let talk = async move {
-            let Some(tls) = tls else { return service.talk(stream, (peer, place), false).await };
+            let plain = (Peer(peer), local, OverTls(false));
+            let Some(tls) = tls else { return service.talk(stream, plain, place).await };
             let handshake = TlsAcceptor::from(tls).accept(stream);
             match tokio::time::timeout(HEAD_WITHIN, handshake).await {
-                Ok(Ok(stream)) => service.talk(stream, (peer, place), true).await,
+                Ok(Ok(stream)) => {
+                    service.talk(stream, (Peer(peer), local, OverTls(true)), place).await;
+                }
                 Ok(Err(error)) => tracing::debug!(%peer, "TLS: {error}"),
                 Err(_) => tracing::debug!(%peer, "TLS: no handshake in {HEAD_WITHIN:?}"),
             }
@@ -97,12 +103,12 @@ impl Service {
     }
 
     /// One request and its answer, and what becomes of the connection after an upgrade.
-    async fn talk<S>(self, stream: S, (peer, place): (SocketAddr, Place), over_tls: bool)
+    async fn talk<S>(self, stream: S, caller: Asking, place: Place)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let router = self.router;
-        let caller = (Peer(peer), OverTls(over_tls));
+        let Peer(peer) = caller.0;
         let answer = move |request| respond(router.clone(), request, caller, place.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -121,12 +127,13 @@ impl Service {
 async fn respond(
     router: Router,
     request: Request<hyper::body::Incoming>,
-    (Peer(peer), over_tls): (Peer, OverTls),
+    (Peer(peer), local, over_tls): Asking,
     place: Place,
 ) -> Result<Response, std::convert::Infallible> {
     let mut request = request.map(Body::new);
     let path = request.uri().path().to_owned();
     request.extensions_mut().insert(Peer(peer));
+    request.extensions_mut().insert(local);
     request.extensions_mut().insert(over_tls);
     request.extensions_mut().insert(place);
     if let Err(error) = same_origin(request.method(), request.headers()) {

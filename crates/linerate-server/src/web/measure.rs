@@ -9,7 +9,7 @@ use linerate_core::explain::explain;
 use linerate_core::policy::is_private;
 use linerate_core::record::{
     Cause, Direction, Flow, FlowEnd, MetricId, Outcome, Plan, Record, Stat, Status, Summary,
-    Verdict,
+    TcpDirections, TcpInfo, Verdict,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -208,12 +208,32 @@ fn part_said(record: &Record, direction: Direction) -> Value {
         "seconds": seconds,
         "omitted_s": omitted_s(record),
         "syn": record.flows.iter().find_map(|flow| flow.syn),
+        "rtt_min_us": own_info(record).filter_map(|it| it.min_rtt_us).min(),
+        "ecn": ecn_said(record),
         "record": record.id.to_string(),
         "status": record.status,
         "client_limited": client_limits(record, verdict.as_ref()),
         "limited_by": limited,
         "failure": record.failure.as_ref().map(ToString::to_string),
     })
+}
+
+/// What this host's kernel said of the connections at their end.
+fn own_info(record: &Record) -> impl Iterator<Item = &TcpInfo> {
+    let down = matches!(&record.plan, Plan::Tcp(it) if it.test.directions == TcpDirections::Down);
+    let ends = record.flows.iter().filter_map(move |flow| match down {
+        true => flow.sender.as_ref(),
+        false => flow.receiver.as_ref(),
+    });
+    ends.filter_map(|end| end.tcp_info.as_ref())
+}
+
+/// Whether the connections use ECN, and whether any packet from the browser came that says so
+/// (`tcpi_options`: TCPI_OPT_ECN is 8, TCPI_OPT_ECN_SEEN 16). Null where the kernel tells nothing.
+fn ecn_said(record: &Record) -> Option<Value> {
+    let options: Vec<u8> = own_info(record).filter_map(|it| it.options).collect();
+    let any = |bit: u8| options.iter().any(|it| it & bit != 0);
+    (!options.is_empty()).then(|| json!({ "negotiated": any(8), "seen": any(16) }))
 }
 
 /// Payload of the whole direction, with what the omitted span moved.

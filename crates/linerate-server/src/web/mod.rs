@@ -12,6 +12,7 @@ mod delays;
 mod echo;
 mod error;
 mod events;
+mod families;
 mod from_here;
 mod measure;
 mod mesh;
@@ -80,6 +81,8 @@ pub(crate) struct About {
     pub(crate) others: Vec<(&'static str, u16)>,
     pub(crate) udp_echo: bool,
     pub(crate) stamp_port: Option<u16>,
+    /// It listens on all addresses of both families.
+    pub(crate) every_address: bool,
 }
 
 /// A connection for the runtime; with a configuration where TLS is spoken.

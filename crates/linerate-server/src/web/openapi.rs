@@ -143,6 +143,10 @@ fn tests(types: &mut SchemaGenerator) -> Vec<Operation> {
             ..get("/api/v1/runs/{run}/delays", "round trips that the browser saw", (JSON, None))
         },
         get("/api/v1/echo", "a WebSocket that sends messages back", (JSON, None)),
+        Operation {
+            answer: (204, JSON, None),
+            ..get("/api/v1/here", "nothing: to time a connection", (JSON, None))
+        },
     ]
 }
 

@@ -20,6 +20,12 @@ mod files {
 const FALLBACK: &str = include_str!("fallback.html");
 const INDEX: &str = "/index.html";
 
+/// The worker that asks this host by its other address. What it may load is its own matter and not
+/// the page's; a policy of content cannot name an IPv6 address (CSP Level 3 §2.3.1), so it names the
+/// scheme.
+const FAMILIES: &str = "/assets/families.worker";
+const FAMILIES_POLICY: &str = "default-src 'none'; connect-src http:";
+
 /// A file, plain and packed.
 struct File {
     kind: &'static str,
@@ -79,6 +85,9 @@ pub(crate) async fn page(uri: Uri, headers: HeaderMap) -> Response {
     fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if packs {
         fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if path.starts_with(FAMILIES) {
+        fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FAMILIES_POLICY));
     }
     // Names of assets change with their contents.
     let asset = path.starts_with("/assets/");

@@ -15,6 +15,10 @@ use crate::policy_guard::Client;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
+/// By which of this host's addresses: beside each request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Local(pub(crate) Option<SocketAddr>);
+
 /// Whether it came over TLS: beside each request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverTls(pub(crate) bool);

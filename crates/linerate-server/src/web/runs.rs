@@ -21,8 +21,9 @@ use serde_json::{Value, json};
 
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
+use super::families;
 use super::measure::start;
-use super::request::{OverTls, Peer, asked_host, client_of};
+use super::request::{Local, OverTls, Peer, asked_host, client_of};
 use super::run::{Asked, Run};
 use super::state::State;
 use crate::policy_guard::Client;
@@ -62,6 +63,8 @@ pub(crate) struct Begun {
     streams: u16,
     seconds: u64,
     directions: Vec<Direction>,
+    /// This host over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both.
+    families: Vec<String>,
 }
 
 const fn streams_usual() -> u16 {
@@ -80,6 +83,7 @@ fn both() -> Vec<Direction> {
 pub(crate) async fn begin(
     Shared(state): Shared<Arc<State>>,
     Extension(Peer(peer)): Extension<Peer>,
+    Extension(Local(local)): Extension<Local>,
     Extension(OverTls(over_tls)): Extension<OverTls>,
     headers: HeaderMap,
     body: Bytes,
@@ -114,6 +118,8 @@ pub(crate) async fn begin(
         streams: asked.streams,
         seconds: asked.seconds,
         directions: asked.directions,
+        families: local
+            .map_or_else(Vec::new, |local| families::both(local, state.about().every_address)),
     };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }

@@ -1,0 +1,1 @@
+const e=()=>performance.now();async function t(t){let n=[],r=0;for(let i=0;i<4;i+=1){let i=e();try{await fetch(`http://${t}/api/v1/here`,{cache:`no-store`,credentials:`omit`,signal:AbortSignal.timeout(3e3)}),n.push(e()-i)}catch{if(r+=1,r>1)break}}return{host:t,times:n}}onmessage=({data:e})=>{Promise.all(e.hosts.map(t)).then(e=>{postMessage(e)})};
