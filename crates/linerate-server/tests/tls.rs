@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::record::Tool;
+use axum::body::Bytes;
+use linerate_core::record::{Record, Tool};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::store::{Filter, Store};
 use linerate_server::web::{Tls, WebOptions};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -26,11 +28,19 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn with_server(tls: Option<&Arc<Tls>>, test: impl FnOnce(SocketAddr)) {
+    with_server_and_store(tls, None, test);
+}
+
+fn with_server_and_store(
+    tls: Option<&Arc<Tls>>,
+    store: Option<PathBuf>,
+    test: impl FnOnce(SocketAddr),
+) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
     let mut server = Server::bind(&options).expect("a free port");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-    server.serve_web(WebOptions { page: true, store: None, tool, origins: Vec::new() });
+    server.serve_web(WebOptions { page: true, store, tool, origins: Vec::new() });
     tls.iter().for_each(|tls| server.serve_tls(Arc::clone(tls)));
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
@@ -55,7 +65,8 @@ struct Told {
     certificate: Option<CertificateDer<'static>>,
 }
 
-fn ask(server: SocketAddr, request: &str) -> std::io::Result<Told> {
+/// One that trusts the authority of testdata.
+fn client_config() -> ClientConfig {
     let authority = CertificateDer::from_pem_file(file("ca.pem")).expect("testdata");
     let mut roots = RootCertStore::empty();
     roots.add(authority).expect("an authority");
@@ -64,8 +75,12 @@ fn ask(server: SocketAddr, request: &str) -> std::io::Result<Told> {
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_root_certificates(roots);
-    let mut config = config.with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.with_no_client_auth()
+}
+
+fn ask(server: SocketAddr, request: &str) -> std::io::Result<Told> {
+    let mut config = client_config();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let name = "localhost".try_into().expect("a name");
     let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
     let mut stream = TcpStream::connect(server)?;
@@ -107,7 +122,6 @@ fn the_page_and_the_api_come_over_tls_on_the_port_where_plain_http_is() {
             let told = ask(server, &request(&format!("GET {path}"))).expect("an answer");
             assert!(told.answer.starts_with("HTTP/1.1 200"), "{path}: {}", told.answer);
             assert_eq!(told.version, Some(ProtocolVersion::TLSv1_3));
-            // It was offered first, and would carry several flows on one connection.
             assert_eq!(told.protocol.as_deref(), Some(b"http/1.1".as_slice()));
         }
         let answer = plain(server, request("GET /api/v1/server").as_bytes());
@@ -173,4 +187,97 @@ fn a_handshake_that_does_not_go_on_is_over_by_itself_and_one_without_a_certifica
         let answer = plain(server, request("GET /api/v1/server").as_bytes());
         assert!(answer.starts_with(b"HTTP/1.1 200"), "others are answered after it");
     });
+}
+
+/// What a client of HTTP/2 got of requests that ran at once on one connection: bytes of each.
+async fn over_http2(server: SocketAddr, paths: &[&str], enough: usize) -> Vec<(u16, usize)> {
+    let mut config = client_config();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let tcp = tokio::net::TcpStream::connect(server).await.expect("the server listens");
+    let name = "localhost".try_into().expect("a name");
+    let tls = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(1 << 20).initial_connection_window_size(1 << 20);
+    let (client, connection) = builder.handshake::<_, Bytes>(tls.expect("TLS")).await.expect("h2");
+    let talk = tokio::spawn(connection);
+    let mut answers = Vec::new();
+    for path in paths {
+        let (method, up) = path.split_once(' ').expect("a method and a path");
+        let request =
+            axum::http::Request::builder().method(method).uri(format!("https://localhost{up}"));
+        let mut client = client.clone().ready().await.expect("room for a request");
+        let ends = method == "GET";
+        let (answer, mut body) =
+            client.send_request(request.body(()).expect("a request"), ends).expect("open");
+        if !ends {
+            body.send_data(Bytes::from(vec![0; enough]), true).expect("open");
+        }
+        answers.push(tokio::spawn(read(answer, enough)));
+    }
+    let mut found = Vec::new();
+    for answer in answers {
+        found.push(answer.await.expect("no panic"));
+    }
+    drop(client);
+    talk.abort();
+    found
+}
+
+async fn read(answer: h2::client::ResponseFuture, enough: usize) -> (u16, usize) {
+    let answer = answer.await.expect("an answer");
+    let status = answer.status().as_u16();
+    let (mut body, mut got) = (answer.into_body(), 0);
+    while got < enough {
+        let Some(Ok(bytes)) = body.data().await else { break };
+        got += bytes.len();
+        let _ = body.flow_control().release_capacity(bytes.len());
+    }
+    (status, got)
+}
+
+#[test]
+fn requests_of_http2_are_one_flow_and_the_record_has_what_the_client_got() {
+    const ENOUGH: usize = 20_000_000;
+    let tls = Arc::new(Tls::read(&file("one.pem"), &file("one.key")).expect("testdata"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("results.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("ours");
+    with_server_and_store(Some(&tls), Some(store.clone()), |server| {
+        let ask = |paths: &[&str]| {
+            runtime.block_on(async {
+                let asked = over_http2(server, paths, ENOUGH);
+                tokio::time::timeout(PATIENCE, asked).await.expect("an end")
+            })
+        };
+        let config = ask(&["GET /.well-known/nq", "GET /nq/small"]);
+        assert_eq!((config[0].0, config[1]), (200, (200, 1)));
+        let down = ask(&["GET /nq/large", "GET /nq/large"]);
+        let got: usize = down.iter().map(|it| it.1).sum();
+        let [record] = &stored(&store, 1)[..] else { panic!("one record") };
+        assert_eq!((record.name.as_deref(), record.flows.len()), (Some("networkQuality"), 1));
+        // Frames of a window and what both kernels hold may have come unread; the share of frames
+        // and records is known to half a per cent.
+        let bytes = record.flows[0].sender.as_ref().expect("this end sent").bytes as usize;
+        assert!(bytes >= got / 200 * 199 && bytes <= got + (16 << 20), "{bytes} of {got}");
+        assert_eq!(ask(&["POST /nq/upload"])[0].0, 200);
+        let records = stored(&store, 2);
+        let up = records.iter().find_map(|it| it.flows[0].receiver.as_ref()).expect("it received");
+        assert_eq!(up.bytes as usize, ENOUGH);
+    });
+}
+
+/// The records in a store once there are so many.
+fn stored(path: &Path, count: usize) -> Vec<Record> {
+    let until = monotonic() + PATIENCE;
+    loop {
+        let read = Store::open(path).and_then(|store| {
+            let entries = store.list(&Filter::default(), 100)?;
+            entries.iter().map(|entry| store.record(&entry.id)).collect()
+        });
+        let records: Vec<Record> = read.unwrap_or_default();
+        if records.len() >= count || monotonic() >= until {
+            return records;
+        }
+        sleep(Duration::from_millis(20));
+    }
 }

@@ -42,7 +42,8 @@ struct Log {
 
 impl Subscriber for Log {
     fn enabled(&self, event: &Metadata<'_>) -> bool {
-        *event.level() <= self.level
+        // Libraries tell of each frame, to those who debug libraries.
+        *event.level() <= self.level && event.target().starts_with("linerate")
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {

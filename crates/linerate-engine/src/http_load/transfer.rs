@@ -57,13 +57,13 @@ impl Pace {
     }
 
     /// Most bytes of one call.
-    fn piece(&self) -> usize {
+    pub(super) fn piece(&self) -> usize {
         let bytes = u128::from(self.bps) * SLOT.as_nanos() / 8_000_000_000;
         usize::try_from(bytes).unwrap_or(usize::MAX).clamp(PIECE_MIN, PIECE)
     }
 
     /// When so many more bytes may have moved: behind all that was asked for before.
-    fn slot(&self, bytes: usize, now: MonoTime) -> MonoTime {
+    pub(super) fn slot(&self, bytes: usize, now: MonoTime) -> MonoTime {
         let span = u64::try_from(bytes as u128 * 8_000_000_000 / u128::from(self.bps));
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let earliest = MonoTime::from_nanos(now.nanos().saturating_sub(LAG.as_nanos() as u64));

@@ -148,6 +148,27 @@ impl Visit {
         (now < over).then_some(Bounds { stop, until, pace, budget })
     }
 
+    /// Takes as much of `wanted` as the client's bytes and its pace allow at once.
+    pub(super) fn draw(&self, direction: Direction, wanted: usize) -> usize {
+        let piece = self.paces[place_of(direction)].as_ref().map_or(wanted, Pace::piece);
+        self.budget.take(wanted.min(piece))
+    }
+
+    /// Gives back what was drawn and did not move.
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.budget.give_back(bytes);
+    }
+
+    /// When so many bytes may have moved, where a rule has a rate.
+    pub(super) fn slot(
+        &self,
+        direction: Direction,
+        bytes: usize,
+        now: MonoTime,
+    ) -> Option<MonoTime> {
+        self.paces[place_of(direction)].as_ref().map(|pace| pace.slot(bytes, now))
+    }
+
     /// Takes what a connection moved; at the last one, what there is of the test.
     pub(super) fn leave(visit: Arc<Self>, moved: [Moved; 2]) -> Option<VisitEnd> {
         let mut ways = lock(&visit.ways);

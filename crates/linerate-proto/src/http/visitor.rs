@@ -42,6 +42,8 @@ pub enum Visitor {
     Cloudflare,
     /// M-Lab's ndt7.
     Ndt7,
+    /// Apple's networkQuality and other clients of draft-ietf-ippm-responsiveness, over HTTP/2.
+    NetworkQuality,
 }
 
 impl Visitor {
@@ -52,6 +54,7 @@ impl Visitor {
             Self::OpenSpeedTest => "OpenSpeedTest",
             Self::Cloudflare => "Cloudflare's speed test",
             Self::Ndt7 => "ndt7",
+            Self::NetworkQuality => "networkQuality",
         }
     }
 }

@@ -13,6 +13,8 @@ use super::{
     echo, events, from_here, mesh, metrics, openapi, page, probe, results, runs, series,
     echo, events, families, from_here, metrics, openapi, page, probe, results, runs, series,
     server_info,
+    echo, events, families, from_here, metrics, openapi, page, probe, quality, results, runs,
+    series, server_info,
 };
 
 /// No request has a longer body.
@@ -43,6 +45,10 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/openapi.json", get(openapi::openapi))
         .route("/probe", get(probe::probe))
         .route("/metrics", get(metrics::metrics))
+        .route("/.well-known/nq", get(quality::config))
+        .route(quality::SMALL, get(quality::small))
+        .route(quality::LARGE, get(quality::large))
+        .route(quality::UPLOAD, post(quality::upload))
         .route("/robots.txt", get(page::robots))
         .with_state(state)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))

@@ -1,17 +1,19 @@
 //! One connection of HTTP on the runtime: its limits, and what every answer carries.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header,
+};
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linerate_engine::http_load;
+use linerate_engine::http_load::{self, Guest};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::Caller;
@@ -20,10 +22,10 @@ use super::request::{Local, OverTls, Peer, Place};
 use super::state::State;
 
 /// A request has this long for its head, and an answer to begin.
-const HEAD_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// No connection lives longer, whatever it does.
-const LIFE: Duration = Duration::from_secs(900);
+pub(crate) const LIFE: Duration = Duration::from_secs(900);
 /// A head, and what is read at once of a body.
 const BUFFER_BYTES: usize = 16 * 1024;
 
@@ -45,8 +47,35 @@ pub(crate) const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; 
     img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// What is known of who asks.
-type Asking = (Peer, Local, OverTls);
+/// What is known of who asks: beside each request.
+#[derive(Clone)]
+pub(crate) struct Asking {
+    pub(crate) peer: Peer,
+    local: Local,
+    place: Place,
+    over_tls: OverTls,
+    guest: Option<Arc<Guest>>,
+}
+
+impl Asking {
+    pub(crate) const fn new(peer: SocketAddr, local: Option<SocketAddr>, place: Place) -> Self {
+        let (peer, local, over_tls) = (Peer(peer), Local(local), OverTls(false));
+        Self { peer, local, place, over_tls, guest: None }
+    }
+
+    /// The same over TLS; over HTTP/2, too, with what accounts for the connection.
+    pub(crate) fn over_tls(self, guest: Option<Arc<Guest>>) -> Self {
+        Self { over_tls: OverTls(true), guest, ..self }
+    }
+
+    fn beside(self, extensions: &mut Extensions) {
+        extensions.insert(self.peer);
+        extensions.insert(self.local);
+        extensions.insert(self.over_tls);
+        extensions.insert(self.place);
+        self.guest.map(|guest| extensions.insert(guest));
+    }
+}
 
 /// Serves connections.
 #[derive(Clone)]
@@ -76,40 +105,43 @@ impl Service {
             return;
         };
         let set = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let stream = match set.and_then(|()| tokio::net::TcpStream::from_std(stream)) {
+        let place = Place(Arc::new(permit));
+        if let Err(error) = set {
+            return tracing::warn!(%peer, "HTTP: {error}");
+        }
+        let service = self.clone();
+        match tls {
+            None => drop(tokio::spawn(service.serve_plain(stream, peer, place))),
+            Some(tls) => {
+                // What it moves is not to wait for others: a cipher takes its time.
+                let talk = move || super::secure::serve(&service, (stream, peer, tls), place);
+                let thread = std::thread::Builder::new().name("linerate-tls".to_owned());
+                if let Err(error) = thread.spawn(talk) {
+                    tracing::warn!(%peer, "closed, no thread for it: {error}");
+                }
+            }
+        }
+    }
+
+    async fn serve_plain(self, stream: std::net::TcpStream, peer: SocketAddr, place: Place) {
+        let stream = match tokio::net::TcpStream::from_std(stream) {
             Ok(stream) => stream,
             Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
         };
-        let place = Place(Arc::new(permit));
-        let service = self.clone();
-        let local = Local(stream.local_addr().ok());
-        let talk = async move {
-            let plain = (Peer(peer), local, OverTls(false));
-            let Some(tls) = tls else { return service.talk(stream, plain, place).await };
-            let handshake = TlsAcceptor::from(tls).accept(stream);
-            match tokio::time::timeout(HEAD_WITHIN, handshake).await {
-                Ok(Ok(stream)) => {
-                    service.talk(stream, (Peer(peer), local, OverTls(true)), place).await;
-                }
-                Ok(Err(error)) => tracing::debug!(%peer, "TLS: {error}"),
-                Err(_) => tracing::debug!(%peer, "TLS: no handshake in {HEAD_WITHIN:?}"),
-            }
-        };
-        tokio::spawn(async move {
-            if tokio::time::timeout(LIFE, talk).await.is_err() {
-                tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
-            }
-        });
+        let asking = Asking::new(peer, stream.local_addr().ok(), place);
+        if tokio::time::timeout(LIFE, self.talk(stream, asking)).await.is_err() {
+            tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
+        }
     }
 
     /// One request and its answer, and what becomes of the connection after an upgrade.
-    async fn talk<S>(self, stream: S, caller: Asking, place: Place)
+    pub(crate) async fn talk<S>(self, stream: S, asking: Asking)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let peer = asking.peer.0;
         let router = self.router;
-        let Peer(peer) = caller.0;
-        let answer = move |request| respond(router.clone(), request, caller, place.clone());
+        let answer = move |request| respond(router.clone(), request, asking.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)
@@ -121,21 +153,31 @@ impl Service {
             tracing::debug!(%peer, "HTTP: {error}");
         }
     }
+
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
 }
 
 /// One request and its answer.
-async fn respond(
+pub(crate) async fn respond(
     router: Router,
     request: Request<hyper::body::Incoming>,
-    (Peer(peer), local, over_tls): Asking,
-    place: Place,
+    asking: Asking,
 ) -> Result<Response, std::convert::Infallible> {
     let mut request = request.map(Body::new);
     let path = request.uri().path().to_owned();
-    request.extensions_mut().insert(Peer(peer));
-    request.extensions_mut().insert(local);
-    request.extensions_mut().insert(over_tls);
-    request.extensions_mut().insert(place);
+    let peer = asking.peer.0;
+    // HTTP/2 has the host in the target (RFC 9113 section 8.3.1).
+    let authority = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
+    if let Some(Ok(host)) = authority {
+        request.headers_mut().entry(header::HOST).or_insert(host);
+    }
+    asking.beside(request.extensions_mut());
     if let Err(error) = same_origin(request.method(), request.headers()) {
         return Ok(with_fields(error.into_response()));
     }

@@ -38,6 +38,11 @@ impl ApiError {
         Self { status, error, say: say.into(), position, retry_after_ms, ticket }
     }
 
+    /// With the time after which another try may succeed.
+    pub(crate) fn retry_after(self, retry_after_ms: Option<u64>) -> Self {
+        Self { retry_after_ms, ..self }
+    }
+
     /// The request makes no sense.
     pub(crate) fn bad(say: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", say)

@@ -20,11 +20,13 @@ mod metrics;
 mod openapi;
 mod page;
 mod probe;
+mod quality;
 mod request;
 mod results;
 mod run;
 mod run_table;
 mod runs;
+mod secure;
 mod series;
 mod server_info;
 mod sniff;
@@ -38,7 +40,7 @@ use std::time::Duration;
 
 use linerate_core::policy::Program;
 use linerate_core::record::{Failure, Fault, Tool};
-use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing, Visits};
+use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing};
 use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
 use rustls::ServerConfig;
@@ -94,8 +96,20 @@ pub(crate) struct Web {
     state: Arc<State>,
     sender: mpsc::Sender<Caller>,
     receiver: Mutex<Option<mpsc::Receiver<Caller>>>,
-    visits: Visits,
     tls: Option<Arc<Tls>>,
+}
+
+/// Puts the records of a visit into the store; what there is to say.
+fn keep(state: &State, end: VisitEnd, peer: SocketAddr) -> LogText {
+    let VisitEnd { text, mut records } = end;
+    records.iter_mut().for_each(|record| without_address(record, peer.ip()));
+    let Some(path) = &state.options.store else { return text };
+    let kept = Store::open(path)
+        .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
+    if let Err(failure) = kept {
+        tracing::warn!(%peer, "not kept: {failure}");
+    }
+    text
 }
 
 impl Web {
@@ -103,7 +117,7 @@ impl Web {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let state = Arc::new(State::new(options, gate, limits));
         let receiver = Mutex::new(Some(receiver));
-        Self { state, sender, receiver, visits: Visits::default(), tls: None }
+        Self { state, sender, receiver, tls: None }
     }
 
     /// Answers over TLS, too, from now on.
@@ -143,7 +157,7 @@ impl Web {
             admission: &Knowing { admission: &own, place },
             caps: VisitCaps { rate_bps, bytes, streams },
             origins: &options.origins,
-            visits: &self.visits,
+            visits: &self.state.visits,
             tool: &options.tool,
             stop,
         };
@@ -154,20 +168,7 @@ impl Web {
                 _ => self.take(stream, peer)?,
             }
         }
-        Ok(visited.end.map(|end| self.keep(end, peer)))
-    }
-
-    /// Puts the records of a visit into the store; what there is to say.
-    fn keep(&self, end: VisitEnd, peer: SocketAddr) -> LogText {
-        let VisitEnd { text, mut records } = end;
-        records.iter_mut().for_each(|record| without_address(record, peer.ip()));
-        let Some(path) = &self.state.options.store else { return text };
-        let kept = Store::open(path)
-            .and_then(|mut store| records.iter().try_for_each(|record| store.put(record)));
-        if let Err(failure) = kept {
-            tracing::warn!(%peer, "not kept: {failure}");
-        }
-        text
+        Ok(visited.end.map(|end| keep(&self.state, end, peer)))
     }
 
     /// Hands a connection to the runtime.
@@ -214,6 +215,7 @@ impl Web {
                     _ = look.tick() => {}
                 }
                 if stop.asked() {
+                    self.state.ends.ask();
                     self.state.runs.end_all();
                 }
                 if stop.asked() && self.state.runs.all_over() {

@@ -200,6 +200,10 @@ fn others(types: &mut SchemaGenerator) -> Vec<Operation> {
             query: query::<probe::Asked>(types),
             ..get("/probe", "a light test to an allowed target", (OPEN_METRICS, None))
         },
+        get("/.well-known/nq", "where networkQuality tests, over TLS", (JSON, None)),
+        get("/nq/small", "one byte, over TLS", ("text/plain", None)),
+        get("/nq/large", "as much as is taken, over HTTP/2", ("application/octet-stream", None)),
+        Operation { method: "post", ..get("/nq/upload", "is dropped, over HTTP/2", (JSON, None)) },
         get("/robots.txt", "a measurement server is nothing to index", ("text/plain", None)),
     ]
 }

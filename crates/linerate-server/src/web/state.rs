@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use linerate_engine::http_load::LoadRegistry;
+use linerate_engine::http_load::{LoadRegistry, Visits};
+use linerate_sys::stop::Stop;
 use tokio::sync::Semaphore;
 
 use super::run_table::Runs;
@@ -18,6 +19,10 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) registry: LoadRegistry,
     pub(crate) runs: Runs,
+    /// Tests of other programs' clients.
+    pub(crate) visits: Visits,
+    /// Asked when the server ends: for connections that have threads of their own.
+    pub(crate) ends: Stop,
     /// Places of connections: half of the server's, so that others always find one.
     pub(crate) connections: Arc<Semaphore>,
     about: Mutex<About>,
@@ -33,6 +38,8 @@ impl State {
             limits,
             registry: LoadRegistry::default(),
             runs: Runs::default(),
+            visits: Visits::default(),
+            ends: Stop::new(),
             connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
             about: Mutex::default(),
             mesh: OnceLock::new(),

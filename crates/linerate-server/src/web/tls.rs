@@ -1,8 +1,9 @@
 //! TLS for the page and the API, by a certificate that the operator has.
 //!
 //! Load stays outside: its streams are read and written by the kernel's sockets alone, whose
-//! counters the result is, and the cost of a cipher would be taken for a limit of the path. Nor is
-//! HTTP/2 offered, whose streams share one connection: what looks like several flows would be one.
+//! counters the result is, and the cost of a cipher would be taken for a limit of the path. HTTP/2 is
+//! offered for the clients that test over it (`quality`); its streams share one connection, so they
+//! are one flow.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,8 +13,10 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What is agreed on by ALPN (RFC 7301): HTTP/1.1 and nothing else.
-const PROTOCOL: &[u8] = b"http/1.1";
+/// What is agreed on by ALPN (RFC 7301), the first that the client speaks, too: clients of
+/// networkQuality speak both, and test over HTTP/2 alone.
+pub(crate) const HTTP2: &[u8] = b"h2";
+const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
 
 /// A certificate and its key, as they were read last.
 #[derive(Debug)]
@@ -62,6 +65,6 @@ fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Failure> 
         .with_protocol_versions(&[&rustls::version::TLS13])
         .and_then(|it| it.with_no_client_auth().with_single_cert(chain, secret));
     let mut config = config.map_err(|error| failed(certificate, &error))?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(Arc::new(config))
 }
