@@ -37,7 +37,7 @@ fn run(plan: &UdpPlan) -> Record {
 }
 
 fn udp(test: UdpTest) -> Message {
-    Message::UdpRequest { test: Box::new(test), login: false }
+    Message::UdpRequest { test, login: false }
 }
 
 /// Runs a server on loopback and gives the work its address.

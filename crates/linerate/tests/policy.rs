@@ -204,7 +204,9 @@ fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
 
 #[test]
 fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
-    let row = "[[token]]\nname = \"noc\"\nsha256 = \"9dca666eb54730714630d1519264a7bf1eeaad00b8f2edc90d3ecbfad928d163\"\n";
+    // printf correct-horse | sha256sum
+    let digest = "9dca666eb54730714630d1519264a7bf1eeaad00b8f2edc90d3ecbfad928d163";
+    let row = format!("[[token]]\nname = \"noc\"\nsha256 = \"{digest}\"\n");
     let (_folder, path) = file(&format!("{row}[[rule]]\nname = \"noc\"\ntoken = \"noc\"\n"));
     let (_other, token) = file("correct-horse\n");
     let (_third, wrong) = file("battery-staple\n");

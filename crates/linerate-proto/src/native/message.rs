@@ -41,7 +41,7 @@ pub enum Message {
     UdpRequest {
         /// What both ends have to know of it.
         #[serde(flatten)]
-        test: Box<UdpTest>,
+        test: UdpTest,
         /// The client shows a token.
         #[serde(default, skip_serializing_if = "is_false")]
         login: bool,

@@ -141,7 +141,7 @@ impl Server {
                 self.decide(Box::new(Asked::Tcp(request)));
             }
             (Stage::AwaitRequest { .. }, Message::UdpRequest { test, login }) => {
-                self.ask(now, login, Asked::Udp(*test));
+                self.ask(now, login, Asked::Udp(test));
             }
             (Stage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
                 self.ask(now, request.login, Asked::Trains(request));

@@ -12,11 +12,10 @@ use axum::http::{
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linerate_engine::http_load::{self, Guest};
+use linerate_engine::http_load::Guest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::ServiceExt;
 
-use super::Caller;
 use super::error::{ApiError, in_one_shape};
 use super::request::{Local, OverTls, Peer, Place};
 use super::state::State;
@@ -88,50 +87,6 @@ impl Service {
     pub(crate) fn new(state: Arc<State>) -> Self {
         let router = super::api::router(Arc::clone(&state));
         Self { state, router }
-    }
-
-    /// Gives a connection a task of its own, if there is a place for it.
-    pub(crate) fn serve(&self, (stream, peer, tls): Caller) {
-        let Ok(permit) = Arc::clone(&self.state.connections).try_acquire_owned() else {
-            tracing::debug!(%peer, "no place for a connection of HTTP");
-            if tls.is_some() {
-                return;
-            }
-            let _ = stream.set_nonblocking(false);
-            // Taking the rest of the request may take a moment, which nobody else is to wait for.
-            tokio::task::spawn_blocking(move || {
-                http_load::refuse(&stream, 503, "busy", "all connections are taken; try again");
-            });
-            return;
-        };
-        let set = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let place = Place(Arc::new(permit));
-        if let Err(error) = set {
-            return tracing::warn!(%peer, "HTTP: {error}");
-        }
-        let service = self.clone();
-        match tls {
-            None => drop(tokio::spawn(service.serve_plain(stream, peer, place))),
-            Some(tls) => {
-                // What it moves is not to wait for others: a cipher takes its time.
-                let talk = move || super::secure::serve(&service, (stream, peer, tls), place);
-                let thread = std::thread::Builder::new().name("linerate-tls".to_owned());
-                if let Err(error) = thread.spawn(talk) {
-                    tracing::warn!(%peer, "closed, no thread for it: {error}");
-                }
-            }
-        }
-    }
-
-    async fn serve_plain(self, stream: std::net::TcpStream, peer: SocketAddr, place: Place) {
-        let stream = match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => stream,
-            Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
-        };
-        let asking = Asking::new(peer, stream.local_addr().ok(), place);
-        if tokio::time::timeout(LIFE, self.talk(stream, asking)).await.is_err() {
-            tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
-        }
     }
 
     /// One request and its answer, and what becomes of the connection after an upgrade.

@@ -9,6 +9,7 @@ mod address;
 mod api;
 mod connection;
 mod delays;
+mod dispatch;
 mod echo;
 mod error;
 mod events;
@@ -211,7 +212,7 @@ impl Web {
             let mut look = tokio::time::interval(LOOK);
             loop {
                 tokio::select! {
-                    Some(caller) = receiver.recv() => service.serve(caller),
+                    Some(caller) = receiver.recv() => dispatch::serve(&service, caller),
                     _ = look.tick() => {}
                 }
                 if stop.asked() {

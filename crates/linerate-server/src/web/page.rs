@@ -21,8 +21,8 @@ const FALLBACK: &str = include_str!("fallback.html");
 const INDEX: &str = "/index.html";
 
 /// The worker that asks this host by its other address. What it may load is its own matter and not
-/// the page's; a policy of content cannot name an IPv6 address (CSP Level 3 §2.3.1), so it names the
-/// scheme.
+/// the page's; a policy of content cannot name an IPv6 address (CSP Level 3 §2.3.1), so it names
+/// the scheme.
 const FAMILIES: &str = "/assets/families.worker";
 const FAMILIES_POLICY: &str = "default-src 'none'; connect-src http:";
 

@@ -1,7 +1,7 @@
-//! One connection over TLS, on a thread of its own: its handshake, then HTTP/1.1 or HTTP/2 as agreed.
+//! One connection over TLS, on a thread of its own: its handshake, then HTTP/1.1 or HTTP/2.
 //!
-//! Over HTTP/2 requests share the connection, and load of several is one flow (`Guest`). Windows are
-//! as large as a long path needs (RFC 9113 §5.2), and what is not read stays within them.
+//! Over HTTP/2 requests share the connection, and load of several is one flow (`Guest`). Windows
+//! are as large as a long path needs (RFC 9113 §5.2), and what is not read stays within them.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

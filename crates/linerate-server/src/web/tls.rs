@@ -1,9 +1,9 @@
 //! TLS for the page and the API, by a certificate that the operator has.
 //!
 //! Load stays outside: its streams are read and written by the kernel's sockets alone, whose
-//! counters the result is, and the cost of a cipher would be taken for a limit of the path. HTTP/2 is
-//! offered for the clients that test over it (`quality`); its streams share one connection, so they
-//! are one flow.
+//! counters the result is, and the cost of a cipher would be taken for a limit of the path. HTTP/2
+//! is offered for the clients that test over it (`quality`); its streams share one connection, so
+//! they are one flow.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -119,7 +119,7 @@ fn measure(
     let test = ClientTest {
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
-        request: Message::UdpRequest { test: Box::new(request.clone()), login: false },
+        request: Message::UdpRequest { test: request.clone(), login: false },
         last: true,
         credentials: credentials(plan.server.token.as_ref()),
     };

@@ -422,7 +422,7 @@ fn check(seed: u64) -> Result<(), String> {
     let test = ClientTest {
         span: request.planned_span(),
         interval: INTERVAL,
-        request: Message::UdpRequest { test: Box::new(request), login: false },
+        request: Message::UdpRequest { test: request, login: false },
         last: true,
         credentials: None,
     };

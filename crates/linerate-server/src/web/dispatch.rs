@@ -1,0 +1,51 @@
+//! Where a connection is served: plain HTTP by a task of the runtime, TLS on a thread of its own.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use linerate_engine::http_load;
+
+use super::Caller;
+use super::connection::{Asking, LIFE, Service};
+use super::request::Place;
+
+/// Serves a connection, if there is a place for it.
+pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
+    let Ok(permit) = Arc::clone(&service.state().connections).try_acquire_owned() else {
+        tracing::debug!(%peer, "no place for a connection of HTTP");
+        if tls.is_some() {
+            return;
+        }
+        let _ = stream.set_nonblocking(false);
+        // Taking the rest of the request may take a moment, which nobody else is to wait for.
+        tokio::task::spawn_blocking(move || {
+            http_load::refuse(&stream, 503, "busy", "all connections are taken; try again");
+        });
+        return;
+    };
+    let set = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+    if let Err(error) = set {
+        return tracing::warn!(%peer, "HTTP: {error}");
+    }
+    let (service, place) = (service.clone(), Place(Arc::new(permit)));
+    let Some(tls) = tls else {
+        return drop(tokio::spawn(serve_plain(service, stream, peer, place)));
+    };
+    // What it moves is not to wait for others: a cipher takes its time.
+    let talk = move || super::secure::serve(&service, (stream, peer, tls), place);
+    let thread = std::thread::Builder::new().name("linerate-tls".to_owned());
+    if let Err(error) = thread.spawn(talk) {
+        tracing::warn!(%peer, "closed, no thread for it: {error}");
+    }
+}
+
+async fn serve_plain(service: Service, stream: TcpStream, peer: SocketAddr, place: Place) {
+    let stream = match tokio::net::TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%peer, "HTTP: {error}"),
+    };
+    let asking = Asking::new(peer, stream.local_addr().ok(), place);
+    if tokio::time::timeout(LIFE, service.talk(stream, asking)).await.is_err() {
+        tracing::debug!(%peer, "HTTP: open for {} s", LIFE.as_secs());
+    }
+}
