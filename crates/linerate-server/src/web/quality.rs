@@ -1,7 +1,7 @@
 //! Apple's networkQuality and other clients of draft-ietf-ippm-responsiveness: where to test, one
 //! byte, as many as are taken, and whatever is sent up. Over HTTP/2 and TLS 1.3, behind the same
-//! gate and policy as every other test. The client computes its responsiveness; the record here has what
-//! moved, each connection as one flow.
+//! gate and policy as every other test. The client computes its responsiveness; the record here
+//! has what moved, each connection as one flow.
 
 use std::convert::Infallible;
 use std::sync::Arc;
