@@ -10,10 +10,7 @@ use axum::routing::{delete, get, post};
 use super::error::ApiError;
 use super::state::State;
 use super::{
-    echo, events, from_here, mesh, metrics, openapi, page, probe, results, runs, series,
-    echo, events, families, from_here, metrics, openapi, page, probe, results, runs, series,
-    server_info,
-    echo, events, families, from_here, metrics, openapi, page, probe, quality, results, runs,
+    echo, events, families, from_here, mesh, metrics, openapi, page, probe, quality, results, runs,
     series, server_info,
 };
 

@@ -1,9 +1,8 @@
 //! One file per subcommand: flags in, plan out, and what to print.
+mod access;
 #[cfg(feature = "web")]
 pub(crate) mod agent;
 pub(crate) mod assert;
-pub(crate) mod access;
-mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
 pub(crate) mod compare;
