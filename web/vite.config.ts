@@ -1,4 +1,4 @@
-// The build of the page: one script, one sheet, the workers apart, names by content, nothing inline,
+// The build of the page: one script, one sheet, the workers and views of few apart, names by content, nothing inline,
 // so that it runs under `script-src 'self'; style-src 'self'` and the same sources give the same bytes.
 import { readFileSync } from 'node:fs';
 import { defineConfig, type Plugin } from 'vite';
@@ -30,6 +30,7 @@ export default defineConfig({
     target: ['chrome123', 'firefox121', 'safari17.5'],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: { output: { chunkFileNames: 'assets/later/[name]-[hash].js' } },
     reportCompressedSize: true,
   },
   server: { proxy: { '/api': { target: 'http://127.0.0.1:5210', ws: true } } },

@@ -9,10 +9,8 @@ import type { Route } from '../show/route';
 import { at, follow } from './nav';
 import { Failed, Loading, useLoaded } from './parts';
 import { CompareView } from './compare';
-import { MeshView } from './mesh';
 import { ResultView } from './result';
 import { ResultsView } from './results';
-import { RunView } from './run_here';
 import { SeriesView } from './series';
 import { ServerView } from './server';
 import { TestView } from './test';
@@ -63,9 +61,9 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
     case 'series':
       return <SeriesView query={where.query} />;
     case 'mesh':
-      return <MeshView />;
+      return <Fetched key="mesh" name="mesh" fetch={mesh} />;
     case 'run':
-      return <RunView server={server} />;
+      return <Fetched key="run" name="run" fetch={runHere(server)} />;
     case 'server':
       return <ServerView />;
     case 'unknown':
@@ -79,6 +77,20 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
         </>
       );
   }
+}
+
+// Scripts that come when their view is first opened, so that the page of the test stays small.
+const mesh = async (): Promise<() => JSX.Element> => (await import('./mesh')).MeshView;
+const runHere = (server: Server) => async (): Promise<() => JSX.Element> => {
+  const { RunView } = await import('./run_here');
+  return () => <RunView server={server} />;
+};
+
+function Fetched(view: { name: string; fetch: () => Promise<() => JSX.Element> }): JSX.Element {
+  const [found, again] = useLoaded(`view ${view.name}`, view.fetch);
+  if (found.is === 'loading') return <Loading />;
+  if (found.is === 'failed') return <Failed error={found.error} again={again} />;
+  return <found.value />;
 }
 
 /** A test goes on while other views are open: a line leads back to it. */
