@@ -2,8 +2,9 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, GoalAnswer, Latency, OnModel, Outcome, Reached, RemedyLine,
-    TransferFigures, Verdict,
+    At, Cause, Confidence, Direction, GoalAnswer, Latency, LossKind, LossMechanism, LossState,
+    OnModel, Outcome, ProbeLoss, Reached, RemedyLine, Sign, StateLikelihood, TransferFigures,
+    Verdict,
 };
 
 use crate::cause::{name, sign};
@@ -113,6 +114,7 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
     add("not it", innocent.collect());
     add("delay", verdict.latency.iter().map(latency).collect());
+    add("probes", verdict.loss.iter().map(loss).collect());
     add("RFC 6349", verdict.rfc6349.iter().map(transfer).collect());
     add("goal", verdict.goal.iter().flat_map(goal).collect());
     add("decides", verdict.deciding_test.iter().cloned().collect());
@@ -120,6 +122,49 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     add("not seen", unseen.into_iter().collect());
     add("note", verdict.notes.clone());
     facts
+}
+
+/// What became of probes, and how well each hidden state foretells which of them were lost.
+fn loss(loss: &ProbeLoss) -> String {
+    let named = |found: &LossMechanism| {
+        let size = sign(&Sign::figure("", found.size, &found.unit));
+        format!(", {} of{size}", kind(found.kind))
+    };
+    let found = loss.overflow.iter().chain(&loss.background).map(named).collect::<String>();
+    let above = |it: &&StateLikelihood| it.state != LossState::Nothing && it.nats > 0.0;
+    let states: Vec<String> = loss
+        .states
+        .iter()
+        .filter(above)
+        .map(|it| format!("{} {:.0}", state(it.state), it.nats))
+        .collect();
+    let states = match states.as_slice() {
+        [] => String::new(),
+        states => format!("; log-likelihood over that of none: {}", states.join(", ")),
+    };
+    format!("{} of {} lost{found}{states}", loss.lost, loss.sent)
+}
+
+const fn kind(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::ByteQueue => "a queue",
+        LossKind::PacketQueue => "a queue counted in packets,",
+        LossKind::Policer => "a policer",
+        LossKind::PacketRate => "a device",
+        LossKind::Random => "random loss",
+        LossKind::Bursts => "bursts of loss",
+    }
+}
+
+const fn state(state: LossState) -> &'static str {
+    match state {
+        LossState::BytesQueued => "bytes that wait",
+        LossState::PacketsQueued => "packets that wait",
+        LossState::TokenDeficit => "tokens that lack",
+        LossState::PacketService => "packets above a rate",
+        LossState::PreviousLoss => "the last loss",
+        LossState::Nothing => "none",
+    }
 }
 
 /// The metrics of RFC 6349 that are known.
@@ -238,7 +283,7 @@ const fn at(at: At) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{NextLimit, Sign};
+    use linerate_core::record::NextLimit;
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
@@ -315,6 +360,33 @@ mod tests {
         let place = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part} in {html}"));
         let parts = ["from client to server", "<dd class=\"more\">second", "from server to", "Own"];
         assert!(parts.map(place).is_sorted(), "{html}");
+    }
+
+    #[test]
+    fn losses_of_probes_are_told_with_what_foretells_them() {
+        let likely = |(state, nats)| StateLikelihood { state, nats };
+        let states = [
+            (LossState::TokenDeficit, 412.3),
+            (LossState::BytesQueued, 12.0),
+            (LossState::Nothing, 0.0),
+            (LossState::PreviousLoss, -3.0),
+        ];
+        let loss = ProbeLoss {
+            sent: 6420,
+            lost: 43,
+            overflow: Some(LossMechanism {
+                kind: LossKind::Policer,
+                size: 12.3e6,
+                unit: "bit/s".to_owned(),
+            }),
+            background: None,
+            states: states.map(likely).to_vec(),
+        };
+        let verdict = Verdict { loss: Some(loss), ..Verdict::of(None, Outcome::Undetermined) };
+        let text = document(&[verdict], "").text(None);
+        let line = "43 of 6420 lost, a policer of 12.3 Mbit/s; log-likelihood over that of none: \
+                    tokens that lack 412, bytes that wait 12";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

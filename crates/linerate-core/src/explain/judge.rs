@@ -2,6 +2,7 @@
 
 use super::candidate::Candidate;
 use super::evidence::Evidence;
+use super::mechanism::Findings;
 use super::{
     ends, gate, innocent, interventions, ladder, latency, members, path, pings, remedy, trains,
     unlike,
@@ -37,6 +38,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         measured_bps: evidence.rate.mean_bps,
         unseen: evidence.unseen.clone(),
         latency: latency::latency(evidence),
+        loss: evidence.trains.as_ref().map(Findings::loss),
         ..verdict
     };
     if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {

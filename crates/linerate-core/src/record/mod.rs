@@ -100,8 +100,9 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Criterion, GoalAnswer, Innocent, Latency, NextLimit, OnModel,
-    Outcome, Reached, RemedyLine, RemedyOnModel, Sign, Threshold, TransferFigures, Tried, Verdict,
+    Against, At, Cause, Confidence, Criterion, GoalAnswer, Innocent, Latency, LossKind,
+    LossMechanism, LossState, NextLimit, OnModel, Outcome, ProbeLoss, Reached, RemedyLine,
+    RemedyOnModel, Sign, StateLikelihood, Threshold, TransferFigures, Tried, Verdict,
 };
 
 use std::collections::BTreeMap;

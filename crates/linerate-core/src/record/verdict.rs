@@ -129,6 +129,9 @@ pub struct Verdict {
     /// The delay under load, which is judged apart from the rate.
     #[serde(default)]
     pub latency: Option<Latency>,
+    /// What loses probes on the path; null without trains of probes.
+    #[serde(default)]
+    pub loss: Option<ProbeLoss>,
     /// What could not be seen, so that it is not ruled out.
     #[serde(default)]
     pub unseen: Vec<String>,
@@ -144,6 +147,81 @@ pub struct Verdict {
     /// Whether the path carries a goal that was named; null where none was.
     #[serde(default)]
     pub goal: Option<GoalAnswer>,
+}
+
+/// What became of the trains of probes that had the path for themselves, and what explains their
+/// losses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeLoss {
+    /// Probes sent.
+    pub sent: u64,
+    /// Those of them that never arrived.
+    pub lost: u64,
+    /// What loses them when too much is offered; null where nothing of that kind was seen.
+    pub overflow: Option<LossMechanism>,
+    /// What loses them at any load; null where nothing of that kind was seen.
+    pub background: Option<LossMechanism>,
+    /// Every hidden state that was replayed, the one that foretells the fates best first; empty with
+    /// too few losses to say.
+    pub states: Vec<StateLikelihood>,
+}
+
+/// A mechanism that loses packets, with the figure that it is known by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LossMechanism {
+    /// Which one.
+    pub kind: LossKind,
+    /// Its room, rate or share of packets.
+    pub size: f64,
+    /// `bytes`, `packets`, `bit/s` of IP packets, `packets/s`, `1` for a share.
+    pub unit: String,
+}
+
+/// Mechanisms that lose packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossKind {
+    /// A queue with room for so many bytes.
+    ByteQueue,
+    /// A queue with room for so many packets.
+    PacketQueue,
+    /// Loss above a rate, without a queue.
+    Policer,
+    /// A device that forwards so many packets each second, however long they are.
+    PacketRate,
+    /// Each packet alone, at any load.
+    Random,
+    /// Several in a row, at any load.
+    Bursts,
+}
+
+/// How well a hidden state of the path foretells which probes were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StateLikelihood {
+    /// Which one.
+    pub state: LossState,
+    /// Cross-validated log-likelihood above that of no state, in nats.
+    pub nats: f64,
+}
+
+/// A hidden state of a path.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LossState {
+    /// Bytes that wait, as the delays show them.
+    BytesQueued,
+    /// Packets that wait, as the delays show them.
+    PacketsQueued,
+    /// Bytes above a sustained rate.
+    TokenDeficit,
+    /// Packets above a sustained rate of packets.
+    PacketService,
+    /// How long ago the last loss was.
+    PreviousLoss,
+    /// None: one chance for all.
+    Nothing,
 }
 
 /// The three metrics of RFC 6349, each null where its inputs were not measured.
@@ -354,6 +432,7 @@ impl Verdict {
             between: Vec::new(),
             deciding_test: None,
             latency: None,
+            loss: None,
             unseen: Vec::new(),
             notes: Vec::new(),
             model: None,

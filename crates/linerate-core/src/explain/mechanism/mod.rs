@@ -25,7 +25,7 @@ use capacity::quantile;
 use fates::Fates;
 pub use held::held_s;
 
-use crate::record::{Direction, Train};
+use crate::record::{Direction, LossKind, LossMechanism, LossState as State, ProbeLoss, StateLikelihood, Train};
 use crate::stats::Interval;
 
 /// Losses that a decision needs.
@@ -91,6 +91,24 @@ impl Findings {
     }
 }
 
+impl Findings {
+    /// The losses as a verdict states them.
+    pub fn loss(&self) -> ProbeLoss {
+        let states = self.states.iter().map(|&(state, nats)| StateLikelihood { state, nats });
+        ProbeLoss {
+            sent: self.packets,
+            lost: self.lost,
+            overflow: self.overflow.map(Overflow::named),
+            background: self.background.map(Background::named),
+            states: states.collect(),
+        }
+    }
+}
+
+fn of_kind(kind: LossKind, found: Estimate, unit: &str) -> LossMechanism {
+    LossMechanism { kind, size: found.value, unit: unit.to_owned() }
+}
+
 /// How fast packets of one size leave the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
@@ -109,23 +127,6 @@ impl Capacity {
     fn packet_ns(&self) -> f64 {
         f64::from(self.ip_bytes) * 8e9 / self.bps
     }
-}
-
-/// A hidden state of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
-    /// Bytes that wait, as the delays show them.
-    BytesQueued,
-    /// Packets that wait, as the delays show them.
-    PacketsQueued,
-    /// Bytes above a sustained rate.
-    TokenDeficit,
-    /// Packets above a sustained rate of packets.
-    PacketService,
-    /// How long ago the last loss was.
-    PreviousLoss,
-    /// None: one chance for all.
-    Nothing,
 }
 
 /// A rate below the link's, above which packets wait.
@@ -166,6 +167,19 @@ pub enum Overflow {
     },
 }
 
+impl Overflow {
+    fn named(self) -> LossMechanism {
+        match self {
+            Self::ByteBuffer { bytes } => of_kind(LossKind::ByteQueue, bytes, "bytes"),
+            Self::PacketBuffer { packets } => of_kind(LossKind::PacketQueue, packets, "packets"),
+            Self::Policer { rate_bps, .. } => of_kind(LossKind::Policer, rate_bps, "bit/s"),
+            Self::PacketRate { packets_per_s, .. } => {
+                of_kind(LossKind::PacketRate, packets_per_s, "packets/s")
+            }
+        }
+    }
+}
+
 /// Loss that does not depend on the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Background {
@@ -181,6 +195,15 @@ pub enum Background {
         /// Mean length of a burst.
         burst_packets: f64,
     },
+}
+
+impl Background {
+    fn named(self) -> LossMechanism {
+        match self {
+            Self::Random { ratio } => of_kind(LossKind::Random, ratio, "1"),
+            Self::Bursts { ratio, .. } => of_kind(LossKind::Bursts, ratio, "1"),
+        }
+    }
 }
 
 /// A value and the interval in which it lies.
