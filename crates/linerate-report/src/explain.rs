@@ -2,9 +2,9 @@
 //! what is there and is not the cause, and what could not be seen.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, GoalAnswer, Latency, LossKind, LossMechanism, LossState,
-    OnModel, Outcome, ProbeLoss, Reached, RemedyLine, Sign, StateLikelihood, TransferFigures,
-    Verdict,
+    At, Cause, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism,
+    LossState, OnModel, OptionChange, Outcome, ProbeLoss, Reached, RemedyLine, Sign,
+    StateLikelihood, TcpOption, TransferFigures, Verdict,
 };
 
 use crate::cause::{name, sign};
@@ -115,6 +115,7 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     add("not it", innocent.collect());
     add("delay", verdict.latency.iter().map(latency).collect());
     add("probes", verdict.loss.iter().map(loss).collect());
+    add("handshake", verdict.handshake.iter().map(changed).collect());
     add("RFC 6349", verdict.rfc6349.iter().map(transfer).collect());
     add("goal", verdict.goal.iter().flat_map(goal).collect());
     add("decides", verdict.deciding_test.iter().cloned().collect());
@@ -122,6 +123,26 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     add("not seen", unseen.into_iter().collect());
     add("note", verdict.notes.clone());
     facts
+}
+
+/// An option that something between the hosts changed.
+fn changed(change: &OptionChange) -> String {
+    let segment = match change.segment {
+        Handshake::Syn => "the client's SYN",
+        Handshake::SynAck => "the server's SYN-ACK",
+    };
+    let option = match change.option {
+        TcpOption::Mss => "segment size",
+        TcpOption::WindowScale => "window scale",
+        TcpOption::Sack => "SACK",
+        TcpOption::Timestamps => "timestamps",
+        TcpOption::Ecn => "ECN",
+    };
+    let sent = change.sent.map_or_else(String::new, |value| format!(" {value}"));
+    match change.arrived {
+        Some(value) => format!("{segment} left with {option}{sent} and arrived with {value}"),
+        None => format!("{segment} left with {option}{sent} and arrived without it"),
+    }
 }
 
 /// What became of probes, and how well each hidden state foretells which of them were lost.
@@ -387,6 +408,23 @@ mod tests {
         let line = "43 of 6420 lost, a policer of 12.3 Mbit/s; log-likelihood over that of none: \
                     tokens that lack 412, bytes that wait 12";
         assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn options_that_were_changed_are_told_with_both_values() {
+        let change = |segment, option, sent, arrived| OptionChange { segment, option, sent, arrived };
+        let handshake = vec![
+            change(Handshake::Syn, TcpOption::WindowScale, Some(7), None),
+            change(Handshake::SynAck, TcpOption::Mss, Some(1460), Some(1200)),
+        ];
+        let verdict = Verdict { handshake, ..Verdict::of(None, Outcome::AtCeiling) };
+        let text = document(&[verdict], "").text(None);
+        for line in [
+            "the client's SYN left with window scale 7 and arrived without it",
+            "the server's SYN-ACK left with segment size 1460 and arrived with 1200",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 
     #[test]

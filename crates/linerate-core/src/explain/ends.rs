@@ -7,7 +7,7 @@
 use super::candidate::{Candidate, share};
 use super::evidence::{Evidence, Host};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AGREES_WITHIN, Response};
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
@@ -107,10 +107,12 @@ pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
     let scales = |host: &Host| host.window_scaling == Some(true);
     let both = scales(&evidence.sender) && scales(&evidence.receiver);
     if both && evidence.scale_agreed() == Some(false) {
-        let where_lost = match evidence.syn.arrived {
-            Some(syn) if syn.window_scale.is_none() => "the SYN arrived without it",
-            Some(_) => "the SYN arrived with it: it was lost from the SYN-ACK",
-            None => "it was lost on the way",
+        let where_lost = match (evidence.removed(TcpOption::WindowScale), evidence.syn.arrived) {
+            (Some(Handshake::Syn), _) => "it was removed from the SYN between the hosts",
+            (Some(Handshake::SynAck), _) => "it was removed from the SYN-ACK between the hosts",
+            (None, Some(syn)) if syn.window_scale.is_none() => "the SYN arrived without it",
+            (None, Some(_)) => "the SYN arrived with it: it was lost from the SYN-ACK",
+            (None, None) => "it was lost on the way",
         };
         return Some(format!(
             "both hosts scale windows, and this connection does not: {where_lost}"

@@ -5,7 +5,7 @@
 //! "not seen", 0 was seen. Rates are bit/s of payload, times seconds, sizes bytes.
 
 use super::mechanism::Findings;
-use crate::record::{Direction, Intervention, PathMtu, SynOptions};
+use crate::record::{Direction, Handshake, Intervention, OptionChange, PathMtu, SynOptions, TcpOption};
 use crate::theory::ladder::Response;
 
 /// All that is known of one direction.
@@ -293,6 +293,8 @@ pub struct Syn {
     pub sender_agreed: Option<Agreed>,
     /// Those of the receiver's.
     pub receiver_agreed: Option<Agreed>,
+    /// Options that something between the hosts removed or changed.
+    pub changes: Vec<OptionChange>,
 }
 
 /// Options in force at one end.
@@ -364,6 +366,12 @@ impl Evidence {
         let ends = [self.syn.sender_agreed, self.syn.receiver_agreed];
         let known: Vec<bool> = ends.into_iter().flatten().map(|end| end.window_scale).collect();
         (!known.is_empty()).then(|| known.iter().all(|agreed| *agreed))
+    }
+
+    /// Where an option was removed between the hosts.
+    pub fn removed(&self, option: TcpOption) -> Option<Handshake> {
+        let gone = |change: &&OptionChange| change.option == option && change.arrived.is_none();
+        self.syn.changes.iter().find(gone).map(|change| change.segment)
     }
 
     /// Bytes that fill the path for one flow at a rate.

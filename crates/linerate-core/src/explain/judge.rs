@@ -13,7 +13,14 @@ use crate::theory::ladder::APART;
 /// What limited one direction.
 pub fn judge(evidence: &Evidence) -> Verdict {
     if let Some(verdict) = gate::gate(evidence) {
-        return Verdict { measured_bps: evidence.rate.mean_bps, ..verdict };
+        // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
+        // the reason why no more is said.
+        return Verdict {
+            measured_bps: evidence.rate.mean_bps,
+            loss: evidence.trains.as_ref().map(Findings::loss),
+            handshake: evidence.syn.changes.clone(),
+            ..verdict
+        };
     }
     let verdict = match first_cause(evidence) {
         Some(candidate) => {
@@ -39,6 +46,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         unseen: evidence.unseen.clone(),
         latency: latency::latency(evidence),
         loss: evidence.trains.as_ref().map(Findings::loss),
+        handshake: evidence.syn.changes.clone(),
         ..verdict
     };
     if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {

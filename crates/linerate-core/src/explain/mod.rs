@@ -13,6 +13,7 @@ mod evidence;
 mod foreign;
 mod gate;
 mod goal;
+mod handshake;
 mod innocent;
 mod interventions;
 mod judge;

@@ -4,9 +4,9 @@
 //! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
-    Agreed, Asked, EachFlow, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Syn, Together,
-    Windows,
+    Asked, EachFlow, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Together, Windows,
 };
+use super::handshake;
 use super::mechanism::{held_s, mechanism};
 use crate::record::{
     CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
@@ -53,7 +53,7 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         loss: loss(&series, &flows),
         sender,
         receiver,
-        syn: syn(first, way),
+        syn: handshake::syn(record, first, way),
         probes: probes(record, way),
         mss_bytes,
         packet_bytes: info.and_then(|info| info.pmtu_bytes),
@@ -468,24 +468,6 @@ fn used(base: Host, ends: &[&FlowEnd], side: Side) -> Host {
         calls_per_s: calls.into_iter().reduce(f64::max),
         buffer_asked_bytes: asked,
         ..base
-    }
-}
-
-fn syn(flow: Option<&Flow>, way: Direction) -> Syn {
-    let agreed = |end: Option<&FlowEnd>| {
-        let options = end?.tcp_info?.options?;
-        // TCPI_OPT_TIMESTAMPS 1, TCPI_OPT_SACK 2, TCPI_OPT_WSCALE 4 of linux/tcp.h.
-        Some(Agreed {
-            timestamps: options & 1 != 0,
-            sack: options & 2 != 0,
-            window_scale: options & 4 != 0,
-        })
-    };
-    Syn {
-        arrived: flow.and_then(|flow| flow.syn),
-        client_sends: way == Direction::Up,
-        sender_agreed: agreed(flow.and_then(|flow| flow.sender.as_ref())),
-        receiver_agreed: agreed(flow.and_then(|flow| flow.receiver.as_ref())),
     }
 }
 

@@ -4,7 +4,7 @@ use super::candidate::{Candidate, share};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AT_CEILING, Response};
 
 /// Round trip under load over that at rest: a queue stands from here on.
@@ -257,7 +257,13 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
     }
     let signs = vec![Sign::at_least("segments sent again", ratio, 1e-3, "1")];
     let mut candidate = Candidate::new(Cause::Middlebox, Confidence::Medium, signs);
-    candidate.notes.push("both hosts offer SACK, and this connection does not have it".to_owned());
+    let removed = match evidence.removed(TcpOption::Sack) {
+        Some(Handshake::Syn) => ": it was removed from the SYN between them",
+        Some(Handshake::SynAck) => ": it was removed from the SYN-ACK between them",
+        None => "",
+    };
+    let note = format!("both hosts offer SACK, and this connection does not have it{removed}");
+    candidate.notes.push(note);
     let text = "let the device keep the options of SYN segments (SACK, RFC 2018)";
     Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
 }

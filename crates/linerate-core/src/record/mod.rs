@@ -100,9 +100,10 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Criterion, GoalAnswer, Innocent, Latency, LossKind,
-    LossMechanism, LossState, NextLimit, OnModel, Outcome, ProbeLoss, Reached, RemedyLine,
-    RemedyOnModel, Sign, StateLikelihood, Threshold, TransferFigures, Tried, Verdict,
+    Against, At, Cause, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
+    LossMechanism, LossState, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Reached,
+    RemedyLine, RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Tried,
+    Verdict,
 };
 
 use std::collections::BTreeMap;

@@ -132,6 +132,10 @@ pub struct Verdict {
     /// What loses probes on the path; null without trains of probes.
     #[serde(default)]
     pub loss: Option<ProbeLoss>,
+    /// Options of the handshake that arrived otherwise than they were sent: something between the
+    /// hosts changes them, whether or not that limits the result.
+    #[serde(default)]
+    pub handshake: Vec<OptionChange>,
     /// What could not be seen, so that it is not ruled out.
     #[serde(default)]
     pub unseen: Vec<String>,
@@ -147,6 +151,46 @@ pub struct Verdict {
     /// Whether the path carries a goal that was named; null where none was.
     #[serde(default)]
     pub goal: Option<GoalAnswer>,
+}
+
+/// An option of SYN or SYN-ACK that was removed or changed between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OptionChange {
+    /// Which segment.
+    pub segment: Handshake,
+    /// Which option.
+    pub option: TcpOption,
+    /// Its value as sent: bytes of a segment size, shift of a window scale; null for an option
+    /// without one, and where it is not known.
+    pub sent: Option<u32>,
+    /// Its value as it arrived; null where the option was removed.
+    pub arrived: Option<u32>,
+}
+
+/// A segment that opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Handshake {
+    /// The client's.
+    Syn,
+    /// The server's answer.
+    SynAck,
+}
+
+/// What the ends of a connection agree on when it opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpOption {
+    /// Maximum segment size (RFC 9293 §3.7.1).
+    Mss,
+    /// Window scale (RFC 7323 §2).
+    WindowScale,
+    /// Selective acknowledgements (RFC 2018).
+    Sack,
+    /// Timestamps (RFC 7323 §3).
+    Timestamps,
+    /// Explicit congestion notification, by flags of the segment (RFC 3168 §6.1.1).
+    Ecn,
 }
 
 /// What became of the trains of probes that had the path for themselves, and what explains their
@@ -433,6 +477,7 @@ impl Verdict {
             deciding_test: None,
             latency: None,
             loss: None,
+            handshake: Vec::new(),
             unseen: Vec::new(),
             notes: Vec::new(),
             model: None,
