@@ -119,6 +119,10 @@ pub fn tried(made: &Intervention) -> String {
         Change::Pace(pace) => format!("a pace of {}", number::rate(pace.bits_per_sec() as f64)),
         Change::Segments(bytes) => format!("segments of {bytes} bytes"),
         Change::Buffers(bytes) => format!("buffers of {}", number::buffer(*bytes)),
+        Change::OtherPort => "another port".to_owned(),
+        Change::Family(linerate_core::record::Family::V4) => "IPv4".to_owned(),
+        Change::Family(linerate_core::record::Family::V6) => "IPv6".to_owned(),
+        Change::Writes(bytes) => format!("writes of {}", number::buffer(u64::from(*bytes))),
     };
     let mean = |runs: &[ShortRun]| {
         let sum: f64 = runs.iter().map(|run| run.goodput_bps).sum();

@@ -412,7 +412,8 @@ mod tests {
 
     #[test]
     fn options_that_were_changed_are_told_with_both_values() {
-        let change = |segment, option, sent, arrived| OptionChange { segment, option, sent, arrived };
+        let change =
+            |segment, option, sent, arrived| OptionChange { segment, option, sent, arrived };
         let handshake = vec![
             change(Handshake::Syn, TcpOption::WindowScale, Some(7), None),
             change(Handshake::SynAck, TcpOption::Mss, Some(1460), Some(1200)),

@@ -5,7 +5,9 @@
 //! "not seen", 0 was seen. Rates are bit/s of payload, times seconds, sizes bytes.
 
 use super::mechanism::Findings;
-use crate::record::{Direction, Handshake, Intervention, OptionChange, PathMtu, SynOptions, TcpOption};
+use crate::record::{
+    Direction, Handshake, Intervention, OptionChange, PathMtu, SynOptions, TcpOption,
+};
 use crate::theory::ladder::Response;
 
 /// All that is known of one direction.
@@ -114,6 +116,8 @@ impl EachFlow {
 /// What the user asked the test for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
+    /// Data went both ways at once (`--bidir`).
+    pub both_ways: bool,
     /// Socket buffer (`-w`).
     pub window_bytes: Option<u64>,
     /// Pace of all flows together (`-b`).

@@ -1,13 +1,13 @@
 //! The options of SYN and SYN-ACK as one end sent them, beside what the other got.
 //!
 //! Sent: a client's SYN has what its kernel's settings say, the segment size that it advertised
-//! (tcpi_advmss), and its window scale where one was agreed (tcpi_rcv_wscale). A server's SYN-ACK has
-//! what its connection has: a server answers an option that it accepts, and has it in force from then
-//! on (RFC 7323 §2.2 and §3.2, RFC 2018 §2, RFC 3168 §6.1.1). Arrived: the SYN that the server's
-//! kernel saved (TCP_SAVED_SYN); of the SYN-ACK what the client has in force, and the segment size
-//! that it sends where nothing else made that small. None of it needs a privilege.
-//! Left out: options of data segments; a larger size on the SYN-ACK than was sent, which no counter
-//! tells.
+//! (tcpi_advmss), and its window scale where one was agreed (tcpi_rcv_wscale). A server's SYN-ACK
+//! has what its connection has: a server answers an option that it accepts, and has it in force
+//! since then (RFC 7323 §2.2 and §3.2, RFC 2018 §2, RFC 3168 §6.1.1).
+//! Arrived: the SYN that the server's kernel saved (TCP_SAVED_SYN); of the SYN-ACK what the client
+//! has in force, and the segment size that it sends where nothing else made that small. None of it
+//! needs a privilege. Left out: options of data segments; a larger size on the SYN-ACK than was
+//! sent, which no counter tells.
 
 use super::evidence::{Agreed, Syn};
 use crate::record::{
@@ -21,8 +21,8 @@ const WINDOW_SCALE: u8 = 4;
 const ECN: u8 = 8;
 /// What timestamps take of each segment (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
-/// The kernel sends no segment of more than half of the window; no window of so many segments makes
-/// one small.
+/// The kernel sends no segment of more than half of the window; no window of so many segments
+/// makes one small.
 const WINDOW_SEGMENTS: u64 = 4;
 
 /// Options of a segment, each where it is known.
@@ -39,10 +39,8 @@ struct Options {
 
 /// What was agreed when the first connection of a direction opened.
 pub(super) fn syn(record: &Record, flow: Option<&Flow>, way: Direction) -> Syn {
-    let (sender, receiver) = (
-        flow.and_then(|flow| flow.sender.as_ref()),
-        flow.and_then(|flow| flow.receiver.as_ref()),
-    );
+    let (sender, receiver) =
+        (flow.and_then(|flow| flow.sender.as_ref()), flow.and_then(|flow| flow.receiver.as_ref()));
     let agreed = |end: Option<&FlowEnd>| {
         let options = end?.tcp_info?.options?;
         Some(Agreed {
@@ -75,7 +73,8 @@ fn changes(
     }
     if let Some((client_info, server_info)) = info(client).zip(info(server)) {
         let (sent, got) = (answered(server_info), answer_got(record, client, client_info));
-        let got = Options { mss: got.mss.filter(|mss| sent.mss.is_some_and(|it| *mss < it)), ..got };
+        let got =
+            Options { mss: got.mss.filter(|mss| sent.mss.is_some_and(|it| *mss < it)), ..got };
         changes.extend(between(Handshake::SynAck, sent, got));
     }
     changes
@@ -88,7 +87,7 @@ fn syn_sent(record: &Record, info: Option<TcpInfo>) -> Options {
     let on = |setting: Option<u64>| setting.map(|it| it != 0);
     let scales = info.and_then(|it| it.options).is_some_and(|it| it & WINDOW_SCALE != 0);
     Options {
-        mss: info.and_then(|it| it.advmss_bytes),
+        mss: info.and_then(advertised),
         scales: on(tcp.window_scaling),
         shift: info.and_then(|it| it.rcv_wscale).filter(|_| scales).map(u32::from),
         sack: on(tcp.sack),
@@ -96,6 +95,13 @@ fn syn_sent(record: &Record, info: Option<TcpInfo>) -> Options {
         // A route may ask for ECN where the setting does not: only that it was asked for is known.
         ecn: tcp.ecn.filter(|it| matches!(it, 1 | 3)).map(|_| true),
     }
+}
+
+/// The segment size on the SYN or SYN-ACK of this end: the kernel takes what timestamps need off
+/// its figure once they are agreed, and they are no part of what was sent.
+fn advertised(info: TcpInfo) -> Option<u32> {
+    let timestamps = info.options? & TIMESTAMPS != 0;
+    Some(info.advmss_bytes? + if timestamps { TIMESTAMP_BYTES } else { 0 })
 }
 
 fn of(arrived: SynOptions) -> Options {
@@ -113,7 +119,7 @@ fn of(arrived: SynOptions) -> Options {
 fn answered(info: TcpInfo) -> Options {
     let has = |bit: u8| info.options.map(|options| options & bit != 0);
     Options {
-        mss: info.advmss_bytes,
+        mss: advertised(info),
         scales: has(WINDOW_SCALE),
         shift: info.rcv_wscale.filter(|_| has(WINDOW_SCALE) == Some(true)).map(u32::from),
         sack: has(SACK),

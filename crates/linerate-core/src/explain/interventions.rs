@@ -9,15 +9,17 @@
 //! of 5 % ((1 - 0.05) / 0.05 = 19; Sequential Tests of Statistical Hypotheses, 1945).
 
 use super::candidate::{Candidate, share};
+use super::changes::{
+    AS_LOST, Choices, Moved, RISES, entropy, figure, is_apart, is_line, is_remedy, line_of, mean,
+    mean_of, meaning, possible, predicted,
+};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
-use super::path::payload_share;
+use super::path::LOSSY;
 use crate::record::{
-    At, Cause, Change, Confidence, Intervention, InterventionEnd, Outcome, RemedyLine, ShortRun,
-    Sign, Tried, Verdict,
+    Cause, Change, Confidence, Intervention, InterventionEnd, Outcome, RemedyLine, ShortRun, Sign,
+    Tried, Verdict,
 };
-use crate::theory::ladder::Response;
-use crate::units::BitRate;
 
 /// From this Bayes factor on a finding is clear.
 const CLEAR: f64 = 20.0;
@@ -31,28 +33,21 @@ const SPREAD_RUNS: f64 = 4.0;
 /// Effects that count as one: the rate times this to that, either way.
 const EFFECTS: (f64, f64) = (1.25, 10.0);
 const EFFECT_STEPS: u32 = 16;
-/// The rate rises: from this factor on. Four streams of equal windows have 4, of a policer 2, and
-/// of a full link up to 1.4 of a short run that has not recovered from its first loss.
-const RISES: f64 = 1.5;
 /// The rate stays: up to this factor, either way.
 const STAYS: f64 = 1.25;
 /// A run without any data counts as this rate, bit/s.
 const STILL_BPS: f64 = 1e3;
 /// Short runs speak for the longer test where their rate over its own is between these.
 const SPEAKS: (f64, f64) = (0.6, 1.6);
-/// So much more is lost: the change overruns a queue or a policer.
-const MORE_LOST: f64 = 3.0;
-/// No more is lost than before.
-const AS_LOST: f64 = 2.0;
 /// Losses that the path makes by itself do not fall to less than this share by a pace.
 const FEWER_LOST: f64 = 0.2;
 /// One rival among k others has at most 4 (1 + k) / (4 + k) times its share with four streams.
 const NOT_A_RIVAL: f64 = 3.0;
-/// The pace that is tried, of what the path carries.
-const PACED_SHARE: f64 = 0.9;
-const STREAMS: u16 = 4;
-/// Segments that pass tunnels and stay below every offload's mistakes with full ones.
-const SEGMENT_BYTES: u32 = 1200;
+/// What another port tells, of what it would if a device that treats ports apart were as usual as
+/// the other causes.
+const SELDOM: f64 = 0.5;
+/// Nats of what is so one of forty times (0.025 ln 40 + 0.975 ln 1.026).
+const SELDOM_NATS: f64 = 0.117;
 
 /// Causes to tell apart where the signs name none.
 const USUAL: [Cause; 7] = [
@@ -64,14 +59,6 @@ const USUAL: [Cause; 7] = [
     Cause::OtherTraffic,
     Cause::ReceivingHost,
 ];
-
-/// What a change did to the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moved {
-    Rises,
-    Stays,
-    Falls,
-}
 
 /// What runs with a change show against runs without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,10 +117,6 @@ fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
     Some(Weighed { factor, moved, clear, apart })
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 fn squares(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
@@ -143,62 +126,36 @@ fn range(values: &[f64]) -> f64 {
     most - values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// What the rate does, and whether more is lost.
-type Prediction = (Option<Moved>, Option<bool>);
-
-/// What a change does where a cause holds the rate, and whether more is lost then; none where it
-/// could be either.
-fn predicted(change: &Change, cause: Cause) -> Prediction {
-    use Cause as C;
-    // Of those that can be tried BBR alone does not answer each loss.
-    let bbr = matches!(change, Change::CongestionControl(name) if name.starts_with("bbr"));
-    let moved = match change {
-        Change::Streams(_) => match cause {
-            C::ReceiveWindow | C::SendBuffer | C::RandomLoss | C::SmallBuffer | C::Policer => {
-                Some(Moved::Rises)
-            }
-            C::OtherTraffic | C::Reordering | C::CongestionControl => Some(Moved::Rises),
-            C::Link | C::LinkFallback | C::Shaper | C::SendingHost | C::ReceivingHost => {
-                Some(Moved::Stays)
-            }
-            _ => None,
-        },
-        Change::CongestionControl(_) => match cause {
-            C::ReceiveWindow | C::Link | C::LinkFallback | C::Shaper | C::ReceivingHost => {
-                Some(Moved::Stays)
-            }
-            C::RandomLoss | C::SmallBuffer | C::Policer | C::CongestionControl if bbr => {
-                Some(Moved::Rises)
-            }
-            _ => None,
-        },
-        Change::Pace(_) => match cause {
-            C::SmallBuffer | C::Policer => Some(Moved::Rises),
-            C::RandomLoss | C::ReceiveWindow | C::SendBuffer => Some(Moved::Stays),
-            _ => None,
-        },
-        Change::Segments(_) => match cause {
-            C::MtuBlackHole | C::Offload | C::TunnelMtu => Some(Moved::Rises),
-            C::Outages | C::ReceiveWindow | C::Link => Some(Moved::Stays),
-            _ => None,
-        },
-        Change::Buffers(_) => match cause {
-            C::ReceiveWindow | C::SendBuffer => Some(Moved::Rises),
-            C::Link | C::Shaper | C::RandomLoss | C::Policer => Some(Moved::Stays),
-            _ => None,
-        },
-    };
-    let more_lost = match cause {
-        C::RandomLoss | C::OtherTraffic if bbr => Some(false),
-        C::SmallBuffer | C::Policer | C::PacketRate if bbr => Some(true),
-        _ => None,
-    };
-    (moved, more_lost)
-}
-
 /// What a change is expected to tell, in nats: of which cause it is where each of several is as
 /// likely; of whether it is the one that the signs name where they name one.
-fn information(change: &Change, named: Option<Cause>, others: &[Cause]) -> f64 {
+fn information(
+    evidence: &Evidence,
+    change: &Change,
+    named: Option<Cause>,
+    others: &[Cause],
+) -> f64 {
+    match change {
+        // The flow loses what probes do not: its port or its protocol, the one as likely as not.
+        Change::OtherPort if is_apart(evidence) => std::f64::consts::LN_2,
+        // Any cause of the path may be of one family's path alone, which is seldom so; what the
+        // sender is held by may be its calls.
+        Change::Family(_) | Change::Writes(_) => {
+            let is_of = |cause: Cause| match change {
+                Change::Writes(_) => is_senders(cause),
+                _ => predicted(change, cause).0.is_none(),
+            };
+            if others.iter().copied().chain(named).any(is_of) { SELDOM_NATS } else { 0.0 }
+        }
+        Change::OtherPort => SELDOM * usual_information(change, named, others),
+        _ => usual_information(change, named, others),
+    }
+}
+
+const fn is_senders(cause: Cause) -> bool {
+    matches!(cause, Cause::SendBuffer | Cause::SendingApplication | Cause::SendingHost)
+}
+
+fn usual_information(change: &Change, named: Option<Cause>, others: &[Cause]) -> f64 {
     let each = 1.0 / others.len().max(1) as f64;
     let mut causes: Vec<(Cause, f64)> = others.iter().map(|cause| (*cause, each)).collect();
     let of_others = entropy(change, &causes);
@@ -208,28 +165,8 @@ fn information(change: &Change, named: Option<Cause>, others: &[Cause]) -> f64 {
     entropy(change, &causes) - of_others / 2.0
 }
 
-/// The entropy of what a change does over causes with these chances.
-fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
-    let mut outcomes: Vec<(Prediction, f64)> = Vec::new();
-    for (cause, weight) in causes {
-        let outcome = predicted(change, *cause);
-        match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
-            Some((_, sum)) => *sum += weight,
-            None => outcomes.push((outcome, *weight)),
-        }
-    }
-    // Causes whose outcome nobody knows are not separated from any other.
-    let of_known = outcomes.iter().filter(|(outcome, _)| *outcome != (None, None));
-    of_known.map(|(_, chance)| -chance * chance.ln()).sum()
-}
-
 /// The change to try next; none where the verdict needs none or nothing is left that would tell.
-/// `controls` are those that the sender may use, where they are known.
-pub(super) fn next(
-    evidence: &Evidence,
-    verdict: &Verdict,
-    controls: Option<&[String]>,
-) -> Option<Change> {
+pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>) -> Option<Change> {
     if matches!(verdict.outcome, Outcome::NoVerdict) || verdict.cause == Some(Cause::Tester) {
         return None;
     }
@@ -239,7 +176,7 @@ pub(super) fn next(
         };
         evidence.interventions.iter().any(same)
     };
-    let possible = possible(evidence, controls).into_iter().filter(|change| !tried(change));
+    let possible = possible(evidence, choices).into_iter().filter(|change| !tried(change));
     if verdict.confidence == Some(Confidence::High) {
         // What is sure needs no proof; its remedy is tried where a socket of ours can have it.
         return possible.into_iter().find(|change| is_remedy(change, verdict));
@@ -249,59 +186,11 @@ pub(super) fn next(
         [] => usual(),
         between => between.to_vec(),
     };
-    let told = possible.map(|change| (information(&change, verdict.cause, &others), change));
+    let told =
+        possible.map(|change| (information(evidence, &change, verdict.cause, &others), change));
     let told = told.filter(|(nats, _)| *nats > 0.1);
     // The first of equals.
     told.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, change)| change)
-}
-
-/// Changes that can be made here.
-fn possible(evidence: &Evidence, controls: Option<&[String]>) -> Vec<Change> {
-    let other = match evidence.loss.response {
-        Some(Response::Bbr) => "cubic",
-        _ => "bbr",
-    };
-    let has = controls.is_none_or(|names| names.iter().any(|name| name == other));
-    let known = evidence.loss.control.is_some();
-    let mut changes = Vec::new();
-    if evidence.flows <= 1 {
-        changes.push(Change::Streams(STREAMS));
-    }
-    if has && known {
-        changes.push(Change::CongestionControl(other.to_owned()));
-    }
-    changes.extend(pace(evidence).map(Change::Pace));
-    changes.extend(buffers(evidence).map(Change::Buffers));
-    if evidence.mss_bytes.is_none_or(|mss| mss > SEGMENT_BYTES) {
-        changes.push(Change::Segments(SEGMENT_BYTES));
-    }
-    changes
-}
-
-/// 0.9 of what the path carries, where that is known and well above the rate.
-fn pace(evidence: &Evidence) -> Option<BitRate> {
-    let bounds = [evidence.sustained_bps, evidence.capacity_bps].into_iter().flatten();
-    let bound = bounds.reduce(f64::min).map(|ip_bps| ip_bps * payload_share(evidence));
-    let reached = evidence
-        .interventions
-        .iter()
-        .filter(|it| matches!(it.change, Change::CongestionControl(_) | Change::Streams(_)));
-    let reached = reached.filter_map(|it| mean_of(&it.changed, |run| Some(run.goodput_bps)));
-    let bps = PACED_SHARE * bound.or_else(|| reached.reduce(f64::max))?;
-    let far = evidence.steady_bps().is_some_and(|rate| bps >= RISES * rate);
-    BitRate::from_nearest(bps).filter(|_| far)
-}
-
-/// The largest buffers that both hosts give, where they are twice what is in flight.
-fn buffers(evidence: &Evidence) -> Option<u64> {
-    let most = evidence.sender.core_max_bytes?.min(evidence.receiver.core_max_bytes?);
-    let flight = evidence.flight_bytes()?;
-    (most as f64 >= 2.0 * flight && evidence.asked.window_bytes.is_none()).then_some(most)
-}
-
-fn mean_of(runs: &[ShortRun], of: impl Fn(&ShortRun) -> Option<f64>) -> Option<f64> {
-    let values: Option<Vec<f64>> = runs.iter().map(of).collect();
-    mean(&values?)
 }
 
 /// An intervention and what it shows.
@@ -337,85 +226,25 @@ impl Found<'_> {
     }
 
     fn sign(&self) -> Sign {
-        let name = match &self.made.change {
-            Change::Streams(count) => format!("rate with {count} streams over that with one"),
-            Change::CongestionControl(name) => format!("rate with {name} over that without"),
-            Change::Pace(pace) => {
-                format!("rate paced at {:.1} Mbit/s over that without", mbit(*pace))
-            }
-            Change::Segments(bytes) => format!("rate with segments of {bytes} bytes over that"),
-            Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
-        };
+        let name = figure(&self.made.change);
+        let (factor, apart) = (self.weighed.factor, self.weighed.apart);
         match self.weighed.moved {
-            Some(Moved::Rises) => {
-                Sign::at_least(name, self.weighed.factor, RISES * self.weighed.apart, "1")
-            }
-            Some(Moved::Stays) => Sign::at_most(name, self.weighed.factor, STAYS, "1"),
-            Some(Moved::Falls) => {
-                Sign::at_most(name, self.weighed.factor, 1.0 / (RISES * self.weighed.apart), "1")
-            }
-            None => Sign::figure(name, self.weighed.factor, "1"),
+            Some(Moved::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
+            Some(Moved::Stays) => Sign::at_most(name, factor, STAYS, "1"),
+            Some(Moved::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
+            None => Sign::figure(name, factor, "1"),
         }
     }
 
     /// What it means, in a sentence.
     fn meaning(&self) -> Option<String> {
-        let times = number_of_times(self.weighed.factor);
-        let lost = self.lost.filter(|(before, _)| *before > 0.0);
-        let as_lost = lost.is_some_and(|(before, after)| after <= AS_LOST * before);
-        let more = lost.is_some_and(|(before, after)| after >= MORE_LOST * before);
-        Some(match (&self.made.change, self.weighed.moved?) {
-            (Change::Streams(count), Moved::Rises) => {
-                format!("with {count} streams {times} the rate: a limit per flow, not the link")
-            }
-            (Change::Streams(count), Moved::Stays) => {
-                format!("with {count} streams the same rate: the limit is shared by all flows")
-            }
-            (Change::CongestionControl(name), Moved::Rises) if as_lost => format!(
-                "with {name} {times} the rate, and no more was lost: losses that the congestion \
-                 control answers, and not its own queue"
-            ),
-            (Change::CongestionControl(name), Moved::Rises) if more => format!(
-                "with {name} {times} the rate, and more was lost: it does not answer losses"
-            ),
-            (Change::CongestionControl(name), Moved::Rises) => {
-                format!("with {name} {times} the rate: losses that the congestion control answers")
-            }
-            (Change::CongestionControl(name), Moved::Stays) => {
-                format!("with {name} the same rate: it is not how losses are answered")
-            }
-            (Change::Pace(_), Moved::Rises) => {
-                format!("paced below the bottleneck {times} the rate: bursts overran it")
-            }
-            (Change::Pace(_), Moved::Stays) => {
-                "paced below the bottleneck the same rate: it is not the bursts".to_owned()
-            }
-            (Change::Segments(bytes), Moved::Rises) => {
-                format!("with segments of {bytes} bytes {times} the rate: large ones do not pass")
-            }
-            (Change::Segments(_), _) => return None,
-            (Change::Buffers(_), Moved::Rises) => {
-                format!("with larger buffers {times} the rate: a buffer held it")
-            }
-            (Change::Buffers(_), Moved::Stays) => {
-                "with larger buffers the same rate: it is not a buffer".to_owned()
-            }
-            (_, Moved::Falls) => return None,
-        })
+        meaning(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
 
     fn tried(&self) -> Option<Tried> {
         let rate = |runs| mean_of(runs, |run| Some(run.goodput_bps));
         Some(Tried { before_bps: rate(&self.made.plain)?, after_bps: rate(&self.made.changed)? })
     }
-}
-
-fn number_of_times(factor: f64) -> String {
-    if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
-}
-
-fn mbit(rate: BitRate) -> f64 {
-    rate.bits_per_sec() as f64 / 1e6
 }
 
 /// Every intervention that speaks for the test that is explained.
@@ -438,6 +267,40 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
             })
         })
         .collect()
+}
+
+/// The change of this kind that made the rate rise.
+fn rise<'a>(found: &'a [Found<'_>], is: impl Fn(&Change) -> bool) -> Option<&'a Found<'a>> {
+    found.iter().find(|it| is(&it.made.change) && it.weighed.moved == Some(Moved::Rises))
+}
+
+/// A device that holds one port back: all else is the same at another one.
+pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
+    let found = found(evidence);
+    let risen = rise(&found, |change| *change == Change::OtherPort)?;
+    let drops = evidence.loss.ratio.is_some_and(|again| again >= LOSSY)
+        && evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
+    let cause = if drops { Cause::Policer } else { Cause::Shaper };
+    let candidate = Candidate::new(cause, Confidence::High, Vec::new());
+    Some(match mean_of(&risen.made.plain, |run| Some(run.goodput_bps)) {
+        Some(bps) => candidate.allowing(bps),
+        None => candidate,
+    })
+}
+
+/// What trying shows where the signs name no cause, or one that it refutes: the path of one family
+/// alone, a sender that its calls hold.
+pub(super) fn shown(evidence: &Evidence) -> Option<Candidate> {
+    let found = found(evidence);
+    let family = rise(&found, |change| matches!(change, Change::Family(_)));
+    let writes = || rise(&found, |change| matches!(change, Change::Writes(_)));
+    let cause = match family {
+        Some(_) => Cause::AddressFamily,
+        None => writes().map(|_| Cause::SendingHost)?,
+    };
+    let mut candidate = Candidate::new(cause, Confidence::Medium, Vec::new());
+    add(&found, &mut candidate);
+    Some(candidate)
 }
 
 /// A cause that the signs name, and what trying says of it: surer, as it was, or none.
@@ -522,45 +385,6 @@ fn add(found: &[Found<'_>], candidate: &mut Candidate) {
                 candidate.remedy.push(RemedyLine { tried, ..line_of(&it.made.change) });
             }
             None => {}
-        }
-    }
-}
-
-/// Whether a change is what a verdict prescribes.
-fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
-    verdict.remedy.iter().any(|line| is_line(change, line))
-}
-
-fn is_line(change: &Change, line: &RemedyLine) -> bool {
-    match change {
-        Change::CongestionControl(name) => {
-            line.text.ends_with(&format!("tcp_congestion_control={name}"))
-        }
-        Change::Pace(_) => line.is_command && line.text.contains(" fq maxrate "),
-        Change::Streams(_) | Change::Segments(_) | Change::Buffers(_) => false,
-    }
-}
-
-/// The change as something to do.
-fn line_of(change: &Change) -> RemedyLine {
-    match change {
-        Change::Streams(count) => {
-            RemedyLine::advice(At::Test, format!("several connections at once (-P {count})"))
-        }
-        Change::CongestionControl(name) => {
-            let line = format!("sysctl -w net.ipv4.tcp_congestion_control={name}");
-            RemedyLine::command(At::Sender, line)
-        }
-        Change::Pace(pace) => {
-            let kbit = pace.bits_per_sec() / 1000;
-            let line = format!("tc qdisc replace dev DEV root fq maxrate {kbit}kbit");
-            RemedyLine::command(At::Sender, line)
-        }
-        Change::Segments(bytes) => {
-            RemedyLine::advice(At::Test, format!("segments of at most {bytes} bytes (-M {bytes})"))
-        }
-        Change::Buffers(bytes) => {
-            RemedyLine::advice(At::Test, format!("ask for buffers of {bytes} bytes (-w {bytes})"))
         }
     }
 }

@@ -2,9 +2,13 @@
 //! innocent paths that differ as short runs do.
 
 use super::*;
-use crate::explain::evidence::{Loss, Rate, RoundTrips};
+use crate::explain::evidence::{Asked, Loss, Rate, RoundTrips};
 use crate::explain::judge;
-use crate::record::Direction;
+use crate::explain::mechanism::{Capacity, Findings, Load, Reordering};
+use crate::record::{Direction, Family};
+use crate::stats::Interval;
+use crate::theory::ladder::Response;
+use crate::units::BitRate;
 
 fn runs(mbit: &[f64], lost: f64) -> Vec<ShortRun> {
     let run = |mbit: &f64| ShortRun {
@@ -180,24 +184,152 @@ fn a_link_that_more_streams_do_not_load_further_is_sure_and_one_that_they_do_is_
     assert!(!verdict.between.contains(&Cause::Link), "{:?}", verdict.between);
 }
 
+/// Nothing else to choose than congestion controls.
+fn by(controls: &[String]) -> Choices<'_> {
+    Choices { controls: Some(controls), ..Choices::default() }
+}
+
+/// A flow that is lossy, with trains of which nothing was lost at loads that pass.
+fn lossy_among_probes(mbit: f64) -> Evidence {
+    let load = |offered_bps| Load {
+        offered_bps,
+        ip_bytes: 1500,
+        sent: 4000,
+        lost: 0,
+        received_bps: offered_bps,
+        delay_ns: [0.0, 1e4, 2e4],
+        growth_ns: 0.0,
+    };
+    let found = Findings {
+        packets: 8000,
+        lost: 0,
+        capacity: vec![Capacity {
+            ip_bytes: 1500,
+            bps: 50e6,
+            quartiles_bps: Interval { low: 49.9e6, high: 50.1e6 },
+            at_least: false,
+        }],
+        sustained_bps: None,
+        shaper: None,
+        overflow: None,
+        background: None,
+        states: Vec::new(),
+        first_lost: Vec::new(),
+        loads: vec![load(25e6), load(45e6)],
+        reordering: Reordering::default(),
+        both_ways: None,
+    };
+    Evidence { trains: Some(found), capacity_bps: Some(50e6), ..lossy(mbit) }
+}
+
+#[test]
+fn a_rate_that_rises_at_another_port_is_a_device_that_holds_one_port() {
+    let mut evidence = lossy(4.0);
+    let rises = made(Change::OtherPort, &[4.1, 4.0], &[44.0, 45.0], (0.008, 0.0));
+    evidence.interventions = vec![rises];
+    let verdict = judge(&evidence);
+    let said = (verdict.cause, verdict.confidence);
+    assert_eq!(said, (Some(Cause::Policer), Some(Confidence::High)), "{verdict:?}");
+    assert!(verdict.notes.iter().any(|note| note.contains("this port")), "{:?}", verdict.notes);
+    assert!(verdict.remedy.iter().any(|line| line.tried.is_some()), "{:?}", verdict.remedy);
+    // A queue of its own, and no losses: a class of a shaper.
+    let mut queued = evidence.clone();
+    queued.rtt.loaded_s = Some(0.090);
+    assert_eq!(judge(&queued).cause, Some(Cause::Shaper));
+    // The same at either port rules nothing of the path out, and a policer of all ports least.
+    let stays = made(Change::OtherPort, &[4.1, 4.0], &[4.0, 4.1], (0.008, 0.008));
+    evidence.interventions = vec![stays];
+    let verdict = judge(&evidence);
+    assert_eq!((verdict.cause, &verdict.between), (None, &judge(&lossy(4.0)).between));
+    assert!(verdict.notes.iter().any(|note| note.contains("treats this port apart")));
+}
+
+#[test]
+fn another_family_parts_the_ends_from_the_path() {
+    let of = |changed: &[f64]| {
+        let made = made(Change::Family(Family::V6), &[4.1, 4.0], changed, (0.008, 0.0));
+        judge(&Evidence { interventions: vec![made], ..lossy(4.0) })
+    };
+    let verdict = of(&[44.0, 45.0]);
+    assert_eq!(verdict.cause, Some(Cause::AddressFamily), "{verdict:?}");
+    assert!(verdict.remedy.iter().any(|line| line.text.contains("use IPv6 (-6)")));
+    // Over both the same, or over the other one less: not the family.
+    assert_eq!(of(&[4.0, 4.1]).cause, None);
+    assert_eq!(of(&[1.0, 1.1]).cause, None);
+}
+
+#[test]
+fn larger_writes_that_raise_the_rate_show_a_sender_that_its_calls_hold() {
+    // A window that is not full, no losses, no queue: an end holds it.
+    let mut evidence = lossy(4.0);
+    evidence.loss = Loss { retransmits: Some(0.0), ratio: Some(0.0), ..evidence.loss };
+    evidence.window.flight_bytes = Some(20e3);
+    evidence.window.cwnd_bytes = Some(200e3);
+    evidence.window.offered_bytes = Some(3e6);
+    evidence.asked.write_bytes = Some(100);
+    let open = judge(&evidence);
+    assert!(open.cause.is_none() && open.between.contains(&Cause::SendBuffer), "{open:?}");
+    let made = |changed: &[f64]| made(Change::Writes(1 << 20), &[4.1, 4.0], changed, (0.0, 0.0));
+    evidence.interventions = vec![made(&[44.0, 45.0])];
+    assert_eq!(judge(&evidence).cause, Some(Cause::SendingHost));
+    evidence.interventions = vec![made(&[4.0, 4.1])];
+    assert_eq!(judge(&evidence).cause, None);
+}
+
+#[test]
+fn a_change_is_tried_only_where_it_can_be_made_and_tells_something() {
+    let tried = |evidence: &Evidence, choices: Choices<'_>| {
+        let mut evidence = evidence.clone();
+        let mut changes = Vec::new();
+        // Whatever is proposed moves nothing, until nothing more is proposed.
+        while let Some(change) = next(&evidence, &judge(&evidence), choices) {
+            let rate = [evidence.steady_bps().unwrap_or(0.0) / 1e6; 2];
+            evidence.interventions.push(made(change.clone(), &rate, &rate, (0.008, 0.008)));
+            changes.push(change);
+        }
+        changes
+    };
+    let all = Choices { other_port: true, other_family: Some(Family::V6), ..Choices::default() };
+    let has = |changes: &[Change], is: fn(&Change) -> bool| changes.iter().any(is);
+    let port: fn(&Change) -> bool = |change| *change == Change::OtherPort;
+    let family: fn(&Change) -> bool = |change| matches!(change, Change::Family(_));
+    let writes: fn(&Change) -> bool = |change| matches!(change, Change::Writes(_));
+    let of_path = tried(&lossy(4.0), all);
+    assert!(has(&of_path, port) && !has(&of_path, writes), "{of_path:?}");
+    // The other family has the same ends: it comes last where the path is left, and never else.
+    assert!(of_path.last().is_some_and(family), "{of_path:?}");
+    let held = Evidence { loss: Loss { ratio: Some(0.0), ..lossy(4.0).loss }, ..lossy(4.0) };
+    let mut held = Evidence { asked: Asked { write_bytes: Some(100), ..Asked::default() }, ..held };
+    held.window.flight_bytes = Some(20e3);
+    held.window.cwnd_bytes = Some(200e3);
+    held.window.offered_bytes = Some(3e6);
+    let of_ends = tried(&held, all);
+    assert!(has(&of_ends, writes) && !has(&of_ends, family), "{of_ends:?}");
+    let none = tried(&lossy(4.0), Choices::default());
+    assert!(!has(&none, port) && !has(&none, family), "{none:?}");
+    // Probes pass what the flow loses: the port comes right after the congestion control.
+    let apart = tried(&lossy_among_probes(4.0), all);
+    assert!(apart.iter().position(port) <= Some(1), "{apart:?}");
+}
+
 #[test]
 fn the_change_that_separates_the_causes_best_comes_first() {
     let evidence = lossy(2.8);
     let open = judge(&evidence);
     let all = ["reno", "bbr", "cubic"].map(str::to_owned);
-    assert_eq!(next(&evidence, &open, Some(&all)), Some(bbr()));
+    assert_eq!(next(&evidence, &open, by(&all)), Some(bbr()));
     // Whether a link is full: streams.
     let mut full = lossy(46.8);
     full.rtt.loaded_s = Some(0.060);
     full.rate.delivery_bps = Some(47.0e6);
-    assert_eq!(next(&full, &judge(&full), Some(&all)), Some(Change::Streams(4)));
+    assert_eq!(next(&full, &judge(&full), by(&all)), Some(Change::Streams(4)));
     // Where the sender's kernel has no BBR it is not proposed.
     let few = ["reno", "cubic"].map(str::to_owned);
-    assert_eq!(next(&evidence, &open, Some(&few)), Some(Change::Streams(4)));
+    assert_eq!(next(&evidence, &open, by(&few)), Some(Change::Streams(4)));
     // Nothing is tried twice, and nothing against a verdict that the tester spoilt.
     let mut tried = lossy(2.8);
     tried.interventions = vec![made(bbr(), &[2.8, 2.8], &[2.9, 2.8], (0.008, 0.008))];
-    assert_ne!(next(&tried, &judge(&tried), Some(&all)), Some(bbr()));
+    assert_ne!(next(&tried, &judge(&tried), by(&all)), Some(bbr()));
     let spoilt = Evidence { spoilt: Some("stolen time".to_owned()), ..lossy(2.8) };
-    assert_eq!(next(&spoilt, &judge(&spoilt), Some(&all)), None);
+    assert_eq!(next(&spoilt, &judge(&spoilt), by(&all)), None);
 }

@@ -27,12 +27,16 @@ pub fn judge(evidence: &Evidence) -> Verdict {
             let cause = candidate.cause;
             match interventions::tested(evidence, candidate) {
                 Some(candidate) => named(evidence, candidate),
-                None => interventions::refuted(evidence, cause),
+                None => match interventions::shown(evidence) {
+                    Some(candidate) => named(evidence, candidate),
+                    None => interventions::refuted(evidence, cause),
+                },
             }
         }
         None => {
             let open = undetermined(evidence);
-            match interventions::decided(evidence, &open.between) {
+            let decided = interventions::decided(evidence, &open.between);
+            match decided.or_else(|| interventions::shown(evidence)) {
                 Some(mut candidate) => {
                     candidate.signs.splice(0..0, open.evidence);
                     named(evidence, candidate)
@@ -59,7 +63,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 26] = [
+    let rules: [fn(&Evidence) -> Option<Candidate>; 27] = [
         trains::black_hole,
         pings::outages,
         pings::lossy,
@@ -67,6 +71,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         path::smaller_segments,
         ends::own_pace,
         ends::own_read_pace,
+        interventions::port_held,
         ends::receive_window,
         path::known_link,
         busy_host,
@@ -92,7 +97,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
 
 /// A host that fills the path is not what limits it, however long its threads waited.
 fn busy_host(evidence: &Evidence) -> Option<Candidate> {
-    if trains::fills_the_link(evidence) { None } else { ends::busy_host(evidence) }
+    if path::fills_the_link(evidence) { None } else { ends::busy_host(evidence) }
 }
 
 fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
@@ -111,7 +116,11 @@ fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
     if let Some((next, _)) = close {
         notes.push(format!("two limits lie close together: {} is next", next.name));
     }
+    // What the other way's own load does, a test without it shows.
+    let by_load = matches!(candidate.cause, Cause::AckPath | Cause::DuplexMismatch);
+    let one_way = (by_load && evidence.asked.both_ways).then(|| ONE_WAY.to_owned());
     Verdict {
+        deciding_test: one_way,
         cause: Some(candidate.cause),
         confidence: Some(candidate.confidence),
         ceiling_bps: if full { candidate.bps } else { ceiling },
@@ -123,6 +132,9 @@ fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
         ..Verdict::of(evidence.direction, outcome)
     }
 }
+
+/// What decides whether the load of the other way is the cause.
+const ONE_WAY: &str = "the same test with the other way idle: linerate tcp HOST, without --bidir";
 
 /// Nothing on the list, or more than one cause.
 fn undetermined(evidence: &Evidence) -> Verdict {

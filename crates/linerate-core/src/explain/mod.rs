@@ -8,6 +8,7 @@
 //! Left out: sending probes, words for people.
 
 mod candidate;
+mod changes;
 mod ends;
 mod evidence;
 mod foreign;
@@ -37,6 +38,7 @@ mod unlike;
 #[cfg(test)]
 mod unlike_tests;
 
+pub use changes::Choices;
 pub use evidence::{
     Agreed, Asked, EachFlow, Evidence, Host, Loss, Pings, ProbesSeen, Rate, RoundTrips, Syn,
     Together, Windows,
@@ -80,15 +82,14 @@ fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
 }
 
 /// The change that a survey should try next in one direction, given what it has measured so far;
-/// none where the verdict needs none. `controls`: congestion controls that the sender may use,
-/// where they are known.
+/// none where the verdict needs none.
 pub fn next_change(
     record: &Record,
     way: Direction,
-    controls: Option<&[String]>,
+    choices: Choices<'_>,
 ) -> Option<(Change, Option<Confidence>)> {
     let evidence = surveyed(record, way)?;
     let verdict = judge(&evidence);
-    let change = interventions::next(&evidence, &verdict, controls)?;
+    let change = interventions::next(&evidence, &verdict, choices)?;
     Some((change, verdict.confidence))
 }

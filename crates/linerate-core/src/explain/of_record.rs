@@ -10,7 +10,7 @@ use super::handshake;
 use super::mechanism::{held_s, mechanism};
 use crate::record::{
     CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
-    Side, Stat, TcpInfo, TcpTest,
+    Side, Stat, TcpDirections, TcpInfo, TcpTest,
 };
 use crate::theory::ladder::Response;
 
@@ -24,9 +24,9 @@ pub fn directions(record: &Record) -> Vec<Evidence> {
     let Plan::Tcp(plan) = &record.plan else { return Vec::new() };
     let ways = [Direction::Up, Direction::Down].into_iter();
     let asked = |way: &Direction| match plan.test.directions {
-        crate::record::TcpDirections::Up => *way == Direction::Up,
-        crate::record::TcpDirections::Down => *way == Direction::Down,
-        crate::record::TcpDirections::Both => true,
+        TcpDirections::Up => *way == Direction::Up,
+        TcpDirections::Down => *way == Direction::Down,
+        TcpDirections::Both => true,
     };
     ways.filter(asked).map(|way| one(record, &plan.test, way)).collect()
 }
@@ -130,6 +130,7 @@ fn spoilt(record: &Record) -> Option<String> {
 fn asked(test: &TcpTest) -> Asked {
     let flows = f64::from(test.streams);
     Asked {
+        both_ways: test.directions == TcpDirections::Both,
         window_bytes: test.window_bytes,
         pace_bps: test.pace.map(|pace| pace.bits_per_sec() as f64 * flows),
         read_pace_bps: test.read_pace.map(|pace| pace.bits_per_sec() as f64 * flows),

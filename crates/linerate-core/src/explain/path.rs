@@ -13,6 +13,8 @@ const QUEUE: f64 = 1.1;
 const QUEUE_S: f64 = 0.001;
 /// The rate over the highest rate of delivery, of a bottleneck that stays full.
 const STAYS_FULL: f64 = 0.85;
+/// The rate over what trains leave the bottleneck at, of a flow that fills it.
+const FILLS: (f64, f64) = (0.9, 1.1);
 /// Above this share of segments sent again BBR's rate says nothing of a link: it does not slow down
 /// for losses. 2.4 % were sent again over a link without fault.
 const BBR_LOSS_MAX: f64 = 0.04;
@@ -111,6 +113,13 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn below_capacity(evidence: &Evidence) -> bool {
     let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
     share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
+}
+
+/// Whether one flow reaches what trains leave the bottleneck at.
+pub(super) fn fills_the_link(evidence: &Evidence) -> bool {
+    let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
+    let reached = share(evidence.steady_bps(), allowed);
+    reached.is_some_and(|reached| (FILLS.0..=FILLS.1).contains(&reached))
 }
 
 /// BBR keeps no queue: its rate is what its own model found, where few segments were sent again
@@ -228,14 +237,17 @@ pub(super) fn ack_path(evidence: &Evidence) -> Option<Candidate> {
     let back = evidence.probes.added_back_s.filter(|added| *added >= BACK_S)?;
     let forward = evidence.probes.added_forward_s?.max(0.0);
     let base = evidence.rtt.base_s?;
-    if back < BACK_OVER_FORWARD * forward || back < 0.2 * base {
+    // A flow that has all of its link is held by that, whatever its acknowledgments wait for.
+    if back < BACK_OVER_FORWARD * forward || back < 0.2 * base || fills_the_link(evidence) {
         return None;
     }
     let signs = vec![
         Sign::at_least("delay added on the way back", back * 1e9, BACK_S * 1e9, "ns"),
         Sign::at_most("delay added on the way of the data", forward * 1e9, back * 5e8, "ns"),
     ];
-    Some(Candidate::new(Cause::AckPath, Confidence::High, signs).mended_by(remedy::ack_path()))
+    // Of a test of both ways at once the other way's own load is there too.
+    let confidence = if evidence.asked.both_ways { Confidence::Medium } else { Confidence::High };
+    Some(Candidate::new(Cause::AckPath, confidence, signs).mended_by(remedy::ack_path()))
 }
 
 /// Order that TCP takes for loss: most retransmissions were not needed.

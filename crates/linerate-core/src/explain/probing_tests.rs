@@ -24,14 +24,19 @@ const DRIFT: f64 = 8e-6;
 pub(super) struct Schedule {
     pub(super) trains: u32,
     pub(super) paced: Duration,
+    /// The highest load over the rate that trains left at.
+    over: f64,
 }
 
 impl Schedule {
     /// Two sorts of trains and paced probes: about ten seconds.
-    pub(super) const WHOLE: Self = Self { trains: 5, paced: Duration::from_millis(1500) };
-    pub(super) const SHORT: Self = Self { trains: 5, paced: Duration::from_millis(700) };
+    pub(super) const WHOLE: Self =
+        Self { trains: 5, paced: Duration::from_millis(1500), over: 1.3 };
+    pub(super) const SHORT: Self = Self { trains: 5, paced: Duration::from_millis(700), over: 1.3 };
+    /// A quick survey: what it sends above the rate is a few dozen packets.
+    pub(super) const QUICK: Self = Self { trains: 5, paced: Duration::from_millis(300), over: 1.1 };
     /// A quick survey of a far path: it has no time for paced probes.
-    pub(super) const TRAINS: Self = Self { trains: 5, paced: Duration::ZERO };
+    pub(super) const TRAINS: Self = Self { trains: 5, paced: Duration::ZERO, over: 1.0 };
 }
 
 /// Sends what a diagnosis sends over one direction of a path.
@@ -58,7 +63,7 @@ pub(super) fn probe(path: &PathPlan, backward: bool, schedule: Schedule) -> Vec<
     }
     let found = mechanism(&trains, tester.direction).expect("packets");
     let bps = found.capacity.first().map_or(10e6, |capacity| capacity.bps);
-    for (ip_bytes, share) in [(LONG, 0.5), (LONG, 0.9), (LONG, 1.3), (SHORT, 0.5)] {
+    for (ip_bytes, share) in [(LONG, 0.5), (LONG, 0.9), (LONG, schedule.over), (SHORT, 0.5)] {
         let packets_per_s = share * bps / 8.0 / f64::from(ip_bytes);
         let count = (packets_per_s * schedule.paced.as_secs_f64()).min(PACED_MAX);
         trains.push(tester.train(ip_bytes, count_of(count), Some(share * bps)));

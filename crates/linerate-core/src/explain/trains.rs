@@ -246,12 +246,6 @@ fn unequal_paths(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
 }
 
-/// Whether one flow reaches what trains leave the bottleneck at.
-pub(super) fn fills_the_link(evidence: &Evidence) -> bool {
-    let reached = evidence.capacity_bps.and_then(|bps| reached(evidence, bps));
-    reached.is_some_and(|(_, share)| (FULL..=PASSES).contains(&share))
-}
-
 fn full_link(evidence: &Evidence) -> Option<Candidate> {
     let (bps, reached) = reached(evidence, evidence.capacity_bps?)?;
     if !(REACHES..=PASSES).contains(&reached) {

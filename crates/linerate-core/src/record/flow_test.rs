@@ -62,9 +62,18 @@ pub struct TcpTest {
     /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
     #[serde(default, rename = "background_bps")]
     pub background: Option<BitRate>,
+    /// Streams go to a port of the server that it opens for this test alone, and not to that of the
+    /// control connection.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub other_port: bool,
     /// How both ends move data; absent is by default.
     #[serde(default, skip_serializing_if = "Means::is_default")]
     pub means: Means,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_usual(other_port: &bool) -> bool {
+    !*other_port
 }
 
 /// The plainest test: one stream to the server for ten seconds, by the kernel's defaults.
@@ -88,6 +97,7 @@ impl Default for TcpTest {
             read_bytes: None,
             read_pace: None,
             background: None,
+            other_port: false,
             means: Means::default(),
         }
     }

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Direction;
+use super::{Direction, Family};
 use crate::units::BitRate;
 
 /// Short runs of one stream, every other one with a single thing changed.
@@ -41,6 +41,13 @@ pub enum Change {
     /// Socket buffers of so many bytes asked for at both ends.
     #[serde(rename = "window_bytes")]
     Buffers(u64),
+    /// Another port of the server for the data.
+    OtherPort,
+    /// The other address family.
+    Family(Family),
+    /// Writes of so many bytes.
+    #[serde(rename = "buffer_bytes")]
+    Writes(u32),
 }
 
 /// What one short run came to.

@@ -12,7 +12,7 @@ pub const DEFAULT_PORT: u16 = 5210;
 pub const STAMP_PORT: u16 = 862;
 
 /// Internet Protocol version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     /// IP version 4.

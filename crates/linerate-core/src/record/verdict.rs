@@ -205,8 +205,8 @@ pub struct ProbeLoss {
     pub overflow: Option<LossMechanism>,
     /// What loses them at any load; null where nothing of that kind was seen.
     pub background: Option<LossMechanism>,
-    /// Every hidden state that was replayed, the one that foretells the fates best first; empty with
-    /// too few losses to say.
+    /// Every hidden state that was replayed, the one that foretells the fates best first; empty
+    /// with too few losses to say.
     pub states: Vec<StateLikelihood>,
 }
 

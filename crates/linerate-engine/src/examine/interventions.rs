@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use linerate_core::explain::{is_clear, next_change};
+use linerate_core::explain::{Choices, is_clear, next_change};
 use linerate_core::record::{
-    Change, Confidence, Direction, Finish, Intervention, InterventionEnd, MetricId, Plan, Record,
-    ServerPlan, ShortRun, Stat, TcpDirections, TcpPlan, TcpTest,
+    Change, Confidence, Direction, Family, Finish, Intervention, InterventionEnd, MetricId, Plan,
+    Record, ServerPlan, ShortRun, Stat, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::host;
 
 use super::{Examined, QUICK, Run, Seen};
+use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::tcp;
 
@@ -90,7 +91,12 @@ impl Run<'_> {
         let names = names.filter(|_| way == Direction::Up);
         let names: Option<Vec<String>> =
             names.map(|names| names.split_whitespace().map(str::to_owned).collect());
-        let next = next_change(&record, way, names.as_deref());
+        let choices = Choices {
+            controls: names.as_deref(),
+            other_port: self.examination.server.via.is_none(),
+            other_family: self.other_family,
+        };
+        let next = next_change(&record, way, choices);
         examined.records = record.parts;
         examined.trains = record.trains;
         examined.path_mtu = record.path_mtu;
@@ -114,7 +120,8 @@ impl Run<'_> {
         if left(monotonic()).is_some_and(|left| left < pair * PAIRS_MIN) {
             return false;
         }
-        let with = TcpPlan { test: changed(plain.test.clone(), &change), ..plain.clone() };
+        let plain = beside(plain, &change);
+        let with = changed(plain.clone(), &change);
         let mut made = Intervention {
             direction: way,
             change,
@@ -164,9 +171,17 @@ impl Run<'_> {
     }
 }
 
+/// What a change is compared with. Buffers and segments that are asked for need a listener of their
+/// own: so that the port is no second thing that differs, the runs without have one as well.
+fn beside(plain: TcpPlan, change: &Change) -> TcpPlan {
+    let other_port = matches!(change, Change::Segments(_) | Change::Buffers(_));
+    TcpPlan { test: TcpTest { other_port, ..plain.test }, ..plain }
+}
+
 /// The test with one thing changed.
-fn changed(test: TcpTest, change: &Change) -> TcpTest {
-    match change {
+fn changed(plan: TcpPlan, change: &Change) -> TcpPlan {
+    let test = plan.test;
+    let test = match change {
         Change::Streams(streams) => TcpTest { streams: *streams, ..test },
         Change::CongestionControl(name) => {
             TcpTest { congestion_control: Some(name.clone()), ..test }
@@ -174,7 +189,25 @@ fn changed(test: TcpTest, change: &Change) -> TcpTest {
         Change::Pace(pace) => TcpTest { pace: Some(*pace), ..test },
         Change::Segments(bytes) => TcpTest { mss_bytes: Some(*bytes), ..test },
         Change::Buffers(bytes) => TcpTest { window_bytes: Some(*bytes), ..test },
+        Change::OtherPort => TcpTest { other_port: true, ..test },
+        Change::Writes(bytes) => TcpTest { buffer_bytes: *bytes, ..test },
+        Change::Family(family) => {
+            let server = ServerPlan { family: Some(*family), ..plan.server };
+            return TcpPlan { server, test, ..plan };
+        }
+    };
+    TcpPlan { test, ..plan }
+}
+
+/// The family that a server has too, where its name has one address of each and the user left the
+/// choice.
+pub(super) fn other_family(server: &ServerPlan) -> Option<Family> {
+    if server.family.is_some() {
+        return None;
     }
+    let used = resolve(&server.host, server.port, None).ok()?;
+    let other = if used.is_ipv4() { Family::V6 } else { Family::V4 };
+    resolve(&server.host, server.port, Some(other)).ok().map(|_| other)
 }
 
 /// One run's figures; none where it failed.
@@ -196,8 +229,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_server_has_another_family_only_by_name_and_where_nobody_chose() {
+        let of = |host: &str, family| {
+            other_family(&ServerPlan { family, ..ServerPlan::new(None, host, 5210) })
+        };
+        assert_eq!(of("127.0.0.1", None), None);
+        assert_eq!(of("::1", None), None);
+        assert_eq!(of("localhost", Some(Family::V4)), None);
+    }
+
+    #[test]
     fn a_change_is_the_only_thing_that_differs() {
-        let plain = TcpTest::default();
+        let plain = TcpPlan::default();
         let fast = linerate_core::units::BitRate::from_nearest(1e6).expect("a rate");
         let changes = [
             Change::Streams(4),
@@ -205,12 +248,23 @@ mod tests {
             Change::Pace(fast),
             Change::Segments(1200),
             Change::Buffers(1 << 20),
+            Change::OtherPort,
+            Change::Family(Family::V6),
+            Change::Writes(1 << 20),
         ];
+        // Fields of the plan, those of its parts by name.
+        let fields = |plan: &TcpPlan| {
+            let value = serde_json::to_value(plan).expect("a plan");
+            let part = |name: &str| value[name].as_object().cloned().unwrap_or_default();
+            let mut fields = part("server");
+            fields.extend(value.as_object().cloned().expect("fields"));
+            fields.extend(part("test"));
+            fields.retain(|_, value| !value.is_object());
+            fields
+        };
         for change in changes {
-            let with = serde_json::to_value(changed(plain.clone(), &change)).expect("a test");
-            let without = serde_json::to_value(&plain).expect("a test");
-            let (with, without) = (with.as_object(), without.as_object());
-            let (with, without) = (with.expect("fields"), without.expect("fields"));
+            let base = beside(plain.clone(), &change);
+            let (with, without) = (fields(&changed(base.clone(), &change)), fields(&base));
             let apart = with.iter().filter(|(key, value)| without.get(*key) != Some(value)).count();
             assert_eq!(apart, 1, "{change:?}");
         }

@@ -11,7 +11,7 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Direction, Failure, Fault, Finish, Intervention, MetricId, PathMtu,
+    Caveat, CaveatCode, Direction, Failure, Family, Fault, Finish, Intervention, MetricId, PathMtu,
     PingMode, PingPlan, PingTransport, Plan, ProbePlan, Record, ServerPlan, Stat, Status,
     TcpDirections, TcpPlan, TcpTest, TestPlan, Train, Via,
 };
@@ -136,7 +136,9 @@ impl Examination {
         let (transport, first) = self.probe_first(context);
         // A peer that does not answer is not asked a thousand times.
         let count = if first.is_some() { self.ping_count } else { LOOK_PROBES };
-        let mut run = Run { examination: self, begin, first: first.unwrap_or_default(), seen };
+        let other_family = interventions::other_family(&self.server);
+        let first = first.unwrap_or_default();
+        let mut run = Run { examination: self, begin, first, other_family, seen };
         let mut examined = Examined::default();
         if let Some(record) = run.too_short(Duration::ZERO, context) {
             run.done(&mut examined, record);
@@ -253,6 +255,8 @@ struct Run<'a> {
     examination: &'a Examination,
     begin: MonoTime,
     first: FirstRtts,
+    /// An address family of the server that no part has used.
+    other_family: Option<Family>,
     seen: &'a mut dyn FnMut(&Seen<'_>),
 }
 
@@ -512,6 +516,14 @@ mod tests {
         }
     }
 
+    fn run_of<'a>(
+        examination: &'a Examination,
+        first: FirstRtts,
+        seen: &'a mut dyn FnMut(&Seen<'_>),
+    ) -> Run<'a> {
+        Run { examination, begin: monotonic(), first, other_family: None, seen }
+    }
+
     /// Measurements and seconds that a round trip of so many ms leads to.
     fn planned(ms: u64) -> (usize, f64) {
         let examination = examination(Some(Duration::from_secs(35)));
@@ -523,7 +535,8 @@ mod tests {
             }
         };
         let begin = monotonic();
-        Run { examination: &examination, begin, first, seen: &mut seen }.tell_plan();
+        Run { examination: &examination, begin, first, other_family: None, seen: &mut seen }
+            .tell_plan();
         told.expect("it was told")
     }
 
@@ -545,8 +558,7 @@ mod tests {
         for (ms, within) in [(0, 12), (20, 12), (40, 12), (50, 12), (300, 12), (300, 35)] {
             let examination = examination(Some(Duration::from_secs(within)));
             let first = FirstRtts { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
-            let run =
-                Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+            let run = run_of(&examination, first, &mut |_| {});
             let spent = first.ping_cost(examination.sizes().len());
             let plan = run.first_test(spent).expect("there is one");
             assert!(run.fits(spent, &plan), "{ms} ms in {within} s");
@@ -564,8 +576,7 @@ mod tests {
         let first = FirstRtts { small_ns: 1_000_000, large_ns: 1_000_000 };
         let refusal = |within: u64| {
             let examination = examination(Some(Duration::from_secs(within)));
-            let run =
-                Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+            let run = run_of(&examination, first, &mut |_| {});
             let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
             let mut watch = |_: &Event| {};
             let context = Context { tool, stop: Stop::default(), watch: &mut watch };
@@ -584,8 +595,7 @@ mod tests {
         let mut examination = examination(None);
         examination.server = ServerPlan::new(None, "127.0.0.1", 1);
         let first = FirstRtts { small_ns: 1_000_000, large_ns: 1_000_000 };
-        let mut run =
-            Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+        let mut run = run_of(&examination, first, &mut |_| {});
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
         let mut watch = |_: &Event| {};
         let context = Context { tool, stop: Stop::default(), watch: &mut watch };
@@ -603,7 +613,7 @@ mod tests {
         let first = FirstRtts { small_ns: 600_000_000, large_ns: 600_000_000 };
         let plans = examination.tcp_plans(first);
         assert_eq!(plans.len(), WINDOWS_BYTES.len() + STREAMS.len());
-        let run = Run { examination: &examination, begin: monotonic(), first, seen: &mut |_| {} };
+        let run = run_of(&examination, first, &mut |_| {});
         assert!(plans.iter().all(|plan| run.fits(Duration::from_secs(86_400), plan)));
         // The kernel's own window with one stream is the first.
         assert_eq!((plans[0].test.streams, plans[0].test.window_bytes), (1, None));

@@ -138,8 +138,8 @@ pub(super) const fn is_false(it: &bool) -> bool {
 pub const TRAINS_REQUEST: &str = "trains_request";
 
 /// Optional parts of requests by name: a server of this version heeds them all.
-pub const FEATURES: [&str; 9] =
-    [READ_BYTES, READ_PACE, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS];
+pub const FEATURES: [&str; 10] =
+    [READ_BYTES, READ_PACE, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS, OTHER_PORT];
 /// The name of a search in [`FEATURES`].
 pub const SEARCH: &str = "search";
 const READ_BYTES: &str = "read_bytes";
@@ -150,6 +150,7 @@ const MEANS: &str = "means";
 const VERIFY: &str = "verify";
 const MPTCP: &str = "mptcp";
 const ROUNDS: &str = "rounds";
+const OTHER_PORT: &str = "other_port";
 
 /// Longest time that the rounds of one connection may be planned for.
 const FOLLOW_NS_MAX: u64 = 2 * 86_400_000_000_000;
@@ -198,6 +199,7 @@ impl Request {
             (means.moves_otherwise(), MEANS),
             (means.verify_seed.is_some(), VERIFY),
             (means.mptcp, MPTCP),
+            (self.test.other_port, OTHER_PORT),
             (self.follow_ns.is_some(), ROUNDS),
         ];
         asked.into_iter().filter_map(|(has, name)| has.then_some(name))

@@ -102,6 +102,7 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             read_bytes: args.read_size.map(|size| call_bytes("--read-size", size)).transpose()?,
             read_pace: args.read_pace,
             background: args.background,
+            other_port: false,
             means: means(args),
         },
         fast: args.fast,

@@ -9,6 +9,8 @@ use crate::stats::{Interval, Z_95, wilson_interval};
 
 /// Nats by which a state has to be likelier than none.
 const MARGIN: f64 = 5.0;
+/// Nats within which states foretell the first losses as well.
+const AS_GOOD: f64 = 3.0;
 /// Packets of a paced train that are foretold together.
 const BLOCK: usize = 50;
 /// Rates around one that was measured: what others send takes of it, and stamps are not exact.
@@ -77,10 +79,10 @@ pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> De
     let (overflow, background) = match best {
         None => (None, Some(random(&scored))),
         Some(best) if best.state == State::PreviousLoss => match contest.begins(&candidates) {
-            Some(queue) => contest.overflow(queue),
+            Some(queue) => contest.overflow(queue, &candidates),
             None => (None, Some(bursts(&scored, best))),
         },
-        Some(best) => contest.overflow(best),
+        Some(best) => contest.overflow(best, &candidates),
     };
     Decision { overflow, background, states }
 }
@@ -155,9 +157,12 @@ impl Contest<'_> {
         let first = self.scored.below(&since, FIRST_BELOW);
         let least = first.likelihood_of_nothing() + MARGIN;
         let filled = candidates.iter().filter(|found| found.state != State::PreviousLoss);
-        let scored = filled.map(|found| (found, first.likelihood(&found.values)));
-        let best = scored.max_by(|a, b| a.1.total_cmp(&b.1));
-        best.filter(|(_, likelihood)| *likelihood > least).map(|(found, _)| found)
+        let scored: Vec<(&Candidate, f64)> =
+            filled.map(|found| (found, first.likelihood(&found.values))).collect();
+        let most = scored.iter().map(|found| found.1).fold(least, f64::max);
+        // First losses are few: which of the states that foretell them is left to all packets.
+        let near = scored.into_iter().filter(|found| found.1 > most - AS_GOOD && found.1 > least);
+        near.map(|(found, _)| found).max_by(|a, b| by_likelihood(a, b))
     }
 
     /// The likeliest rate of a bucket that packets take `cost` of.
@@ -245,21 +250,28 @@ impl Contest<'_> {
     }
 
     /// What the likeliest state makes of the path, and what was lost while there was room.
-    fn overflow(&self, best: &Candidate) -> (Option<Overflow>, Option<Background>) {
+    fn overflow(
+        &self,
+        best: &Candidate,
+        candidates: &[Candidate],
+    ) -> (Option<Overflow>, Option<Background>) {
         let queue = self.queue_at_losses();
         let per_packet = capacity::is_per_packet(self.capacity);
         let waits = match best.state {
-            State::TokenDeficit => queue.unwrap_or_else(|| self.waits(best)),
+            // A load above the rate that lost nothing shows no meter: trains overran a queue.
+            State::TokenDeficit => queue.unwrap_or_else(|| self.passes_paced() || self.waits(best)),
             // Packets above a rate of packets that wait behind bytes are in a queue of the link.
             State::PacketService => queue == Some(true) && !per_packet,
             State::BytesQueued | State::PacketsQueued => true,
             State::PreviousLoss | State::Nothing => false,
         };
-        let shown = &self.shown[usize::from(self.shown[1].likelihood > self.shown[0].likelihood)];
+        let is_queue =
+            |found: &&Candidate| matches!(found.state, State::BytesQueued | State::PacketsQueued);
+        let queued = candidates.iter().find(is_queue).unwrap_or(&self.shown[0]);
         let full = match best.state {
-            State::TokenDeficit | State::PacketService if waits => shown,
-            State::BytesQueued => &self.shown[0],
-            State::PacketsQueued => &self.shown[1],
+            // Bytes above the link's own rate are those that wait, where no delay tells it better.
+            State::TokenDeficit if waits && best.likelihood > queued.likelihood + AS_GOOD => best,
+            State::TokenDeficit | State::PacketService if waits => queued,
             _ => best,
         };
         let Some(room) = room(self.scored, &full.values) else { return (None, None) };
@@ -320,6 +332,14 @@ impl Contest<'_> {
         } else {
             None
         }
+    }
+
+    /// Whether paced probes were sent and none of them was lost.
+    fn passes_paced(&self) -> bool {
+        let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
+        let packets: usize = paced().map(|run| run.probes.len()).sum();
+        let lost = |run: &Run| self.fates.probes_of(run).iter().any(|it| it.delay.is_none());
+        packets >= PACED_MIN && !paced().any(lost)
     }
 
     /// Whether packets wait for what stands above the rate, up to the room.

@@ -25,7 +25,9 @@ use capacity::quantile;
 use fates::Fates;
 pub use held::held_s;
 
-use crate::record::{Direction, LossKind, LossMechanism, LossState as State, ProbeLoss, StateLikelihood, Train};
+use crate::record::{
+    Direction, LossKind, LossMechanism, LossState as State, ProbeLoss, StateLikelihood, Train,
+};
 use crate::stats::Interval;
 
 /// Losses that a decision needs.

@@ -535,7 +535,7 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
 /// A listener of the test's own where options shape the handshake.
 fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
     let plain = request.window_bytes.is_none() && request.mss_bytes.is_none();
-    if plain && !request.means.mptcp {
+    if plain && !request.means.mptcp && !request.other_port {
         return Ok(None);
     }
     // The congestion control is a matter of sending sockets alone; `prepare` sets it on those.

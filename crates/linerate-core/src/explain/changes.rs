@@ -1,0 +1,367 @@
+//! The changes that can be tried, one at a time: where each can be made, what the rate does then
+//! where a cause holds it, what that means in words, and the change as a remedy.
+//!
+//! Left out: whether runs show what a change did, and what that leaves of the causes.
+
+use super::evidence::Evidence;
+use super::path::payload_share;
+use super::unlike;
+use crate::record::{At, Cause, Change, Family, RemedyLine, ShortRun, Verdict};
+use crate::theory::ladder::Response;
+use crate::units::BitRate;
+
+/// The rate rises: from this factor on. Four streams of equal windows have 4, of a policer 2, and
+/// of a full link up to 1.4 of a short run that has not recovered from its first loss.
+pub(super) const RISES: f64 = 1.5;
+/// So much more is lost: the change overruns a queue or a policer.
+const MORE_LOST: f64 = 3.0;
+/// No more is lost than before.
+pub(super) const AS_LOST: f64 = 2.0;
+/// The pace that is tried, of what the path carries.
+const PACED_SHARE: f64 = 0.9;
+const STREAMS: u16 = 4;
+/// Segments that pass tunnels and stay below every offload's mistakes with full ones.
+const SEGMENT_BYTES: u32 = 1200;
+/// Bytes of a write whose calls cost nothing beside the bytes, and writes that are well below that.
+const WRITE_BYTES: u32 = 1 << 20;
+const SMALL_WRITE_BYTES: u64 = 64 << 10;
+
+/// What there is at the ends to change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices<'a> {
+    /// Congestion controls that the sender may use, where they are known.
+    pub controls: Option<&'a [String]>,
+    /// The server takes streams at another port.
+    pub other_port: bool,
+    /// The server has an address of this family too, which no run used.
+    pub other_family: Option<Family>,
+}
+
+/// What a change did to the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    Rises,
+    Stays,
+    Falls,
+}
+
+/// What the rate does, and whether more is lost.
+pub(super) type Prediction = (Option<Moved>, Option<bool>);
+
+/// What a change does where a cause holds the rate, and whether more is lost then; none where it
+/// could be either.
+pub(super) fn predicted(change: &Change, cause: Cause) -> Prediction {
+    use Cause as C;
+    // Of those that can be tried BBR alone does not answer each loss.
+    let bbr = matches!(change, Change::CongestionControl(name) if name.starts_with("bbr"));
+    let moved = match change {
+        Change::Streams(_) => match cause {
+            C::ReceiveWindow | C::SendBuffer | C::RandomLoss | C::SmallBuffer | C::Policer => {
+                Some(Moved::Rises)
+            }
+            C::OtherTraffic | C::Reordering | C::CongestionControl => Some(Moved::Rises),
+            C::Link | C::LinkFallback | C::Shaper | C::SendingHost | C::ReceivingHost => {
+                Some(Moved::Stays)
+            }
+            _ => None,
+        },
+        Change::CongestionControl(_) => match cause {
+            C::ReceiveWindow | C::Link | C::LinkFallback | C::Shaper | C::ReceivingHost => {
+                Some(Moved::Stays)
+            }
+            C::RandomLoss | C::SmallBuffer | C::Policer | C::CongestionControl if bbr => {
+                Some(Moved::Rises)
+            }
+            _ => None,
+        },
+        Change::Pace(_) => match cause {
+            C::SmallBuffer | C::Policer => Some(Moved::Rises),
+            C::RandomLoss | C::ReceiveWindow | C::SendBuffer => Some(Moved::Stays),
+            _ => None,
+        },
+        Change::Segments(_) => match cause {
+            C::MtuBlackHole | C::Offload | C::TunnelMtu => Some(Moved::Rises),
+            C::Outages | C::ReceiveWindow | C::Link => Some(Moved::Stays),
+            _ => None,
+        },
+        Change::Buffers(_) => match cause {
+            C::ReceiveWindow | C::SendBuffer => Some(Moved::Rises),
+            C::Link | C::Shaper | C::RandomLoss | C::Policer => Some(Moved::Stays),
+            _ => None,
+        },
+        // A device may hold one port back by a meter or by a queue, or send it another way.
+        Change::OtherPort => {
+            let both = matches!(cause, C::Link | C::RandomLoss | C::SmallBuffer | C::OtherTraffic);
+            (both || at_an_end(cause)).then_some(Moved::Stays)
+        }
+        // The other family may have another path, but it has the same ends.
+        Change::Family(_) => at_an_end(cause).then_some(Moved::Stays),
+        // Calls are what a sender has fewer of; quotas and other work stay.
+        Change::Writes(_) => (cause != C::SendingHost).then_some(Moved::Stays),
+    };
+    let more_lost = match cause {
+        C::RandomLoss | C::OtherTraffic if bbr => Some(false),
+        C::SmallBuffer | C::Policer | C::PacketRate if bbr => Some(true),
+        _ => None,
+    };
+    (moved, more_lost)
+}
+
+const fn at_an_end(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ReceiveWindow
+            | Cause::SendBuffer
+            | Cause::SendingHost
+            | Cause::SendingApplication
+            | Cause::ReceivingHost
+            | Cause::ReceivingApplication
+    )
+}
+
+/// What a change is expected to tell, in nats, over causes with these chances.
+pub(super) fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
+    let mut outcomes: Vec<(Prediction, f64)> = Vec::new();
+    for (cause, weight) in causes {
+        let outcome = predicted(change, *cause);
+        match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
+            Some((_, sum)) => *sum += weight,
+            None => outcomes.push((outcome, *weight)),
+        }
+    }
+    // Causes whose outcome nobody knows are not separated from any other.
+    let of_known = outcomes.iter().filter(|(outcome, _)| *outcome != (None, None));
+    of_known.map(|(_, chance)| -chance * chance.ln()).sum()
+}
+
+/// Changes that can be made here, the usual ones first.
+pub(super) fn possible(evidence: &Evidence, choices: Choices<'_>) -> Vec<Change> {
+    let other = match evidence.loss.response {
+        Some(Response::Bbr) => "cubic",
+        _ => "bbr",
+    };
+    let has = choices.controls.is_none_or(|names| names.iter().any(|name| name == other));
+    let known = evidence.loss.control.is_some();
+    let mut changes = Vec::new();
+    if evidence.flows <= 1 {
+        changes.push(Change::Streams(STREAMS));
+    }
+    if has && known {
+        changes.push(Change::CongestionControl(other.to_owned()));
+    }
+    if choices.other_port {
+        changes.push(Change::OtherPort);
+    }
+    changes.extend(pace(evidence).map(Change::Pace));
+    changes.extend(buffers(evidence).map(Change::Buffers));
+    if evidence.mss_bytes.is_none_or(|mss| mss > SEGMENT_BYTES) {
+        changes.push(Change::Segments(SEGMENT_BYTES));
+    }
+    changes.extend(choices.other_family.map(Change::Family));
+    if evidence.asked.write_bytes.is_some_and(|bytes| bytes <= SMALL_WRITE_BYTES) {
+        changes.push(Change::Writes(WRITE_BYTES));
+    }
+    changes
+}
+
+/// Whether the flow loses what probes at other ports do not: something treats it apart.
+pub(super) fn is_apart(evidence: &Evidence) -> bool {
+    let Some(found) = &evidence.trains else { return false };
+    let passed = found.loads.iter().filter(|load| load.passes());
+    let (sent, lost) = passed.fold((0, 0), |sum, it| (sum.0 + it.sent, sum.1 + it.lost));
+    unlike::refutes_random(evidence, sent, lost)
+}
+
+/// 0.9 of what the path carries, where that is known and well above the rate.
+fn pace(evidence: &Evidence) -> Option<BitRate> {
+    let bounds = [evidence.sustained_bps, evidence.capacity_bps].into_iter().flatten();
+    let bound = bounds.reduce(f64::min).map(|ip_bps| ip_bps * payload_share(evidence));
+    let reached = evidence
+        .interventions
+        .iter()
+        .filter(|it| matches!(it.change, Change::CongestionControl(_) | Change::Streams(_)));
+    let reached = reached.filter_map(|it| mean_of(&it.changed, |run| Some(run.goodput_bps)));
+    let bps = PACED_SHARE * bound.or_else(|| reached.reduce(f64::max))?;
+    let far = evidence.steady_bps().is_some_and(|rate| bps >= RISES * rate);
+    BitRate::from_nearest(bps).filter(|_| far)
+}
+
+/// The largest buffers that both hosts give, where they are twice what is in flight.
+fn buffers(evidence: &Evidence) -> Option<u64> {
+    let most = evidence.sender.core_max_bytes?.min(evidence.receiver.core_max_bytes?);
+    let flight = evidence.flight_bytes()?;
+    (most as f64 >= 2.0 * flight && evidence.asked.window_bytes.is_none()).then_some(most)
+}
+
+pub(super) fn mean_of(runs: &[ShortRun], of: impl Fn(&ShortRun) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = runs.iter().map(of).collect();
+    mean(&values?)
+}
+
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The figure that a change gives.
+pub(super) fn figure(change: &Change) -> String {
+    match change {
+        Change::Streams(count) => format!("rate with {count} streams over that with one"),
+        Change::CongestionControl(name) => format!("rate with {name} over that without"),
+        Change::Pace(pace) => {
+            format!("rate paced at {:.1} Mbit/s over that without", mbit(*pace))
+        }
+        Change::Segments(bytes) => format!("rate with segments of {bytes} bytes over that"),
+        Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
+        Change::OtherPort => "rate at another port of the server over that".to_owned(),
+        Change::Family(family) => format!("rate over {} over that", words(*family)),
+        Change::Writes(bytes) => format!("rate with writes of {bytes} bytes over that"),
+    }
+}
+
+/// What it means that the rate moved by this factor, in a sentence; `lost`: shares sent again
+/// before and after.
+pub(super) fn meaning(
+    change: &Change,
+    moved: Moved,
+    factor: f64,
+    lost: Option<(f64, f64)>,
+) -> Option<String> {
+    let times = times(factor);
+    let lost = lost.filter(|(before, _)| *before > 0.0);
+    let as_lost = lost.is_some_and(|(before, after)| after <= AS_LOST * before);
+    let more = lost.is_some_and(|(before, after)| after >= MORE_LOST * before);
+    Some(match (change, moved) {
+        (Change::Streams(count), Moved::Rises) => {
+            format!("with {count} streams {times} the rate: a limit per flow, not the link")
+        }
+        (Change::Streams(count), Moved::Stays) => {
+            format!("with {count} streams the same rate: the limit is shared by all flows")
+        }
+        (Change::CongestionControl(name), Moved::Rises) if as_lost => format!(
+            "with {name} {times} the rate, and no more was lost: losses that the congestion \
+             control answers, and not its own queue"
+        ),
+        (Change::CongestionControl(name), Moved::Rises) if more => {
+            format!("with {name} {times} the rate, and more was lost: it does not answer losses")
+        }
+        (Change::CongestionControl(name), Moved::Rises) => {
+            format!("with {name} {times} the rate: losses that the congestion control answers")
+        }
+        (Change::CongestionControl(name), Moved::Stays) => {
+            format!("with {name} the same rate: it is not how losses are answered")
+        }
+        (Change::Pace(_), Moved::Rises) => {
+            format!("paced below the bottleneck {times} the rate: bursts overran it")
+        }
+        (Change::Pace(_), Moved::Stays) => {
+            "paced below the bottleneck the same rate: it is not the bursts".to_owned()
+        }
+        (Change::Segments(bytes), Moved::Rises) => {
+            format!("with segments of {bytes} bytes {times} the rate: large ones do not pass")
+        }
+        (Change::Buffers(_), Moved::Rises) => {
+            format!("with larger buffers {times} the rate: a buffer held it")
+        }
+        (Change::Buffers(_), Moved::Stays) => {
+            "with larger buffers the same rate: it is not a buffer".to_owned()
+        }
+        (Change::OtherPort, Moved::Rises) => format!(
+            "at another port of the server {times} the rate: a device on the way holds this port \
+             back, and neither the ends nor the link do"
+        ),
+        (Change::OtherPort, Moved::Stays) => {
+            "at another port of the server the same rate: no device treats this port apart"
+                .to_owned()
+        }
+        (Change::Family(family), Moved::Rises) => format!(
+            "over {} {times} the rate: the limit lies on the other family's path, and not at an end",
+            words(*family)
+        ),
+        (Change::Family(family), Moved::Stays) => {
+            format!("over {} the same rate: no path of one family alone", words(*family))
+        }
+        (Change::Writes(bytes), Moved::Rises) => format!(
+            "with writes of {bytes} bytes {times} the rate: the sender's calls cost what its \
+             bytes do not"
+        ),
+        (Change::Writes(_), Moved::Stays) => {
+            "with fewer, larger writes the same rate: it is not the number of calls".to_owned()
+        }
+        (Change::Segments(_), _) | (_, Moved::Falls) => return None,
+    })
+}
+
+fn times(factor: f64) -> String {
+    if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
+}
+
+fn mbit(rate: BitRate) -> f64 {
+    rate.bits_per_sec() as f64 / 1e6
+}
+
+const fn words(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    }
+}
+
+/// Whether a change is what a verdict prescribes.
+pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
+    verdict.remedy.iter().any(|line| is_line(change, line))
+}
+
+pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
+    match change {
+        Change::CongestionControl(name) => {
+            line.text.ends_with(&format!("tcp_congestion_control={name}"))
+        }
+        Change::Pace(_) => line.is_command && line.text.contains(" fq maxrate "),
+        Change::Streams(_) | Change::Segments(_) | Change::Buffers(_) => false,
+        Change::OtherPort | Change::Family(_) | Change::Writes(_) => false,
+    }
+}
+
+/// The change as something to do.
+pub(super) fn line_of(change: &Change) -> RemedyLine {
+    match change {
+        Change::Streams(count) => {
+            RemedyLine::advice(At::Test, format!("several connections at once (-P {count})"))
+        }
+        Change::CongestionControl(name) => {
+            let line = format!("sysctl -w net.ipv4.tcp_congestion_control={name}");
+            RemedyLine::command(At::Sender, line)
+        }
+        Change::Pace(pace) => {
+            let kbit = pace.bits_per_sec() / 1000;
+            let line = format!("tc qdisc replace dev DEV root fq maxrate {kbit}kbit");
+            RemedyLine::command(At::Sender, line)
+        }
+        Change::Segments(bytes) => {
+            RemedyLine::advice(At::Test, format!("segments of at most {bytes} bytes (-M {bytes})"))
+        }
+        Change::Buffers(bytes) => {
+            RemedyLine::advice(At::Test, format!("ask for buffers of {bytes} bytes (-w {bytes})"))
+        }
+        Change::OtherPort => {
+            let text = "find the rule that names the server's port: a policer, a class of a \
+                        shaper, a filter";
+            RemedyLine::advice(At::Path, text)
+        }
+        Change::Family(family) => {
+            let (flag, other) = match family {
+                Family::V4 => ("-4", "IPv6"),
+                Family::V6 => ("-6", "IPv4"),
+            };
+            let text = format!(
+                "until the path of {other} is mended, use {} ({flag}): linerate trace by either \
+                 shows where they part",
+                words(*family)
+            );
+            RemedyLine::advice(At::Path, text)
+        }
+        Change::Writes(bytes) => {
+            RemedyLine::advice(At::Sender, format!("write more at once (-l {bytes})"))
+        }
+    }
+}
