@@ -405,7 +405,7 @@ mod tests {
         };
         let verdict = Verdict { loss: Some(loss), ..Verdict::of(None, Outcome::Undetermined) };
         let text = document(&[verdict], "").text(None);
-        let line = "43 of 6420 lost, a policer of 12.3 Mbit/s; log-likelihood over that of none: \
+        let line = "43 of 6420 lost, a policer of 12.30 Mbit/s; log-likelihood over that of none: \
                     tokens that lack 412, bytes that wait 12";
         assert!(text.contains(line), "{text}");
     }
