@@ -25,9 +25,9 @@ use super::request::{OverTls, Peer, asked_host};
 use super::state::State;
 use crate::policy_guard::{Allowance, Client};
 
-pub(crate) const SMALL: &str = "/nq/small";
-pub(crate) const LARGE: &str = "/nq/large";
-pub(crate) const UPLOAD: &str = "/nq/upload";
+const SMALL: &str = "/nq/small";
+const LARGE: &str = "/nq/large";
+const UPLOAD: &str = "/nq/upload";
 
 /// An answer begins within 30 s, so that what is sent up is answered before.
 const UP_MOST: Duration = Duration::from_secs(25);
