@@ -21,8 +21,9 @@ async function relay(base, { delay_ms = 0, largest = Infinity } = {}) {
       from.on('data', (piece) => {
         if (still) return;
         still = piece.length > most;
-        // A head leaves before its body, in a packet of its own.
-        if (still) return void to.write(piece.subarray(0, piece.indexOf('\r\n\r\n') + 4));
+        // A head leaves before its body, in a packet of its own, also where both came as one piece.
+        const head = piece.indexOf('\r\n\r\n');
+        if (still) return void (head >= 0 && to.write(piece.subarray(0, head + 4)));
         if (delay_ms === 0) return void to.write(piece);
         setTimeout(() => to.destroyed || to.write(piece), delay_ms);
       });
