@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
-use crate::schedule::{Class, Span, usual};
+use crate::lab::{Problem, Step};
+use crate::schedule::{Class, Span, read, usual};
 use crate::study::PlanError;
 
 /// Agents of one mesh.
@@ -191,15 +191,7 @@ impl MeshPlan {
     /// Text that is no TOML, an unknown or missing key, or what makes no sense, with its line and
     /// column.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text).map_err(|error| PlanError {
-            place: error.span().map(|span| line_and_column(text, span.start)),
-            reason: one_line(error.message()),
-        })?;
-        plan.check().map_err(|problem| PlanError {
-            place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
-            reason: one_line(&problem.message),
-        })?;
-        Ok(plan)
+        read(text, Self::check)
     }
 
     /// When it comes into force, seconds since 1970-01-01 UTC.

@@ -12,7 +12,7 @@ mod series;
 pub use calendar::{Calendar, LATE_S_MAX, MARGIN_S, Slot, Zone};
 pub(crate) use calendar::{Repeated, hash};
 pub use change::{CHANGED, Change, Finding, Point, SUSPECT, Watch};
-pub(crate) use plan::usual;
 pub use plan::{Alert, Class, SchedulePlan, Span, TASKS_MAX, Task};
+pub(crate) use plan::{read, usual};
 pub use runner::{GRACE_S, Reason, Runner, Step, Why};
 pub use series::{Followed, followed};

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::Error;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 
 use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
@@ -262,21 +262,29 @@ impl Task {
     }
 }
 
+/// A plan of TOML that makes sense, else what is wrong, with its line and column.
+pub(crate) fn read<T: DeserializeOwned>(
+    text: &str,
+    check: impl Fn(&T) -> Result<(), Problem>,
+) -> Result<T, PlanError> {
+    let plan: T = toml::from_str(text).map_err(|error| PlanError {
+        place: error.span().map(|span| line_and_column(text, span.start)),
+        reason: one_line(error.message()),
+    })?;
+    check(&plan).map_err(|problem| PlanError {
+        place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
+        reason: one_line(&problem.message),
+    })?;
+    Ok(plan)
+}
+
 impl SchedulePlan {
     /// Reads and checks a plan.
     /// # Errors
     /// Text that is no TOML, an unknown or missing key, or a task that cannot be scheduled, with
     /// its line and column.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text).map_err(|error| PlanError {
-            place: error.span().map(|span| line_and_column(text, span.start)),
-            reason: one_line(error.message()),
-        })?;
-        plan.check().map_err(|problem| PlanError {
-            place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
-            reason: one_line(&problem.message),
-        })?;
-        Ok(plan)
+        read(text, Self::check)
     }
 
     /// # Errors
