@@ -56,6 +56,9 @@ pub struct SimulatedTcp {
     pub segmentation_offload: bool,
     /// The receiver's window.
     pub window_bytes: u64,
+    /// The sender's buffer; null is one that never binds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer_bytes: Option<u64>,
     /// Segments after which an acknowledgement is sent.
     pub ack_every_segments: u32,
     /// Longest wait of an acknowledgement.

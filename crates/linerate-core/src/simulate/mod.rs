@@ -26,6 +26,7 @@ mod receiver;
 mod repair;
 mod scenario;
 mod scoreboard;
+mod send_buffer;
 mod sender;
 mod summary;
 mod tcp_model;

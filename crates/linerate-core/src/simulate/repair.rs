@@ -317,7 +317,7 @@ impl Sender {
     pub(super) fn send_probe(&mut self, now: MonoTime) {
         self.probe.due = None;
         let next = self.board.next();
-        let room = next < self.segments && next < self.board.first() + self.window_segments;
+        let room = next < self.written() && next < self.board.first() + self.window_segments;
         self.probe.out = Some((next + u64::from(room), !room));
         if !room && next > self.board.first() {
             self.board.lose(next - 1);

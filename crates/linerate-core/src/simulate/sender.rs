@@ -14,6 +14,7 @@ use super::points::Recorder;
 use super::rack::{Rack, RoundTrips};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, Scoreboard};
+use super::send_buffer::SendBuffer;
 use super::{CongestionControl, Point};
 use crate::record::LossRecovery;
 use crate::time::MonoTime;
@@ -52,7 +53,8 @@ pub(super) struct Sender {
     paced: bool,
     /// The window of congestion held the sender back when it last sent.
     limited: bool,
-    pub(super) segments: u64,
+    segments: u64,
+    buffer: Option<SendBuffer>,
     pub(super) window_segments: u64,
     cwnd_max: f64,
     recorder: Option<Recorder>,
@@ -93,6 +95,7 @@ impl Sender {
             bursts: Bursts::default(),
             paced: false,
             limited: false,
+            buffer: SendBuffer::of(&plan.tcp),
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
             cwnd_max: 0.0,
@@ -163,11 +166,16 @@ impl Sender {
             return Some((number, true));
         }
         let next = self.board.next();
-        let end = self.board.first().saturating_add(self.window_segments).min(self.segments);
+        let end = self.board.first().saturating_add(self.window_segments).min(self.written());
         if next >= end || !self.takes(now, end - next, urgent) {
             return None;
         }
         Some((self.board.send_new(now, mark), false))
+    }
+
+    /// Segments that there are to send, sent ones included.
+    pub(super) fn written(&self) -> u64 {
+        self.buffer.map_or(self.segments, |buffer| buffer.written().min(self.segments))
     }
 
     /// Whether a new segment leaves now, alone or as part of a piece.
@@ -250,6 +258,9 @@ impl Sender {
         let mut heard = Heard::default();
         let delivered = self.board.acknowledge(ack.next, &mut heard);
         let acked = self.board.first() - before;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.acknowledged(self.board.first());
+        }
         if matches!(self.plan.tcp.recovery, LossRecovery::Sack | LossRecovery::Rack) {
             for &(from, to) in ack.blocks.iter().filter(|(from, to)| from < to) {
                 self.board.sack(from, to, &mut heard);

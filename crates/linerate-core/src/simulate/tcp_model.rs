@@ -26,6 +26,8 @@ pub struct TcpModel {
     pub offload: bool,
     /// The receiver's window.
     pub window_bytes: u64,
+    /// The sender's buffer (SO_SNDBUF as the kernel has it); none is one that never binds.
+    pub send_buffer_bytes: Option<u64>,
     /// Segments after which an acknowledgement is sent (2 in RFC 5681 §4.2).
     pub ack_every: u32,
     /// Longest wait of an acknowledgement (RFC 5681 §4.2: below 500 ms).
@@ -47,6 +49,7 @@ impl TcpModel {
         hystart: true,
         offload: true,
         window_bytes: 1 << 30,
+        send_buffer_bytes: None,
         ack_every: 2,
         ack_delay: Duration::from_millis(40),
         rto_min: Duration::from_millis(200),
@@ -140,6 +143,7 @@ impl From<&TcpModel> for SimulatedTcp {
             hystart: tcp.hystart,
             segmentation_offload: tcp.offload,
             window_bytes: tcp.window_bytes,
+            send_buffer_bytes: tcp.send_buffer_bytes,
             ack_every_segments: tcp.ack_every,
             ack_delay_ns: nanos(tcp.ack_delay),
             rto_min_ns: nanos(tcp.rto_min),
@@ -159,6 +163,7 @@ impl From<&SimulatedTcp> for TcpModel {
             hystart: tcp.hystart,
             offload: tcp.segmentation_offload,
             window_bytes: tcp.window_bytes,
+            send_buffer_bytes: tcp.send_buffer_bytes,
             ack_every: tcp.ack_every_segments,
             ack_delay: Duration::from_nanos(tcp.ack_delay_ns),
             rto_min: Duration::from_nanos(tcp.rto_min_ns),

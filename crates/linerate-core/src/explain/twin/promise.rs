@@ -184,8 +184,8 @@ impl Model {
         let forward = model.path.forward.as_deref_mut()?;
         match cause {
             Cause::ReceiveWindow => model.tcp.window_bytes = NO_WINDOW,
+            Cause::SendBuffer => model.tcp.send_buffer_bytes = None,
             Cause::Middlebox
-            | Cause::SendBuffer
             | Cause::SendingApplication
             | Cause::SendingHost
             | Cause::ReceivingApplication
@@ -245,8 +245,7 @@ impl Model {
 fn held_bps(verdict: &Verdict, cause: Cause) -> Option<f64> {
     let ends = matches!(
         cause,
-        Cause::SendBuffer
-            | Cause::SendingApplication
+        Cause::SendingApplication
             | Cause::SendingHost
             | Cause::ReceivingApplication
             | Cause::ReceivingHost
@@ -292,7 +291,16 @@ pub(super) fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Op
         mss_bytes: evidence.mss_bytes,
         ..TcpChoice::default()
     };
-    Some(SimulatedTcp::from(&choice.model(mtu_bytes(path)).ok()?))
+    let tcp = SimulatedTcp::from(&choice.model(mtu_bytes(path)).ok()?);
+    Some(SimulatedTcp { send_buffer_bytes: send_buffer(evidence).map(whole), ..tcp })
+}
+
+/// What the sender's buffer may grow to: what was asked for, or the most of tcp_wmem.
+fn send_buffer(evidence: &Evidence) -> Option<f64> {
+    match evidence.sender.buffer_asked_bytes {
+        Some(_) => evidence.window.send_buffer_bytes,
+        None => evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64),
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]

@@ -1,0 +1,78 @@
+//! What a program that always has data writes into a send buffer: as much as Linux takes
+//! (`tcp_sendmsg_locked`, `sk_stream_write_space`), which is what such a buffer lets be in flight.
+//!
+//! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB whole, also
+//! beyond the buffer's size. Once it is full, the writer sleeps until no more than two thirds are in
+//! use. So a small buffer holds more than its size, and a transfer goes in strokes of 64 KiB.
+//! Left out: what the kernel's own structures take of the buffer.
+
+use super::TcpModel;
+
+/// Payload of a piece at the most: 64 KiB less room for headers (`tcp_xmit_size_goal`).
+const PIECE_BYTES_MAX: u64 = 65_535 - 320;
+
+/// A send buffer, counted in full segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendBuffer {
+    /// Its size.
+    room: f64,
+    /// Segments that are taken at once.
+    piece: u64,
+    /// Segments that were written until now.
+    written: u64,
+}
+
+impl SendBuffer {
+    /// That of a TCP, full; none where nothing bounds it.
+    pub(super) fn of(tcp: &TcpModel) -> Option<Self> {
+        let mss = u64::from(tcp.mss_bytes.max(1));
+        let piece = if tcp.offload { (PIECE_BYTES_MAX / mss).max(1) } else { 1 };
+        let room = tcp.send_buffer_bytes? as f64 / mss as f64;
+        let mut buffer = Self { room, piece, written: 0 };
+        buffer.fill(0);
+        Some(buffer)
+    }
+
+    /// Segments that were written until now.
+    pub(super) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The segments below `first` were acknowledged: a writer that is woken writes on.
+    pub(super) fn acknowledged(&mut self, first: u64) {
+        if 1.5 * self.used(first) <= self.room {
+            self.fill(first);
+        }
+    }
+
+    fn fill(&mut self, first: u64) {
+        while self.used(first) < self.room {
+            self.written += self.piece;
+        }
+    }
+
+    fn used(&self, first: u64) -> f64 {
+        self.written.saturating_sub(first) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_fills_it_whole_pieces_at_a_time_and_wakes_at_two_thirds() {
+        // 100 kB are 69.1 segments, a piece is 45 (65,215 / 1448): two pieces.
+        let tcp = TcpModel { send_buffer_bytes: Some(100_000), ..TcpModel::TODAY };
+        let mut buffer = SendBuffer::of(&tcp).expect("bounded");
+        assert_eq!(buffer.written(), 90);
+        // 47 in use are above two thirds of 69.1, 46 are not.
+        buffer.acknowledged(43);
+        assert_eq!(buffer.written(), 90);
+        buffer.acknowledged(44);
+        assert_eq!(buffer.written(), 135);
+        let single = TcpModel { offload: false, ..tcp };
+        assert_eq!(SendBuffer::of(&single).expect("bounded").written(), 70);
+        assert!(SendBuffer::of(&TcpModel::TODAY).is_none());
+    }
+}
