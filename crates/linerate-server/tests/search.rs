@@ -139,10 +139,10 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Searches that a busy machine may spoil before the rate is left unjudged.
 const SEARCHES: u32 = 3;
 
-/// Searches until the rate found is within its bounds of the ceiling, and fails when it is not though
-/// nothing of this machine stood in the way. An emulator that is late lets a sub-interval have what
-/// belongs to the one before, and a receiver without a processor loses what it is sent. All else is
-/// held of each search.
+/// Searches until the rate found is within its bounds of the ceiling, and fails when it is not
+/// though nothing of this machine stood in the way. An emulator that is late lets a sub-interval
+/// have what belongs to the one before, and a receiver without a processor loses what it is sent.
+/// All else is held of each search.
 fn searched(lab: &Lab, address: &str, plan: &UdpPlan, ip_bps: f64) -> (Record, CapacitySearch) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];

@@ -1,9 +1,9 @@
 //! What a program that always has data writes into a send buffer: as much as Linux takes
 //! (`tcp_sendmsg_locked`, `sk_stream_write_space`), which is what such a buffer lets be in flight.
 //!
-//! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB whole, also
-//! beyond the buffer's size. Once it is full, the writer sleeps until no more than two thirds are in
-//! use. So a small buffer holds more than its size, and a transfer goes in strokes of 64 KiB.
+//! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB whole,
+//! also beyond the buffer's size. Once it is full, the writer sleeps until no more than two thirds
+//! are in use. So a small buffer holds more than its size, and a transfer goes in strokes of 64 KiB.
 //! Left out: what the kernel's own structures take of the buffer.
 
 use super::TcpModel;

@@ -308,7 +308,7 @@ impl Run<'_> {
         spent: Duration,
         rates: [Option<f64>; 2],
     ) -> Option<Option<PacedRound>> {
-        let [one, two, three, few] = PACED_ROUNDS;
+        let [one, two, three, few, fewest] = PACED_ROUNDS;
         let rtt = Duration::from_nanos(self.first.small_ns);
         let Some(room) = self.room(spent) else {
             // Where somebody says how long a test is, a probe is no longer.
@@ -317,10 +317,11 @@ impl Run<'_> {
             return Some(Some(one.lasting(each_ns)));
         };
         let [some, most] = TRAINS_SHARES;
-        let wanted =
-            [(one, some), (two, some), (one, most), (two, most), (three, most), (few, most)];
+        let last = [three, few, fewest].map(|round| (round, most));
+        let mut wanted =
+            [(one, some), (two, some), (one, most), (two, most)].into_iter().chain(last);
         let fits = |paced, share| Probing::cost(rates, rtt, paced) <= room.mul_f64(share);
-        let paced = wanted.into_iter().find(|(round, share)| fits(Some(*round), *share));
+        let paced = wanted.find(|(round, share)| fits(Some(*round), *share));
         match paced {
             Some((round, _)) => Some(Some(round)),
             None => fits(None, most).then_some(None),

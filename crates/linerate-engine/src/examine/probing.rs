@@ -17,6 +17,8 @@ const SECOND_NS: f64 = 1e9;
 const TRAIN_PACKETS: u32 = 64;
 /// Trains of each direction, every other one of small packets.
 const TRAINS: u64 = 10;
+/// Trains where paced probes, which tell more of losses, would else find no time.
+const TRAINS_FEW: u64 = 6;
 /// Time from one train of a direction to the next: a bucket fills again, a queue drains.
 const SLOT_NS_MIN: u64 = 100 * MS;
 const SLOT_NS_MAX: u64 = 300 * MS;
@@ -30,11 +32,12 @@ const LARGE_BYTES: u32 = 1500;
 const SMALL_BYTES: u32 = 228;
 
 /// Rounds of paced probes, by the time that there is.
-pub(super) const PACED_ROUNDS: [PacedRound; 4] = [
-    PacedRound { each_ns: 1_000 * MS, probes: &PACED },
-    PacedRound { each_ns: 600 * MS, probes: &PACED },
-    PacedRound { each_ns: 300 * MS, probes: &PACED },
-    PacedRound { each_ns: 300 * MS, probes: &PACED_FEW },
+pub(super) const PACED_ROUNDS: [PacedRound; 5] = [
+    PacedRound { each_ns: 1_000 * MS, probes: &PACED, trains: TRAINS },
+    PacedRound { each_ns: 600 * MS, probes: &PACED, trains: TRAINS },
+    PacedRound { each_ns: 300 * MS, probes: &PACED, trains: TRAINS },
+    PacedRound { each_ns: 300 * MS, probes: &PACED_FEW, trains: TRAINS },
+    PacedRound { each_ns: 300 * MS, probes: &PACED_FEW, trains: TRAINS_FEW },
 ];
 /// The most packets of a paced probe: those of 1 s up to 48 Mbit/s in packets of 1500 bytes.
 const PACED_PACKETS_MAX: f64 = 4000.0;
@@ -70,6 +73,8 @@ const QUIET_MAX: Duration = Duration::from_secs(3);
 pub(super) struct PacedRound {
     each_ns: u64,
     probes: &'static [Paced],
+    /// Trains back to back of each direction before them.
+    trains: u64,
 }
 
 impl PacedRound {
@@ -87,6 +92,10 @@ impl PacedRound {
     pub(super) const fn each_ns(self) -> u64 {
         self.each_ns
     }
+}
+
+fn trains_before(paced: Option<PacedRound>) -> u64 {
+    paced.map_or(TRAINS, |round| round.trains)
 }
 
 /// One paced probe.
@@ -161,7 +170,7 @@ impl Probing {
         // Connect, hellos, request, opening, start; sizes, trains, paced probes with their quiet.
         let rounds = if paced.is_some() { 3 } else { 2 };
         let around = (rtt * 2 + QUIET) * rounds + rtt * 5;
-        let slots = Duration::from_nanos(slot_ns(rates_bps) * TRAINS);
+        let slots = Duration::from_nanos(slot_ns(rates_bps) * trains_before(paced));
         let of = |round: PacedRound| {
             let both = if round.has_both() { BOTH_NS + PAUSE_NS } else { 0 };
             Duration::from_nanos(round.each_ns + PAUSE_NS) * 2 * round.probes.len() as u32
@@ -191,7 +200,7 @@ impl Probing {
     fn trains(&self, header_bytes: u32) -> Vec<TrainPlan> {
         let slot_ns = slot_ns(self.rates_bps);
         let mut trains = Vec::new();
-        for train in 0..TRAINS {
+        for train in 0..trains_before(self.paced) {
             for (place, direction) in (0..).zip([Direction::Up, Direction::Down]) {
                 let ip_bytes = if train % 2 == 0 { self.large_bytes() } else { SMALL_BYTES };
                 let rate = self.rates_bps[place as usize].unwrap_or(RATE_BPS_UNKNOWN);

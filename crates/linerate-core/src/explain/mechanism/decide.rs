@@ -87,10 +87,14 @@ pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> De
     Decision { overflow, background, states }
 }
 
+/// Trains back to back of which nothing arrived met an outage: they tell of no state.
 fn scored(fates: &Fates) -> Scored {
     let mut scored = Scored::default();
     let mut block = 0;
-    for run in &fates.runs {
+    let is_out = |run: &&Run| {
+        run.offered_bps.is_none() && fates.probes_of(run).iter().all(|it| it.delay.is_none())
+    };
+    for run in fates.runs.iter().filter(|run| !is_out(run)) {
         let length = if run.offered_bps.is_some() { BLOCK } else { usize::MAX };
         for (place, index) in run.probes.clone().enumerate() {
             block += usize::from(place == 0 || place % length == 0);
@@ -279,6 +283,10 @@ impl Contest<'_> {
         let largest = f64::from(self.capacity.first().map_or(0, |found| found.ip_bytes));
         let overflow = match full.state {
             State::PacketsQueued if per_packet => self.packet_rate(None, room),
+            // What waits for a device that takes as long for each packet, in its time.
+            State::BytesQueued if per_packet => {
+                self.packet_rate(None, times(room, 1.0 / largest.max(1.0)))
+            }
             State::PacketsQueued => Overflow::PacketBuffer { packets: less(room, 1.5) },
             State::PacketService => self.packet_rate(best.rate, room),
             _ if waits => Overflow::ByteBuffer { bytes: less(room, largest) },
@@ -287,7 +295,41 @@ impl Contest<'_> {
                 Overflow::Policer { rate_bps, burst_bytes: room }
             }
         };
-        (Some(overflow), self.background(full, room.value))
+        let holds = waits || full.state != State::TokenDeficit;
+        let crowded = if holds { self.crowded(&overflow) } else { Vec::new() };
+        (Some(overflow), self.background(full, room.value, &crowded))
+    }
+
+    /// Which packets came while others waited that would fill this share of the room, by the delays
+    /// of those before and after them in the train: a sender or a device that stood still lets
+    /// pass at once what came meanwhile, and a queue overflows though the load is small.
+    fn crowded(&self, overflow: &Overflow) -> Vec<bool> {
+        let link = link_bytes_per_ns(self.capacity);
+        let room_ns = |ip_bytes: f64| match *overflow {
+            Overflow::ByteBuffer { bytes } => bytes.value / link,
+            Overflow::PacketBuffer { packets } => packets.value * (ip_bytes + LINK_BYTES) / link,
+            Overflow::PacketRate { packets_per_s, depth_packets } => {
+                depth_packets.value * 1e9 / packets_per_s.value.max(1.0)
+            }
+            Overflow::Policer { .. } => f64::INFINITY,
+        };
+        let probes = &self.fates.probes;
+        let mut crowded = vec![false; probes.len()];
+        let mut mark = |indices: &mut dyn Iterator<Item = usize>| {
+            let mut waited = 0.0;
+            let mut run = usize::MAX;
+            for index in indices {
+                let probe = &probes[index];
+                if probe.run != run {
+                    (run, waited) = (probe.run, 0.0);
+                }
+                crowded[index] |= waited > LOW_SHARE * room_ns(probe.ip_bytes);
+                waited = probe.delay.unwrap_or(waited);
+            }
+        };
+        mark(&mut (0..probes.len()));
+        mark(&mut (0..probes.len()).rev());
+        crowded
     }
 
     fn packet_rate(&self, rate: Option<Estimate>, room: Estimate) -> Overflow {
@@ -367,9 +409,14 @@ impl Contest<'_> {
         quantile(&shares, 0.5).is_none_or(|share| share > WAITING_SHARE)
     }
 
-    /// Losses while there was room.
-    fn background(&self, full: &Candidate, room: f64) -> Option<Background> {
-        let low = self.scored.below(&full.values, LOW_SHARE * room);
+    /// Losses while there was room. Where too few packets met a path at rest to show such losses,
+    /// the state alone says where there was room.
+    fn background(&self, full: &Candidate, room: f64, crowded: &[bool]) -> Option<Background> {
+        let by_state = self.scored.below(&full.values, LOW_SHARE * room);
+        let at_rest = by_state.without(crowded);
+        let shows =
+            at_rest.len() as f64 * by_state.lost as f64 >= (2 * LOSSES_MIN * by_state.len()) as f64;
+        let low = if shows { at_rest } else { by_state };
         if low.lost < LOSSES_MIN {
             return None;
         }

@@ -71,6 +71,15 @@ impl Scored {
         Self { packets, lost }
     }
 
+    /// Those that are not marked.
+    pub(super) fn without(&self, marked: &[bool]) -> Self {
+        let is_marked = |packet: &Packet| marked.get(packet.index).copied().unwrap_or(false);
+        let packets: Vec<Packet> =
+            self.packets.iter().copied().filter(|packet| !is_marked(packet)).collect();
+        let lost = packets.iter().filter(|packet| packet.lost).count() as u64;
+        Self { packets, lost }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.packets.len() as u64
     }

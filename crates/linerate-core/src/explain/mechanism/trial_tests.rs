@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{Background, Findings, Overflow, mechanism};
 use crate::explain::probing_tests::{Schedule, probe};
 use crate::path::Random;
-use crate::record::{Direction, PathPlan};
+use crate::record::{Direction, PathPlan, Train};
 use crate::stats::{Z_95, wilson_interval};
 
 /// Mechanisms that are planted.
@@ -242,4 +242,88 @@ fn bursts_of_loss_in_trains_alone_are_still_named() {
     }
     println!("bursts: {right} of {all}\n{said}");
     assert!(f64::from(right) >= 0.9 * f64::from(all), "{right} of {all}:\n{said}");
+}
+
+/// A queue of `room` packets before a device that takes so many nanoseconds for a packet of that
+/// length, which stands still for 2 ms every 97 ms: what comes meanwhile enters the queue at once.
+fn beside_pauses(room: usize, takes_ns: fn(u32) -> u64) -> Vec<Train> {
+    const MS: u64 = 1_000_000;
+    // 20 trains of 64 packets back to back, then paced ones at half the rate, nearly all, and more.
+    let mut plans: Vec<(u32, u64, u64)> =
+        (0..20).map(|train| (if train % 2 == 0 { 1500 } else { 228 }, 4_000, 64)).collect();
+    let paced = [(1500, 50), (1500, 90), (228, 50), (1500, 110)];
+    plans.extend(paced.map(|(bytes, percent)| {
+        let gap = takes_ns(bytes) * 100 / percent;
+        (bytes, gap, 600 * MS / gap)
+    }));
+    let (mut inside, mut now) = (std::collections::VecDeque::new(), 0);
+    plans
+        .into_iter()
+        .map(|(ip_bytes, gap, count)| {
+            let started_ns = now;
+            let sent_ns: Vec<u64> = (0..count).map(|packet| packet * gap).collect();
+            let mut enter = |sent: &u64| {
+                let at = started_ns + sent;
+                let into = at % (97 * MS);
+                let enters = if into < 2 * MS { at - into + 2 * MS } else { at };
+                while inside.front().is_some_and(|&leaves| leaves <= enters) {
+                    inside.pop_front();
+                }
+                // One on the device, the others wait.
+                let fits = inside.len() <= room;
+                fits.then(|| {
+                    let leaves = inside.back().map_or(enters, |&last| enters.max(last));
+                    let leaves = leaves + takes_ns(ip_bytes);
+                    inside.push_back(leaves);
+                    (leaves - started_ns + 10 * MS).cast_signed()
+                })
+            };
+            let arrived_ns = sent_ns.iter().map(&mut enter).collect();
+            now += sent_ns.last().map_or(0, |last| last + 150 * MS);
+            let offered_bps = (gap > 4_000).then(|| f64::from(ip_bytes) * 8e9 / gap as f64);
+            Train {
+                direction: Direction::Up,
+                ip_bytes,
+                offered_bps,
+                started_ns,
+                sent_ns,
+                arrived_ns,
+                socket_drops: Some(0),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_device_that_stands_still_for_a_moment_is_no_burst_loss() {
+    // 100 Mbit/s with 38 bytes of Ethernet: a pause of 2 ms lets 16 long packets in at once.
+    let link = |ip_bytes: u32| u64::from(ip_bytes + 38) * 80;
+    let trains = beside_pauses(6, link);
+    let half = &trains[20];
+    assert!(half.arrived_ns.iter().any(Option::is_none), "the plant: losses at half the rate");
+    let found = mechanism(&trains, Direction::Up).expect("trains");
+    assert_eq!(named(&found), "packets", "{found:?}");
+    // 1 % of packets lost before a queue of 40 are lost at random, beside such pauses too.
+    let mut lossy = beside_pauses(40, link);
+    let packets = lossy.iter_mut().flat_map(|train| &mut train.arrived_ns);
+    packets.enumerate().filter(|(at, _)| at % 97 == 0).for_each(|(_, arrived)| *arrived = None);
+    assert_eq!(named(&mechanism(&lossy, Direction::Up).expect("trains")), "random");
+}
+
+#[test]
+fn a_device_that_takes_the_same_time_for_each_packet_is_one_beside_pauses_too() {
+    let trains = beside_pauses(16, |_| 500_000);
+    let found = mechanism(&trains, Direction::Up).expect("trains");
+    let Some(Overflow::PacketRate { packets_per_s, .. }) = found.overflow else {
+        panic!("{found:?}");
+    };
+    assert!((packets_per_s.value / 2000.0 - 1.0).abs() < 0.02, "{packets_per_s:?}");
+}
+
+#[test]
+fn a_train_of_which_nothing_arrived_is_an_outage_and_no_loss() {
+    let mut trains = beside_pauses(10_000, |ip_bytes| u64::from(ip_bytes + 38) * 80);
+    trains[5].arrived_ns.fill(None);
+    let found = mechanism(&trains, Direction::Up).expect("trains");
+    assert_eq!((found.lost, named(&found)), (64, "none"), "{found:?}");
 }
