@@ -3,7 +3,8 @@
 //!
 //! While less than the buffer is in use the kernel takes the next piece of up to 64 KiB whole,
 //! also beyond the buffer's size. Once it is full, the writer sleeps until no more than two thirds
-//! are in use. So a small buffer holds more than its size, and a transfer goes in strokes of 64 KiB.
+//! are in use. So a small buffer holds more than its size, and a transfer goes in strokes of
+//! 64 KiB.
 //! Left out: what the kernel's own structures take of the buffer.
 
 use super::TcpModel;
