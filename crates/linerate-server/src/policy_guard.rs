@@ -29,6 +29,7 @@ impl Client {
 }
 
 /// What a client may still do.
+#[cfg(feature = "web")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) rate_bps: Option<u64>,
@@ -64,6 +65,7 @@ impl PolicyGuard {
 
     /// Counts to a client the bytes of a measurement from this host, whose streams the engine has
     /// counted already.
+    #[cfg(feature = "web")]
     pub(crate) fn attribute(&self, client: IpAddr, bytes: u64) {
         if self.policy().is_some() {
             self.with_ledger(|ledger| ledger.attribute(wall(), client, bytes));
@@ -71,6 +73,7 @@ impl PolicyGuard {
     }
 
     /// Networks that this host may measure to for a client.
+    #[cfg(feature = "web")]
     pub(crate) fn targets(&self, client: &Client) -> Vec<String> {
         let Some(policy) = self.policy() else { return Vec::new() };
         let rule = policy.rule_of(client.address, client.token.as_ref(), wall());
@@ -110,6 +113,7 @@ impl PolicyGuard {
     }
 
     /// Whether a client may do something else.
+    #[cfg(feature = "web")]
     pub(crate) fn allows(&self, act: Act, client: &Client) -> Option<Result<(), String>> {
         let policy = self.policy()?;
         let Client { address, token, .. } = *client;
@@ -118,6 +122,7 @@ impl PolicyGuard {
     }
 
     /// What a client may do by its rule, and what is left of today's bytes.
+    #[cfg(feature = "web")]
     pub(crate) fn allowance(&self, client: &Client) -> Allowance {
         let Some(policy) = self.policy() else { return Allowance::default() };
         let now = wall();
