@@ -18,6 +18,8 @@ const FOUND_MOST: f64 = 0.2;
 /// Losses with the other way busy that say something, and the share of packets.
 const BESIDE_MIN: u64 = 8;
 const BESIDE_SHARE: f64 = 0.01;
+/// Tenths of the time in which some of them are.
+const TENTHS_MIN: u32 = 4;
 /// The share lost alone over that.
 const ALONE_SHARE: f64 = 0.1;
 /// A queue of so many packets is no mismatch: what it drops is too much for the path.
@@ -54,6 +56,10 @@ pub(super) fn duplex_mismatch(evidence: &Evidence, found: &Findings) -> Option<C
     let beside = share(Some(both.lost as f64), Some(both.sent as f64))?;
     let alone = share(Some(both.alone_lost as f64), Some(both.alone_sent as f64))?;
     let queue_ns = BESIDE_QUEUE * found.packet_ns(1500.0)?;
+    // Collisions come all the time; what stood still for a moment lost in that moment.
+    if both.tenths_with_loss < TENTHS_MIN {
+        return None;
+    }
     if beside < BESIDE_SHARE || alone > ALONE_SHARE * beside || both.delay_ns > queue_ns {
         return None;
     }

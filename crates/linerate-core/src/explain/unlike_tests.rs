@@ -14,14 +14,21 @@ fn cubic(mut evidence: Evidence, events: f64) -> Evidence {
     evidence
 }
 
-/// A link of 40 Mbit/s and 10 ms whose ends are half and full duplex: of 4555 probes one way none
+/// A link of 40 Mbit/s and 10 ms whose ends are half and full duplex: of 1625 probes one way none
 /// was lost. The record is older than probes both ways at once: their counts, a third of them lost,
 /// are set by hand.
 #[test]
 fn what_collides_only_with_the_other_way_busy_is_a_duplex_mismatch() {
     let loads = [[19.5, 19.5, 0.32], [35.1, 35.1, 0.75], [43.0, 39.0, 30.8]];
     let mut trains = found([39.1, 33.8], &loads);
-    let both = BothWays { sent: 940, lost: 310, delay_ns: 0.5e6, alone_sent: 4555, alone_lost: 0 };
+    let both = BothWays {
+        sent: 940,
+        lost: 310,
+        delay_ns: 0.5e6,
+        tenths_with_loss: 10,
+        alone_sent: 1625,
+        alone_lost: 0,
+    };
     trains.both_ways = Some(both);
     let mismatch = cubic(flow(9.3, [10.0, 11.6], (38.0, 0.0332), trains.clone()), 9.0);
     let verdict = judge(&mismatch);
@@ -34,6 +41,10 @@ fn what_collides_only_with_the_other_way_busy_is_a_duplex_mismatch() {
     trains.both_ways = Some(BothWays { lost: 2, ..both });
     let other = cubic(flow(9.3, [10.0, 11.6], (38.0, 0.0332), trains.clone()), 9.0);
     assert_eq!(judge(&other).cause, None);
+    // A path that stood still for a moment lost then, and at no other time.
+    trains.both_ways = Some(BothWays { lost: 12, tenths_with_loss: 1, ..both });
+    let still = cubic(flow(9.3, [10.0, 11.6], (38.0, 0.0332), trains.clone()), 9.0);
+    assert_ne!(judge(&still).cause, Some(Cause::DuplexMismatch));
     // As many lost one way, and it is loss.
     let lossy = BothWays { lost: 31, alone_lost: 150, ..both };
     trains.both_ways = Some(lossy);

@@ -4,11 +4,11 @@
 //! of traffic both ways (Shalunov and Carlson 2005, "Detecting duplex mismatch on Ethernet"): the
 //! acknowledgments of a TCP flow are enough, one-way probes never show it.
 
-use super::fates::Fates;
+use super::fates::{Fates, Probe};
 use super::{Load, quantile};
 use crate::record::{Direction, Train};
 
-/// What paced trains lost with the other way busy, and alone at loads that passed.
+/// What paced trains lost with the other way busy, and alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BothWays {
     /// Packets sent while the other way was busy.
@@ -17,11 +17,16 @@ pub struct BothWays {
     pub lost: u64,
     /// Median delay of the others above the least, in nanoseconds.
     pub delay_ns: f64,
-    /// Packets sent alone, at loads that passed.
+    /// Tenths of them in which something was lost.
+    pub tenths_with_loss: u32,
+    /// Packets sent alone, of the least load that offered as much.
     pub alone_sent: u64,
     /// Those of them that were lost.
     pub alone_lost: u64,
 }
+
+/// A load that was planned as high is not always offered as high.
+const AS_MUCH: f64 = 0.9;
 
 /// The comparison for one direction; none without a train that went beside another.
 pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[Load]) -> Option<BothWays> {
@@ -31,9 +36,17 @@ pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[Load]) -> Opt
     let mut delays: Vec<f64> = fates.probes.iter().filter_map(|probe| probe.delay).collect();
     delays.sort_unstable_by(f64::total_cmp);
     found.delay_ns = quantile(&delays, 0.5).unwrap_or(0.0);
-    for load in loads.iter().filter(|load| load.passes()) {
-        found.alone_sent += load.sent;
-        found.alone_lost += load.lost;
+    let lost_of = |part: &[Probe]| part.iter().any(|probe| probe.delay.is_none());
+    let tenth = fates.probes.len().div_ceil(10).max(1);
+    found.tenths_with_loss = fates.probes.chunks(tenth).map(|part| u32::from(lost_of(part))).sum();
+    // A policer loses of such a load alone as well, and passes one that is far below it.
+    let offered = fates.runs.iter().filter_map(|run| run.offered_bps).fold(0.0, f64::max);
+    let bytes = fates.runs.iter().map(|run| run.ip_bytes).max().unwrap_or(0);
+    let as_much = loads
+        .iter()
+        .filter(|load| load.offered_bps >= AS_MUCH * offered && load.ip_bytes * 2 >= bytes);
+    if let Some(load) = as_much.min_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps)) {
+        (found.alone_sent, found.alone_lost) = (load.sent, load.lost);
     }
     Some(found)
 }
@@ -71,7 +84,23 @@ mod tests {
         assert_eq!((both.alone_sent, both.alone_lost), (500, 0));
         // What is said of loss alone has none of it.
         assert_eq!((found.packets, found.lost, found.loads.len()), (500, 0, 1));
+        assert_eq!(both.tenths_with_loss, 10);
         let found = mechanism(&trains[..2], up).expect("there are trains");
         assert_eq!(found.both_ways, None);
+    }
+
+    #[test]
+    fn what_went_alone_offered_as_much_or_is_no_measure() {
+        let (up, down) = (Direction::Up, Direction::Down);
+        let mut trains = [train(up, 0, 1000), train(up, 700, 4), train(up, 1400, 4)];
+        // Packets of 152 bytes are a tenth of the load, and pass a policer.
+        trains[0].ip_bytes = 152;
+        trains[0].offered_bps = Some(1.2e6);
+        let beside = [trains.as_slice(), &[train(down, 1420, 1000)]].concat();
+        let both = mechanism(&beside, up).and_then(|it| it.both_ways).expect("they went at once");
+        assert_eq!((both.alone_sent, both.alone_lost), (500, 125));
+        let little = [beside[0].clone(), beside[2].clone(), beside[3].clone()];
+        let both = mechanism(&little, up).and_then(|it| it.both_ways).expect("they went at once");
+        assert_eq!((both.alone_sent, both.alone_lost), (0, 0));
     }
 }
