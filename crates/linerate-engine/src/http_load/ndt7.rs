@@ -26,8 +26,10 @@ pub(super) const LONGEST: Duration = Duration::from_secs(13);
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 /// A client has this long to answer the end.
 const LEAVE: Duration = Duration::from_secs(2);
-/// Pause between two looks at the head of a frame that is not whole.
+/// Pause between two looks at a frame that is not whole.
 const LOOK: Duration = Duration::from_millis(1);
+/// Payload of a control frame at most (RFC 6455 §5.5).
+const CONTROL_BYTES_MAX: usize = 125;
 /// "Normal closure" (RFC 6455 §7.4.1), and "policy violation".
 const NORMAL: u16 = 1000;
 const WRONG: u16 = 1008;
@@ -88,7 +90,10 @@ impl<'a> Test<'a> {
     fn await_delivery(&mut self) {
         let stream = self.transfer.stream;
         let mut gone = false;
-        while !gone && self.left == 0 && readable(&stream, Duration::ZERO).unwrap_or(false) {
+        // Frames without end do not hold the place.
+        let until = monotonic() + LEAVE;
+        let waits = || readable(&stream, Duration::ZERO).unwrap_or(false) && monotonic() < until;
+        while !gone && self.left == 0 && waits() {
             gone = !matches!(self.next(Duration::ZERO), Ok(Came::Other | Came::Nothing));
         }
         let stopped = || self.transfer.is_stopped();
@@ -144,10 +149,11 @@ impl<'a> Test<'a> {
             return Ok(Came::Nothing);
         }
         if self.left == 0 {
-            let mut bytes = [0; FRAME_HEAD_BYTES_MAX];
+            let mut bytes = [0; FRAME_HEAD_BYTES_MAX + CONTROL_BYTES_MAX];
             let count = stream.peek(&mut bytes)?;
             let parsed = FrameHead::parse(&bytes[..count], NDT7_MESSAGE_BYTES_MAX);
-            let Some(head) = parsed.map_err(io::Error::other)? else {
+            let head = parsed.map_err(io::Error::other)?;
+            let Some(head) = head.filter(|head| is_whole(head, count)) else {
                 if count > 0 {
                     sleep(LOOK);
                 }
@@ -229,4 +235,11 @@ impl<'a> Test<'a> {
         let bytes = [&message_head(opcode, payload.len() as u64), payload].concat();
         self.transfer.send_aside(&bytes)
     }
+}
+
+/// Whether enough of a frame is there to take it: of load its head. A control frame is taken whole,
+/// so that one that comes byte by byte keeps nobody beyond the time of the test.
+fn is_whole(head: &FrameHead, count: usize) -> bool {
+    let payload = usize::try_from(head.payload_bytes).unwrap_or(usize::MAX);
+    !head.opcode.is_control() || count >= head.head_bytes.saturating_add(payload)
 }
