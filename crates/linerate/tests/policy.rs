@@ -194,6 +194,43 @@ fn every_bad_request_is_told_in_json_and_plain_words() {
 }
 
 #[test]
+fn what_a_policy_keeps_is_told_and_the_rest_of_a_store_goes_but_what_was_asked_to_stay() {
+    let (folder, path) = file(&format!("[keep]\ntime = \"90d\"\ncount = 2\n{LAN}"));
+    let store = folder.path().join("results.db");
+    let on = |words: &[&str]| {
+        let output = linerate(&[words, &["--store", name(&store)]].concat());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let flags = ["--policy", name(&path), "--store", name(&store), "--no-page"];
+    let server = Server::start(&flags);
+    let target = format!("127.0.0.1:{}", server.port);
+    for _ in 0..2 {
+        on(&["tcp", &target, "-t", "100ms", "-q"]);
+    }
+    let said = on(&["policy", "prune", name(&path), "--dry-run"]);
+    // Both began within the hour.
+    assert!(
+        said.contains(": 0 results would go") && said.contains("for 90 d, 2 at most"),
+        "{said}"
+    );
+    assert!(on(&["history", "--keep", "@-2"]).ends_with(" stays\n"));
+    let json = on(&["history", "--json", "--tag", "keep=yes"]);
+    assert_eq!(json.matches("\"id\"").count(), 1, "{json}");
+    assert!(on(&["history", "--unkeep", "@-2"]).ends_with(" goes with the others\n"));
+    assert!(on(&["policy", "prune", name(&path)]).contains(": 0 results deleted"));
+    let told = |words: &[&str]| stdout(&linerate(&[&["policy"], words].concat()));
+    assert!(told(&["check", name(&path)]).contains("; results are kept for 90 d, 2 at most\n"));
+    let ask = ["explain", name(&path), "--from", "127.0.0.1", "--test", "results"];
+    assert!(told(&ask).ends_with("results are kept: for 90 d, 2 at most\n"));
+    let (_, info) = http(&server.port, "GET /api/v1/server HTTP/1.1", b"");
+    let kept = "\"results_kept\":{\"seconds\":7776000,\"count\":2,\"bytes\":null}";
+    assert!(info.contains(kept), "{info}");
+    let (_folder, without) = file(LAN);
+    check_wrong_use(&["policy", "prune", name(&without)], &["no [keep]"]);
+}
+
+#[test]
 fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
     for wrong in ["speed.example", "https://speed.example/page", "*"] {
         let output = linerate(&["serve", "--allow-origin", wrong]);
