@@ -249,6 +249,7 @@ fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
     let (_third, wrong) = file("battery-staple\n");
     let server = Server::start(&["--policy", name(&path), "--no-save", "--no-web"]);
     let target = format!("127.0.0.1:{}", server.port);
+    let other = format!("{target},dscp=8");
     let run = |words: &[&str]| {
         let output = linerate(words);
         (output.status.code(), stdout(&output), stderr(&output))
@@ -257,6 +258,8 @@ fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
         &["tcp", &target, "-t", "200ms"][..],
         &["tcp", &target, "-t", "200ms", "-R", "-P", "2", "--fast"],
         &["udp", &target, "-t", "200ms", "-b", "1M"],
+        &["rrul", &target, "-t", "1s", "--idle", "100ms"],
+        &["compare", "--tcp", "--rounds", "6", "--within", "4s", &target, &other],
         &["test", &target, "--quick"],
     ] {
         let asked = |flags: &[&str]| run(&[words, &["--no-save"], flags].concat());
@@ -299,4 +302,6 @@ fn a_file_without_a_token_is_refused_before_anything_is_sent() {
     check_wrong_use(&[&asked[..], &["/none"]].concat(), &["read token /none"]);
     let via = [&asked[..], &[name(&empty), "--via", "iperf3"]].concat();
     check_wrong_use(&via, &["only servers of linerate know such tokens"]);
+    let probed = ["compare", "192.0.2.1", "192.0.2.2", "--token-file", name(&empty)];
+    check_wrong_use(&probed, &["only servers of TCP tests ask for one"]);
 }
