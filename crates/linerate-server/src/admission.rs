@@ -120,7 +120,7 @@ pub struct Gate {
     addresses: Mutex<HashMap<(Program, IpAddr), Weak<Inside>>>,
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
-    line: Mutex<Vec<(Waiter, MonoTime)>>,
+    line: Mutex<Vec<InLine>>,
     /// Whom the operator lets in, and what they moved today.
     guard: PolicyGuard,
 }
@@ -131,14 +131,38 @@ const ASKS_WITHIN: Duration = Duration::from_secs(2);
 const ASKS_BY_TICKET_WITHIN: Duration = Duration::from_secs(6);
 /// Such a client is told to ask again after this at the latest.
 const ASK_AGAIN_MS: u64 = 2000;
-/// Clients that may wait.
+/// Clients that may wait, and those of one address, behind which an office may be.
 const LINE_MAX: usize = 256;
+const LINE_OF_ONE_MAX: usize = 200;
+/// Of one address, those that got a ticket and have not shown it yet.
+const LINE_UNSHOWN_MAX: usize = 32;
 
 /// How a client that waits is known again: several may have one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
     Address(SocketAddr),
     Ticket(u64),
+}
+
+/// A client that is to wait where there is no place for it.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    who: Waiter,
+    from: IpAddr,
+    /// It asks again within this.
+    within: Duration,
+}
+
+/// A client that waits.
+#[derive(Clone, Copy, Debug)]
+struct InLine {
+    who: Waiter,
+    from: IpAddr,
+    /// It has asked again by then, or left.
+    until: MonoTime,
+    /// It has asked again once, or its connection is open. Who only takes tickets, by any number of
+    /// requests, does not wait, and nobody waits behind it.
+    returned: bool,
 }
 
 /// Why a client has to wait, and where it stands.
@@ -184,24 +208,26 @@ impl Gate {
     fn enter_behind(
         &self,
         demand: &Demand,
-        waits: Option<(Waiter, Duration)>,
+        waits: Option<Wait>,
     ) -> Result<Inside, (Refuse, Option<usize>)> {
         let now = monotonic();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.retain(|(_, until)| now < *until);
-        let place = line.iter().position(|(client, _)| waits.is_some_and(|(it, _)| it == *client));
-        let entered = self.enter(demand, place.unwrap_or(line.len()));
+        line.retain(|it| now < it.until);
+        let place = line.iter().position(|it| waits.is_some_and(|wait| wait.who == it.who));
+        let before = &line[..place.unwrap_or(line.len())];
+        let entered = self.enter(demand, before.iter().filter(|it| it.returned).count());
         let stands = match (&entered, place, waits) {
             (Ok(_), Some(place), _) => {
                 line.remove(place);
                 None
             }
-            (Err(_), Some(place), Some((_, within))) => {
-                line[place].1 = now + within;
+            (Err(_), Some(place), Some(wait)) => {
+                line[place] = wait.in_line(now, true);
                 Some(place)
             }
-            (Err(_), None, Some((client, within))) if line.len() < LINE_MAX => {
-                line.push((client, now + within));
+            (Err(_), None, Some(wait)) if has_room(&line, wait.from) => {
+                let returned = matches!(wait.who, Waiter::Address(_));
+                line.push(wait.in_line(now, returned));
                 Some(line.len() - 1)
             }
             _ => None,
@@ -222,8 +248,9 @@ impl Gate {
         self.guard.check(demand, client).map_err(never)?;
         self.check_limits(demand).map_err(never)?;
         let ticket = ticket.unwrap_or_else(|| u64::from_le_bytes(random_bytes()));
-        let waits = Some((Waiter::Ticket(ticket), ASKS_BY_TICKET_WITHIN));
-        match self.enter_behind(demand, waits) {
+        let (who, from) = (Waiter::Ticket(ticket), client.address);
+        let waits = Wait { who, from, within: ASKS_BY_TICKET_WITHIN };
+        match self.enter_behind(demand, Some(waits)) {
             Ok(inside) => Ok(Permit(Box::new(inside))),
             Err((refuse, place)) => {
                 let soon = refuse.retry_after_ms.map(|ms| ms.min(ASK_AGAIN_MS));
@@ -237,7 +264,7 @@ impl Gate {
     pub fn waiting(&self) -> usize {
         let now = monotonic();
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.iter().filter(|(_, until)| now < *until).count()
+        line.iter().filter(|it| now < it.until).count()
     }
 
     /// Tests running now.
@@ -311,7 +338,7 @@ impl ByAddress<'_> {
         &self,
         demand: &Demand,
         peer: SocketAddr,
-        waits: Option<(Waiter, Duration)>,
+        waits: Option<Wait>,
     ) -> Result<Permit, Refuse> {
         let Self { gate, program, .. } = *self;
         gate.guard.check(demand, &Client::of(program, peer.ip()))?;
@@ -339,7 +366,7 @@ impl Admission for ByAddress<'_> {
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place(demand, peer, Some((Waiter::Address(peer), ASKS_WITHIN)))
+        self.place(demand, peer, Some(Wait::of(peer)))
     }
 
     fn duration_max(&self) -> Duration {
@@ -365,7 +392,7 @@ impl Admission for Gate {
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        let waits = Some((Waiter::Address(peer), ASKS_WITHIN));
+        let waits = Some(Wait::of(peer));
         let entered = self.enter_behind(demand, waits).map_err(|(refuse, _)| refuse)?;
         Ok(Permit(Box::new(entered)))
     }
@@ -397,6 +424,26 @@ impl Drop for Inside {
         ends.retain(|(serial, _)| *serial != self.serial);
         self.running.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+impl Wait {
+    /// One whose connection is open.
+    const fn of(peer: SocketAddr) -> Self {
+        Self { who: Waiter::Address(peer), from: peer.ip(), within: ASKS_WITHIN }
+    }
+
+    fn in_line(self, now: MonoTime, returned: bool) -> InLine {
+        let Self { who, from, within } = self;
+        InLine { who, from, until: now + within, returned }
+    }
+}
+
+/// Whether one more of an address may wait.
+fn has_room(line: &[InLine], from: IpAddr) -> bool {
+    let own = || line.iter().filter(|it| it.from == from);
+    line.len() < LINE_MAX
+        && own().count() < LINE_OF_ONE_MAX
+        && own().filter(|it| !it.returned).count() < LINE_UNSHOWN_MAX
 }
 
 fn refuse_limit(reason: String) -> Refuse {
@@ -473,6 +520,38 @@ mod tests {
         assert_eq!(place(Some(third)), Some((1, third)));
         let never = ask(None).err().and_then(|it| it.refuse.retry_after_ms);
         assert!(never.is_some_and(|ms| ms <= 2000), "it is to ask before its ticket is forgotten");
+    }
+
+    #[test]
+    fn who_only_takes_tickets_keeps_nobody_out_and_one_address_does_not_fill_the_line() {
+        let gate = Gate::new(Limits::default());
+        let ask = |host, ticket| {
+            let client = Client::of(Program::Http, IpAddr::from([192, 0, 2, host]));
+            gate.admit_by_ticket(&demand(10, 1), ticket, &client)
+        };
+        let wait = |host, ticket| ask(host, ticket).err().and_then(|waiting| waiting.place);
+        let first = admit(&gate, &demand(10, 1)).ok();
+        let flood = (0..1000).filter_map(|_| wait(1, None)).count();
+        assert_eq!((flood, gate.waiting()), (32, 32));
+        let (_, ticket) = wait(2, None).expect("another address has room");
+        drop(first);
+        let other = ask(2, Some(ticket)).ok();
+        assert!(other.is_some(), "its turn, though 32 got theirs before");
+        assert!(wait(2, None).is_some());
+        drop(other);
+        assert!(admit(&gate, &demand(10, 1)).is_ok(), "nor does one keep out who never waits");
+        // Two hundred that do come again, as those of an office; others still find room.
+        let held = admit(&gate, &demand(10, 1)).ok();
+        let office: Vec<u64> = (0..400)
+            .filter_map(|_| wait(3, None))
+            .filter_map(|(_, ticket)| wait(3, Some(ticket)))
+            .map(|(_, ticket)| ticket)
+            .collect();
+        assert_eq!(office.len(), 200);
+        assert!(wait(4, None).is_some());
+        drop(held);
+        assert!(admit(&gate, &demand(10, 1)).is_err(), "those wait");
+        assert!(ask(3, Some(office[1])).is_err() && ask(3, Some(office[0])).is_ok());
     }
 
     #[test]

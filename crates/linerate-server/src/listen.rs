@@ -218,6 +218,7 @@ impl Server {
                         .is_ok_and(|it| it.is_ipv6() && it.ip().is_unspecified()),
                 });
                 scope.spawn(|| web.run(stop));
+                scope.spawn(|| web.retain(stop));
             }
             for at in &self.foreign {
                 scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));

@@ -1,6 +1,6 @@
 //! Speed tests of other programs over HTTP: requests as their clients send them, observed in
-//! Chromium 156 (LibreSpeed 6.2.1's worker, `@m-lab/ndt7` 0.1.4, `@cloudflare/speedtest` 1.14.1),
-//! what they get, and what the server's records say of it.
+//! Chromium 156 (LibreSpeed 6.2.1's worker, `@m-lab/ndt7` 0.1.4, `@cloudflare/speedtest` 1.14.1)
+//! and of msak-client, what they get, and what the server's records say of it.
 #![cfg(feature = "web")]
 
 use std::io::{Read, Write};
@@ -366,6 +366,117 @@ fn what_is_no_ndt7_is_refused_before_the_upgrade() {
         assert_eq!(ask(&mut connect(server), &other, b"").0, 400);
         let plain = request(server, "GET /ndt/v7/upload", None, 0);
         assert_eq!(ask(&mut connect(server), &plain, b"").0, 400);
+    });
+}
+
+/// As msak-client (m-lab/msak at 772318a) opens it, but for identifiers; the key is RFC 6455's.
+fn upgrade_msak(server: SocketAddr, way: &str, options: &str) -> String {
+    format!(
+        "GET /throughput/v1/{way}?{options}&client_arch=amd64&client_library_name=msak-client&\
+         client_library_version=unspecified&client_name=msak-client-go&client_os=linux&\
+         client_version=unspecified&mid=d0c265fa-6f60-49fa-a35e-be271f23d4d1&streams=1 HTTP/1.1\r\n\
+         Host: {server}\r\nUser-Agent: msak-client-go/unspecified msak-client/unspecified\r\n\
+         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: net.measurementlab.throughput.v1\r\nSec-WebSocket-Version: 13\r\n\
+         Upgrade: websocket\r\n\r\n"
+    )
+}
+
+/// Bytes of a frame of the server: a head of 2, 4 or 10 (RFC 6455 section 5.2), and its payload.
+fn frame_bytes(payload: usize) -> u64 {
+    let head = if payload < 126 { 2 } else { 4 + 6 * usize::from(payload > 0xffff) };
+    (head + payload) as u64
+}
+
+fn count(told: &Value, layer: &str, name: &str) -> u64 {
+    // As msak, which leaves out what is 0.
+    told[layer][name].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_throughput1_download_ends_at_its_bytes_and_tells_its_counts_and_the_end() {
+    with_server(Setting::default(), |server, store| {
+        let mut stream = connect(server);
+        let asked = upgrade_msak(server, "download", "bytes=3000000&cc=reno&duration=10000");
+        stream.write_all(asked.as_bytes()).expect("it takes a head");
+        let (status, head) = head_of(&mut stream);
+        assert_eq!(status, 101);
+        let protocol = "Sec-WebSocket-Protocol: net.measurementlab.throughput.v1\r\n";
+        assert!(head.contains(protocol), "{head}");
+        let (mut sizes, mut told) = (Vec::new(), Vec::<Value>::new());
+        let (mut application, mut network) = (0, 0);
+        let end = loop {
+            let (first, payload) = frame(&mut stream);
+            match first {
+                0x82 => sizes.push(payload.len()),
+                0x81 => {
+                    let json: Value = serde_json::from_slice(&payload).expect("JSON");
+                    // What was sent before this one.
+                    assert_eq!(count(&json, "Application", "BytesSent"), application, "{json}");
+                    assert_eq!(count(&json, "Network", "BytesSent"), network, "{json}");
+                    told.push(json);
+                }
+                _ => break (first, payload),
+            }
+            application += payload.len() as u64;
+            network += frame_bytes(payload.len());
+        };
+        let normal = [&1000_u16.to_be_bytes()[..], b"Done sending"].concat();
+        assert_eq!(end, (0x88, normal));
+        stream.write_all(&client_frame(0x88, &1000_u16.to_be_bytes())).expect("open");
+        // As msak's server sends them: 16 of 1 KiB, then 8 of each size.
+        let begin: Vec<usize> = [vec![1024; 16], vec![2048; 8], vec![4096; 8]].concat();
+        assert_eq!(sizes[..32], begin);
+        let load = sizes.iter().sum::<usize>() as u64;
+        let texts = application - load;
+        assert!(load <= 3_000_000 && load + texts >= 3_000_000, "{load} and {texts}");
+        for name in ["CC", "UUID", "LocalAddr", "RemoteAddr"] {
+            assert!(told[0][name].is_string(), "{name}: {}", told[0]);
+        }
+        assert_eq!(told[0]["CC"], "reno");
+        assert!(told[0]["TCPInfo"]["BytesAcked"].is_u64() && told[0]["ElapsedTime"].is_u64());
+        assert!(told[1..].iter().all(|told| told.get("UUID").is_none()));
+        let records = records(&store, 1);
+        assert_eq!(value(&records[0], MetricId::Bytes), load as f64);
+        assert_eq!(records[0].name.as_deref(), Some("throughput1"));
+    });
+}
+
+#[test]
+fn a_throughput1_upload_takes_messages_in_parts_and_tells_what_it_took() {
+    with_server(Setting::default(), |server, store| {
+        let mut stream = connect(server);
+        let asked = upgrade_msak(server, "upload", "bytes=0&cc=cubic&duration=1500");
+        stream.write_all(asked.as_bytes()).expect("it takes a head");
+        assert_eq!(head_of(&mut stream).0, 101);
+        // 12 KiB in frames of 4 KiB, as msak-client sends them, and a measurement of its.
+        let part = vec![1; 4096];
+        let text = br#"{"Application":{"BytesSent":12288},"Network":{"BytesSent":12312}}"#;
+        for (first, payload) in [(0x02, &part[..]), (0x00, &part), (0x80, &part), (0x81, text)] {
+            stream.write_all(&client_frame(first, payload)).expect("open");
+        }
+        let mut last = Value::Null;
+        let end = loop {
+            let (first, payload) = frame(&mut stream);
+            match first {
+                0x81 => last = serde_json::from_slice(&payload).expect("JSON"),
+                _ => break first,
+            }
+        };
+        assert_eq!(end, 0x88, "when its time is over");
+        let taken = 3 * 4096 + text.len() as u64;
+        assert_eq!(count(&last, "Application", "BytesReceived"), taken, "{last}");
+        // Heads of these frames have 14 bytes.
+        assert_eq!(count(&last, "Network", "BytesReceived"), taken + 4 * 14, "{last}");
+        assert!(last["ElapsedTime"].as_u64().is_some_and(|us| us >= 1_500_000), "{last}");
+        stream.write_all(&client_frame(0x88, &1000_u16.to_be_bytes())).expect("open");
+        drop(stream);
+        assert_eq!(value(&records(&store, 1)[0], MetricId::Bytes), 12_288.0);
+        let none = upgrade_msak(server, "upload", "duration=1500&cc=vegas");
+        let (status, _, body) = ask(&mut connect(server), &none, b"");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let say = body["say"].as_str().unwrap_or_default();
+        assert!(status == 400 && say.contains("bbr, cubic or reno"), "{say}");
     });
 }
 

@@ -194,6 +194,43 @@ fn every_bad_request_is_told_in_json_and_plain_words() {
 }
 
 #[test]
+fn what_a_policy_keeps_is_told_and_the_rest_of_a_store_goes_but_what_was_asked_to_stay() {
+    let (folder, path) = file(&format!("[keep]\ntime = \"90d\"\ncount = 2\n{LAN}"));
+    let store = folder.path().join("results.db");
+    let on = |words: &[&str]| {
+        let output = linerate(&[words, &["--store", name(&store)]].concat());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let flags = ["--policy", name(&path), "--store", name(&store), "--no-page"];
+    let server = Server::start(&flags);
+    let target = format!("127.0.0.1:{}", server.port);
+    for _ in 0..2 {
+        on(&["tcp", &target, "-t", "100ms", "-q"]);
+    }
+    let said = on(&["policy", "prune", name(&path), "--dry-run"]);
+    // Both began within the hour.
+    assert!(
+        said.contains(": 0 results would go") && said.contains("for 90 d, 2 at most"),
+        "{said}"
+    );
+    assert!(on(&["history", "--keep", "@-2"]).ends_with(" stays\n"));
+    let json = on(&["history", "--json", "--tag", "keep=yes"]);
+    assert_eq!(json.matches("\"id\"").count(), 1, "{json}");
+    assert!(on(&["history", "--unkeep", "@-2"]).ends_with(" goes with the others\n"));
+    assert!(on(&["policy", "prune", name(&path)]).contains(": 0 results deleted"));
+    let told = |words: &[&str]| stdout(&linerate(&[&["policy"], words].concat()));
+    assert!(told(&["check", name(&path)]).contains("; results are kept for 90 d, 2 at most\n"));
+    let ask = ["explain", name(&path), "--from", "127.0.0.1", "--test", "results"];
+    assert!(told(&ask).ends_with("results are kept: for 90 d, 2 at most\n"));
+    let (_, info) = http(&server.port, "GET /api/v1/server HTTP/1.1", b"");
+    let kept = "\"results_kept\":{\"seconds\":7776000,\"count\":2,\"bytes\":null}";
+    assert!(info.contains(kept), "{info}");
+    let (_folder, without) = file(LAN);
+    check_wrong_use(&["policy", "prune", name(&without)], &["no [keep]"]);
+}
+
+#[test]
 fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
     for wrong in ["speed.example", "https://speed.example/page", "*"] {
         let output = linerate(&["serve", "--allow-origin", wrong]);
@@ -212,6 +249,7 @@ fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
     let (_third, wrong) = file("battery-staple\n");
     let server = Server::start(&["--policy", name(&path), "--no-save", "--no-web"]);
     let target = format!("127.0.0.1:{}", server.port);
+    let other = format!("{target},dscp=8");
     let run = |words: &[&str]| {
         let output = linerate(words);
         (output.status.code(), stdout(&output), stderr(&output))
@@ -220,6 +258,8 @@ fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
         &["tcp", &target, "-t", "200ms"][..],
         &["tcp", &target, "-t", "200ms", "-R", "-P", "2", "--fast"],
         &["udp", &target, "-t", "200ms", "-b", "1M"],
+        &["rrul", &target, "-t", "1s", "--idle", "100ms"],
+        &["compare", "--tcp", "--rounds", "6", "--within", "4s", &target, &other],
         &["test", &target, "--quick"],
     ] {
         let asked = |flags: &[&str]| run(&[words, &["--no-save"], flags].concat());
@@ -262,4 +302,6 @@ fn a_file_without_a_token_is_refused_before_anything_is_sent() {
     check_wrong_use(&[&asked[..], &["/none"]].concat(), &["read token /none"]);
     let via = [&asked[..], &[name(&empty), "--via", "iperf3"]].concat();
     check_wrong_use(&via, &["only servers of linerate know such tokens"]);
+    let probed = ["compare", "192.0.2.1", "192.0.2.2", "--token-file", name(&empty)];
+    check_wrong_use(&probed, &["only servers of TCP tests ask for one"]);
 }

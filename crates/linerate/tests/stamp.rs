@@ -124,13 +124,34 @@ fn nobody_there_and_wrong_flags_are_told_in_one_line() {
     check_wrong_use(&["serve", "--stamp-port", "many"], &["--stamp-port"]);
 }
 
-/// What is short is answered with 44 bytes at most 1000 times a second, what is not with as many as
-/// it has, and what was refused is said when the server ends.
+#[test]
+fn an_answer_is_as_long_as_its_request_unless_the_operator_says_otherwise() {
+    let (_server, port) = reflector(&[]);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(format!("127.0.0.1:{port}")).expect("connected");
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).expect("set");
+    let mut answers = Vec::new();
+    // The server may open the port a moment after the one that it names first.
+    for _ in 0..60 {
+        // Whatever the first ones get comes before the answer to the last.
+        for bytes in [13, 14, 40, 41] {
+            let _ = socket.send(&vec![0; bytes]);
+        }
+        answers.extend(socket.recv(&mut [0; 2048]));
+        if answers.len() == 3 {
+            break;
+        }
+    }
+    assert_eq!(answers, [41; 3]);
+}
+
+/// By --stamp-short what is short is answered with 44 bytes at most 1000 times a second, what is
+/// not with as many as it has, and what was refused is said when the server ends.
 #[test]
 fn no_answer_is_an_amplifier_and_refusals_are_said_at_the_end() {
     let port = free_port();
     let flags = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
-    let mut server = command(&[&flags[..], &["--stamp-port", &port]].concat())
+    let mut server = command(&[&flags[..], &["--stamp-port", &port, "--stamp-short"]].concat())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the server starts");

@@ -47,11 +47,24 @@ export function ServerView(): JSX.Element {
             ['Its time', moment(server.now)],
             ['Sees you as', server.client],
             ['Measures from here', server.measure_from_here === false ? 'no' : 'to allowed targets'],
+            ['Keeps results', kept(server)],
           ]}
         />
       </section>
     </>
   );
+}
+
+/** How long, and how many of them. */
+function kept({ features, results_kept: limits }: Server): string {
+  if (!features.includes('results')) return 'none';
+  const { seconds = null, count = null, bytes: most = null } = limits ?? {};
+  const said = [
+    seconds === null ? '' : `for ${+(seconds / 86_400).toFixed(1)} days`,
+    count === null ? '' : `${count} at most`,
+    most === null ? '' : `${bytes(most)} at most`,
+  ].filter((it) => it !== '');
+  return said.join(', ') || 'all';
 }
 
 function Table({ rows }: { rows: [string, string][] }): JSX.Element {

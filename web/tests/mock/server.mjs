@@ -195,6 +195,7 @@ const server = {
   ],
   udp_echo: true,
   stamp_port: 862,
+  results_kept: null,
   features: ['load', 'events', 'echo', 'results'],
 };
 

@@ -25,6 +25,7 @@ const server: Server = {
   stamp_port: null,
   features: [],
   measure_from_here: false,
+  results_kept: null,
 };
 
 test('command lines name only what the server answers, with ports that are not usual', () => {

@@ -13,7 +13,7 @@ mod text;
 pub use decide::{Act, Ask, Decision};
 pub use ledger::{Ledger, Spent};
 pub use prefix::{Prefix, client_network, is_private, is_public};
-pub use text::{Policy, Program, Rule, TestKind, TokenDigest, TokenRow, parse_digest};
+pub use text::{Keep, Policy, Program, Rule, TestKind, TokenDigest, TokenRow, parse_digest};
 
 #[cfg(test)]
 mod tests;

@@ -121,6 +121,9 @@ fn a_client_that_no_rule_has_is_refused() {
 fn a_bad_policy_names_line_key_and_what_is_allowed() {
     for (text, expected) in [
         ("", "line 1: 0 [[rule]]s; a policy has 1 to 1000"),
+        ("[[rule]]\nname = \"a\"\n[keep]\n", "line 3: keep: it has time, count or bytes"),
+        ("[[rule]]\nname = \"a\"\n[keep]\ntime = \"5m\"", "line 3: time: results are kept for 1h"),
+        ("[[rule]]\nname = \"a\"\n[keep]\ndays = 3", "line 4: days: unknown field"),
         ("[[rule]]\nname = \"a\"\nrate = \"fast\"", "line 3: rate: "),
         ("[[rule]]\nname = \"a\"\nfrom = [\"10.0.0.0/33\"]", "line 3: from: \"10.0.0.0/33\" is no"),
         ("[[rule]]\nname = \"a\"\ntests = [\"icmp\"]", "line 3: tests: unknown variant `icmp`"),
@@ -163,6 +166,18 @@ fn addresses_of_the_internet_are_told_from_all_others() {
     {
         assert!(is_public(ip(public)), "{public}");
     }
+}
+
+#[test]
+fn what_is_kept_is_read_and_told_and_is_everything_where_nothing_says() {
+    assert_eq!(policy().keep, None);
+    let text = format!("[keep]\ntime = \"2d\"\ncount = 1000\nbytes = \"2 GB\"\n{}", {
+        "[[rule]]\nname = \"all\"\n"
+    });
+    let keep = Policy::from_toml(&text).expect("a policy").keep.expect("it is there");
+    assert_eq!(keep.time.map(crate::schedule::Span::seconds), Some(172_800));
+    assert_eq!((keep.count, keep.bytes.map(|it| it.count())), (Some(1000), Some(2_000_000_000)));
+    assert_eq!(keep.to_string(), "for 2 d, 1000 at most, 2.000 GB of records at most");
 }
 
 #[test]

@@ -7,8 +7,12 @@ use serde::{Deserialize, Deserializer};
 
 use super::prefix::Prefix;
 use crate::lab::{line_and_column, one_line};
+use crate::schedule::Span;
 use crate::time::WallTime;
-use crate::units::{BitRate, Bytes, parse_span};
+use crate::units::{BitRate, Bytes, parse_span, print_span};
+
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
 
 /// SHA-256 of a token.
 pub type TokenDigest = [u8; 32];
@@ -23,12 +27,59 @@ pub struct Policy {
     /// Bytes of payload that all tests of a day (UTC) may move, both directions together.
     #[serde(default, deserialize_with = "bytes")]
     pub bytes_per_day: Option<Bytes>,
+    /// What the server's store keeps; absent: everything.
+    #[serde(default)]
+    pub keep: Option<Keep>,
     /// Who is known by a token.
     #[serde(default, rename = "token")]
     pub tokens: Vec<TokenRow>,
     /// In their order: the first whose clients match decides.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
+}
+
+/// What a store keeps of single results: each limit that is there holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keep {
+    /// Results that are no older.
+    #[serde(default)]
+    pub time: Option<Span>,
+    /// So many results.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Results whose records take no more.
+    #[serde(default, deserialize_with = "bytes")]
+    pub bytes: Option<Bytes>,
+}
+
+impl Keep {
+    /// Results that began later than so long ago stay, whatever the limits: others of the same test
+    /// may still come.
+    pub const AT_LEAST: Duration = Duration::from_secs(3600);
+
+    fn check(&self) -> Result<(), String> {
+        if *self == Self::default() {
+            return Err("keep: it has time, count or bytes".to_owned());
+        }
+        match self.time.filter(|time| time.0 < Self::AT_LEAST) {
+            Some(_) => Err("time: results are kept for 1h at least".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Keep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = self.time.map(|time| match (time.seconds() / DAY_S, time.seconds() % DAY_S) {
+            (days, 0) => format!("for {days} d"),
+            _ => format!("for {}", print_span(time.0)),
+        });
+        let count = self.count.map(|count| format!("{count} at most"));
+        let bytes = self.bytes.map(|bytes| format!("{} of records at most", bytes.transferred()));
+        let all: Vec<String> = [time, count, bytes].into_iter().flatten().collect();
+        f.write_str(&all.join(", "))
+    }
 }
 
 /// A token by its hash.
@@ -152,6 +203,9 @@ impl Policy {
         if self.rules.is_empty() || self.rules.len() > RULES_MAX {
             let count = self.rules.len();
             return Err(format!("line 1: {count} [[rule]]s; a policy has 1 to {RULES_MAX}"));
+        }
+        if let Some(Err(say)) = self.keep.as_ref().map(Keep::check) {
+            return Err(place(text, text.find("[keep]").unwrap_or(0), &say));
         }
         let mut seen: Vec<&str> = Vec::new();
         let names =

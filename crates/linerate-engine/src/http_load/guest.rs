@@ -30,6 +30,9 @@ use crate::flow::tcp::{Demand, Permit};
 const PLANNED: Duration = Duration::from_secs(20);
 /// After a transfer the next one has this long to begin in the same place.
 const LINGER: Duration = Duration::from_secs(2);
+/// A transfer whose time is over has this long to end. One whose client grants it no window
+/// (RFC 9113 §5.2) would never.
+const OVERDUE: Duration = Duration::from_secs(10);
 /// Time between two points of the account.
 const POINT_EVERY: Duration = Duration::from_millis(200);
 /// Bytes of one call.
@@ -49,6 +52,8 @@ pub struct Guest {
     legs: AtomicUsize,
     /// When the last transfer ended.
     ended: Mutex<Option<MonoTime>>,
+    /// When the time of the last one to begin is over.
+    until: Mutex<MonoTime>,
 }
 
 impl std::fmt::Debug for Guest {
@@ -90,8 +95,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Guest {
     /// That of a connection; `wire` is its socket, which is looked at and never read or written.
     pub fn new(wire: TcpStream, peer: SocketAddr) -> Arc<Self> {
-        let (held, ways, legs, ended) = Default::default();
-        Arc::new(Self { wire, peer, held, ways, legs, ended })
+        let (held, ways, legs, ended, until) = Default::default();
+        Arc::new(Self { wire, peer, held, ways, legs, ended, until })
     }
 
     /// Begins a transfer of at most `most`, behind the same gate as every other test.
@@ -124,6 +129,9 @@ impl Guest {
         }
         under.legs += 1;
         drop(under);
+        let mut last = lock(&self.until);
+        *last = until.max(*last);
+        drop(last);
         self.legs.fetch_add(1, Ordering::AcqRel);
         Ok(Leg { guest: Arc::clone(self), direction, until })
     }
@@ -147,6 +155,11 @@ impl Guest {
         let ended = *lock(&self.ended);
         self.legs.load(Ordering::Acquire) == 0
             && ended.is_some_and(|ended| monotonic() >= ended + LINGER)
+    }
+
+    /// Whether it keeps a place with transfers that should have ended.
+    pub fn is_overdue(&self) -> bool {
+        self.legs.load(Ordering::Acquire) > 0 && monotonic() >= *lock(&self.until) + OVERDUE
     }
 
     /// Whether it has moved any load.

@@ -1,5 +1,5 @@
-//! One test of ndt7 over a WebSocket whose handshake is done (ndt7-protocol.md 0.11 of
-//! m-lab/ndt-server): messages of load one way, measurements the other.
+//! One test of ndt7 (ndt7-protocol.md 0.11 of m-lab/ndt-server) or of throughput1 (m-lab/msak) over
+//! a WebSocket whose handshake is done: messages of load one way, measurements the other.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,28 +9,85 @@ use std::time::Duration;
 use linerate_core::record::Direction;
 use linerate_core::time::MonoTime;
 use linerate_proto::http::{
-    AppInfo, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead, Measurement, NDT7_MESSAGE_BYTES,
-    NDT7_MESSAGE_BYTES_MAX, Opcode, message_head, next_message_bytes,
+    AppInfo, ByteCounters, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead, Measurement,
+    NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX, NDT7_PROTOCOL, Opcode, THROUGHPUT1_MESSAGE_BYTES,
+    THROUGHPUT1_PROTOCOL, Throughput1, WhoMeasures, WireMeasurement, message_head,
+    next_message_bytes,
 };
 use linerate_sys::clock::{monotonic, record_id, sleep};
 use linerate_sys::poll::readable;
-use linerate_sys::tcp::tcp_info;
+use linerate_sys::tcp::{self, tcp_info};
 
 use super::transfer::{Track, Transfer};
 
 /// A sender goes on for this long.
 const SEND: Duration = Duration::from_secs(10);
 /// Either end may cut the test then.
-pub(super) const LONGEST: Duration = Duration::from_secs(13);
+const LONGEST: Duration = Duration::from_secs(13);
 /// Time between two measurements.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 /// A client has this long to answer the end.
 const LEAVE: Duration = Duration::from_secs(2);
-/// Pause between two looks at the head of a frame that is not whole.
+/// Pause between two looks at a frame that is not whole.
 const LOOK: Duration = Duration::from_millis(1);
+/// Payload of a control frame at most (RFC 6455 §5.5).
+const CONTROL_BYTES_MAX: usize = 125;
 /// "Normal closure" (RFC 6455 §7.4.1), and "policy violation".
 const NORMAL: u16 = 1000;
 const WRONG: u16 = 1008;
+
+/// Places of what was sent and of what was taken.
+const SENT: usize = 0;
+const TAKEN: usize = 1;
+
+/// Which of the two tests it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    Ndt7,
+    Throughput1(Throughput1),
+}
+
+impl Script {
+    pub(super) const fn protocol(self) -> &'static str {
+        match self {
+            Self::Ndt7 => NDT7_PROTOCOL,
+            Self::Throughput1(_) => THROUGHPUT1_PROTOCOL,
+        }
+    }
+
+    /// Time of a sender, and after which the test is cut.
+    pub(super) const fn times(self) -> (Duration, Duration) {
+        match self {
+            Self::Ndt7 => (SEND, LONGEST),
+            Self::Throughput1(asked) => {
+                let time = Duration::from_millis(asked.duration_ms);
+                (time, time)
+            }
+        }
+    }
+
+    const fn first_message_bytes(self) -> u64 {
+        match self {
+            Self::Ndt7 => NDT7_MESSAGE_BYTES.0,
+            Self::Throughput1(_) => THROUGHPUT1_MESSAGE_BYTES,
+        }
+    }
+
+    const fn bytes_max(self) -> u64 {
+        match self {
+            Self::Throughput1(Throughput1 { bytes: Some(bytes), .. }) => bytes,
+            _ => u64::MAX,
+        }
+    }
+
+    /// What is said beside the code of a normal end.
+    const fn farewell(self) -> &'static [u8] {
+        match self {
+            Self::Ndt7 => b"",
+            Self::Throughput1(_) => b"Done sending",
+        }
+    }
+}
 
 /// What came next of the client.
 enum Came {
@@ -47,8 +104,13 @@ enum Came {
 #[derive(Debug)]
 pub(super) struct Test<'a> {
     transfer: Transfer<'a>,
+    script: Script,
     direction: Direction,
     told: MonoTime,
+    /// Measurements, and what frames add to all messages: sent and taken.
+    texts: [u64; 2],
+    frames: [u64; 2],
+    has_said_who: bool,
     /// What is to come of the client's frame, and whether it counts.
     left: u64,
     counts: bool,
@@ -58,11 +120,29 @@ pub(super) struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    pub(super) fn new(transfer: Transfer<'a>, direction: Direction, peer: SocketAddr) -> Self {
+    pub(super) fn new(
+        transfer: Transfer<'a>,
+        script: Script,
+        direction: Direction,
+        peer: SocketAddr,
+    ) -> Self {
         let server = transfer.stream.local_addr().map(|it| it.to_string()).unwrap_or_default();
         let ends = [peer.to_string(), server, record_id().to_string()];
         let (told, left, counts, closed) = (monotonic(), 0, false, false);
-        Self { transfer, direction, told, left, counts, closed, ends }
+        let (texts, frames, has_said_who) = ([0; 2], [0; 2], false);
+        Self {
+            transfer,
+            script,
+            direction,
+            told,
+            texts,
+            frames,
+            has_said_who,
+            left,
+            counts,
+            closed,
+            ends,
+        }
     }
 
     /// Runs the test to its end; what it moved until the client had it, and whether something else
@@ -88,7 +168,10 @@ impl<'a> Test<'a> {
     fn await_delivery(&mut self) {
         let stream = self.transfer.stream;
         let mut gone = false;
-        while !gone && self.left == 0 && readable(&stream, Duration::ZERO).unwrap_or(false) {
+        // Frames without end do not hold the place.
+        let until = monotonic() + LEAVE;
+        let waits = || readable(&stream, Duration::ZERO).unwrap_or(false) && monotonic() < until;
+        while !gone && self.left == 0 && waits() {
             gone = !matches!(self.next(Duration::ZERO), Ok(Came::Other | Came::Nothing));
         }
         let stopped = || self.transfer.is_stopped();
@@ -106,9 +189,15 @@ impl<'a> Test<'a> {
 
     /// Whether the client ended it.
     fn down(&mut self) -> io::Result<bool> {
-        let mut size = NDT7_MESSAGE_BYTES.0;
-        while self.transfer.elapsed() < SEND && !self.transfer.is_over() {
-            self.transfer.send_aside(&message_head(Opcode::Binary, size))?;
+        let (mut size, (time, _)) = (self.script.first_message_bytes(), self.script.times());
+        while self.transfer.elapsed() < time && !self.transfer.is_over() {
+            size = size.min(self.script.bytes_max().saturating_sub(self.application().bytes_sent));
+            if size == 0 {
+                return Ok(false);
+            }
+            let head = message_head(Opcode::Binary, size);
+            self.transfer.send_aside(&head)?;
+            self.frames[SENT] += head.len() as u64;
             if !self.transfer.send_message(usize::try_from(size).unwrap_or(0))? {
                 // A message that the budget cut has no end to come: nothing may follow it.
                 return Ok(true);
@@ -128,7 +217,7 @@ impl<'a> Test<'a> {
     }
 
     fn up(&mut self) -> io::Result<bool> {
-        while !self.transfer.is_over() {
+        while !self.transfer.is_over() && self.network().bytes_received < self.script.bytes_max() {
             self.tell_in_time()?;
             if matches!(self.next(TOLD_EVERY / 5)?, Came::End) {
                 return Ok(true);
@@ -144,10 +233,11 @@ impl<'a> Test<'a> {
             return Ok(Came::Nothing);
         }
         if self.left == 0 {
-            let mut bytes = [0; FRAME_HEAD_BYTES_MAX];
+            let mut bytes = [0; FRAME_HEAD_BYTES_MAX + CONTROL_BYTES_MAX];
             let count = stream.peek(&mut bytes)?;
             let parsed = FrameHead::parse(&bytes[..count], NDT7_MESSAGE_BYTES_MAX);
-            let Some(head) = parsed.map_err(io::Error::other)? else {
+            let head = parsed.map_err(io::Error::other)?;
+            let Some(head) = head.filter(|head| is_whole(head, count)) else {
                 if count > 0 {
                     sleep(LOOK);
                 }
@@ -156,6 +246,7 @@ impl<'a> Test<'a> {
             let _ = stream.set_read_timeout(Some(LEAVE));
             let mut reader = stream;
             io::Read::read_exact(&mut reader, &mut bytes[..head.head_bytes])?;
+            self.frames[TAKEN] += head.head_bytes as u64;
             match head.opcode {
                 Opcode::Binary => self.counts = true,
                 Opcode::Text => self.counts = false,
@@ -169,6 +260,7 @@ impl<'a> Test<'a> {
             true => self.transfer.take_some(self.left)?,
             false => self.transfer.take_aside(self.left)?,
         };
+        self.texts[TAKEN] += if self.counts { 0 } else { count };
         self.left -= count;
         Ok(match count {
             0 => Came::End,
@@ -181,6 +273,7 @@ impl<'a> Test<'a> {
         let mut payload = vec![0; usize::try_from(head.payload_bytes).unwrap_or(0)];
         let mut stream = self.transfer.stream;
         io::Read::read_exact(&mut stream, &mut payload)?;
+        self.frames[TAKEN] += head.payload_bytes;
         for (byte, mask) in payload.iter_mut().zip(head.mask.iter().cycle()) {
             *byte ^= mask;
         }
@@ -200,7 +293,25 @@ impl<'a> Test<'a> {
     }
 
     fn close(&mut self, code: u16) -> io::Result<()> {
-        self.message(Opcode::Close, &code.to_be_bytes())
+        let say = if code == NORMAL { self.script.farewell() } else { b"" };
+        self.message(Opcode::Close, &[&code.to_be_bytes(), say].concat())
+    }
+
+    /// What messages carried.
+    const fn application(&self) -> ByteCounters {
+        ByteCounters {
+            bytes_sent: self.transfer.sent + self.texts[SENT],
+            bytes_received: self.transfer.taken + self.texts[TAKEN],
+        }
+    }
+
+    /// The same with their frames.
+    const fn network(&self) -> ByteCounters {
+        let ByteCounters { bytes_sent, bytes_received } = self.application();
+        ByteCounters {
+            bytes_sent: bytes_sent + self.frames[SENT],
+            bytes_received: bytes_received + self.frames[TAKEN],
+        }
     }
 
     fn tell_in_time(&mut self) -> io::Result<()> {
@@ -214,19 +325,49 @@ impl<'a> Test<'a> {
         self.told = monotonic();
         let elapsed = self.transfer.elapsed();
         let elapsed_time = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let text = match self.script {
+            Script::Ndt7 => self.measurement(elapsed_time),
+            Script::Throughput1(_) => self.wire_measurement(elapsed_time),
+        };
+        self.message(Opcode::Text, &text.map_err(io::Error::other)?)
+    }
+
+    fn measurement(&self, elapsed_time: u64) -> serde_json::Result<Vec<u8>> {
         let num_bytes = self.transfer.sent + self.transfer.taken;
         let app = AppInfo { elapsed_time, num_bytes };
         let [client, server, uuid] = &self.ends;
         let ends = ConnectionInfo { client, server, uuid };
         let info = tcp_info(self.transfer.stream.as_fd());
-        let told = Measurement::new(self.direction, app, ends, info.as_ref());
-        let text = serde_json::to_vec(&told).map_err(io::Error::other)?;
-        self.message(Opcode::Text, &text)
+        serde_json::to_vec(&Measurement::new(self.direction, app, ends, info.as_ref()))
+    }
+
+    fn wire_measurement(&mut self, elapsed_time: u64) -> serde_json::Result<Vec<u8>> {
+        let socket = self.transfer.stream.as_fd();
+        let (counts, info) = ((self.application(), self.network()), tcp_info(socket));
+        let is_first = !std::mem::replace(&mut self.has_said_who, true);
+        let [remote, local, uuid] = &self.ends;
+        let congestion = tcp::congestion_control(socket);
+        let who = is_first.then(|| WhoMeasures { congestion, uuid, local, remote });
+        serde_json::to_vec(&WireMeasurement::new(who, counts, elapsed_time, info.as_ref()))
     }
 
     fn message(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
         self.closed |= opcode == Opcode::Close;
-        let bytes = [&message_head(opcode, payload.len() as u64), payload].concat();
+        let head = message_head(opcode, payload.len() as u64);
+        let (texts, others) = match opcode {
+            Opcode::Text => (payload.len(), head.len()),
+            _ => (0, head.len() + payload.len()),
+        };
+        self.texts[SENT] += texts as u64;
+        self.frames[SENT] += others as u64;
+        let bytes = [&head, payload].concat();
         self.transfer.send_aside(&bytes)
     }
+}
+
+/// Whether enough of a frame is there to take it: of load its head. A control frame is taken whole,
+/// so that one that comes byte by byte keeps nobody beyond the time of the test.
+fn is_whole(head: &FrameHead, count: usize) -> bool {
+    let payload = usize::try_from(head.payload_bytes).unwrap_or(usize::MAX);
+    !head.opcode.is_control() || count >= head.head_bytes.saturating_add(payload)
 }

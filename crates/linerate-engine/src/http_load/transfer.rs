@@ -24,6 +24,8 @@ use crate::flow::budget::Budget;
 const LOOK: Duration = Duration::from_millis(250);
 /// A client that moves nothing for this long has vanished.
 const STILL: Duration = Duration::from_secs(9);
+/// A message that was begun in time is cut this long after it.
+const MESSAGE_LATE: Duration = Duration::from_secs(2);
 /// Bytes of one call.
 const PIECE: usize = 256 << 10;
 /// At a pace, a call moves what this time allows, and no less than a segment.
@@ -140,10 +142,14 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Sends a message of noise, whole unless the budget ends; whether it was whole.
+    /// Sends a message of noise, whole unless the budget ends or its reader takes far too long;
+    /// whether it was whole.
     pub(super) fn send_message(&mut self, bytes: usize) -> io::Result<bool> {
         let mut left = bytes.min(content().len());
         while left > 0 {
+            if monotonic() >= self.bounds.until + MESSAGE_LATE {
+                return Ok(false);
+            }
             let piece = left.min(self.piece());
             let count = self.load(&content()[..piece])?;
             if count == 0 {

@@ -1,4 +1,5 @@
-//! A client of another speed test that speaks HTTP: LibreSpeed, OpenSpeedTest, Cloudflare's, ndt7.
+//! A client of another speed test that speaks HTTP: LibreSpeed, OpenSpeedTest, Cloudflare's, ndt7,
+//! throughput1.
 //!
 //! Its requests come over several connections that nothing but its address ties together, so all of
 //! one address at one time are one test, behind the same gate as every other. The place is kept for
@@ -13,8 +14,8 @@ use std::time::Duration;
 use linerate_core::policy::TestKind;
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_proto::http::{
-    HEAD_BYTES_MAX, Head, HeadError, NDT7_PROTOCOL, NotAVisitor, Visitor, VisitorAnswer,
-    VisitorTarget, Wish, switching,
+    HEAD_BYTES_MAX, Head, HeadError, NotAVisitor, Visitor, VisitorAnswer, VisitorTarget, Wish,
+    switching,
 };
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, sleep};
@@ -191,17 +192,33 @@ impl Session<'_> {
             }
             Wish::Ndt7(direction) => {
                 self.enter(visitor, head)?;
-                let bounds = self.bounds(direction)?;
-                let until = bounds.until.min(monotonic() + ndt7::LONGEST);
-                let key = head.websocket_key.as_deref().unwrap_or_default();
-                self.write(&switching(key, NDT7_PROTOCOL))?;
-                let transfer = Transfer::begin(self.stream, Bounds { until, ..bounds });
-                let (track, end) = ndt7::Test::new(transfer, direction, self.peer).run();
-                leave(self.stream);
-                self.count(direction, track);
-                end.map_err(|error| self.gone(&error)).map(|()| false)
+                self.over_websocket(ndt7::Script::Ndt7, direction, head)
+            }
+            Wish::Throughput1(direction, asked) => {
+                self.enter(visitor, head)?;
+                // One that this kernel does not have stays what it is, and the client is told.
+                let set = |name| tcp::set_congestion_control(self.stream.as_fd(), name).ok();
+                let _ = asked.congestion.and_then(set);
+                self.over_websocket(ndt7::Script::Throughput1(asked), direction, head)
             }
         }
+    }
+
+    fn over_websocket(
+        &mut self,
+        script: ndt7::Script,
+        direction: Direction,
+        head: &Head,
+    ) -> Result<bool, Failure> {
+        let bounds = self.bounds(direction)?;
+        let until = bounds.until.min(monotonic() + script.times().1);
+        let key = head.websocket_key.as_deref().unwrap_or_default();
+        self.write(&switching(key, script.protocol()))?;
+        let transfer = Transfer::begin(self.stream, Bounds { until, ..bounds });
+        let (track, end) = ndt7::Test::new(transfer, script, direction, self.peer).run();
+        leave(self.stream);
+        self.count(direction, track);
+        end.map_err(|error| self.gone(&error)).map(|()| false)
     }
 
     fn bounds(&self, direction: Direction) -> Result<Bounds<'_>, Failure> {

@@ -184,6 +184,11 @@ impl Head {
     }
 }
 
+/// The first value of a name in a query.
+pub(super) fn value_of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').filter_map(|pair| pair.split_once('=')).find(|it| it.0 == name).map(|it| it.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

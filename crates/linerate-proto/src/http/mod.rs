@@ -7,6 +7,7 @@
 mod head;
 mod load;
 mod ndt7;
+mod throughput1;
 mod visitor;
 mod websocket;
 
@@ -15,6 +16,10 @@ pub use load::{LOAD_PATH, LoadTarget, NotALoad, answer, load_head};
 pub use ndt7::{
     AppInfo, ConnectionInfo, Measurement, NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX,
     next_message_bytes,
+};
+pub use throughput1::{
+    ByteCounters, THROUGHPUT1_MESSAGE_BYTES, THROUGHPUT1_PROTOCOL, Throughput1, WhoMeasures,
+    WireMeasurement,
 };
 pub use visitor::{
     NDT7_PROTOCOL, NotAVisitor, VISITOR_BYTES_MAX, VISITOR_PATHS, Visitor, VisitorAnswer,

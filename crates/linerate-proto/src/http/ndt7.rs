@@ -56,7 +56,7 @@ pub struct ConnectionInfo<'a> {
 /// What the kernel of the server says (tcp(7)); times in µs.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct KernelInfo {
+pub(super) struct KernelInfo {
     elapsed_time: u64,
     busy_time: Option<u64>,
     #[serde(rename = "RWndLimited")]
@@ -75,16 +75,9 @@ struct KernelInfo {
     bytes_retrans: Option<u64>,
 }
 
-impl<'a> Measurement<'a> {
-    /// Of a test this way, now.
-    pub fn new(
-        direction: Direction,
-        app_info: AppInfo,
-        connection_info: ConnectionInfo<'a>,
-        info: Option<&TcpInfo>,
-    ) -> Self {
-        let elapsed_time = app_info.elapsed_time;
-        let tcp_info = info.map(|info| KernelInfo {
+impl KernelInfo {
+    pub(super) const fn of(info: &TcpInfo, elapsed_time: u64) -> Self {
+        Self {
             elapsed_time,
             busy_time: info.busy_time_us,
             rwnd_limited: info.rwnd_limited_us,
@@ -96,7 +89,20 @@ impl<'a> Measurement<'a> {
             bytes_received: info.bytes_received,
             bytes_sent: info.bytes_sent,
             bytes_retrans: info.bytes_retrans,
-        });
+        }
+    }
+}
+
+impl<'a> Measurement<'a> {
+    /// Of a test this way, now.
+    pub fn new(
+        direction: Direction,
+        app_info: AppInfo,
+        connection_info: ConnectionInfo<'a>,
+        info: Option<&TcpInfo>,
+    ) -> Self {
+        let elapsed_time = app_info.elapsed_time;
+        let tcp_info = info.map(|info| KernelInfo::of(info, elapsed_time));
         let test = if direction == Direction::Down { "download" } else { "upload" };
         Self { app_info, connection_info, origin: "server", test, tcp_info }
     }

@@ -1,12 +1,14 @@
 //! Requests of speed tests of other programs, as their clients send them without a change.
 //!
 //! Paths and queries: LibreSpeed's `speedtest_worker.js` and its PHP files, OpenSpeedTest's page
-//! and the files of its nginx, `@cloudflare/speedtest`, and ndt7 (`ndt7-protocol.md` of
-//! m-lab/ndt-server). Left out: their pages, telemetry, and places of addresses.
+//! and the files of its nginx, `@cloudflare/speedtest`, ndt7 (`ndt7-protocol.md` of
+//! m-lab/ndt-server) and throughput1 (m-lab/msak). Left out: their pages, telemetry, and places of
+//! addresses.
 
 use linerate_core::record::Direction;
 
-use super::Head;
+use super::head::{Head, value_of};
+use super::throughput1::{THROUGHPUT1_PROTOCOL, Throughput1};
 
 /// Longest body that one request may ask for, bytes; the time of a transfer ends it before.
 pub const VISITOR_BYTES_MAX: u64 = 10_000_000_000;
@@ -19,7 +21,7 @@ const CHUNKS_MAX: u64 = 1024;
 const FILE: u64 = 30 << 20;
 
 /// How the paths of visitors begin.
-pub const VISITOR_PATHS: [&str; 9] = [
+pub const VISITOR_PATHS: [&str; 10] = [
     "/backend/",
     "/garbage",
     "/empty",
@@ -27,6 +29,7 @@ pub const VISITOR_PATHS: [&str; 9] = [
     "/downloading",
     "/upload",
     "/ndt/v7/",
+    "/throughput/v1/",
     "/__down",
     "/__up",
 ];
@@ -42,6 +45,8 @@ pub enum Visitor {
     Cloudflare,
     /// M-Lab's ndt7.
     Ndt7,
+    /// The test of M-Lab's that follows it.
+    Throughput1,
     /// Apple's networkQuality and other clients of draft-ietf-ippm-responsiveness, over HTTP/2.
     NetworkQuality,
 }
@@ -54,6 +59,7 @@ impl Visitor {
             Self::OpenSpeedTest => "OpenSpeedTest",
             Self::Cloudflare => "Cloudflare's speed test",
             Self::Ndt7 => "ndt7",
+            Self::Throughput1 => "throughput1",
             Self::NetworkQuality => "networkQuality",
         }
     }
@@ -72,6 +78,8 @@ pub enum Wish {
     May,
     /// Load over a WebSocket.
     Ndt7(Direction),
+    /// The same, as throughput1 has it.
+    Throughput1(Direction, Throughput1),
 }
 
 /// One request of a visitor.
@@ -98,6 +106,12 @@ pub enum NotAVisitor {
     /// No WebSocket of ndt7.
     #[error("ndt7 is a WebSocket with the protocol net.measurementlab.ndt.v7")]
     NoWebSocket,
+    /// No WebSocket of throughput1, or with options that it does not have.
+    #[error(
+        "throughput1 is a WebSocket with the protocol net.measurementlab.throughput.v1; its query \
+         has mid and streams, whole numbers as duration (ms) and bytes, and bbr, cubic or reno as cc"
+    )]
+    NoThroughput1,
 }
 
 /// The subprotocol of ndt7.
@@ -108,7 +122,7 @@ impl VisitorTarget {
     /// # Errors
     /// Why it is none of a visitor.
     pub fn of(head: &Head) -> Result<Self, NotAVisitor> {
-        use Visitor::{Cloudflare, LibreSpeed, Ndt7, OpenSpeedTest};
+        use Visitor::{Cloudflare, LibreSpeed, Ndt7, OpenSpeedTest, Throughput1 as Msak};
         let (path, query) = (head.path(), head.query());
         let down = |bytes: Option<u64>| bytes.map(Wish::Down).ok_or(NotAVisitor::Bytes);
         let number = |name: &str, usual: u64| match value_of(query, name) {
@@ -136,6 +150,8 @@ impl VisitorTarget {
             "/__up" => (Cloudflare, Wish::Up),
             "/ndt/v7/download" => (Ndt7, Wish::Ndt7(Direction::Down)),
             "/ndt/v7/upload" => (Ndt7, Wish::Ndt7(Direction::Up)),
+            "/throughput/v1/download" => (Msak, throughput1(head, Direction::Down)?),
+            "/throughput/v1/upload" => (Msak, throughput1(head, Direction::Up)?),
             _ => return Err(NotAVisitor::Path),
         };
         match (head.method.as_str(), wish) {
@@ -150,9 +166,15 @@ impl VisitorTarget {
     }
 }
 
-/// The first value of a name in a query.
-fn value_of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').filter_map(|pair| pair.split_once('=')).find(|it| it.0 == name).map(|it| it.1)
+fn throughput1(head: &Head, direction: Direction) -> Result<Wish, NotAVisitor> {
+    let asked = Throughput1::of(head.query());
+    let asked = asked.filter(|_| head.offers_websocket(THROUGHPUT1_PROTOCOL));
+    match asked {
+        Some(asked) => Ok(Wish::Throughput1(direction, asked)),
+        // A preflight has neither.
+        None if head.method == "OPTIONS" => Ok(Wish::May),
+        None => Err(NotAVisitor::NoThroughput1),
+    }
 }
 
 /// An answer to a visitor, without its body.
@@ -254,6 +276,8 @@ mod tests {
             ("POST", "/__down?bytes=1", NotAVisitor::Method),
             ("DELETE", "/upload", NotAVisitor::Method),
             ("GET", "/ndt/v7/download", NotAVisitor::NoWebSocket),
+            ("GET", "/throughput/v1/download?mid=a&streams=1", NotAVisitor::NoThroughput1),
+            ("GET", "/throughput/v1/latency", NotAVisitor::Path),
         ] {
             assert_eq!(of(method, target), Err(expected), "{method} {target}");
         }

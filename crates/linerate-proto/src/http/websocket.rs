@@ -25,7 +25,8 @@ impl Opcode {
     const ALL: [Self; 6] =
         [Self::More, Self::Text, Self::Binary, Self::Close, Self::Ping, Self::Pong];
 
-    const fn is_control(self) -> bool {
+    /// Whether it carries no load and is short (RFC 6455 §5.5).
+    pub const fn is_control(self) -> bool {
         self as u8 >= 8
     }
 }

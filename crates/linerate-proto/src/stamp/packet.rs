@@ -25,6 +25,8 @@ pub const BYTES_OPEN: usize = 44;
 pub const BYTES_AUTHENTICATED: usize = 112;
 /// Shortest open request: that of TWAMP-Test (RFC 5357 §4.1.2), whose rest counts as 0.
 pub const BYTES_REQUEST_MIN: usize = 14;
+/// An open reply of TWAMP-Test (RFC 5357 §4.2.1): as STAMP's, up to the time to live.
+pub(super) const BYTES_TWAMP_REPLY: usize = 41;
 /// Shortest open reply that tells the times; some reflectors send 36 to 43 octets, without
 /// error estimate or time to live.
 pub const BYTES_REPLY_MIN: usize = 36;

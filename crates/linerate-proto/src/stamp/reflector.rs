@@ -1,7 +1,8 @@
 //! The reflector's side: a request in a buffer becomes its reply in the same buffer.
 //!
-//! It cannot be used as an amplifier: a reply is as long as its request, but for the base packet,
-//! which requests from 14 octets on get whole, at a rate of their own.
+//! It cannot be used as an amplifier: a reply is as long as its request. Open requests that are
+//! shorter than TWAMP's reply get none, unless the operator lets them have the base packet
+//! (RFC 8762 §4.6), at a rate of their own.
 //!
 //! # Source
 //! RFC 8762 §4.3, RFC 8972 §4; the limits are ours.
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 
 use linerate_core::time::MonoTime;
 
-use super::packet::{self, Key, Reply, Request, base_bytes};
+use super::packet::{self, BYTES_TWAMP_REPLY, Key, Reply, Request, base_bytes};
 use super::probe::sign_extensions;
 use super::sessions::{Session, SessionId, Sessions};
 use super::time::{ErrorEstimate, TimeFormat};
@@ -34,6 +35,9 @@ pub struct ReflectorOptions {
     pub key: Option<Key>,
     /// Repeats the sender's numbers instead of counting itself.
     pub stateless: bool,
+    /// Answers open requests of 14 to 43 octets by 44, as RFC 8762 §4.6 has it: up to three times
+    /// what came, and whoever forges a source sends that to another.
+    pub short: bool,
 }
 
 /// What the network told of a request.
@@ -152,6 +156,11 @@ impl Reflector {
         let base = base_bytes(authenticated);
         let whole = len.max(base);
         let room = buffer.len();
+        // What is signed was made by somebody who may have an answer.
+        let exact = !authenticated && !self.options.short;
+        if exact && len < BYTES_TWAMP_REPLY {
+            return Err(Refusal::Short);
+        }
         let datagram = buffer.get_mut(..whole).filter(|_| len <= room).ok_or(Refusal::Short)?;
         let request = Request::read(authenticated, &datagram[..len]).ok_or(Refusal::Short)?;
         let per_second = if len < base { SHORT_PER_SECOND_MAX } else { PER_SECOND_MAX };
@@ -183,7 +192,8 @@ impl Reflector {
         };
         reply.write(authenticated, datagram);
         key.iter().for_each(|key| sign_extensions(key, datagram));
-        Ok(Prepared { len: whole, session: id, sequence, dscp, format: error.format })
+        let len = if exact { len } else { whole };
+        Ok(Prepared { len, session: id, sequence, dscp, format: error.format })
     }
 
     /// Writes T3, and then the tag over it.

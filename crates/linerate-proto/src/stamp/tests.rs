@@ -70,7 +70,7 @@ fn reflect(reflector: &mut Reflector, request: &[u8]) -> Result<Vec<u8>, Refusal
 }
 
 fn reflector(key: Option<Key>, stateless: bool) -> Reflector {
-    Reflector::new(ReflectorOptions { key, stateless })
+    Reflector::new(ReflectorOptions { key, stateless, short: false })
 }
 
 #[test]
@@ -214,15 +214,31 @@ fn a_stateful_reflector_counts_for_each_session_and_begins_anew_with_number_0() 
     assert_eq!(numbers(true, &sent), [5, 6, 5, 9, 0, 1]);
 }
 
+fn for_short() -> Reflector {
+    Reflector::new(ReflectorOptions { short: true, ..ReflectorOptions::default() })
+}
+
 #[test]
-fn a_reply_is_as_long_as_its_request_but_for_the_base() {
-    for (len, expected) in
-        [(13, None), (14, Some(44)), (43, Some(44)), (44, Some(44)), (1472, Some(1472))]
-    {
+fn a_reply_is_as_long_as_its_request_and_the_base_only_where_that_was_allowed() {
+    // Exact; then by RFC 8762 §4.6.
+    for (len, exact, short) in [
+        (13, None, None),
+        (14, None, Some(44)),
+        (40, None, Some(44)),
+        (41, Some(41), Some(44)),
+        (43, Some(43), Some(44)),
+        (44, Some(44), Some(44)),
+        (1472, Some(1472), Some(1472)),
+    ] {
         let mut request = probe(len.max(44), None).request(0, T1_NS).to_vec();
         request.truncate(len);
-        let reply = reflect(&mut reflector(None, false), &request);
-        assert_eq!(reply.ok().map(|reply| reply.len()), expected, "{len} octets");
+        for (mut reflector, expected) in [(reflector(None, false), exact), (for_short(), short)] {
+            let reply = reflect(&mut reflector, &request).ok();
+            assert_eq!(reply.as_ref().map(Vec::len), expected, "{len} octets");
+            // RFC 5357 §4.2.1: a reply of TWAMP ends with the time to live of the request.
+            let ttl = reply.map(|reply| Reply::read(false, &reply).expect("a reply").ttl);
+            assert_eq!(ttl, expected.map(|_| arrived().ttl), "{len} octets");
+        }
     }
     let short = probe(BYTES_OPEN, None).request(0, T1_NS).to_vec();
     assert_eq!(reflect(&mut reflector(Some(key()), false), &short), Err(Refusal::Short));
@@ -351,7 +367,7 @@ fn malformed_and_untrustworthy_tlvs_are_flagged() {
 
 #[test]
 fn a_source_has_its_rate_and_all_have_their_number() {
-    let mut reflector = reflector(None, false);
+    let mut reflector = for_short();
     let short = &probe(BYTES_OPEN, None).request(0, T1_NS)[..14].to_vec();
     let answers = (0..1_500).filter(|_| reflect(&mut reflector, short).is_ok()).count();
     assert_eq!((answers, reflector.refusals().rate), (1_000, 500));

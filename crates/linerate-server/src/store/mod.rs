@@ -10,6 +10,7 @@ mod fault;
 mod figures;
 mod find;
 mod follow;
+mod forget;
 mod lines;
 mod location;
 mod mesh;
@@ -22,6 +23,7 @@ mod schema;
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use find::Known;
 pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
+pub use forget::{Forgotten, TAG_KEEP};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
 pub use mesh::{Joined, KeptPlan, MeshSelf};
@@ -124,6 +126,8 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+mod forget_tests;
 #[cfg(test)]
 mod mesh_tests;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::Store;
 use super::records::rows;
 
 /// Documents that go at once when their time is over: others write meanwhile.
-const FORGOTTEN_AT_ONCE: usize = 500;
+pub(super) const FORGOTTEN_AT_ONCE: usize = 500;
 
 /// What is known of a plan that was run.
 #[derive(Clone, Debug, PartialEq, Eq)]

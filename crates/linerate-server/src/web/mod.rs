@@ -24,6 +24,7 @@ mod probe;
 mod quality;
 mod request;
 mod results;
+mod retention;
 mod run;
 mod run_table;
 mod runs;
@@ -196,6 +197,11 @@ impl Web {
             let reason = "too many connections wait for the runtime";
             Err(Failure::new(Fault::System, "answer", peer.ip().to_string(), reason))
         })
+    }
+
+    /// Keeps the store to the policy until `stop`.
+    pub(crate) fn retain(&self, stop: &Stop) {
+        retention::run(&self.state, stop);
     }
 
     /// Answers what is handed over until `stop`, then waits for running tests.

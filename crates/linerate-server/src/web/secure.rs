@@ -33,6 +33,9 @@ const PING_WITHIN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 /// Without any load a connection of HTTP/2 lives so long.
 const PLAIN_LIFE: Duration = Duration::from_secs(60);
+/// One that tested has this long once its end was said: a client that grants an answer no window
+/// (RFC 9113 §5.2) would keep the place. Others may still read events, until the end of `LIFE`.
+const LEAVE: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
 pub(crate) fn serve(
@@ -105,6 +108,8 @@ async fn talk_http2(
     let mut connection = std::pin::pin!(connection);
     let mut look = tokio::time::interval(LOOK);
     let mut life = std::pin::pin!(tokio::time::sleep(PLAIN_LIFE));
+    let mut looks_to_leave = LEAVE.as_millis() / LOOK.as_millis();
+    let mut is_ending = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -113,15 +118,14 @@ async fn talk_http2(
                 }
                 return;
             }
-            () = life.as_mut(), if !life.is_elapsed() && !guest.has_begun() => {
-                connection.as_mut().graceful_shutdown();
-            }
-            _ = look.tick() => {}
+            () = life.as_mut(), if !life.is_elapsed() => {}
+            _ = look.tick() => looks_to_leave -= u128::from(is_ending && guest.is_idle()),
         }
-        if service.state().ends.asked() {
+        if service.state().ends.asked() || looks_to_leave == 0 || guest.is_overdue() {
             return;
         }
-        if guest.is_idle() {
+        if guest.is_idle() || (life.is_elapsed() && !guest.has_begun()) {
+            is_ending = guest.has_begun();
             connection.as_mut().graceful_shutdown();
         }
     }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
+use linerate_core::policy::Keep;
+use linerate_core::schedule::Span;
+use linerate_core::units::Bytes;
 use linerate_sys::clock::wall;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +34,23 @@ pub(crate) struct ServerInfo {
     stamp_port: Option<u16>,
     features: Vec<&'static str>,
     measure_from_here: FromHere,
+    results_kept: Option<Kept>,
+}
+
+/// What its policy keeps of results; null where nothing is limited, as with all of it where no
+/// policy says.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Kept {
+    seconds: Option<u64>,
+    count: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl From<&Keep> for Kept {
+    fn from(keep: &Keep) -> Self {
+        let (seconds, bytes) = (keep.time.map(Span::seconds), keep.bytes.map(Bytes::count));
+        Self { seconds, count: keep.count, bytes }
+    }
 }
 
 /// Where this server measures to for the asking client: `false`, or `{"targets"}`.
@@ -99,5 +119,10 @@ pub(crate) async fn server(
         stamp_port: about.stamp_port,
         features,
         measure_from_here: FromHere::of(state.gate.guard().targets(&client)),
+        results_kept: state
+            .options
+            .store
+            .as_ref()
+            .and_then(|_| state.gate.guard().policy()?.keep.as_ref().map(Kept::from)),
     }))
 }

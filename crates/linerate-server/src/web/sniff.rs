@@ -93,6 +93,8 @@ mod tests {
             (b"GET /__do", None),
             (b"GET /__down?bytes=", Some(Spoken::Visitor)),
             (b"GET /ndt/v7/upload", Some(Spoken::Visitor)),
+            (b"GET /throughput/v1", None),
+            (b"GET /throughput/v1/d", Some(Spoken::Visitor)),
             (b"POST /backend/empty.php", Some(Spoken::Visitor)),
             (b"GET /updates", Some(Spoken::Http)),
             (b"DELETE /api/v1/runs/", Some(Spoken::Http)),

@@ -18,6 +18,16 @@ pub(super) struct AccessFlags {
 }
 
 impl AccessFlags {
+    /// Refuses a file that nobody would be shown.
+    /// # Errors
+    /// When one is named.
+    pub(super) fn unused(&self, reason: &str) -> Result<(), Failure> {
+        self.token_file.as_ref().map_or(Ok(()), |file| {
+            let object = file.display().to_string();
+            Err(Failure::new(Fault::Usage, "use token", object, reason).advise("omit --token-file"))
+        })
+    }
+
     /// The token, where there is one.
     /// # Errors
     /// When the file cannot be read, either holds no token, or a file is named for a server of

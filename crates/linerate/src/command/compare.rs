@@ -16,6 +16,7 @@ use linerate_core::units::{Bytes, parse_span};
 use linerate_engine::compare::{self, Sites};
 use linerate_engine::lab::enter_user_namespace_if_needed;
 
+use super::access::AccessFlags;
 use super::flags::nanos;
 use super::measure::{self, Output};
 use super::round_trip_flags::RoundTripFlags;
@@ -75,6 +76,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    access: AccessFlags,
+    #[command(flatten)]
     round_trip: RoundTripFlags,
     #[command(flatten)]
     output: Output,
@@ -107,13 +110,21 @@ fn plan(args: &Args) -> Result<ComparePlan, Failure> {
     let config = Config::load()?;
     let parts = args.rounds.saturating_mul(args.candidates.len() as u32 + 1);
     let each = args.within / parts.max(1);
+    let token = match (args.tcp, args.lab) {
+        (true, false) => args.access.token(None)?,
+        _ => args.access.unused("only servers of TCP tests ask for one").map(|()| None)?,
+    };
     let mut candidates = Vec::new();
     for text in &args.candidates {
         let candidate = candidate(args, &config, text, each);
-        candidates.push(candidate.map_err(|reason| {
+        let mut candidate = candidate.map_err(|reason| {
             let failure = Failure::new(Fault::Usage, "compare", text, reason);
             failure.advise("linerate compare --help has examples")
-        })?);
+        })?;
+        if let Plan::Tcp(plan) = &mut candidate.plan {
+            plan.server.token.clone_from(&token);
+        }
+        candidates.push(candidate);
     }
     Ok(ComparePlan { candidates, rounds: args.rounds, seed: args.seed })
 }

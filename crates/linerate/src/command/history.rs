@@ -27,6 +27,12 @@ pub(crate) struct Args {
     /// Print comma-separated values, with the fields of --json
     #[arg(long)]
     csv: bool,
+    /// Keep this result whatever a policy says of old ones (linerate policy): an ID, a name, @-1
+    #[arg(long, value_name = "RESULT", conflicts_with_all = ["json", "csv", "unkeep"])]
+    keep: Option<String>,
+    /// Let this result go with the others again
+    #[arg(long, value_name = "RESULT", conflicts_with_all = ["json", "csv"])]
+    unkeep: Option<String>,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -93,6 +99,13 @@ impl Filters {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
+    if let Some(name) = args.keep.as_ref().or(args.unkeep.as_ref()) {
+        let stays = args.keep.is_some();
+        let id = paths::filled(args.store.as_deref())?.mark_kept(name, stays)?;
+        let what = if stays { "stays" } else { "goes with the others" };
+        output::line(&format!("{id} {what}"));
+        return Ok(0);
+    }
     let (lines, place) = match paths::stored(args.store.as_deref())? {
         Ok(store) => {
             let entries = store.list(&args.filters.of(&store)?, args.limit)?;

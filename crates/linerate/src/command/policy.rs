@@ -7,15 +7,16 @@ use std::time::Duration;
 use linerate_core::policy::{Act, Ask, Policy, Program, TestKind, is_public};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::WallTime;
-use linerate_core::units::{BitRate, parse_span};
+use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::failure::words_of;
 use linerate_proto::digest::sha256;
 use linerate_server::listen::Server;
+use linerate_server::store::Forgotten;
 use linerate_sys::clock::{random_bytes, wall};
 use linerate_sys::netlink::RouteSocket;
 
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Flags of `linerate policy`.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,8 @@ enum What {
     },
     /// Say which rule decides about a client, and why
     Explain(Explain),
+    /// Delete from a store what the policy no longer keeps, as a server that has it does
+    Prune(Prune),
     /// Make a token: printed once, its hash is for the policy file
     Token {
         /// How rules name it
@@ -42,6 +45,19 @@ enum What {
         #[arg(long, value_name = "DAY")]
         expires: Option<String>,
     },
+}
+
+/// What is to go.
+#[derive(Debug, clap::Args)]
+struct Prune {
+    /// The policy, with [keep]
+    file: PathBuf,
+    /// The store [default: this user's]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Only say how many results would go
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A question to a policy.
@@ -85,10 +101,13 @@ pub(crate) fn run(args: Args) -> Outcome {
         What::Check { file } => {
             let policy = read(&file)?;
             let (rules, tokens) = (policy.rules.len(), policy.tokens.len());
-            output::line(&format!("{}: {rules} rules, {tokens} tokens", file.display()));
+            let kept = policy.keep.map(|keep| format!("; results are kept {keep}"));
+            let kept = kept.unwrap_or_default();
+            output::line(&format!("{}: {rules} rules, {tokens} tokens{kept}", file.display()));
             Ok(0)
         }
         What::Explain(asked) => explain(&asked),
+        What::Prune(asked) => prune(&asked),
         What::Token { name, expires } => token(&name, expires.as_deref()),
     }
 }
@@ -135,6 +154,10 @@ fn explain(asked: &Explain) -> Outcome {
         Some(why) => (format!("refused: {why}"), 1),
     };
     output::line(&format!("{verdict} ({rule})"));
+    if asked.test == "results" {
+        let kept = policy.keep.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        output::line(&format!("results are kept: {kept}"));
+    }
     if asked.measure_to.is_some() {
         let networks = decision.rule.map(|rule| &rule.measure_to[..]).unwrap_or_default();
         let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
@@ -142,6 +165,31 @@ fn explain(asked: &Explain) -> Outcome {
         output::line(&format!("measures from here to: {networks}"));
     }
     Ok(code)
+}
+
+fn prune(asked: &Prune) -> Outcome {
+    let Some(keep) = read(&asked.file)?.keep else {
+        let object = asked.file.display().to_string();
+        let failure = Failure::new(Fault::Usage, "prune by", object, "it has no [keep]");
+        return Err(failure.advise("say what stays: time = \"90d\", count or bytes").into());
+    };
+    let mut store = paths::filled(asked.store.as_deref())?;
+    let place = store.path().display().to_string();
+    let mut gone = Forgotten::default();
+    loop {
+        let step = match asked.dry_run {
+            true => store.would_forget(&keep, wall())?,
+            false => store.forget(&keep, wall())?,
+        };
+        (gone.results, gone.bytes) = (gone.results + step.results, gone.bytes + step.bytes);
+        if !step.more {
+            break;
+        }
+    }
+    let (results, bytes) = (gone.results, Bytes::new(gone.bytes).transferred());
+    let went = if asked.dry_run { "would go" } else { "deleted" };
+    output::line(&format!("{place}: {results} results {went}, {bytes} of records; kept: {keep}"));
+    Ok(0)
 }
 
 fn token(name: &str, expires: Option<&str>) -> Outcome {

@@ -16,6 +16,7 @@ use linerate_core::record::{
 use linerate_core::units::parse_span;
 use linerate_engine::flow::tcp;
 
+use super::access::AccessFlags;
 use super::assert::AssertFlags;
 use super::export::write_flent;
 use super::flags::{FamilyFlags, nanos};
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     flent: Option<PathBuf>,
     #[command(flatten)]
     family: FamilyFlags,
+    #[command(flatten)]
+    access: AccessFlags,
     #[command(flatten)]
     known: KnownFlags,
     #[command(flatten)]
@@ -102,6 +105,7 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         profile: profile.name,
         known: profile.known,
         probes: Some(probes),
+        token: args.access.token(None)?,
         ..ServerPlan::new(None, profile.host, port)
     };
     let test = TcpTest {

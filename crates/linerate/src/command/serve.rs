@@ -67,6 +67,10 @@ pub(crate) struct Args {
     /// Repeat the number of each STAMP packet instead of counting the answers of each session
     #[arg(long)]
     stamp_stateless: bool,
+    /// Answer STAMP packets of 14 to 43 bytes with 44, as old senders of TWAMP may want (RFC 8762
+    /// section 4.6): by a forged source more goes to another than came, up to 1000 a second
+    #[arg(long)]
+    stamp_short: bool,
     /// Answer pings (ICMP echo) in the driver of this interface, before the kernel's IP (XDP);
     /// needs root
     #[arg(long, value_name = "INTERFACE")]
@@ -381,7 +385,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     let (local, limits) = (server.local_addr()?, server.limits());
     say_ports(&server, local);
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
-    let options = ReflectorOptions { key, stateless: args.stamp_stateless };
+    let (stateless, short) = (args.stamp_stateless, args.stamp_short);
+    let options = ReflectorOptions { key, stateless, short };
     reflect_stamp(&mut server, args.stamp_port, options)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);

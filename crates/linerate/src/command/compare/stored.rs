@@ -18,6 +18,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 .into());
         }
     }
+    args.access.unused("stored results ask nobody")?;
     let store = paths::filled(args.output.store.as_deref())?;
     let mut records = Vec::new();
     for text in &args.candidates {
