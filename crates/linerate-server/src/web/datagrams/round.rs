@@ -19,6 +19,11 @@ const ROUNDS_MAX: usize = 8;
 /// A client has this long for what it asks, and for its report after the last datagram.
 const ASK_WITHIN: Duration = Duration::from_secs(5);
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
+/// Arrivals of a round whose ask is still on the way, as after a loss: it may take seconds.
+const EARLY_MAX: usize = 1000;
+/// Once the report is there: what waits in this host's own queues comes within this, again and again.
+const DRAINED: Duration = Duration::from_millis(50);
+const DRAINED_LOOKS: usize = 40;
 
 /// What a round brought.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -47,8 +52,15 @@ pub(super) struct Rounds {
 
 #[derive(Debug)]
 struct Came {
+    asked: bool,
     most: usize,
     arrivals: Vec<Arrival>,
+}
+
+impl Default for Came {
+    fn default() -> Self {
+        Self { asked: false, most: EARLY_MAX, arrivals: Vec::new() }
+    }
 }
 
 impl Rounds {
@@ -60,15 +72,18 @@ impl Rounds {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a datagram that came now; one of no round is passed over.
+    /// Takes in a datagram that came now; it may be there before the ask for its round.
     pub(super) fn take(&self, octets: &[u8]) {
         let received_ns = monotonic().nanos_since(self.zero);
         let Some(datagram) = Datagram::parse(octets) else { return };
         let mut came = self.lock();
-        let Some(of) = came.get_mut(&datagram.round).filter(|it| it.arrivals.len() < it.most)
-        else {
+        if came.len() >= ROUNDS_MAX && !came.contains_key(&datagram.round) {
             return;
-        };
+        }
+        let of = came.entry(datagram.round).or_default();
+        if of.arrivals.len() >= of.most {
+            return;
+        }
         let delay_ns = delay_ns(datagram.sent_us, received_ns / 1000);
         let sequence = u64::from(datagram.number);
         of.arrivals.push(Arrival { sequence, received_ns, delay_ns });
@@ -77,15 +92,32 @@ impl Rounds {
     /// Waits for the datagrams of a round; not of one that there was, nor of one too many.
     fn open(&self, ask: &Ask) -> Result<(), &'static str> {
         let mut came = self.lock();
-        if came.contains_key(&ask.round) {
-            return Err("there was a round of this number");
-        }
-        if came.len() >= ROUNDS_MAX {
+        if came.len() >= ROUNDS_MAX && !came.contains_key(&ask.round) {
             return Err("a session has 8 rounds");
         }
+        let of = came.entry(ask.round).or_default();
+        if std::mem::replace(&mut of.asked, true) {
+            return Err("there was a round of this number");
+        }
         // Each may come twice.
-        came.insert(ask.round, Came { most: 2 * ask.count as usize, arrivals: Vec::new() });
+        of.most = 2 * ask.count as usize;
         Ok(())
+    }
+
+    fn count(&self, round: u8) -> usize {
+        self.lock().get(&round).map_or(0, |it| it.arrivals.len())
+    }
+
+    /// Waits for what has come and was not yet taken in: a report may overtake it in this host.
+    async fn drain(&self, round: u8) {
+        let mut count = self.count(round);
+        for _ in 0..DRAINED_LOOKS {
+            tokio::time::sleep(DRAINED).await;
+            let now = self.count(round);
+            if std::mem::replace(&mut count, now) == now {
+                return;
+            }
+        }
     }
 
     fn up(&self, round: u8, sent: u32) -> Fate {
@@ -134,6 +166,7 @@ pub(super) async fn serve(
     };
     let report = Report::parse(&octets, ask.count).map_err(|error| error.to_string())?;
     let down = Fate::of(sent_us.len() as u64, &came_down(&report, &sent_us));
+    rounds.drain(ask.round).await;
     let up = rounds.up(ask.round, report.sent);
     let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes };
     let text = serde_json::to_vec(&result).map_err(|error| error.to_string())?;
