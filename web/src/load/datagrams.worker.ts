@@ -7,6 +7,8 @@ import type { DatagramsOrder, DatagramsReport, Round, RoundOrder } from './messa
 const BYTES = 100;
 /** A host that is late takes a quarter longer at most. */
 const LONGER = 1.25;
+/** A handshake that failed after so long had no answer: browsers give one up by themselves, too. */
+const NO_ANSWER_MS = 3_000;
 /** After its last datagram a round waits so long for others, and so long where one is missing. */
 const SETTLED_MS = 500;
 const LATE_MS = 1_000;
@@ -32,6 +34,7 @@ const say = (report: DatagramsReport): void => postMessage(report);
 
 async function open({ url, sha256, within_ms }: DatagramsOrder): Promise<void> {
   const value = Uint8Array.from(sha256.match(/../g) ?? [], (digits) => parseInt(digits, 16));
+  const begin = now();
   let late = false;
   const timer = setTimeout(() => {
     late = true;
@@ -52,7 +55,8 @@ async function open({ url, sha256, within_ms }: DatagramsOrder): Promise<void> {
     void take(datagrams.readable.getReader());
     say({ is: 'open' });
   } catch (error) {
-    if (!late) say({ is: 'failed', say: String((error as Error).message) });
+    const slow = now() - begin >= NO_ANSWER_MS;
+    if (!late) say({ is: 'failed', say: slow ? null : String((error as Error).message) });
   } finally {
     clearTimeout(timer);
   }

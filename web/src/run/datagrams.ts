@@ -52,7 +52,7 @@ export function open(
     }
     if (data.is === 'round') happen(data);
     if (data.is !== 'failed') return;
-    const late = `UDP to port ${at.port} does not come through: no answer in ${CONNECT_MS / 1000} s`;
+    const late = `UDP to port ${at.port} does not come through: nothing answers there`;
     const failed = `the session of datagrams to UDP port ${at.port} failed: ${data.say}`;
     unsent(data.say === null ? late : failed);
   };
