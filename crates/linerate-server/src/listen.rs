@@ -155,8 +155,8 @@ impl Server {
         self.web.iter().for_each(|web| web.hub(Arc::clone(&hub)));
     }
 
-    /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP port,
-    /// where [`Server::serve_web`] answers; the port that it got, where 0 was asked for.
+    /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP
+    /// port, where [`Server::serve_web`] answers; the port that it got, where 0 was asked for.
     /// # Errors
     /// When the port is taken.
     #[cfg(feature = "web")]

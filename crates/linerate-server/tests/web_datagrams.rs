@@ -1,5 +1,5 @@
-//! Datagrams over WebTransport by a client that is no browser, over loopback: what the server counts
-//! of what is sent by hand, and what it gives to whom shows nothing.
+//! Datagrams over WebTransport by a client that is no browser, over loopback: what the server
+//! counts of what is sent by hand, and what it gives to whom shows nothing.
 #![cfg(feature = "web")]
 
 use std::io::{Read, Write};

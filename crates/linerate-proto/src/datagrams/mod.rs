@@ -1,5 +1,5 @@
-//! Numbered datagrams between a browser and `linerate serve` over WebTransport, and what both say of
-//! them on a stream beside: the bytes of `spec/datagrams.md`.
+//! Numbered datagrams between a browser and `linerate serve` over WebTransport, and what both say
+//! of them on a stream beside: the bytes of `spec/datagrams.md`.
 //!
 //! Integers are big-endian. Left out: QUIC and HTTP/3 around them, which are libraries'.
 

@@ -53,7 +53,7 @@ use crate::mesh::Hub;
 use crate::policy_guard::{Allowance, Client};
 use crate::store::Store;
 use crate::table::{Knowing, Slot};
-use datagrams::Datagrams;
+use datagrams::port::Port;
 use measure::without_address;
 pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
@@ -136,17 +136,17 @@ impl Web {
 
     /// Answers WebTransport at this UDP address, too; the port that it got.
     pub(crate) fn datagrams(&self, address: SocketAddr) -> Result<u16, Failure> {
-        let datagrams = Datagrams::bind(address)?;
-        let port = datagrams.port();
+        let port = Port::bind(address)?;
+        let number = port.number();
         // There is one for the server's life.
-        let _ = self.state.datagrams.set(Arc::new(datagrams));
-        Ok(port)
+        let _ = self.state.datagrams.set(port);
+        Ok(number)
     }
 
     /// Serves sessions of datagrams until `stop`, where there are any.
     pub(crate) fn run_datagrams(&self, stop: &Stop) {
-        if let Some(datagrams) = self.state.datagrams.get() {
-            datagrams.run(&self.state, stop);
+        if let Some(port) = self.state.datagrams.get() {
+            datagrams::run(port, &self.state, stop);
         }
     }
 

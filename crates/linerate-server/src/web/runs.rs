@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::datagrams;
+use super::datagrams::port::At;
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
 use super::families;
@@ -67,7 +67,7 @@ pub(crate) struct Begun {
     /// This host over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both.
     families: Vec<String>,
     /// Where its datagrams go; none where the server answers none.
-    datagrams: Option<datagrams::At>,
+    datagrams: Option<At>,
 }
 
 const fn streams_usual() -> u16 {

@@ -6,7 +6,7 @@ use linerate_engine::http_load::{LoadRegistry, Visits};
 use linerate_sys::stop::Stop;
 use tokio::sync::Semaphore;
 
-use super::datagrams::Datagrams;
+use super::datagrams::port::Port;
 use super::run_table::Runs;
 use super::{About, WebOptions};
 use crate::admission::{Gate, Limits};
@@ -30,7 +30,7 @@ pub(crate) struct State {
     /// The hub of a mesh, where there is one.
     pub(crate) mesh: OnceLock<Arc<Hub>>,
     /// Where browsers send datagrams, where that was asked for.
-    pub(crate) datagrams: OnceLock<Arc<Datagrams>>,
+    pub(crate) datagrams: OnceLock<Port>,
 }
 
 impl State {

@@ -45,8 +45,8 @@ mod tests {
         Arrival { sequence, received_ns, delay_ns: (came_ms - sent_ms) * 1_000_000 }
     }
 
-    /// By hand: 6 left every 10 ms. 0, 2, 1, 2 and 5 came; 3 and 4 did not; 2 came twice, and 1 behind
-    /// 2. Delays in the order of arrival are 5, 5, 21, 9 ms (the second 2 left out), so that
+    /// By hand: 6 left every 10 ms. 0, 2, 1, 2 and 5 came; 3 and 4 did not; 2 came twice, and 1
+    /// behind 2. Delays in the order of arrival are 5, 5, 21, 9 ms (the second 2 left out), so that
     /// |D| = 0, 16, 12 and J = 0; 16/16 = 1; 1 + (12 − 1)/16 = 1.6875 ms.
     #[test]
     fn a_round_is_counted_as_by_hand() {

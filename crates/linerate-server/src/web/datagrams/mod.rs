@@ -8,30 +8,25 @@
 
 mod certificate;
 mod fate;
+pub(crate) mod port;
 mod round;
 mod session;
 
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
-use linerate_engine::failure::words_of;
 use linerate_sys::stop::Stop;
-use schemars::JsonSchema;
-use serde::Serialize;
 use wtransport::config::{QuicTransportConfig, ServerConfig};
 use wtransport::endpoint::endpoint_side;
 use wtransport::quinn::VarInt;
 use wtransport::quinn::congestion::NewRenoConfig;
 use wtransport::{Endpoint, Identity, VarInt as Code};
 
-use super::run::Run;
 use super::state::State;
 use certificate::Certificate;
+use port::Port;
 
-/// Where a browser opens its session; the query shows of which test it is.
-pub(crate) const PATH: &str = "/api/v1/datagrams";
 /// Sessions at once, and handshakes that wait for a place.
 const SESSIONS_MAX: usize = 64;
 const WAITING_MAX: usize = 256;
@@ -52,107 +47,56 @@ const WINDOW_BYTES: u64 = 400_000;
 /// session lives.
 const CONGESTION_PERSISTS: u32 = 1000;
 
-/// Where the datagrams of a test go, for its page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DatagramsAt")]
-pub(crate) struct At {
-    /// UDP port of the host that the page is from.
-    port: u16,
-    /// Path and query of the session.
-    path: String,
-    /// SHA-256 of the certificate, hexadecimal, for `serverCertificateHashes`.
-    certificate_sha256: String,
-}
-
-/// A bound UDP socket, and what is needed to speak QUIC on it.
-#[derive(Debug)]
-pub(crate) struct Datagrams {
-    socket: Mutex<Option<UdpSocket>>,
-    address: SocketAddr,
-    certificate: Certificate,
-}
-
-impl Datagrams {
-    /// Binds to `address`; nothing is answered until [`Datagrams::run`].
-    /// # Errors
-    /// When the address is not this host's, or another program has the port.
-    pub(crate) fn bind(address: SocketAddr) -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::new(Fault::System, "bind UDP", address.to_string(), words_of(&error))
-                .advise("choose another port with --quic-port, or leave it out")
-        };
-        let socket = UdpSocket::bind(address).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        let certificate = Certificate::new()?;
-        Ok(Self { socket: Mutex::new(Some(socket)), address, certificate })
-    }
-
-    /// The UDP port.
-    pub(crate) const fn port(&self) -> u16 {
-        self.address.port()
-    }
-
-    /// Where the page of a run opens its session.
-    pub(crate) fn at(&self, run: &Run) -> At {
-        At {
-            port: self.port(),
-            path: format!("{PATH}?run={}&token={}", run.id, run.token.to_hex()),
-            certificate_sha256: self.certificate.sha256(),
+/// Serves sessions on a port until `stop`.
+pub(crate) fn run(port: &Port, state: &Arc<State>, stop: &Stop) {
+    let Some(socket) = port.take() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::warn!("no WebTransport: {error}"),
+    };
+    runtime.block_on(async {
+        match Endpoint::server(config(port.certificate.identity(), Some(socket))) {
+            Ok(endpoint) => serve(&port.certificate, &endpoint, state, stop).await,
+            Err(error) => tracing::warn!("no WebTransport: {error}"),
         }
-    }
+    });
+    runtime.shutdown_timeout(LOOK);
+}
 
-    /// Serves sessions until `stop`.
-    pub(crate) fn run(&self, state: &Arc<State>, stop: &Stop) {
-        let taken = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(socket) = taken else { return };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => return tracing::warn!("no WebTransport: {error}"),
-        };
-        runtime.block_on(async {
-            match Endpoint::server(config(self.certificate.identity(), Some(socket))) {
-                Ok(endpoint) => self.serve(&endpoint, state, stop).await,
-                Err(error) => tracing::warn!("no WebTransport: {error}"),
-            }
-        });
-        runtime.shutdown_timeout(LOOK);
-    }
-
-    async fn serve(
-        &self,
-        endpoint: &Endpoint<endpoint_side::Server>,
-        state: &Arc<State>,
-        stop: &Stop,
-    ) {
-        let mut look = tokio::time::interval(LOOK);
-        while !stop.asked() {
-            tokio::select! {
-                incoming = endpoint.accept() => {
-                    let ip = incoming.remote_address().ip().to_canonical();
-                    if !state.gate.guard().knows(ip) {
-                        incoming.ignore();
-                    } else if !incoming.remote_address_validated() {
-                        incoming.retry();
-                    } else if endpoint.open_connections() >= SESSIONS_MAX {
-                        incoming.refuse();
-                    } else {
-                        tokio::spawn(session::serve(incoming, Arc::clone(state)));
-                    }
+async fn serve(
+    certificate: &Certificate,
+    endpoint: &Endpoint<endpoint_side::Server>,
+    state: &Arc<State>,
+    stop: &Stop,
+) {
+    let mut look = tokio::time::interval(LOOK);
+    while !stop.asked() {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let ip = incoming.remote_address().ip().to_canonical();
+                if !state.gate.guard().knows(ip) {
+                    incoming.ignore();
+                } else if !incoming.remote_address_validated() {
+                    incoming.retry();
+                } else if endpoint.open_connections() >= SESSIONS_MAX {
+                    incoming.refuse();
+                } else {
+                    tokio::spawn(session::serve(incoming, Arc::clone(state)));
                 }
-                _ = look.tick() => {
-                    let renewed = self.certificate.renew();
-                    if let Some(error) = renewed.and_then(|identity| {
-                        endpoint.reload_config(config(identity, None), false).err()
-                    }) {
-                        tracing::warn!("the certificate of WebTransport stays: {error}");
-                    }
+            }
+            _ = look.tick() => {
+                let renewed = certificate.renew();
+                if let Some(error) = renewed.and_then(|identity| {
+                    endpoint.reload_config(config(identity, None), false).err()
+                }) {
+                    tracing::warn!("the certificate of WebTransport stays: {error}");
                 }
             }
         }
-        endpoint.close(Code::from_u32(0), b"the server ends");
-        let _ = tokio::time::timeout(LOOK, endpoint.wait_idle()).await;
     }
+    endpoint.close(Code::from_u32(0), b"the server ends");
+    let _ = tokio::time::timeout(LOOK, endpoint.wait_idle()).await;
 }
 
 /// How QUIC is spoken: by this identity, on this socket or the one that there is.

@@ -21,7 +21,7 @@ const ASK_WITHIN: Duration = Duration::from_secs(5);
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// Arrivals of a round whose ask is still on the way, as after a loss: it may take seconds.
 const EARLY_MAX: usize = 1000;
-/// Once the report is there: what waits in this host's own queues comes within this, again and again.
+/// Once the report is there, what waits in this host's own queues comes within this each time.
 const DRAINED: Duration = Duration::from_millis(50);
 const DRAINED_LOOKS: usize = 40;
 

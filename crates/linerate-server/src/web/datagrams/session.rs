@@ -10,7 +10,7 @@ use linerate_sys::clock::monotonic;
 use wtransport::endpoint::{IncomingSession, SessionRequest};
 use wtransport::{Connection, VarInt};
 
-use super::PATH;
+use super::port::PATH;
 use super::round::{self, Rounds};
 use crate::policy_guard::Client;
 use crate::web::run::Run;
