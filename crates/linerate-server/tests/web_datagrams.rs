@@ -202,7 +202,7 @@ fn at_rest_once_free(server: SocketAddr) -> Value {
         if status == 201 {
             return run;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        linerate_sys::clock::sleep(Duration::from_millis(100));
     }
     panic!("no place within 30 s");
 }

@@ -265,10 +265,13 @@ function stop(): void {
   families?.terminate();
   families = null;
   const last = datagrams;
-  setTimeout(() => {
+  const whole = held?.phase === 'verdict' || held?.phase === 'done';
+  const end = (): void => {
     last?.end();
     if (last === datagrams) datagrams = null;
-  }, LAST_ROUND_MS);
+  };
+  if (whole) setTimeout(end, LAST_ROUND_MS);
+  else end();
   if (held?.phase === 'verdict') return;
   events?.close();
   events = null;

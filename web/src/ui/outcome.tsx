@@ -264,7 +264,7 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
         {now.unsent === null
           ? 'Lost is a datagram of 100 bytes over WebTransport that did not come within 1 s of the last; ' +
             'jitter is that of RFC 3550.'
-          : `Packet loss is not measured, for ${now.unsent}; a browser’s TCP hides it.`}
+          : `Where loss is n/a: ${now.unsent}, and a browser’s TCP hides it.`}
       </p>
     </section>
   );
