@@ -6,6 +6,7 @@
 
 pub mod capture;
 pub mod chrony;
+pub mod datagrams;
 pub mod dialect;
 pub mod digest;
 pub mod echo;

@@ -155,6 +155,16 @@ impl Server {
         self.web.iter().for_each(|web| web.hub(Arc::clone(&hub)));
     }
 
+    /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP
+    /// port, where [`Server::serve_web`] answers; the port that it got, where 0 was asked for.
+    /// # Errors
+    /// When the port is taken.
+    #[cfg(feature = "web")]
+    pub fn serve_datagrams(&mut self, port: u16) -> Result<Option<u16>, Failure> {
+        let address = SocketAddr::new(self.local_addr()?.ip(), port);
+        self.web.as_ref().map(|web| web.datagrams(address)).transpose()
+    }
+
     /// From now on this decides whom every protocol lets in; it may change while the server runs.
     pub fn set_policy(&self, policy: Policy) {
         self.gate.set_policy(policy);
@@ -219,6 +229,7 @@ impl Server {
                 });
                 scope.spawn(|| web.run(stop));
                 scope.spawn(|| web.retain(stop));
+                scope.spawn(|| web.run_datagrams(stop));
             }
             for at in &self.foreign {
                 scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));

@@ -96,6 +96,19 @@ fn a_certificate_is_taken_with_its_key_alone() {
 }
 
 #[test]
+fn a_quic_port_that_is_taken_ends_the_server() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    let line = ["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--no-save"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    let output = command.args(line).args(["--quic-port", &port]).output().expect("the program");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(&format!("bind UDP 127.0.0.1:{port}: ")), "{said}");
+    assert!(said.contains("--quic-port"), "{said}");
+}
+
+#[test]
 fn the_units_name_each_other_and_wait_for_what_the_server_tells() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/systemd/linerate-serve.");
     let unit = |kind: &str| std::fs::read_to_string(format!("{folder}{kind}")).expect("a unit");

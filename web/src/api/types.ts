@@ -40,6 +40,8 @@ export interface Admitted {
   directions: Direction[];
   /** The server over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both. */
   families?: string[];
+  /** Where its datagrams go: a UDP port, the path with its token, the certificate's SHA-256. */
+  datagrams?: { port: number; path: string; certificate_sha256: string } | null;
 }
 
 /** The body of every error. The last three with `busy` only. */

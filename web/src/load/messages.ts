@@ -25,6 +25,40 @@ export interface Reached {
   times: number[];
 }
 
+export type Stage = 'idle' | Direction;
+
+export interface DatagramsOrder {
+  do: 'open';
+  url: string;
+  /** Of the certificate, in hexadecimal digits. */
+  sha256: string;
+  within_ms: number;
+}
+
+export interface RoundOrder {
+  do: 'round';
+  phase: Stage;
+  number: number;
+  count: number;
+  interval_ms: number;
+}
+
+/** What became of datagrams one way, by the server's count. */
+export interface Fate {
+  sent: number;
+  lost: number;
+  reordered: number;
+  jitter_us: number | null;
+}
+
+export type Round = Record<Direction, Fate>;
+
+/** `say` is null where no connection came in time. */
+export type DatagramsReport =
+  | { is: 'open' }
+  | { is: 'round'; phase: Stage; round: Round }
+  | { is: 'failed'; say: string | null };
+
 export interface Pulse {
   every_ms: number;
 }

@@ -12,6 +12,7 @@ import type {
   Pulse,
   Reached,
 } from '../load/messages';
+import type { Session } from './datagrams';
 import {
   fresh,
   isMeasuring,
@@ -28,6 +29,9 @@ import {
 const TICK_MS = 100;
 const ECHO_MS = 25;
 const LAST_COUNTS_MS = 1_000;
+
+/** The last round is told so much after the test at most. */
+const LAST_ROUND_MS = 8_000;
 
 /** What the page shows is no older than this. Workers report some sixty times a second, and a page
  *  that is drawn so often takes the time in which the browser would send. */
@@ -47,6 +51,7 @@ let echo: Worker | null = null;
 let streams: Worker[] = [];
 let pulse: Worker | null = null;
 let families: Worker | null = null;
+let datagrams: Session | null = null;
 
 export function start(wanted: Wanted): void {
   keep(null);
@@ -94,6 +99,7 @@ function perform(effect: Effect): void {
       break;
     case 'load':
       load(effect.direction);
+      if (held?.unsent === null) datagrams?.beside(effect.direction, held.wanted.seconds);
       break;
     case 'report-delays':
       reportDelays();
@@ -150,6 +156,17 @@ function listen(): void {
   const url = absolute('/api/v1/echo').replace(/^http/, 'ws');
   echo.postMessage({ url, interval_ms: ECHO_MS } satisfies EchoOrder);
   tryFamilies(admitted.families ?? []);
+  openDatagrams(admitted);
+}
+
+/** Sends datagrams where that is possible; what it takes comes only then. */
+function openDatagrams({ run: id, datagrams: at }: Admitted): void {
+  const failed = (): void => happen({ is: 'unsent', say: 'a part of this page did not load' });
+  import('./datagrams').then(({ open }) => {
+    if (held?.admitted?.run !== id || isOver(held.phase)) return;
+    // What it tells after another test has begun is not of that one.
+    datagrams = open(at, (event) => held?.admitted?.run === id && happen(event));
+  }, failed);
 }
 
 /** Both families at once, while the path is at rest. */
@@ -247,6 +264,14 @@ function stop(): void {
   echo = null;
   families?.terminate();
   families = null;
+  const last = datagrams;
+  const whole = held?.phase === 'verdict' || held?.phase === 'done';
+  const end = (): void => {
+    last?.end();
+    if (last === datagrams) datagrams = null;
+  };
+  if (whole) setTimeout(end, LAST_ROUND_MS);
+  else end();
   if (held?.phase === 'verdict') return;
   events?.close();
   events = null;

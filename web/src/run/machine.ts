@@ -1,7 +1,7 @@
 // "Test this path" as a state machine without clock and network: an event and its time go in, the
 // next state and what to do come out. Every state that waits has an end of its own, so that nothing
 // on the page waits for ever. The controller in drive.ts does what is to be done.
-import type { Reached } from '../load/messages';
+import type { Reached, Round, Stage } from '../load/messages';
 import type { Admitted, Direction, Part, Refusal, Sample, Verdict } from '../api/types';
 
 export type Phase =
@@ -20,6 +20,8 @@ export type Phase =
 export const IDLE_MS = 2_000;
 export const ASK_MS = 12_000;
 export const SILENCE_MS = 6_000;
+/** With datagrams at rest it is watched longer, and never beyond this: the server waits 10 s. */
+export const ROUND_MS = 9_000;
 export const GRACE_MS = 8_000;
 export const VERDICT_MS = 10_000;
 export const QUEUE_MS = 15 * 60_000;
@@ -75,6 +77,10 @@ export interface Run {
   unanswered: number;
   /** The server by its address of each family, IPv4 first; null where that was not tried. */
   families: Reached[] | null;
+  /** What became of datagrams in each phase. */
+  rounds: Partial<Record<Stage, Round>>;
+  /** Why there are none, or no more; null while there may be. */
+  unsent: string | null;
   verdict: Verdict | null;
   records: string[];
   trouble: Trouble | null;
@@ -92,6 +98,8 @@ export type Event =
   | { is: 'end'; records: string[] }
   | { is: 'delays'; delays: { at: number; ms: number }[]; unanswered: number }
   | { is: 'families'; reached: Reached[] }
+  | { is: 'round'; phase: Stage; round: Round }
+  | { is: 'unsent'; say: string }
   | { is: 'seen'; direction: Direction; seen: Seen }
   | { is: 'streams-over'; direction: Direction; failed: number; say: string }
   | { is: 'lost'; say: string }
@@ -139,6 +147,8 @@ export function fresh(wanted: Wanted, at: number): Run {
     delays: [],
     unanswered: 0,
     families: null,
+    rounds: {},
+    unsent: null,
     verdict: null,
     records: [],
     trouble: null,
@@ -181,6 +191,9 @@ const left = (run: Run): Direction[] =>
 /** On to the next direction, or to the verdict after the last one. */
 function onward(run: Run, at: number): Step {
   const [direction] = left(run);
+  if (run.admitted?.directions.length === 0) {
+    return { run: enter(run, 'done', at), effects: [{ do: 'stop' }, { do: 'release' }] };
+  }
   if (direction === undefined) {
     return {
       run: enter(run, 'verdict', at),
@@ -219,7 +232,9 @@ function tick(run: Run, at: number): Step {
     case 'queued':
       return tickQueued(run, at);
     case 'idle':
-      return waited >= IDLE_MS ? onward(run, at) : stay(run);
+      if (waited < IDLE_MS) return stay(run);
+      if (run.unsent === null && !run.rounds.idle && waited < ROUND_MS) return stay(run);
+      return onward(run, at);
     case 'down':
     case 'up':
       return tickLoad(run, at, run.phase);
@@ -312,6 +327,10 @@ export function next(run: Run, event: Event, at: number): Step {
     return stay({ ...run, seen: { ...run.seen, [event.direction]: event.seen } });
   }
   if (event.is === 'families') return stay({ ...run, families: event.reached });
+  if (event.is === 'round') {
+    return stay({ ...run, rounds: { ...run.rounds, [event.phase]: event.round } });
+  }
+  if (event.is === 'unsent') return stay({ ...run, unsent: event.say });
   if (isOver(run.phase)) return stay(run);
   switch (event.is) {
     case 'start':

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Direction, Server, Verdict } from '../api/types';
+import type { Fate, Stage } from '../load/messages';
 import { browserLimited, findings } from '../run/findings';
 import { delaysOf, loadedDelays, SETTLE_MS, type Run } from '../run/machine';
 import { ownCommands } from '../show/commands';
@@ -12,6 +13,7 @@ import { CommandLine, Commands, Figure, Notice } from './parts';
 
 const WAYS: readonly Direction[] = ['down', 'up'];
 const NAME = { down: 'Download', up: 'Upload' } as const;
+const STAGES: readonly Stage[] = ['idle', 'down', 'up'];
 const MEMORY = 'last-volume-bytes';
 
 /** Bytes of the last test of this browser, which the next is likely to need again. */
@@ -176,12 +178,29 @@ function VerdictBlock({ now }: { now: Run }): JSX.Element | null {
       </section>
     );
   }
-  if (now.phase !== 'done') return null;
+  if (now.phase !== 'done' || now.admitted?.directions.length === 0) return null;
   return (
     <Notice title="No verdict">
       <p>The server gave the figures and no verdict in time; the stored results may have one.</p>
     </Notice>
   );
+}
+
+/** Loss and jitter, both ways apart: of 500 at rest, of as many as there was time for beside load. */
+function datagramRows(now: Run): [string, string, string, string][] {
+  const row = (name: string, way: Direction, show: (fate: Fate) => string) => {
+    const cells = STAGES.map((stage) => {
+      const fate = now.rounds[stage]?.[way];
+      return fate === undefined ? 'n/a' : show(fate);
+    });
+    return [`${name}, ${way}`, ...cells] as [string, string, string, string];
+  };
+  const rows = (name: string, show: (fate: Fate) => string) => WAYS.map((way) => row(name, way, show));
+  return [
+    ...rows('Datagrams lost', ({ lost, sent }) => `${lost} of ${sent}`),
+    ...rows('Jitter', ({ jitter_us: us }) => word(delay(us === null ? null : us / 1000))),
+    ...rows('Out of order', ({ reordered }) => String(reordered)),
+  ];
 }
 
 function Details({ now, idle, loaded }: Delays): JSX.Element {
@@ -206,7 +225,7 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
     ['Round trip, 99th percentile', word(delay(idle?.p99)), ...each((way) => word(delay(loaded[way]?.p99)))],
     ['Round trips measured', String(idle?.count ?? 0), ...each((way) => String(loaded[way]?.count ?? 0))],
     ['Round trips per minute', trips(idle), ...each((way) => trips(loaded[way]))],
-    ['Packet loss', 'n/a', 'n/a', 'n/a'],
+    ...datagramRows(now),
   ];
   const omitted = part('down')?.omitted_s ?? part('up')?.omitted_s ?? 0;
   return (
@@ -241,8 +260,11 @@ function Details({ now, idle, loaded }: Delays): JSX.Element {
         {omitted > 0 && `, without the first ${omitted}\u00a0s of each direction, when connections start`}.
         Round trips are those of a
         WebSocket message beside the load, counted from {SETTLE_MS / 1000} s after its start; round
-        trips per minute are 60{'\u00a0'}s by their median, not the RPM of Apple’s networkQuality. Packet
-        loss is not measured: a browser’s TCP hides it.
+        trips per minute are 60{'\u00a0'}s by their median, not the RPM of Apple’s networkQuality.{' '}
+        {now.unsent === null
+          ? 'Lost is a datagram of 100 bytes over WebTransport that did not come within 1 s of the last; ' +
+            'jitter is that of RFC 3550.'
+          : `Where loss is n/a: ${now.unsent}, and a browser’s TCP hides it.`}
       </p>
     </section>
   );

@@ -16,6 +16,10 @@ const STREAMS = 4;
 const MOST_STREAMS = 4;
 const SECONDS = 8;
 
+/** Load does not go over TLS: what is left there is the path at rest. */
+const restOnly = (server: Server): boolean =>
+  location.protocol === 'https:' && server.features.includes('datagrams');
+
 const most = (limit: number | null, wanted: number): number =>
   limit === null ? wanted : Math.min(limit, wanted);
 
@@ -24,7 +28,7 @@ export function TestView({ server }: { server: Server }): JSX.Element {
   const [streams, setStreams] = useState(most(server.limits.streams, STREAMS));
   const begin = (): void => {
     const seconds = most(server.limits.seconds, SECONDS);
-    start({ streams, seconds, directions: ['down', 'up'] });
+    start({ streams, seconds, directions: restOnly(server) ? [] : ['down', 'up'] });
   };
   return (
     <>
@@ -73,7 +77,9 @@ function Before({ server, streams, setStreams, begin }: BeforeProps): JSX.Elemen
   return (
     <section class="before">
       <p class="lead">
-        Idle latency, then download, then upload, {seconds} s each way, with latency under load.
+        {restOnly(server)
+          ? `Latency, packet loss and jitter at rest. Rates are measured without TLS: open http://${location.host}/`
+          : `Idle latency, then download, then upload, ${seconds} s each way, with latency under load.`}
       </p>
       <div class="begin">
         <button type="button" class="primary" onClick={begin}>
@@ -210,7 +216,9 @@ function During({ now }: { now: Run }): JSX.Element {
 function After(props: { now: Run; server: Server; begin: () => void }): JSX.Element {
   const { now, server, begin } = props;
   const ways: Direction[] = ['down', 'up'];
-  const some = ways.some((way) => now.samples[way].length > 0 || now.parts[way] !== undefined);
+  const some =
+    now.rounds.idle !== undefined ||
+    ways.some((way) => now.samples[way].length > 0 || now.parts[way] !== undefined);
   return (
     <>
       {now.phase === 'failed' && now.trouble !== null && (

@@ -64,13 +64,16 @@ function browser() {
 
 /** A tab, and everything on it that no visitor should meet: errors, breaches of the policy of
  *  content, requests to others. `sound` looks at them. */
-export async function visit(base, path = '/', { width = 1280, scheme = 'light', also = [] } = {}) {
+export async function visit(base, path = '/', { width = 1280, scheme = 'light', also = [], before } = {}) {
   const context = await (await browser()).newContext({
     viewport: { width, height: 900 },
     colorScheme: scheme,
     permissions: ['clipboard-read', 'clipboard-write'],
+    // The certificates of testdata/tls are of an authority that no browser knows.
+    ignoreHTTPSErrors: base.startsWith('https:'),
   });
   const tab = await context.newPage();
+  await before?.(tab);
   tab.setDefaultTimeout(PATIENCE);
   const wrong = [];
   tab.on('console', (message) => {

@@ -11,6 +11,7 @@ import {
   next,
   QUEUE_MS,
   reported,
+  ROUND_MS,
   SETTLE_MS,
   SILENCE_MS,
   VERDICT_MS,
@@ -91,8 +92,17 @@ const name = (effect: Effect): string =>
 
 const started = (): Driven => new Driven().to(0, { is: 'start' }).expect('asking', ['ask']);
 
+const round = {
+  down: { sent: 500, lost: 0, reordered: 0, jitter_us: 20 },
+  up: { sent: 500, lost: 3, reordered: 1, jitter_us: 30 },
+};
+
+/** Admitted, where no datagrams can be sent. */
 const idle = (): Driven =>
-  started().after(50, { is: 'admitted', run: admitted }).expect('idle', ['listen']);
+  started()
+    .after(50, { is: 'admitted', run: admitted })
+    .expect('idle', ['listen'])
+    .after(0, { is: 'unsent', say: 'no' });
 
 const loading = (): Driven => idle().after(IDLE_MS).expect('down', ['load down']);
 
@@ -106,6 +116,34 @@ test('a whole test goes idle, down, up, verdict, done', () => {
   driven.after(10, { is: 'end', records: ['a', 'b'] }).expect('done', ['stop']);
   assert.equal(driven.run.verdict?.headline, 'h');
   assert.deepEqual(driven.run.records, ['a', 'b']);
+});
+
+test('load waits for the datagrams at rest, and not for ever', () => {
+  const waiting = (): Driven =>
+    started().after(50, { is: 'admitted', run: admitted }).expect('idle', ['listen']);
+  waiting().after(IDLE_MS).expect('idle', []).after(4_000, { is: 'round', phase: 'idle', round });
+  const told = waiting().after(5_000, { is: 'round', phase: 'idle', round }).expect('idle', []);
+  assert.equal(told.after(100).expect('down', ['load down']).run.rounds.idle?.up.lost, 3);
+  waiting().after(ROUND_MS - 1).expect('idle', []).after(1).expect('down', ['load down']);
+  // One that is told early does not shorten the latency at rest.
+  const early = waiting().after(500, { is: 'round', phase: 'idle', round });
+  early.after(IDLE_MS - 501).expect('idle', []).after(1).expect('down', ['load down']);
+});
+
+test('a test of datagrams alone ends with them and gives its place back', () => {
+  const alone = { ...admitted, directions: [] };
+  const driven = started().after(50, { is: 'admitted', run: alone }).expect('idle', ['listen']);
+  driven.after(6_000, { is: 'round', phase: 'idle', round }).expect('idle', []);
+  driven.after(100).expect('done', ['stop', 'release']);
+});
+
+test('the last round may be told after the end', () => {
+  const driven = loading();
+  driven.after(8_000, { is: 'part', part: part('down') });
+  driven.after(8_000, { is: 'part', part: part('up') });
+  driven.after(100, { is: 'end', records: [] });
+  driven.after(500, { is: 'round', phase: 'up', round });
+  assert.deepEqual([driven.run.phase, driven.run.rounds.up?.up.lost], ['done', 3]);
 });
 
 test('a direction begins when the first sample says so', () => {

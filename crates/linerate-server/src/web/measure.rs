@@ -30,6 +30,8 @@ const HELD_BACK_RATIO: f64 = 0.5;
 /// The span at the begin of a direction that does not count, and the shortest test that has one.
 const OMITTED: Duration = Duration::from_secs(1);
 const OMITS_FROM_S: u64 = 4;
+/// A run without load, for datagrams alone, ends by the page's word or after this.
+const REST_WITHIN: Duration = Duration::from_secs(20);
 /// After the last direction the page has this long to say what it measured.
 const DELAYS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
@@ -44,6 +46,10 @@ impl Work<'_> {
     /// Takes every direction in turn; the place at the gate is given back at the end.
     fn measure(&self, mut load: LoadRun, permit: Permit) {
         let Self { run, .. } = self;
+        if run.asked.directions.is_empty() {
+            drop(load);
+            return self.rest();
+        }
         run.state("idle", "the path is at rest; waiting for the first stream");
         let mut records = Vec::new();
         let mut begins = Vec::new();
@@ -74,6 +80,18 @@ impl Work<'_> {
             None => run.state("done", "every direction was measured"),
         }
         run.say("end", &json!({ "records": ids }));
+    }
+
+    /// Keeps the place while datagrams are measured and nothing else.
+    fn rest(&self) {
+        let Self { run, .. } = self;
+        run.state("idle", "the path is at rest; no load was asked for");
+        let until = monotonic() + REST_WITHIN;
+        while !run.stop.asked() && monotonic() < until {
+            sleep(LOOK);
+        }
+        run.state("done", "no load was asked for");
+        run.say("end", &json!({ "records": [] }));
     }
 
     /// Adds what the page measured to the records, once it says so.

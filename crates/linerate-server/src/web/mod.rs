@@ -8,6 +8,7 @@
 mod address;
 mod api;
 mod connection;
+mod datagrams;
 mod delays;
 mod dispatch;
 mod echo;
@@ -53,6 +54,7 @@ use crate::mesh::Hub;
 use crate::policy_guard::{Allowance, Client};
 use crate::store::Store;
 use crate::table::{Knowing, Slot};
+use datagrams::port::Port;
 use measure::without_address;
 pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
@@ -131,6 +133,22 @@ impl Web {
     pub(crate) fn hub(&self, hub: Arc<Hub>) {
         // There is one for the server's life.
         let _ = self.state.mesh.set(hub);
+    }
+
+    /// Answers WebTransport at this UDP address, too; the port that it got.
+    pub(crate) fn datagrams(&self, address: SocketAddr) -> Result<u16, Failure> {
+        let port = Port::bind(address)?;
+        let number = port.number();
+        // There is one for the server's life.
+        let _ = self.state.datagrams.set(port);
+        Ok(number)
+    }
+
+    /// Serves sessions of datagrams until `stop`, where there are any.
+    pub(crate) fn run_datagrams(&self, stop: &Stop) {
+        if let Some(port) = self.state.datagrams.get() {
+            datagrams::run(port, &self.state, stop);
+        }
     }
 
     /// Tells what the server has opened.

@@ -25,6 +25,9 @@ const INDEX: &str = "/index.html";
 /// the scheme.
 const FAMILIES: &str = "/assets/families.worker";
 const FAMILIES_POLICY: &str = "default-src 'none'; connect-src http:";
+/// The worker of WebTransport, whose port is another origin: the same.
+const DATAGRAMS: &str = "/assets/datagrams.worker";
+const DATAGRAMS_POLICY: &str = "default-src 'none'; connect-src https:";
 
 /// A file, plain and packed.
 struct File {
@@ -86,8 +89,9 @@ pub(crate) async fn page(uri: Uri, headers: HeaderMap) -> Response {
     if packs {
         fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    if path.starts_with(FAMILIES) {
-        fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FAMILIES_POLICY));
+    let workers = [(FAMILIES, FAMILIES_POLICY), (DATAGRAMS, DATAGRAMS_POLICY)];
+    if let Some((_, policy)) = workers.into_iter().find(|(begin, _)| path.starts_with(begin)) {
+        fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     }
     // Names of assets change with their contents.
     let asset = path.starts_with("/assets/");

@@ -2,7 +2,7 @@
 //! back, for all of them are kept.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::delays::Delays;
+
+/// Sessions of datagrams that a run may have: a browser may have to try again.
+const SESSIONS_MAX: u8 = 3;
 
 /// What a client asked for, within the limits.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +55,8 @@ pub(crate) struct Run {
     ended: Mutex<Option<MonoTime>>,
     /// What the browser measured, until the records are kept.
     delays: Mutex<Option<Delays>>,
+    /// Sessions of datagrams that it had.
+    sessions: AtomicU8,
 }
 
 impl Run {
@@ -67,12 +72,19 @@ impl Run {
             over: AtomicBool::new(false),
             ended: Mutex::default(),
             delays: Mutex::default(),
+            sessions: AtomicU8::new(0),
         }
     }
 
     /// Whether nothing more will be said.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
+    }
+
+    /// Whether there may be another session of datagrams, which is then there.
+    pub(crate) fn take_session(&self) -> bool {
+        let next = |count: u8| (count < SESSIONS_MAX).then_some(count + 1);
+        self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
     }
 
     /// Keeps what the browser measured.

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::datagrams::port::At;
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
 use super::families;
@@ -65,6 +66,8 @@ pub(crate) struct Begun {
     directions: Vec<Direction>,
     /// This host over IPv4 and over IPv6, as `ADDRESS:PORT`; empty unless it answers over both.
     families: Vec<String>,
+    /// Where its datagrams go; none where the server answers none.
+    datagrams: Option<At>,
 }
 
 const fn streams_usual() -> u16 {
@@ -88,10 +91,10 @@ pub(crate) async fn begin(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    if over_tls {
+    let request: Request = read(&body)?;
+    if over_tls && !request.directions.is_empty() {
         return Err(not_over_tls(&headers));
     }
-    let request: Request = read(&body)?;
     let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
     let client = client_of(peer, &headers)?;
     let asked = within_limits(request, &state, (&headers, &client))?;
@@ -109,6 +112,7 @@ pub(crate) async fn begin(
         let say = format!("no thread for the run: {error}");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", say));
     }
+    let datagrams = state.datagrams.get().map(|it| it.at(&run));
     let token = token.to_hex();
     let answer = Begun {
         events: format!("/api/v1/runs/{id}/events"),
@@ -120,6 +124,7 @@ pub(crate) async fn begin(
         directions: asked.directions,
         families: local
             .map_or_else(Vec::new, |local| families::both(local, state.about().every_address)),
+        datagrams,
     };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
@@ -161,7 +166,11 @@ fn within_limits(
     if !(1..=longest).contains(&seconds) {
         return Err(limit(format!("{seconds} s each way; a test has 1 to {longest} s")));
     }
-    if directions.is_empty() || directions.len() > 2 || directions.first() == directions.get(1) {
+    if directions.is_empty() && state.datagrams.get().is_none() {
+        let say = "no directions is for datagrams alone, which this server does not take";
+        return Err(ApiError::bad(say));
+    }
+    if directions.len() > 2 || directions.first().is_some_and(|it| directions.get(1) == Some(it)) {
         return Err(ApiError::bad("directions: down, up, or both, each once"));
     }
     let name = name.map(|name| name.chars().filter(|it| !it.is_control()).take(100).collect());
@@ -183,7 +192,7 @@ pub(crate) fn most_seconds(state: &State, by_rule: Option<Duration>) -> u64 {
 /// What a run takes of the gate: one direction at a time, and the pauses between. The limit is of
 /// one direction's time, which fits it; for the rest the gate only tells others when to ask again.
 fn demand(asked: &Asked, longest: Duration) -> Demand {
-    let ways = u32::try_from(asked.directions.len()).unwrap_or(1);
+    let ways = u32::try_from(asked.directions.len()).unwrap_or(1).max(1);
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
     // Load is kept to the rate at this end, either way.
     Demand {

@@ -96,6 +96,9 @@ pub(crate) async fn server(
     if state.options.store.is_some() {
         features.push("results");
     }
+    if state.datagrams.get().is_some() {
+        features.push("datagrams");
+    }
     if state.mesh.get().is_some() {
         features.push("mesh");
     }

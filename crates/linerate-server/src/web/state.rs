@@ -6,6 +6,7 @@ use linerate_engine::http_load::{LoadRegistry, Visits};
 use linerate_sys::stop::Stop;
 use tokio::sync::Semaphore;
 
+use super::datagrams::port::Port;
 use super::run_table::Runs;
 use super::{About, WebOptions};
 use crate::admission::{Gate, Limits};
@@ -28,6 +29,8 @@ pub(crate) struct State {
     about: Mutex<About>,
     /// The hub of a mesh, where there is one.
     pub(crate) mesh: OnceLock<Arc<Hub>>,
+    /// Where browsers send datagrams, where that was asked for.
+    pub(crate) datagrams: OnceLock<Port>,
 }
 
 impl State {
@@ -43,6 +46,7 @@ impl State {
             connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
             about: Mutex::default(),
             mesh: OnceLock::new(),
+            datagrams: OnceLock::new(),
         }
     }
 

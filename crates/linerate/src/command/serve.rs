@@ -135,6 +135,10 @@ struct WebFlags {
     /// The key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Let pages measure loss and jitter, too, by datagrams over QUIC (WebTransport) on this UDP
+    /// port; 0 takes a free one [default: off]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
+    quic_port: Option<u16>,
 }
 
 impl WebFlags {
@@ -275,6 +279,10 @@ fn answer_browsers(
         true => format!("linerate: a browser finds the page at http://{at}/"),
         false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
     });
+    if let Some(port) = flags.quic_port.map(|port| server.serve_datagrams(port)).transpose()? {
+        let port = port.unwrap_or_default();
+        output::note(&format!("linerate: pages measure loss by WebTransport on UDP port {port}"));
+    }
     let files = flags.tls_cert.as_deref().zip(flags.tls_key.as_deref());
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
     let tls = tls.map(Arc::new);

@@ -1,0 +1,215 @@
+//! One round: so many datagrams down and up at the same time, paced, and what became of them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::stats::Arrival;
+use linerate_core::time::MonoTime;
+use linerate_proto::datagrams::{Ask, Datagram, REPORT_BYTES_MAX, Report};
+use linerate_sys::clock::monotonic;
+use serde::Serialize;
+use tokio::time::MissedTickBehavior;
+use wtransport::{Connection, RecvStream, SendStream};
+
+use super::fate::Fate;
+
+/// Rounds of a session, all in all.
+const ROUNDS_MAX: usize = 8;
+/// A client has this long for what it asks, and for its report after the last datagram.
+const ASK_WITHIN: Duration = Duration::from_secs(5);
+const REPORT_WITHIN: Duration = Duration::from_secs(10);
+/// Arrivals of a round whose ask is still on the way, as after a loss: it may take seconds.
+const EARLY_MAX: usize = 1000;
+/// Once the report is there, what waits in this host's own queues comes within this each time.
+const DRAINED: Duration = Duration::from_millis(50);
+const DRAINED_LOOKS: usize = 40;
+
+/// What a round brought.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct RoundResult {
+    round: u8,
+    down: Fate,
+    up: Fate,
+    /// Payload of each.
+    #[serde(skip)]
+    bytes: u16,
+}
+
+impl RoundResult {
+    /// What went down, with so much around each.
+    pub(super) fn bytes_down(&self, around: u64) -> u64 {
+        self.down.sent * (u64::from(self.bytes) + around)
+    }
+}
+
+/// Datagrams that came up, by their rounds.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    zero: MonoTime,
+    came: Mutex<HashMap<u8, Came>>,
+}
+
+#[derive(Debug)]
+struct Came {
+    asked: bool,
+    most: usize,
+    arrivals: Vec<Arrival>,
+}
+
+impl Default for Came {
+    fn default() -> Self {
+        Self { asked: false, most: EARLY_MAX, arrivals: Vec::new() }
+    }
+}
+
+impl Rounds {
+    pub(super) fn new() -> Self {
+        Self { zero: monotonic(), came: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u8, Came>> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a datagram that came now; it may be there before the ask for its round.
+    pub(super) fn take(&self, octets: &[u8]) {
+        let received_ns = monotonic().nanos_since(self.zero);
+        let Some(datagram) = Datagram::parse(octets) else { return };
+        let mut came = self.lock();
+        if came.len() >= ROUNDS_MAX && !came.contains_key(&datagram.round) {
+            return;
+        }
+        let of = came.entry(datagram.round).or_default();
+        if of.arrivals.len() >= of.most {
+            return;
+        }
+        let delay_ns = delay_ns(datagram.sent_us, received_ns / 1000);
+        let sequence = u64::from(datagram.number);
+        of.arrivals.push(Arrival { sequence, received_ns, delay_ns });
+    }
+
+    /// Waits for the datagrams of a round; not of one that there was, nor of one too many.
+    fn open(&self, ask: &Ask) -> Result<(), &'static str> {
+        let mut came = self.lock();
+        if came.len() >= ROUNDS_MAX && !came.contains_key(&ask.round) {
+            return Err("a session has 8 rounds");
+        }
+        let of = came.entry(ask.round).or_default();
+        if std::mem::replace(&mut of.asked, true) {
+            return Err("there was a round of this number");
+        }
+        // Each may come twice.
+        of.most = 2 * ask.count as usize;
+        Ok(())
+    }
+
+    fn count(&self, round: u8) -> usize {
+        self.lock().get(&round).map_or(0, |it| it.arrivals.len())
+    }
+
+    /// Waits for what has come and was not yet taken in: a report may overtake it in this host.
+    async fn drain(&self, round: u8) {
+        let mut count = self.count(round);
+        for _ in 0..DRAINED_LOOKS {
+            tokio::time::sleep(DRAINED).await;
+            let now = self.count(round);
+            if std::mem::replace(&mut count, now) == now {
+                return;
+            }
+        }
+    }
+
+    fn up(&self, round: u8, sent: u32) -> Fate {
+        let came = self.lock();
+        Fate::of(sent.into(), came.get(&round).map_or(&[], |it| &it.arrivals))
+    }
+}
+
+/// One way's delay between two clocks, good for differences alone.
+fn delay_ns(sent_us: u64, came_us: u64) -> i64 {
+    // Both are below 2⁵³ (`datagrams`), so the difference fits; a nonsense of 285 years is cut.
+    (came_us as i64 - sent_us as i64).saturating_mul(1000)
+}
+
+/// Serves a round from its ask to its result, and says it to the client.
+/// # Errors
+/// What is wrong with the client's part, or that it left.
+pub(super) async fn serve(
+    connection: &Connection,
+    (mut send, mut recv): (SendStream, RecvStream),
+    rounds: &Rounds,
+    rate_bps: Option<u64>,
+) -> Result<RoundResult, String> {
+    let mut octets = [0; Ask::BYTES];
+    let asked = tokio::time::timeout(ASK_WITHIN, recv.read_exact(&mut octets)).await;
+    asked.map_err(|_| "nothing was asked for")?.map_err(|error| error.to_string())?;
+    let ask = Ask::parse(&octets).map_err(|error| error.to_string())?;
+    let bps = u64::from(ask.bytes) * 8 * 1_000_000 / u64::from(ask.interval_us);
+    if rate_bps.is_some_and(|most| bps > most) {
+        return Err(format!("{bps} bit/s are above the rate of its rule"));
+    }
+    rounds.open(&ask)?;
+    let span = Duration::from_micros(u64::from(ask.interval_us) * u64::from(ask.count));
+    // A host that is late takes a quarter longer at most; what is not sent then was not sent.
+    let (last, end) = (span + span / 4, span + span / 4 + REPORT_WITHIN);
+    let mut sent_us = Vec::new();
+    let sending = async {
+        let _ = tokio::time::timeout(last, send_all(connection, &ask, rounds, &mut sent_us)).await;
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    let octets = tokio::select! {
+        read = tokio::time::timeout(end, read_to_end(&mut recv)) => {
+            read.map_err(|_| "no report came".to_owned())??
+        }
+        never = sending => match never {},
+    };
+    let report = Report::parse(&octets, ask.count).map_err(|error| error.to_string())?;
+    let down = Fate::of(sent_us.len() as u64, &came_down(&report, &sent_us));
+    rounds.drain(ask.round).await;
+    let up = rounds.up(ask.round, report.sent);
+    let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes };
+    let text = serde_json::to_vec(&result).map_err(|error| error.to_string())?;
+    send.write_all(&text).await.map_err(|error| error.to_string())?;
+    send.finish().await.map_err(|error| error.to_string())?;
+    Ok(result)
+}
+
+/// What the client saw of the datagrams that left at these times.
+fn came_down(report: &Report, sent_us: &[u64]) -> Vec<Arrival> {
+    let arrival = |seen: &linerate_proto::datagrams::Seen| {
+        let sent_us = sent_us.get(seen.number as usize)?;
+        let delay_ns = delay_ns(*sent_us, seen.came_us);
+        let received_ns = seen.came_us.saturating_mul(1000);
+        Some(Arrival { sequence: seen.number.into(), received_ns, delay_ns })
+    };
+    report.seen.iter().filter_map(arrival).collect()
+}
+
+async fn send_all(connection: &Connection, ask: &Ask, rounds: &Rounds, sent_us: &mut Vec<u64>) {
+    let every = Duration::from_micros(ask.interval_us.into());
+    let mut turn = tokio::time::interval(every);
+    // Late ones do not follow each other at once: that would be a burst of our own making.
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for number in 0..ask.count {
+        turn.tick().await;
+        let now_us = monotonic().nanos_since(rounds.zero) / 1000;
+        let datagram = Datagram { round: ask.round, number, sent_us: now_us };
+        if connection.send_datagram(datagram.emit(ask.bytes.into())).is_err() {
+            return;
+        }
+        sent_us.push(now_us);
+    }
+}
+
+async fn read_to_end(recv: &mut RecvStream) -> Result<Vec<u8>, String> {
+    let mut octets = Vec::new();
+    let mut piece = [0; 4096];
+    while let Some(count) = recv.read(&mut piece).await.map_err(|error| error.to_string())? {
+        octets.extend(&piece[..count]);
+        if octets.len() > REPORT_BYTES_MAX {
+            return Err(format!("a report above {REPORT_BYTES_MAX} bytes"));
+        }
+    }
+    Ok(octets)
+}
