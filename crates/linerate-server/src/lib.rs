@@ -1,6 +1,8 @@
 //! The other end and the memory of linerate: the listener with its limits, its page, and the store.
 
 pub mod admission;
+pub mod alert;
+mod ask;
 pub mod foreign;
 pub mod listen;
 #[cfg(feature = "web")]

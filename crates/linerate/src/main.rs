@@ -11,6 +11,7 @@ mod habits;
 mod help;
 mod live;
 mod log;
+mod manager;
 mod output;
 mod paths;
 mod personality;

@@ -78,6 +78,8 @@ const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\n[[agent]]\nname = \"a\"\n\
     address = \"127.0.0.1\"\n\n[[agent]]\nname = \"b\"\naddress = \"127.0.0.2\"\n\n[[task]]\nname = \"delay\"\n\
     run = \"ping {to} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n";
 
+const RULES: &str = "learn = \"1d\"\n[alert]\ncommand = \"cat >> alerts\"\n";
+
 fn signal(child: &Child, which: &str) {
     let sent = Command::new("kill").args([which, &child.id().to_string()]).status();
     assert!(sent.expect("kill runs").success());
@@ -88,6 +90,7 @@ fn signed(plan: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path();
     std::fs::write(path.join("plan.toml"), plan).expect("room");
+    std::fs::write(path.join("rules.toml"), RULES).expect("room");
     good(path, &["mesh", "key", "mesh.key"]);
     good(path, &["mesh", "sign", "plan.toml", "--key", "mesh.key"]);
     directory
@@ -118,6 +121,7 @@ fn a_plan_is_checked_with_its_slots_signed_and_served_only_as_it_was_signed() {
     fails(&["mesh", "token", "c", "--plan", "plan.toml"], &["c: plan.toml has no agent"]);
     fails(&["mesh", "status", "--store", "none.db"], &["no such file"]);
     fails(&["agent", "--join", "hub"], &["https://HOST"]);
+    fails(&["agent", "--join", "http://h", "--spool", "much"], &["--spool"]);
     fails(&["agent", "--join", "http://h", "--token", "x"], &["lrm1.SECRET.KEY"]);
     fails(&["agent", "--join", "http://h", "--store", "new.db"], &["has not joined", "--token"]);
     // Nobody listens on that port: an agent waits for its hub, and ends when it was asked to.
@@ -135,6 +139,11 @@ fn a_plan_is_checked_with_its_slots_signed_and_served_only_as_it_was_signed() {
         std::fs::write(path.join("wrong.toml"), PLAN.replacen(from, to, 1)).expect("room");
         fails(&["mesh", "check", "wrong.toml"], &[part]);
     }
+    std::fs::write(path.join("rules.toml"), "[alert]\nmail = [\"ops\"]\n").expect("room");
+    let rules =
+        ["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--stamp-port", "none"];
+    let mesh = ["--mesh", "plan.toml", "--mesh-rules", "rules.toml", "--store", "hub.db"];
+    fails(&[&rules[..], &mesh].concat(), &["rules.toml:2:8: \"ops\": an address is NAME@HOST"]);
     // A plan that was changed after it was signed.
     std::fs::write(path.join("plan.toml"), PLAN.replace("10s", "20s")).expect("room");
     let serve = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
@@ -147,6 +156,7 @@ fn hub(directory: &Path, port: &str) -> Running {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--port", port, "--bind", "127.0.0.1", "--foreign", "none"]);
     command.args(["--stamp-port", "none", "--mesh", "plan.toml", "--store", "hub.db"]);
+    command.args(["--mesh-rules", "rules.toml"]);
     command.arg("--tls-cert").arg(testdata.join("one.pem"));
     command.arg("--tls-key").arg(testdata.join("one.key"));
     let running = Running::start(command.current_dir(directory), &directory.join("hub.log"));
@@ -159,6 +169,7 @@ fn agent(directory: &Path, url: &str, store: &str, token: Option<&str>) -> Runni
     let mut command = Command::new(PROGRAM);
     command.args(["agent", "--join", url, "--store", store]).arg("--ca").arg(authority);
     command.args(token.iter().flat_map(|token| ["--token", token])).current_dir(directory);
+    command.args(["--spool", "100MB"]);
     Running::start(&mut command, &directory.join(format!("{store}.log")))
 }
 
@@ -213,6 +224,17 @@ fn an_agent_joins_once_takes_plans_of_its_key_alone_and_tells_what_it_measured()
     let mut first = first;
     assert_eq!(support::end_of(&mut first.child).and_then(|end| end.code()), Some(0));
     assert!(first.said().contains("0 are kept for the hub"), "{}", first.said());
+    // It is not heard any more: that is an incident, and told.
+    let alerts = || std::fs::read_to_string(path.join("alerts")).unwrap_or_default();
+    eventually("silence is told", || alerts().contains("\"kind\":\"no_data\""));
+    let alert: Value = serde_json::from_str(alerts().lines().next().expect("one")).expect("JSON");
+    let said = alert["sentence"].as_str().expect("a sentence");
+    assert!(said.contains("m: no data from agent a, not heard since"), "{said}");
+    let status = status(path);
+    assert_eq!(status["incidents"][0]["id"], alert["incident"]["id"], "{status}");
+    assert!(status["incidents"][0]["until_s"].is_null(), "{status}");
+    let said = stdout(&linerate(path, &["mesh", "status", "--store", "hub.db"]));
+    assert!(said.contains("Incidents") && said.contains("no data from agent a"), "{said}");
 }
 
 /// A laboratory that another process holds.

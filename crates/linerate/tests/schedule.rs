@@ -1,7 +1,10 @@
 //! `linerate schedule` as its users run it: probes of loopback, a server that is not there.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 const PLAN: &str = "name = \"here\"\nlearn = \"1h\"\n\n[alert]\ncommand = \"cat >> ALERTS\"\n\n\
@@ -25,6 +28,25 @@ fn written(plan: &str) -> tempfile::TempDir {
     let plan = plan.replace("ALERTS", &alerts);
     std::fs::write(directory.path().join("here.toml"), plan).expect("room");
     directory
+}
+
+/// Answers each POST, and hands on what it brought.
+fn take(hook: &TcpListener, got: &Sender<serde_json::Value>) {
+    for stream in hook.incoming() {
+        let mut stream = stream.expect("a client");
+        let mut lines = BufReader::new(stream.try_clone().expect("a copy"));
+        let (mut line, mut length) = (String::new(), 0);
+        while lines.read_line(&mut line).expect("a line") > 2 {
+            if let Some(text) = line.strip_prefix("Content-Length: ") {
+                length = text.trim().parse().expect("a number");
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        lines.read_exact(&mut body).expect("a body");
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").expect("it reads");
+        let _ = got.send(serde_json::from_slice(&body).expect("JSON"));
+    }
 }
 
 #[test]
@@ -58,7 +80,12 @@ fn a_plan_is_checked_with_its_day_and_refused_with_its_place() {
 /// plan is refused meanwhile, and the state has all of it.
 #[test]
 fn a_schedule_keeps_what_it_measures_and_tells_that_there_is_no_data() {
-    let directory = written(PLAN);
+    let hook = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/hook", hook.local_addr().expect("bound"));
+    let (got, posted) = channel();
+    std::thread::spawn(move || take(&hook, &got));
+    let to = format!("command = \"cat >> ALERTS\"\nwebhook = \"{url}\"");
+    let directory = written(&PLAN.replace("command = \"cat >> ALERTS\"", &to));
     let run = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command.args(["schedule", "run", "here.toml", "--for", "45s", "--store", "s.db"]);
@@ -88,6 +115,9 @@ fn a_schedule_keeps_what_it_measures_and_tells_that_there_is_no_data() {
         alerts.filter(|alert: &serde_json::Value| alert["task"] == "nobody").collect();
     assert_eq!(alerts.len(), 1, "{alerts:?}");
     assert_eq!(alerts[0]["kind"], "no_data");
+    assert!(alerts[0]["id"].as_str().is_some_and(|id| id.len() == 36), "{alerts:?}");
+    let posted: Vec<serde_json::Value> = posted.try_iter().collect();
+    assert!(posted.contains(&alerts[0]), "the hook has the same: {posted:?}");
     let words = ["schedule", "status", "here", "--html", "p.html", "--store", "s.db"];
     assert_eq!(linerate(directory.path(), &words).status.code(), Some(1));
     let page = std::fs::read_to_string(directory.path().join("p.html")).expect("written");

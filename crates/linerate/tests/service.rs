@@ -1,4 +1,4 @@
-//! `linerate serve` under a service manager: the socket that it is handed, and what it tells.
+//! Programs under a service manager: the socket that a server is handed, and what each tells.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -114,4 +114,67 @@ fn the_units_name_each_other_and_wait_for_what_the_server_tells() {
     let unit = |kind: &str| std::fs::read_to_string(format!("{folder}{kind}")).expect("a unit");
     assert!(unit("socket").contains("\nListenStream=5210\n"));
     assert!(unit("service").contains("\nType=notify\n"));
+}
+
+/// What a program tells its manager from its begin to its end by SIGTERM, and how it ended.
+fn told(directory: &std::path::Path, words: &[&str]) -> (Vec<String>, Option<i32>) {
+    let path = directory.join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a free path");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(words).current_dir(directory).env("NOTIFY_SOCKET", &path);
+    command.env_remove("LINERATE_STORE").env_remove("LINERATE_TOKEN");
+    let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let begun = heard(&manager);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    let ended = child.wait_with_output().expect("it ends").status.code();
+    (vec![begun, heard(&manager)], ended)
+}
+
+#[test]
+fn an_agent_is_ready_while_it_waits_for_its_hub_and_a_schedule_when_it_keeps_its_plan() {
+    let wanted = ["READY=1".to_owned(), "STOPPING=1".to_owned()].to_vec();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Nobody listens at that port.
+    let token = format!("lrm1.{}.{}", "ab".repeat(16), "cd".repeat(32));
+    let agent = ["agent", "--join", "http://127.0.0.1:1", "--store", "a.db", "--token", &token];
+    assert_eq!(told(folder.path(), &agent), (wanted.clone(), Some(3)));
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = "name = \"p\"\n[[task]]\nname = \"t\"\nrun = \"ping 127.0.0.1\"\nevery = \"7d\"\n";
+    std::fs::write(folder.path().join("p.toml"), plan).expect("room");
+    let schedule = ["schedule", "run", "p.toml", "--store", "s.db"];
+    assert_eq!(told(folder.path(), &schedule), (wanted, Some(0)));
+}
+
+/// Each unit starts a command that there is, with flags that it has, and waits for its word.
+#[test]
+fn the_units_start_what_there_is() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/systemd");
+    let mut started = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("readable").path();
+        let unit = std::fs::read_to_string(&path).expect("a unit");
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let Some(line) = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")) else {
+            assert!(name.ends_with(".socket"), "{name} starts nothing");
+            continue;
+        };
+        assert!(unit.contains("\nType=notify\n"), "{name}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[0], "/usr/bin/linerate", "{name}");
+        let place = |word: &&&str| word.starts_with(['-', '/', '$', '%']);
+        let commands = words[1..].iter().take_while(|word| !place(word));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let output = command.args(commands).arg("--help").output().expect("the program");
+        let help = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name}: {line}");
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(&format!("{flag} ")), "{name}: {flag}");
+        }
+        started.push(name);
+    }
+    started.sort();
+    let units = ["linerate-agent.service", "linerate-schedule@.service", "linerate-serve.service"];
+    assert_eq!(started, units);
 }

@@ -18,15 +18,25 @@ export interface MeshCell {
   record: string | null;
   reason: string | null;
   no_data: boolean;
+  changed: boolean;
+}
+
+export interface MeshIncident {
+  id: string;
+  opened_s: number;
+  until_s: number | null;
+  sentence: string;
 }
 
 export interface Mesh {
   mesh: string;
   revision: number;
+  now_s: number;
   agents: MeshAgent[];
   tasks: string[];
   cells: MeshCell[];
   alerts: string[];
+  incidents: MeshIncident[];
 }
 
 /** The cells of one task by source and destination. */
@@ -42,6 +52,12 @@ export function resultsOf(mesh: Mesh, cell: MeshCell): string | null {
   if (cell.metric === null || !from || !to || task === undefined) return null;
   const plan = `${mesh.mesh}/${from.name}`;
   return `/series?${new URLSearchParams({ plan, task: `${task}/${to.name}`, metric: cell.metric })}`;
+}
+
+/** How an incident stands: since when it is open, or how long it was. */
+export function standing(mesh: Mesh, incident: MeshIncident): string {
+  if (incident.until_s === null) return `open for ${age(mesh.now_s - incident.opened_s)}`;
+  return `over after ${age(incident.until_s - incident.opened_s)}`;
 }
 
 /** A span as people say it. */

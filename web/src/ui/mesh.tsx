@@ -1,7 +1,7 @@
 // The matrix of a mesh: a row and a column for each agent, and in each cell the two directions.
 import type { JSX } from 'preact';
 import { ask } from '../api/client';
-import { age, byPair, resultsOf, type Mesh, type MeshCell } from '../show/mesh';
+import { age, byPair, resultsOf, standing, type Mesh, type MeshCell } from '../show/mesh';
 import { inUnit } from '../show/record';
 import { Failed, Loading, Notice, useLoaded } from './parts';
 
@@ -38,8 +38,25 @@ function Whole({ mesh }: { mesh: Mesh }): JSX.Element {
       {mesh.tasks.map((name, task) => (
         <Matrix key={name} mesh={mesh} task={task} name={name} />
       ))}
+      {mesh.incidents.length > 0 && <Incidents mesh={mesh} />}
       <Agents mesh={mesh} />
     </>
+  );
+}
+
+/** What was found, the newest first: open, and over within a day. */
+function Incidents({ mesh }: { mesh: Mesh }): JSX.Element {
+  return (
+    <section>
+      <h2>Incidents</h2>
+      <ul class="told">
+        {mesh.incidents.map((one) => (
+          <li key={one.id}>
+            <time>{new Date(one.opened_s * 1000).toLocaleString()}</time>, {standing(mesh, one)}: {one.sentence}
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 
@@ -84,10 +101,11 @@ function Half({ mesh, cell }: { mesh: Mesh; cell: MeshCell | undefined }): JSX.E
   const figure = cell.metric !== null && cell.value !== null ? inUnit(unitOf(cell.metric), cell.value) : '–';
   const old = cell.age_s === null ? 'never measured' : `${age(cell.age_s)} ago`;
   const why = cell.reason === null ? '' : `; the last run: ${cell.reason}`;
-  const title = `${from} to ${to}: ${figure}, ${old}${why}`;
+  const changed = cell.changed ? '; changed lately' : '';
+  const title = `${from} to ${to}: ${figure}, ${old}${changed}${why}`;
   const kind = cell.no_data ? 'half dark' : 'half';
   const href = resultsOf(mesh, cell);
-  const text = cell.no_data ? `${figure} !` : figure;
+  const text = `${figure}${cell.no_data ? ' !' : ''}${cell.changed ? ' ~' : ''}`;
   return href === null ? (
     <span class={kind} title={title}>{text}</span>
   ) : (

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calendar::{MeshCalendar, MeshRun};
+use super::incident::{Incident, IncidentKind};
 use super::plan::MeshPlan;
 use super::roll::{SILENT_S, Seen};
 
@@ -63,6 +64,8 @@ pub struct Matrix {
     pub cells: Vec<Cell>,
     /// What is in alert, each in a sentence.
     pub alerts: Vec<String>,
+    /// Incidents that are open, and those that were over within a day, the newest first.
+    pub incidents: Vec<Incident>,
 }
 
 /// An agent.
@@ -103,6 +106,8 @@ pub struct Cell {
     pub reason: Option<String>,
     /// No result for three periods.
     pub no_data: bool,
+    /// An open incident is about a lasting change of it.
+    pub changed: bool,
 }
 
 /// Cells by task, source and destination.
@@ -151,10 +156,35 @@ pub fn matrix(
             record: state.record,
             reason: state.reason,
             no_data: quiet > run.period_s * NO_DATA_PERIODS,
+            changed: false,
         });
     }
     found.alerts = alerts(plan, agents, &found);
     found
+}
+
+impl Matrix {
+    /// The same with incidents: cells that changed are marked, and changes are in alert. That there
+    /// is no data is in alert without them.
+    #[must_use]
+    pub fn with_incidents(mut self, incidents: Vec<Incident>) -> Self {
+        let open = incidents.iter().filter(|it| it.until_s.is_none());
+        for incident in open.filter(|it| it.kind == IncidentKind::Change) {
+            self.alerts.push(incident.sentence.clone());
+            for member in &incident.members {
+                let place = |name: &str| self.agents.iter().position(|it| it.name == name);
+                let task = member.task.as_ref();
+                let task = task.and_then(|task| self.tasks.iter().position(|it| it == task));
+                let ends = (place(&member.from), member.to.as_deref().and_then(place));
+                let is_it = |cell: &&mut Cell| {
+                    (Some(cell.task), Some(cell.from), Some(cell.to)) == (task, ends.0, ends.1)
+                };
+                self.cells.iter_mut().filter(is_it).for_each(|cell| cell.changed = true);
+            }
+        }
+        self.incidents = incidents;
+        self
+    }
 }
 
 /// What is in alert: agents first, then pairs that no agent's silence explains.
@@ -206,6 +236,7 @@ fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mesh::Member;
 
     const PLAN: &str = "mesh = \"m\"\nrevision = 2\n[[agent]]\nname = \"a\"\n\
         address = \"192.0.2.1\"\n[[agent]]\nname = \"b\"\naddress = \"192.0.2.2\"\n[[agent]]\n\
@@ -266,6 +297,39 @@ mod tests {
                 "the clock of c is -1.5 s from the hub's",
                 "rate: no data from a to c (refused)",
             ]
+        );
+        let member = Member {
+            from: "c".to_owned(),
+            to: Some("b".to_owned()),
+            task: Some("rate".to_owned()),
+            ..Member::default()
+        };
+        let incident = Incident {
+            id: "i".to_owned(),
+            kind: IncidentKind::Change,
+            opened_s: now,
+            since_s: 9000.0,
+            until_s: None,
+            shared: None,
+            hit: 1,
+            of: 1,
+            members: vec![member],
+            confirmed: false,
+            sentence: "it fell".to_owned(),
+        };
+        let over = Incident { until_s: Some(now), ..incident.clone() };
+        let marked = found.clone().with_incidents(vec![over]);
+        assert!(marked.cells.iter().all(|cell| !cell.changed) && marked.alerts == found.alerts);
+        let marked = found.with_incidents(vec![incident]);
+        let changed: Vec<(usize, usize)> = marked
+            .cells
+            .iter()
+            .filter(|cell| cell.changed)
+            .map(|cell| (cell.from, cell.to))
+            .collect();
+        assert_eq!(
+            (changed, marked.alerts.last().map(String::as_str)),
+            (vec![(2, 1)], Some("it fell"))
         );
         // Right after the first plan nothing is missed yet, but for who has not joined.
         let fresh =

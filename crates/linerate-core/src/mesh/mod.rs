@@ -5,19 +5,27 @@
 //! each agent computes the same one, without asking anybody, for as long as it has the plan.
 
 mod calendar;
+mod incident;
 mod link;
 mod matrix;
 mod message;
+mod outcome;
 mod plan;
 mod roll;
 mod rounds;
+mod rules;
 
 pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
+pub use incident::{
+    Hit, Incident, IncidentKind, Member, Moved, Pair, Shared, SharedKind, crosses, grouped, pair,
+};
 pub use link::{Ask, BEAT_S, Link};
 pub use matrix::{AgentState, Cell, CellState, Cells, Matrix, Row, matrix};
 pub use message::{
     Beat, BeatAnswer, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan, Stored,
     VERSION,
 };
+pub use outcome::{DISK_FULL, OUTCOMES, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use roll::{SILENT_S, Seen, Standing, judge};
+pub use rules::Rules;

@@ -50,6 +50,8 @@ pub enum FailureCode {
     Aborted,
     /// The server was interrupted.
     Interrupted,
+    /// The disk has no room for what is to be kept.
+    NoRoom,
     /// The other end gave this number of its own protocol.
     Peer(i16),
 }

@@ -257,6 +257,18 @@ impl Record {
         }
     }
 
+    /// The same without what was sampled: values over time, the fate of each packet. Summary,
+    /// distributions, route, caveats and failure stay, of the parts of a survey too.
+    #[must_use]
+    pub fn without_samples(mut self) -> Self {
+        self.series = Vec::new();
+        self.probes = None;
+        self.probes_beside = Vec::new();
+        self.trains = Vec::new();
+        self.parts = self.parts.into_iter().map(Self::without_samples).collect();
+        self
+    }
+
     /// The first summary row of `metric` and `stat` that is about the whole measurement in
     /// `direction` (`None` matches any direction, ping results have none).
     pub fn value(&self, metric: MetricId, stat: Stat, direction: Option<Direction>) -> Option<f64> {

@@ -3,16 +3,18 @@
 //! Nothing here reads a clock: the calendar is a function of the plan and of a span of time, so
 //! that each program that has the plan computes the same one.
 
+mod alert;
 mod calendar;
 mod change;
 mod plan;
 mod runner;
 mod series;
 
+pub use alert::Alert;
 pub use calendar::{Calendar, LATE_S_MAX, MARGIN_S, Slot, Zone};
 pub(crate) use calendar::{Repeated, hash};
 pub use change::{CHANGED, Change, Finding, Point, SUSPECT, Watch};
-pub use plan::{Alert, Class, SchedulePlan, Span, TASKS_MAX, Task};
-pub(crate) use plan::{read, usual};
+pub use plan::{Class, SchedulePlan, Span, TASKS_MAX, Task};
+pub(crate) use plan::{least_change, read, usual};
 pub use runner::{GRACE_S, Reason, Runner, Step, Why};
 pub use series::{Followed, followed};

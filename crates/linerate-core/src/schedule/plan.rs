@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 
+use super::alert::Alert;
 use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
 use crate::study::PlanError;
 use crate::units::{BitRate, Bytes, parse_span};
@@ -49,15 +50,6 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-/// Who hears of an alert.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Alert {
-    /// A command line for `sh -c`; it gets the alert as JSON on its standard input, and as
-    /// `LINERATE_ALERT` in one sentence.
-    pub command: String,
-}
-
 /// One measurement that repeats.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +82,7 @@ pub struct Task {
     pub survey: Option<String>,
 }
 
-const fn least_change() -> f64 {
+pub(crate) const fn least_change() -> f64 {
     0.05
 }
 
@@ -298,6 +290,7 @@ impl SchedulePlan {
             let count = self.tasks.len();
             return refuse(Vec::new(), format!("{count} tasks; a plan has {TASKS_MAX} at most"));
         }
+        self.alert.as_ref().map_or(Ok(()), Alert::check)?;
         let mut names = BTreeSet::new();
         for (index, task) in self.tasks.iter().enumerate() {
             let at = |key| vec![Step::Key("task"), Step::Index(index), Step::Key(key)];

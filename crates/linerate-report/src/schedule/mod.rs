@@ -8,6 +8,7 @@ mod smoke;
 pub(crate) use pages::span;
 pub use pages::{calendar, document, page};
 pub use sentences::{change_sentence, no_data_sentence, shown};
+pub(crate) use sentences::{moved, time};
 pub use smoke::smoke;
 
 use serde::Serialize;

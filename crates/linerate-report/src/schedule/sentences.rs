@@ -37,7 +37,7 @@ pub fn shown(key: &str, value: f64) -> String {
 }
 
 /// A time of day with its date, UTC.
-pub(super) fn time(at_s: f64) -> String {
+pub(crate) fn time(at_s: f64) -> String {
     format(at_s, "%Y-%m-%d %H:%M:%S")
 }
 
@@ -48,19 +48,21 @@ pub(super) fn format(at_s: f64, format: &str) -> String {
     WallTime::from_unix_nanos(nanos).text(format).unwrap_or_default()
 }
 
+/// What a figure did, with its values before and since.
+pub(crate) fn moved(key: &str, before: f64, after: f64) -> String {
+    let ratio = after / before;
+    let by = match ratio {
+        // Of a loss that was none, no share can be said.
+        _ if !ratio.is_finite() || ratio > 10.0 => String::new(),
+        ratio => format!(" ({:+.0} %)", (ratio - 1.0) * 100.0),
+    };
+    let went = if ratio < 1.0 { "fell" } else { "rose" };
+    format!("{} {went} from {} to {}{by}", name(key), shown(key, before), shown(key, after))
+}
+
 /// A lasting change in a sentence.
 pub fn change_sentence(plan: &str, task: &str, changes: &[(String, Change)]) -> String {
-    let each = changes.iter().map(|(key, change)| {
-        let (before, after) = (shown(key, change.before), shown(key, change.after));
-        let ratio = change.ratio();
-        let by = match ratio {
-            // Of a loss that was none, no share can be said.
-            _ if !ratio.is_finite() || ratio > 10.0 => String::new(),
-            ratio => format!(" ({:+.0} %)", (ratio - 1.0) * 100.0),
-        };
-        let went = if ratio < 1.0 { "fell" } else { "rose" };
-        format!("{} {went} from {before} to {after}{by}", name(key))
-    });
+    let each = changes.iter().map(|(key, change)| moved(key, change.before, change.after));
     let each = each.collect::<Vec<_>>().join(", ");
     let since = changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min);
     format!("{plan}, {task}: {each}, since {} UTC", time(since))

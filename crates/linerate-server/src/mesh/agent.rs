@@ -6,27 +6,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_core::mesh::{Enrol, Enrolled, ROOM_S, SignedPlan, VERSION};
+use linerate_core::mesh::{DISK_FULL, Enrol, Enrolled, ROOM_S, SignedPlan, VERSION};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
+use linerate_core::units::Bytes;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 use linerate_sys::stop::Stop;
 
-use super::client::{Authority, Client, HubAddress, NoAnswer};
+use super::client::{Client, HubAddress, NoAnswer};
 use super::plan::{Checked, check};
 use super::sign::verify;
+use super::spool::Spool;
 use super::talk::{Talk, half};
 use super::{JoinToken, hex};
+use crate::ask::Authority;
 use crate::schedule::{Ended, Keeper, Options, Rein, take_lock};
-use crate::store::{KeptPlan, MeshSelf, Store};
+use crate::store::{KeptPlan, MeshSelf, Store, is_full};
 
 /// Between two looks whether a plan is in force.
 const LOOK: Duration = Duration::from_millis(200);
-/// Between two tries to join.
+/// Between two tries to join, and to write to a full disk.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// A disk that was full at a try is seen as full for so many seconds.
+const FULL_FOR_S: i64 = 5;
 
 /// What an agent needs.
-#[derive(Debug)]
 pub struct AgentOptions {
     /// Its hub.
     pub hub: HubAddress,
@@ -36,6 +40,8 @@ pub struct AgentOptions {
     pub authority: Option<Authority>,
     /// Its store, and spool.
     pub store: PathBuf,
+    /// The most that the store takes; beyond it the oldest goes.
+    pub spool: Bytes,
     /// This program.
     pub program: PathBuf,
     /// Ends after so long; never where there is none.
@@ -44,6 +50,16 @@ pub struct AgentOptions {
     pub accept: fn(&[String]) -> Result<(), String>,
     /// Hears a line of each run and of what happens.
     pub say: fn(&str),
+    /// Called once it has its store and knows who it is: a hub that is away may be waited for.
+    pub ready: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for AgentOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { hub, store, for_, .. } = self;
+        let mut shown = f.debug_struct("AgentOptions");
+        shown.field("hub", hub).field("store", store).field("for_", for_).finish_non_exhaustive()
+    }
 }
 
 /// How an agent ended.
@@ -91,6 +107,7 @@ impl Agent {
         let mut store = Store::open(&options.store)?;
         let until = options.for_.map(|span| monotonic() + span);
         let me = known(&mut store, &options)?;
+        (options.ready)();
         let client = Client { hub: options.hub.clone(), authority: options.authority.clone() };
         let mut told = false;
         let mut me = me;
@@ -170,7 +187,14 @@ impl Agent {
             apart_s: plan.map_or(f64::INFINITY, |checked| half(&checked.plan)),
             ahead_s: None,
             away: false,
+            spool: self.spool(),
+            full: false,
         })
+    }
+
+    fn spool(&self) -> Spool {
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        Spool::new(schedule, self.options.spool, &self.options.store)
     }
 
     fn is_over(&self) -> bool {
@@ -179,35 +203,50 @@ impl Agent {
 
     fn keep(&self) -> Result<Ended, Failure> {
         let mut sum = Ended::default();
+        let mut told = false;
         while !self.is_over() {
-            // Before the plans are read: one that comes after that ends the keeper.
-            self.rein.loosen();
-            let Some(found) = self.in_force(now_s())? else {
-                wait(&self.stop, LOOK);
-                continue;
-            };
-            self.rein.ends_at(found.until_s);
-            let InForce { text, checked, .. } = found;
-            let Some(place) = checked.plan.agent(&self.name.1) else {
-                wait(&self.stop, LOOK);
-                continue;
-            };
-            let mine = checked.calendar.of_agent(&checked.plan, place);
-            let options = Options {
-                program: self.options.program.clone(),
-                text,
-                plan: mine.plan,
-                calendar: mine.calendar,
-                for_: self.until.map(|until| until.since(monotonic())),
-                say: self.options.say,
-                rein: Some(Arc::clone(&self.rein)),
-            };
-            let store = Store::open(&self.options.store)?;
-            let ended = Keeper::new(options, store, self.stop.clone())?.run()?;
-            sum.good += ended.good;
-            sum.without += ended.without;
+            match self.keep_one() {
+                Ok(Some(ended)) => {
+                    told = false;
+                    sum.good += ended.good;
+                    sum.without += ended.without;
+                }
+                Ok(None) => wait(&self.stop, LOOK),
+                // What cannot be written down is not begun: it is missed, and said when there is
+                // room again.
+                Err(failure) if is_full(&failure) => {
+                    if !std::mem::replace(&mut told, true) {
+                        (self.options.say)(&format!("nothing runs: {failure}"));
+                    }
+                    self.rein.is_away(DISK_FULL, now_s(), FULL_FOR_S);
+                    wait(&self.stop, TRY_AGAIN);
+                }
+                Err(failure) => return Err(failure),
+            }
         }
         Ok(sum)
+    }
+
+    /// Keeps the plan that is in force, as long as it is; none where there is nothing to do.
+    fn keep_one(&self) -> Result<Option<Ended>, Failure> {
+        // Before the plans are read: one that comes after that ends the keeper.
+        self.rein.loosen();
+        let Some(found) = self.in_force(now_s())? else { return Ok(None) };
+        self.rein.ends_at(found.until_s);
+        let InForce { text, checked, .. } = found;
+        let Some(place) = checked.plan.agent(&self.name.1) else { return Ok(None) };
+        let mine = checked.calendar.of_agent(&checked.plan, place);
+        let options = Options {
+            program: self.options.program.clone(),
+            text,
+            plan: mine.plan,
+            calendar: mine.calendar,
+            for_: self.until.map(|until| until.since(monotonic())),
+            say: self.options.say,
+            rein: Some(Arc::clone(&self.rein)),
+        };
+        let store = Store::open(&self.options.store)?;
+        Keeper::new(options, store, self.stop.clone())?.run().map(Some)
     }
 
     /// The plan that is in force at a time; none between two, and before the first.

@@ -2,34 +2,24 @@
 //! https. Waits and sizes are limited.
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Failure, Fault};
+use linerate_core::record::DEFAULT_PORT;
 use linerate_engine::failure::words_of;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+use crate::ask::{Authority, Host, connect};
+
 /// For each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);
 /// An answer is a plan at the most.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// Where systems keep the certificates of authorities: Debian, Fedora.
-const AUTHORITIES: [&str; 2] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
-
 /// A hub's address: `https://hub.example:5210`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubAddress {
     secure: bool,
-    host: String,
-    port: u16,
+    host: Host,
 }
 
 impl std::str::FromStr for HubAddress {
@@ -43,18 +33,8 @@ impl std::str::FromStr for HubAddress {
             "http" => false,
             _ => return Err(wrong()),
         };
-        let rest = rest.trim_end_matches('/');
-        let (host, port) = match rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
-            Some((host, "")) => (host, None),
-            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(wrong)?)),
-            None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
-        };
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:%".contains(&byte);
-        if host.is_empty() || !host.bytes().all(plain) {
-            return Err(wrong());
-        }
-        let port = port.map_or(Ok(DEFAULT_PORT), |text| text.parse().map_err(|_| wrong()))?;
-        Ok(Self { secure, host: host.to_owned(), port })
+        let host = Host::parse(rest.trim_end_matches('/'), DEFAULT_PORT).ok_or_else(wrong)?;
+        Ok(Self { secure, host })
     }
 }
 
@@ -72,43 +52,7 @@ impl HubAddress {
     }
 
     fn authority(&self) -> String {
-        let (host, port) = (&self.host, self.port);
-        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-    }
-}
-
-/// Who is believed about a hub's certificate.
-#[derive(Clone, Debug)]
-pub struct Authority(Arc<ClientConfig>);
-
-impl Authority {
-    /// The authorities of a file (PEM), or those of this host.
-    /// # Errors
-    /// When the file cannot be read or has none.
-    pub fn read(file: Option<&Path>) -> Result<Self, Failure> {
-        let usual = || AUTHORITIES.iter().map(Path::new).find(|path| path.exists());
-        let path = file.or_else(usual).unwrap_or_else(|| Path::new(AUTHORITIES[0]));
-        let failed = |reason: &dyn std::fmt::Display| {
-            let object = path.display().to_string();
-            Failure::new(Fault::Usage, "read authorities", object, reason)
-                .advise("--ca FILE names the certificate (PEM) that vouches for the hub's")
-        };
-        let mut roots = RootCertStore::empty();
-        let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
-        for certificate in found {
-            let certificate = certificate.map_err(|error| failed(&error))?;
-            // This host's bundle may have one of a kind that is not understood.
-            let _ = roots.add(certificate);
-        }
-        if roots.is_empty() {
-            return Err(failed(&"it has no certificate of an authority"));
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|error| failed(&error))?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Self(Arc::new(config)))
+        self.host.with_port()
     }
 }
 
@@ -184,32 +128,14 @@ impl Client {
     }
 
     fn talk(&self, request: &[u8]) -> std::io::Result<Vec<u8>> {
-        let mut stream = self.connect()?;
+        let mut stream = connect(&self.hub.host, QUIET_MAX)?;
         match &self.authority {
             None => exchange(&mut stream, request),
-            Some(Authority(config)) => {
-                let name = ServerName::try_from(self.hub.host.clone());
-                let name = name.map_err(std::io::Error::other)?;
-                let client = ClientConnection::new(Arc::clone(config), name);
-                let mut client = client.map_err(std::io::Error::other)?;
+            Some(authority) => {
+                let mut client = authority.client(&self.hub.host.name)?;
                 exchange(&mut rustls::Stream::new(&mut client, &mut stream), request)
             }
         }
-    }
-
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        let mut last = std::io::Error::other("it has no address");
-        for address in (self.hub.host.as_str(), self.hub.port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(QUIET_MAX))?;
-                    stream.set_write_timeout(Some(QUIET_MAX))?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
     }
 }
 

@@ -1,19 +1,21 @@
 //! The hub: what it does with what agents say. HTTP is `web/mesh`'s, tables are the store's.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use linerate_core::mesh::{
-    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan,
-    Standing, Stored, judge, matrix,
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
+    SignedPlan, Standing, Stored, judge, matrix,
 };
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_core::schedule::followed;
 use linerate_sys::clock::realtime_ns;
 
-use super::plan::{Checked, check, kept, signed};
+use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
-use crate::store::{Joined, SlotRun, Store, TAG_PLAN, TAG_SLOT};
+use crate::schedule::NEWS_S;
+use crate::store::{Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT};
 
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;
@@ -40,9 +42,9 @@ impl From<Failure> for Refused {
 
 /// A plan that is served.
 #[derive(Debug)]
-struct Served {
+pub(super) struct Served {
     signed: SignedPlan,
-    checked: Checked,
+    pub(super) checked: Checked,
     since_s: i64,
 }
 
@@ -54,27 +56,78 @@ pub struct Hub {
     served: RwLock<Arc<Served>>,
     /// Beats are judged one after another.
     judging: Mutex<()>,
+    rules_file: Option<PathBuf>,
+    rules: RwLock<Arc<Rules>>,
+    /// Agents and tasks whose series have something new.
+    arrived: Mutex<BTreeSet<(String, String)>>,
 }
 
-fn now_s() -> i64 {
+/// The owner of a mesh's alerts in the outbox.
+pub(super) fn owner(mesh: &str) -> String {
+    format!("mesh:{mesh}")
+}
+
+pub(super) fn now_s() -> i64 {
     i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 impl Hub {
-    /// The hub of a plan's file, with the signature beside it, on a store.
+    /// The hub of a plan's file, with the signature beside it, on a store; perhaps with rules.
     /// # Errors
     /// When the plan cannot be read or run, is not signed, or the store had a newer one or one of
-    /// the same revision that differs.
-    pub fn open(file: &Path, store: &Path) -> Result<Self, Failure> {
+    /// the same revision that differs; when the rules cannot be read.
+    pub fn open(file: &Path, rules_file: Option<&Path>, store: &Path) -> Result<Self, Failure> {
+        let known = rules_file.map(rules).transpose()?.unwrap_or_default();
         let served = RwLock::new(Arc::new(serve(file, store)?));
         let (file, store) = (file.to_owned(), store.to_owned());
-        Ok(Self { file, store, served, judging: Mutex::default() })
+        Ok(Self {
+            file,
+            store,
+            served,
+            judging: Mutex::default(),
+            rules_file: rules_file.map(Path::to_owned),
+            rules: RwLock::new(Arc::new(known)),
+            arrived: Mutex::default(),
+        })
     }
 
-    /// Reads the plan's file again.
+    pub(super) fn store(&self) -> Result<Store, Failure> {
+        Store::open(&self.store)
+    }
+
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Something is new in the series of a task of an agent.
+    pub(super) fn came(&self, agent: &str, task: &str) {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        arrived.insert((agent.to_owned(), task.to_owned()));
+    }
+
+    /// Every series of the plan may have something new: what it was is not known any more.
+    pub(super) fn look_at_all(&self) {
+        let served = self.served();
+        let Checked { plan, calendar } = &served.checked;
+        for run in calendar.runs() {
+            let task = format!("{}/{}", plan.tasks[run.task].name, plan.agents[run.to].name);
+            self.came(&plan.agents[run.from].name, &task);
+        }
+    }
+
+    /// What has something new, and is looked at now.
+    pub(super) fn arrived(&self) -> BTreeSet<(String, String)> {
+        std::mem::take(&mut self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the files of plan and rules again.
     /// # Errors
-    /// As [`Hub::open`]; the plan before stays in force.
+    /// As [`Hub::open`]; the plan and the rules before stay in force.
     pub fn reload(&self) -> Result<u64, Failure> {
+        if let Some(file) = &self.rules_file {
+            let new = rules(file)?;
+            *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        }
         let new = serve(&self.file, &self.store)?;
         let revision = new.checked.plan.revision;
         *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
@@ -88,7 +141,7 @@ impl Hub {
         (plan.mesh.clone(), plan.revision, plan.agents.len())
     }
 
-    fn served(&self) -> Arc<Served> {
+    pub(super) fn served(&self) -> Arc<Served> {
         Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -168,6 +221,9 @@ impl Hub {
             }
             let figure = figure.as_ref().map(|(key, value)| (key.as_str(), *value));
             store.mesh_ran((&mesh, agent), &slot, figure)?;
+            if record.is_some() {
+                self.came(agent, &slot.task);
+            }
         }
         Ok(Stored { stored: runs.results.len(), known })
     }
@@ -176,11 +232,28 @@ impl Hub {
     /// # Errors
     /// When the store cannot be read.
     pub fn matrix(&self) -> Result<Matrix, Failure> {
+        self.matrix_at(now_s())
+    }
+
+    pub(super) fn matrix_at(&self, now_s: i64) -> Result<Matrix, Failure> {
         let served = self.served();
         let Checked { plan, calendar } = &served.checked;
         let store = Store::open(&self.store)?;
         let (agents, cells) = (store.mesh_agents(&plan.mesh)?, store.mesh_cells(&plan.mesh)?);
-        Ok(matrix((plan, calendar), &agents, &cells, (served.since_s, now_s())))
+        let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
+        Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
+    }
+}
+
+impl Hub {
+    /// Its runs by agent and by how they ended, and how many alerts of two days an output has not
+    /// got.
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn counts(&self) -> Result<(Outcomes, usize), Failure> {
+        let (store, mesh) = (self.store()?, self.about().0);
+        let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?;
+        Ok((store.mesh_outcomes(&mesh)?, waiting.len()))
     }
 }
 

@@ -8,15 +8,20 @@ mod agent;
 mod client;
 mod hex;
 mod hub;
+mod incidents;
 mod plan;
 mod sign;
+mod spool;
 mod talk;
+mod watch;
 
+pub use crate::ask::Authority;
 pub use agent::{Agent, AgentEnded, AgentOptions};
-pub use client::{Authority, HubAddress};
+pub use client::HubAddress;
 pub use hub::{Hub, Refused};
 pub use plan::{Checked, check, signed, state};
 pub use sign::{SigningKey, signature_file};
+pub use watch::watch;
 
 use linerate_core::mesh::SignedPlan;
 use linerate_proto::digest::sha256;

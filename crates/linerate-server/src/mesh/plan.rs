@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, SignedPlan, matrix};
+use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, Rules, SignedPlan, matrix};
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
 use super::sign::{signature_file, verify};
+use crate::schedule::NEWS_S;
 use crate::store::{KeptPlan, Store};
 
 /// A plan that can be run.
@@ -35,6 +36,29 @@ pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
     })?;
     let calendar = MeshCalendar::of(&plan).map_err(|reason| refused(file.to_owned(), reason))?;
     Ok(Checked { plan, calendar })
+}
+
+/// Reads the rules of a hub.
+/// # Errors
+/// The file, its line and column, what is wrong and what is allowed.
+pub(super) fn rules(file: &Path) -> Result<Rules, Failure> {
+    let name = file.display().to_string();
+    let refused = |object: String, reason: String| {
+        Failure::new(Fault::Usage, "read rules", object, reason)
+            .advise("docs/manual/mesh.md describes the file")
+    };
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| refused(name.clone(), words_of(&error)))?;
+    let rules = Rules::from_toml(&text).map_err(|error| {
+        let object = match error.place {
+            Some((line, column)) => format!("{name}:{line}:{column}"),
+            None => name.clone(),
+        };
+        refused(object, error.reason)
+    })?;
+    let outputs = rules.alert.as_ref().map_or(Ok(()), crate::alert::check);
+    outputs.map_err(|reason| refused(format!("{name}: alert"), reason))?;
+    Ok(rules)
 }
 
 /// A plan's file with the signature beside it.
@@ -80,5 +104,6 @@ pub fn state(store: &Store, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
     })?;
     let Checked { plan, calendar } = check(&kept.text, mesh)?;
     let (agents, cells) = (store.mesh_agents(mesh)?, store.mesh_cells(mesh)?);
-    Ok(matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s)))
+    let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
+    Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
 }

@@ -9,14 +9,16 @@ use linerate_core::mesh::{
     Stored, VERSION,
 };
 use linerate_core::record::Failure;
+use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
 use super::client::{Client, NoAnswer};
 use super::hex;
 use super::plan::{check, kept};
 use super::sign::verify;
+use super::spool::Spool;
 use crate::schedule::Rein;
-use crate::store::{MeshSelf, SlotRun, Store};
+use crate::store::{MeshSelf, SlotRun, Store, is_full};
 
 /// Between two looks at the spool.
 const LOOK: Duration = Duration::from_millis(500);
@@ -44,6 +46,9 @@ pub(super) struct Talk {
     pub(super) apart_s: f64,
     pub(super) ahead_s: Option<f64>,
     pub(super) away: bool,
+    pub(super) spool: Spool,
+    /// The disk had no room at the last try.
+    pub(super) full: bool,
 }
 
 fn mono_s() -> f64 {
@@ -72,21 +77,57 @@ impl Talk {
         let mut link = Link::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
         let mut end = None;
         loop {
-            let waiting = self.store.mesh_unsent_count(&schedule)?;
-            if ended.load(Ordering::SeqCst) {
-                let until = *end.get_or_insert_with(|| monotonic() + LAST_WORDS);
-                if waiting == 0 || monotonic() >= until || self.away {
-                    return Ok(());
+            match self.turn(&mut link, (&schedule, &instance), ended, &mut end) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {
+                    self.full = false;
+                    self.spool.reserves();
                 }
-            }
-            let unsent = waiting > 0 && !self.rein.is_double();
-            match link.next(mono_s(), unsent) {
-                None => sleep(LOOK),
-                Some(Ask::Beat) => self.beat(&mut link, &instance, waiting),
-                Some(Ask::Plan) => self.fetch(&mut link)?,
-                Some(Ask::Results) => self.give(&mut link, &schedule)?,
+                Err(failure) if is_full(&failure) => self.make_room(&failure),
+                Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// One look, and what is to be asked by it; whether that was the last.
+    fn turn(
+        &mut self,
+        link: &mut Link,
+        (schedule, instance): (&str, &str),
+        ended: &AtomicBool,
+        end: &mut Option<MonoTime>,
+    ) -> Result<bool, Failure> {
+        self.spool.hold(&mut self.store)?.said().iter().for_each(|line| (self.say)(line));
+        let waiting = self.store.mesh_unsent_count(schedule)?;
+        if ended.load(Ordering::SeqCst) {
+            let until = *end.get_or_insert_with(|| monotonic() + LAST_WORDS);
+            if waiting == 0 || monotonic() >= until || self.away {
+                return Ok(true);
+            }
+        }
+        let unsent = waiting > 0 && !self.rein.is_double();
+        match link.next(mono_s(), unsent) {
+            None => sleep(LOOK),
+            Some(Ask::Beat) => self.beat(link, instance, waiting),
+            Some(Ask::Plan) => self.fetch(link)?,
+            Some(Ask::Results) => self.give(link, schedule)?,
+        }
+        Ok(false)
+    }
+
+    /// The disk is full: the spool is made smaller, so that results can be dropped that the hub
+    /// has.
+    fn make_room(&mut self, failure: &Failure) {
+        let first = !std::mem::replace(&mut self.full, true);
+        if first {
+            (self.say)(&failure.to_string());
+        }
+        match self.spool.makes_room(&mut self.store) {
+            Ok(dropped) => dropped.said().iter().for_each(|line| (self.say)(line)),
+            Err(failure) if first => (self.say)(&format!("and no room could be made: {failure}")),
+            Err(_) => {}
+        }
+        sleep(LOOK);
     }
 
     /// What became of a request: told once when the hub is away, and once when it is back.

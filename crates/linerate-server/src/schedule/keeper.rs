@@ -12,12 +12,12 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, realtime_ns};
 use linerate_sys::stop::Stop;
 
-use super::alert::Told;
 use super::child::{self, Job, Outcome, Place};
 use super::news::News;
 use super::rein::{Hindered, Rein};
 use super::watches::Watches;
 use super::{lock, words};
+use crate::alert::Post;
 use crate::store::{SeriesValue, SlotRun, Store};
 
 /// The newest values of a figure that a new keeper reads: two windows of a watch and more.
@@ -78,7 +78,7 @@ pub struct Keeper {
     /// For the runs.
     runs_stop: Stop,
     ended: (Sender<Outcome>, Receiver<Outcome>),
-    told: (Sender<Told>, Receiver<Told>),
+    post: Post,
     count: Ended,
     /// Held as long as this runs.
     _lock: File,
@@ -103,9 +103,11 @@ impl Keeper {
         let lock = lock::take(store.path(), &plan.name)?;
         let now = now_s();
         let known = store.schedule_opened(&plan.name, &options.text, now)?;
-        let lost = store.slots_left(&plan.name, "the schedule was killed during it")?;
+        let away = options.rein.as_ref().and_then(|rein| rein.why_away(now));
+        let killed = away.unwrap_or_else(|| "the schedule was killed during it".to_owned());
+        let lost = store.slots_left(&plan.name, &killed)?;
         if lost > 0 {
-            (options.say)(&format!("{lost} runs were lost when the schedule was killed"));
+            (options.say)(&format!("{lost} runs were lost: {killed}"));
         }
         let last = store.slots(&plan.name, known.dealt_s)?.last().map(|run| run.start_s + 1);
         let dealt_s = last.unwrap_or(known.dealt_s).max(known.dealt_s);
@@ -119,7 +121,8 @@ impl Keeper {
         store.event_happened(&plan.name, ("", now), "begin", &detail)?;
         let news = News::of(plan, &store, now)?;
         let asked = vec![0; plan.tasks.len()];
-        let (ended, told) = (channel(), channel());
+        let ended = channel();
+        let post = Post::new(plan.name.clone(), plan.alert.as_ref());
         let count = Ended::default();
         let running = 0;
         Ok(Self {
@@ -133,7 +136,7 @@ impl Keeper {
             stop,
             runs_stop: Stop::new(),
             ended,
-            told,
+            post,
             count,
             _lock: lock,
         })
@@ -147,6 +150,15 @@ impl Keeper {
     /// # Errors
     /// When the store can no longer be written: what is measured would be lost.
     pub fn run(mut self) -> Result<Ended, Failure> {
+        let kept = self.keep();
+        if let Err(failure) = kept {
+            self.runs_stop.ask();
+            return Err(failure);
+        }
+        self.end()
+    }
+
+    fn keep(&mut self) -> Result<(), Failure> {
         let begin = monotonic();
         let over = |now: MonoTime, span: Option<Duration>| span.is_some_and(|it| now >= begin + it);
         let (mut dealt_at, mut forget_at) = (begin, begin);
@@ -166,7 +178,7 @@ impl Keeper {
             self.tell(now)?;
             self.wait()?;
         }
-        self.end()
+        Ok(())
     }
 
     /// Whether another plan is in force, and nothing of this one runs.
@@ -207,7 +219,11 @@ impl Keeper {
                     matches!(reason, Reason::Busy(other) if self.news.is_surveyed(other));
                 let state = if displaced { words::DISPLACED } else { "missed" };
                 let reason = match reason {
-                    Reason::Asleep => "the schedule did not run then".to_owned(),
+                    Reason::Asleep => {
+                        let rein = self.options.rein.as_ref();
+                        let away = rein.and_then(|rein| rein.why_away(slot.start_s));
+                        away.unwrap_or_else(|| "the schedule did not run then".to_owned())
+                    }
                     Reason::Busy(other) if displaced => {
                         format!("the survey of {}", self.plan().tasks[other].name)
                     }
@@ -392,18 +408,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Hands alerts on, one after another.
+    /// Makes alerts of what happened, and hands them on.
     fn tell(&mut self, now: MonoTime) -> Result<(), Failure> {
-        while let Ok((event, result)) = self.told.1.try_recv() {
-            if let Err(reason) = &result {
-                (self.options.say)(&format!("alert not handed on, and tried again: {reason}"));
-            }
-            self.news.told(&mut self.store, event, result.is_ok(), (now, now_s()))?;
+        if !self.post.has_outputs() {
+            return Ok(());
         }
-        if let Some(alert) = self.news.next(&self.store, now, now_s())? {
-            super::alert::tell(alert, self.told.0.clone());
-        }
-        Ok(())
+        let now_s = now_s();
+        self.news.make_alerts(&mut self.store, &self.post.words(), (now, now_s))?;
+        self.post.work(&mut self.store, now_s, &self.options.say)
     }
 
     /// Deletes records whose time is over.

@@ -5,7 +5,6 @@
 //! the child keeps its own record: the store has it before this program knows of it. A run is
 //! written down before it begins and never begun twice. Left out: other hosts.
 
-mod alert;
 mod child;
 mod keeper;
 mod lock;
@@ -19,8 +18,12 @@ mod zone;
 pub use keeper::{Ended, Keeper, Options};
 #[cfg(feature = "web")]
 pub(crate) use lock::take as take_lock;
+#[cfg(feature = "web")]
+pub(crate) use news::change_detail;
 pub use rein::Rein;
 pub use state::view;
+#[cfg(feature = "web")]
+pub(crate) use watches::Watches;
 pub use zone::zone;
 
 /// Runs of the calendar without a result, one after another, after which there is no data.

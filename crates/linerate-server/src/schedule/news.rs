@@ -8,19 +8,16 @@ use linerate_core::schedule::{Change, SchedulePlan};
 use linerate_core::time::{MonoTime, WallTime};
 use linerate_report::Headline;
 use linerate_report::schedule::{change_sentence, no_data_sentence};
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, record_id};
 use std::time::Duration;
 
-use super::alert::Alert;
 use super::{NEWS_S, NO_DATA_RUNS, words};
-use crate::store::Store;
+use crate::store::{NewAlert, ScheduleEvent, Store};
 
 /// How long an alert waits for its survey.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);
 /// A path is surveyed once in so long, seconds; later changes have the same verdict.
 const SURVEY_ONCE_S: i64 = 600;
-/// How long until a command that failed is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(60);
 /// Runs that are looked at for data: missed ones for a survey lie between them.
 const RUNS_READ: usize = 24;
 
@@ -42,9 +39,6 @@ pub(super) struct News {
     survey: BTreeMap<usize, Vec<String>>,
     /// Tasks without data.
     silent: Vec<bool>,
-    /// The alert that is being handed on, and when the next may be.
-    telling: Option<i64>,
-    not_before: Option<MonoTime>,
     /// Something may be untold.
     open: bool,
 }
@@ -67,8 +61,6 @@ impl News {
             surveyed: BTreeMap::new(),
             survey: BTreeMap::new(),
             silent,
-            telling: None,
-            not_before: None,
             open: true,
         })
     }
@@ -94,23 +86,7 @@ impl News {
         let name = self.plan.tasks[task].name.clone();
         let sentence = change_sentence(&self.plan.name, &name, changes);
         say(&sentence);
-        let each = changes.iter().map(|(metric, change)| {
-            serde_json::json!({
-                "metric": metric,
-                "before": change.before,
-                "after": change.after,
-                "ratio": change.ratio(),
-                "since_s": change.at_s,
-                "between_s": [change.between_s.0, change.between_s.1],
-                "values": change.values,
-            })
-        });
-        let detail = serde_json::json!({
-            "sentence": sentence,
-            "changes": each.collect::<Vec<_>>(),
-            "further_runs": further,
-            "record": record.id.to_string(),
-        });
+        let detail = change_detail(&sentence, changes, further, &record.id.to_string());
         let event = store.event_happened(&self.plan.name, (&name, now_s), "change", &detail)?;
         self.open = true;
         let recent = self.surveyed.get(&task).filter(|(at_s, _)| now_s - at_s < SURVEY_ONCE_S);
@@ -186,33 +162,37 @@ impl News {
         Ok(())
     }
 
-    /// The next alert that is to be handed on.
-    pub(super) fn next(
+    /// Makes the alerts that wait for nothing more: with their outputs they are in the outbox.
+    pub(super) fn make_alerts(
         &mut self,
-        store: &Store,
-        now: MonoTime,
-        now_s: i64,
-    ) -> Result<Option<Alert>, Failure> {
-        let Some(alert) = self.plan.alert.clone() else { return Ok(None) };
-        let wait = self.not_before.is_some_and(|at| now < at);
-        if !self.open || self.telling.is_some() || wait {
-            return Ok(None);
+        store: &mut Store,
+        outputs: &[String],
+        (now, now_s): (MonoTime, i64),
+    ) -> Result<(), Failure> {
+        if !self.open {
+            return Ok(());
         }
         for waiting in self.waiting.values_mut() {
             waiting.retain(|it| it.until > now);
         }
         let waits = |id: i64| self.waiting.values().flatten().any(|it| it.event == id);
-        let untold = store.events(&self.plan.name, now_s - NEWS_S)?.into_iter().find(|event| {
+        let untold = store.events(&self.plan.name, now_s - NEWS_S)?.into_iter().filter(|event| {
             let kind = matches!(event.kind.as_str(), "change" | "no_data" | "data");
             kind && event.told_s.is_none() && !waits(event.id)
         });
-        let Some(event) = untold else {
-            self.open = self.waiting.values().any(|waiting| !waiting.is_empty());
-            return Ok(None);
-        };
-        self.telling = Some(event.id);
+        for event in untold {
+            let alert = self.alert(&event, now_s);
+            store.event_alerts(event.id, &self.plan.name, &alert, outputs)?;
+        }
+        self.open = self.waiting.values().any(|waiting| !waiting.is_empty());
+        Ok(())
+    }
+
+    fn alert(&self, event: &ScheduleEvent, now_s: i64) -> NewAlert {
+        let id = record_id().to_string();
         let at = u128::try_from(event.at_s).unwrap_or(0) * 1_000_000_000;
         let mut json = serde_json::json!({
+            "id": id,
             "plan": self.plan.name,
             "task": event.task,
             "kind": event.kind,
@@ -225,25 +205,34 @@ impl News {
         if let Some(verdict) = event.detail["verdict"]["sentence"].as_str() {
             sentence = format!("{sentence}; {verdict}");
         }
-        let (event, json) = (event.id, json.to_string());
-        Ok(Some(Alert { event, command: alert.command, sentence, json }))
+        NewAlert { id, at_s: now_s, sentence, json: json.to_string() }
     }
+}
 
-    /// An alert was handed on, or was not.
-    pub(super) fn told(
-        &mut self,
-        store: &mut Store,
-        event: i64,
-        done: bool,
-        (now, now_s): (MonoTime, i64),
-    ) -> Result<(), Failure> {
-        self.telling = None;
-        if done {
-            return store.event_told(event, now_s);
-        }
-        self.not_before = Some(now + TRY_AGAIN);
-        Ok(())
-    }
+/// What is kept of a change: by a record, and by so many further runs.
+pub(crate) fn change_detail(
+    sentence: &str,
+    changes: &[(String, Change)],
+    further_runs: u32,
+    record: &str,
+) -> serde_json::Value {
+    let each = changes.iter().map(|(metric, change)| {
+        serde_json::json!({
+            "metric": metric,
+            "before": change.before,
+            "after": change.after,
+            "ratio": change.ratio(),
+            "since_s": change.at_s,
+            "between_s": [change.between_s.0, change.between_s.1],
+            "values": change.values,
+        })
+    });
+    serde_json::json!({
+        "sentence": sentence,
+        "changes": each.collect::<Vec<_>>(),
+        "further_runs": further_runs,
+        "record": record,
+    })
 }
 
 /// The words of a task's survey: the plan's, or a `test` of the host that a test of rates went to,

@@ -12,6 +12,15 @@ pub struct Rein {
     until_s: AtomicI64,
     double: AtomicBool,
     clock: Mutex<Option<String>>,
+    away: Mutex<Option<Away>>,
+}
+
+/// Why nothing ran, and when; seconds since 1970-01-01 UTC.
+#[derive(Clone, Debug)]
+struct Away {
+    reason: String,
+    from_s: i64,
+    until_s: i64,
 }
 
 /// Whether a run may begin.
@@ -28,7 +37,8 @@ pub(super) enum Hindered {
 impl Default for Rein {
     fn default() -> Self {
         let (double, clock) = (AtomicBool::new(false), Mutex::new(None));
-        Self { until_s: AtomicI64::new(i64::MAX), double, clock }
+        let away = Mutex::new(None);
+        Self { until_s: AtomicI64::new(i64::MAX), double, clock, away }
     }
 }
 
@@ -63,6 +73,21 @@ impl Rein {
         *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = wrong;
     }
 
+    /// Nothing can run for a reason, from now on and for some seconds; said again while it lasts.
+    pub fn is_away(&self, reason: &str, now_s: i64, for_s: i64) {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let lasts = away.as_ref().filter(|it| it.reason == reason && it.until_s >= now_s);
+        let from_s = lasts.map_or(now_s, |it| it.from_s);
+        *away = Some(Away { reason: reason.to_owned(), from_s, until_s: now_s + for_s });
+    }
+
+    /// Why nothing ran at a time, where that was said.
+    pub(super) fn why_away(&self, at_s: i64) -> Option<String> {
+        let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let then = away.as_ref().filter(|it| (it.from_s..=it.until_s).contains(&at_s));
+        then.map(|it| it.reason.clone())
+    }
+
     /// Whether a run of a class that ends at a time may begin.
     pub(super) fn hinders(&self, end_s: i64, class: Class) -> Hindered {
         if self.is_double() || end_s > self.until_s() {
@@ -95,5 +120,17 @@ mod tests {
         assert_eq!(rein.hinders(5000, Class::Background), Hindered::No);
         rein.double(true);
         assert_eq!(rein.hinders(5000, Class::Normal), Hindered::Silently);
+    }
+
+    #[test]
+    fn a_span_in_which_nothing_could_run_has_its_reason_and_no_other_time_has() {
+        let rein = Rein::default();
+        assert_eq!(rein.why_away(100), None);
+        // Said twice, 5 s apart: one span.
+        rein.is_away("the disk was full", 100, 5);
+        rein.is_away("the disk was full", 105, 5);
+        let then = Some("the disk was full".to_owned());
+        assert_eq!((rein.why_away(99), rein.why_away(100)), (None, then.clone()));
+        assert_eq!((rein.why_away(110), rein.why_away(111)), (then, None));
     }
 }

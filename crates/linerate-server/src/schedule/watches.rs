@@ -7,27 +7,45 @@ use linerate_core::schedule::{Change, Finding, Followed, Point, SchedulePlan, Wa
 use crate::store::SeriesValue;
 
 /// One watch for each figure of each task.
-#[derive(Debug)]
-pub(super) struct Watches {
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
     of: BTreeMap<(String, String), Watch>,
 }
 
 /// What the values of one run did.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub suspected: bool,
+pub(crate) struct Findings {
+    pub(crate) suspected: bool,
     /// The figure's key and its change, in the metric's unit.
-    pub changes: Vec<(String, Change)>,
+    pub(crate) changes: Vec<(String, Change)>,
 }
 
 impl Watches {
     /// Reads what is stored; changes in it are known already.
     pub(super) fn of(plan: &SchedulePlan, series: &[SeriesValue]) -> Self {
-        let mut watches = Self { of: BTreeMap::new() };
-        for value in series {
-            watches.add(plan, value);
-        }
+        let mut watches = Self::default();
+        watches.learn(plan, series);
         watches
+    }
+
+    /// Takes values whose changes are known already.
+    pub(crate) fn learn(&mut self, plan: &SchedulePlan, series: &[SeriesValue]) {
+        for value in series {
+            self.add(plan, value);
+        }
+    }
+
+    /// Whether it has values of a task.
+    #[cfg(feature = "web")]
+    pub(crate) fn knows(&self, task: &str) -> bool {
+        let first = self.of.range((task.to_owned(), String::new())..).next();
+        first.is_some_and(|((of, _), _)| of == task)
+    }
+
+    /// How many series it watches.
+    #[cfg(feature = "web")]
+    pub(crate) fn count(&self) -> usize {
+        self.of.len()
     }
 
     /// Takes a value; one of a task that the plan has no more is left out.
@@ -51,7 +69,7 @@ impl Watches {
     }
 
     /// Takes the values of a run.
-    pub(super) fn look(&mut self, plan: &SchedulePlan, values: &[SeriesValue]) -> Findings {
+    pub(crate) fn look(&mut self, plan: &SchedulePlan, values: &[SeriesValue]) -> Findings {
         let mut findings = Findings::default();
         for value in values {
             match self.add(plan, value) {

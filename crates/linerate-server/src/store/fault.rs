@@ -2,16 +2,23 @@
 
 use std::path::Path;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
 use rusqlite::ErrorCode;
 
 /// What to do about it, by the kind of error (sqlite.org/rescode.html).
 pub(super) fn storage(attempt: &str, path: &Path, error: &rusqlite::Error) -> Failure {
     let failure = Failure::new(Fault::System, attempt, path.display().to_string(), reason(error));
+    let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+    let failure = failure.coded(full.then_some(FailureCode::NoRoom));
     match advice(error) {
         Some(next_step) => failure.advise(next_step),
         None => failure,
     }
+}
+
+/// Whether it is that the disk has no room.
+pub fn is_full(failure: &Failure) -> bool {
+    failure.code == Some(FailureCode::NoRoom)
 }
 
 fn reason(error: &rusqlite::Error) -> String {

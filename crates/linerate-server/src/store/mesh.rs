@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::mesh::{AgentState, CellState, Cells, Seen};
+use linerate_core::mesh::{AgentState, CellState, Cells, Seen, outcome};
 use linerate_core::record::Failure;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -43,6 +43,9 @@ pub struct KeptPlan {
     /// When it was kept, seconds since 1970-01-01 UTC.
     pub kept_s: i64,
 }
+
+/// Agents with the word of how runs ended, and how many did.
+pub type Outcomes = Vec<(String, String, u64)>;
 
 /// What became of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -320,6 +323,13 @@ impl Store {
             let SlotRun { task, start_s, why, state, reason, record } = run;
             let values = params![plan, task, start_s, why, state, reason, record];
             let new = transaction.prepare_cached(sql)?.execute(values)? == 1;
+            if new {
+                let count = "INSERT INTO mesh_outcome (mesh, agent, outcome, runs)
+                             VALUES (?1, ?2, ?3, 1)
+                             ON CONFLICT (mesh, agent, outcome) DO UPDATE SET runs = runs + 1";
+                let word = outcome(state, reason.as_deref());
+                transaction.prepare_cached(count)?.execute(params![mesh, agent, word])?;
+            }
             let (task, peer) = task.split_once('/').unwrap_or((task, ""));
             let good = state == "ok";
             let last = "INSERT INTO mesh_cell (mesh, task, agent, peer, last_s, state, reason)
@@ -364,6 +374,17 @@ impl Store {
         };
         let found = rows(&self.connection, sql, params![mesh], read);
         Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())
+    }
+
+    /// Runs of a mesh by agent and by how they ended, since the store counts them.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn mesh_outcomes(&self, mesh: &str) -> Result<Outcomes, Failure> {
+        let sql = "SELECT agent, outcome, runs FROM mesh_outcome WHERE mesh = ?1
+                   ORDER BY agent, outcome";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, counted(row, 2)?));
+        rows(&self.connection, sql, params![mesh], read)
+            .map_err(|error| self.fault("read store", &error))
     }
 
     fn mesh_change(

@@ -53,6 +53,9 @@ fn a_run_is_kept_once_and_an_older_one_does_not_displace_the_newest() {
     assert_eq!((cells.len(), cell.last_s, cell.state.as_str()), (1, 30, "missed"));
     assert_eq!((cell.good_s, cell.value), (Some(20), Some(2.0)));
     assert_eq!(cell.reason.as_deref(), Some("why"));
+    // Four were given, one of them twice.
+    let counted = |word: &str, runs| ("a".to_owned(), word.to_owned(), runs);
+    assert_eq!(store.mesh_outcomes("m"), Ok(vec![counted("failed", 1), counted("ok", 2)]));
 }
 
 #[test]

@@ -5,12 +5,14 @@
 //! (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
 //! describes the file. Comparing and rendering are the report's.
 
+mod alerts;
 mod entry;
 mod fault;
 mod figures;
 mod find;
 mod follow;
 mod forget;
+mod incidents;
 mod lines;
 mod location;
 mod mesh;
@@ -19,16 +21,21 @@ mod records;
 mod runs;
 mod schedule;
 mod schema;
+mod spool;
 
+pub use alerts::{DueAlert, NewAlert};
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
+pub use fault::is_full;
 pub use find::Known;
 pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
+pub use incidents::{Outgoing, TaskNote};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
-pub use mesh::{Joined, KeptPlan, MeshSelf};
+pub use mesh::{Joined, KeptPlan, MeshSelf, Outcomes};
 pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
+pub use spool::TAG_RAW;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

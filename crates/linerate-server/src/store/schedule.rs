@@ -67,7 +67,7 @@ pub struct ScheduleEvent {
     pub kind: String,
     /// What is known of it.
     pub detail: serde_json::Value,
-    /// When the alert of it was handed on.
+    /// When the alert of it was made.
     pub told_s: Option<i64>,
 }
 
@@ -244,14 +244,6 @@ impl Store {
     pub fn event_explained(&mut self, id: i64, detail: &serde_json::Value) -> Result<(), Failure> {
         let sql = "UPDATE schedule_event SET detail = ?2 WHERE id = ?1";
         self.change(sql, params![id, detail.to_string()]).map(drop)
-    }
-
-    /// Keeps that the alert of an event was handed on.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn event_told(&mut self, id: i64, at_s: i64) -> Result<(), Failure> {
-        let sql = "UPDATE schedule_event SET told_s = ?2 WHERE id = ?1";
-        self.change(sql, params![id, at_s]).map(drop)
     }
 
     /// What happened to a plan at a time or later, the oldest first.

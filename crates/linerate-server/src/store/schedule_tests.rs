@@ -128,10 +128,49 @@ fn what_happened_is_told_once_and_a_plan_keeps_its_first_day() {
     let detail = serde_json::json!({"metric": "rtt_ns"});
     let id = store.event_happened("p", ("a", BEGIN_S), "change", &detail).expect("room");
     store.event_explained(id, &serde_json::json!({"verdict": "v"})).expect("room");
-    store.event_told(id, BEGIN_S + 5).expect("room");
+    let alert = NewAlert {
+        id: "one".to_owned(),
+        at_s: BEGIN_S + 5,
+        sentence: "slow".to_owned(),
+        json: "{}".to_owned(),
+    };
+    let outputs = ["command".to_owned(), "webhook".to_owned()];
+    store.event_alerts(id, "p", &alert, &outputs).expect("room");
     let events = store.events("p", BEGIN_S).expect("readable");
     let [event] = events.as_slice() else { panic!("one event") };
     assert_eq!((event.told_s, event.detail["verdict"].as_str()), (Some(BEGIN_S + 5), Some("v")));
+}
+
+#[test]
+fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
+    let directory = directory();
+    let mut store = open(&directory);
+    let detail = serde_json::json!({});
+    for (id, at_s) in [("a", 5), ("b", 6)] {
+        let event = store.event_happened("p", ("t", at_s), "change", &detail).expect("room");
+        let (sentence, json) = ("slow".to_owned(), "{}".to_owned());
+        let alert = NewAlert { id: id.to_owned(), at_s, sentence, json };
+        let outputs = ["command".to_owned(), "webhook".to_owned()];
+        store.event_alerts(event, "p", &alert, &outputs).expect("room");
+    }
+    let due = |store: &Store, output: &str, now_s| {
+        let due = store.alert_due("p", output, now_s).expect("readable");
+        due.map(|due| (due.id, due.tries))
+    };
+    let is = |id: &str, tries| Some((id.to_owned(), tries));
+    assert_eq!((due(&store, "command", 4), due(&store, "command", 9)), (None, is("a", 0)));
+    assert_eq!(store.alert_due("q", "command", 9), Ok(None));
+    store.alert_told("a", "command", 9).expect("room");
+    store.alert_failed(("a", "webhook"), Some(24), "HTTP 500").expect("room");
+    assert_eq!((due(&store, "command", 9), due(&store, "webhook", 9)), (is("b", 0), is("b", 0)));
+    assert_eq!(due(&store, "webhook", 24), is("a", 1), "the older one first");
+    store.alert_failed(("a", "webhook"), None, "HTTP 500").expect("room");
+    assert_eq!(due(&store, "webhook", 9999), is("b", 0), "it was given up");
+    let waiting = store.alerts_waiting("p", 0).expect("readable");
+    let reason = Some("HTTP 500".to_owned());
+    let wanted = [("webhook", reason), ("command", None), ("webhook", None)];
+    let wanted = wanted.map(|(output, reason)| (output.to_owned(), reason));
+    assert_eq!(waiting, wanted);
 }
 
 /// Tables of version 3 with a result in them, as `STEPS` up to it make them.
@@ -145,6 +184,8 @@ fn a_store_of_version_3_gets_the_tables_and_keeps_its_results() {
         "DROP TABLE schedule; DROP TABLE schedule_run; DROP TABLE series;
          DROP TABLE schedule_event; DROP TABLE mesh_self; DROP TABLE mesh_plan;
          DROP TABLE mesh_token; DROP TABLE mesh_agent; DROP TABLE mesh_cell;
+         DROP TABLE alert_out; DROP TABLE alert; DROP TABLE mesh_watched; DROP TABLE mesh_incident;
+         DROP TABLE mesh_outcome;
          PRAGMA user_version = 3;",
     )
     .expect("as it was");

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -180,6 +180,50 @@ CREATE TABLE mesh_cell (
     value  REAL,
     record TEXT,
     PRIMARY KEY (mesh, task, agent, peer)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Alerts that are to be handed on, with each output that is to have them, and what a hub has found
+/// in the series of its mesh: until when it has looked, and incidents; its runs by how they ended.
+const STEP_6: &str = "
+CREATE TABLE alert (
+    id       TEXT PRIMARY KEY NOT NULL,
+    owner    TEXT NOT NULL,
+    at_s     INTEGER NOT NULL,
+    sentence TEXT NOT NULL,
+    doc      TEXT NOT NULL
+) STRICT;
+CREATE INDEX alert_at ON alert (at_s);
+CREATE TABLE alert_out (
+    alert  TEXT NOT NULL REFERENCES alert (id) ON DELETE CASCADE,
+    output TEXT NOT NULL,
+    tries  INTEGER NOT NULL DEFAULT 0,
+    next_s INTEGER,
+    told_s INTEGER,
+    reason TEXT,
+    PRIMARY KEY (alert, output)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX alert_out_due ON alert_out (output, next_s) WHERE next_s IS NOT NULL;
+CREATE TABLE mesh_watched (
+    plan TEXT NOT NULL,
+    task TEXT NOT NULL,
+    at_s REAL NOT NULL,
+    PRIMARY KEY (plan, task)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE mesh_incident (
+    id       TEXT PRIMARY KEY NOT NULL,
+    mesh     TEXT NOT NULL,
+    opened_s INTEGER NOT NULL,
+    until_s  INTEGER,
+    doc      TEXT NOT NULL
+) STRICT;
+CREATE INDEX mesh_incident_open ON mesh_incident (mesh, until_s);
+CREATE TABLE mesh_outcome (
+    mesh    TEXT NOT NULL,
+    agent   TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    runs    INTEGER NOT NULL,
+    PRIMARY KEY (mesh, agent, outcome)
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -45,7 +45,7 @@ fn hub(state: &State) -> Result<Arc<Hub>, ApiError> {
 }
 
 /// Does something with the hub's store, on a thread that may wait for it.
-async fn with_hub<T: Send + 'static>(
+pub(super) async fn with_hub<T: Send + 'static>(
     hub: Arc<Hub>,
     work: impl FnOnce(&Hub) -> Result<T, Refused> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -2,7 +2,6 @@
 //! never starts a test.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -12,9 +11,13 @@ use axum::response::{IntoResponse, Response};
 use linerate_core::record::Failure;
 
 use super::error::ApiError;
+use super::mesh::with_hub;
+use super::mesh_metrics::{self, MeshState};
+use super::open_metrics::{OpenMetrics, Row, labels};
 use super::request::Peer;
 use super::results::{near, with_store};
 use super::state::State;
+use crate::mesh::Hub;
 use crate::store::{Line, LineFilter, SeriesValue, Store, TaskState};
 
 /// The newest results that are looked at.
@@ -46,11 +49,23 @@ pub(crate) async fn metrics(
         Some(_) => with_store(&state, Stored::of).await?,
         None => Stored::default(),
     };
-    let text = text(&stored, state.gate.running(), state.gate.waiting());
+    let mesh = match state.mesh.get().cloned() {
+        Some(hub) => Some(mesh_of(hub).await?),
+        None => None,
+    };
+    let text = text(&stored, (state.gate.running(), state.gate.waiting()), mesh.as_ref());
     let mut response = text.into_response();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
+}
+
+async fn mesh_of(hub: Arc<Hub>) -> Result<MeshState, ApiError> {
+    with_hub(hub, |hub| {
+        let (matrix, (runs, waiting)) = (hub.matrix()?, hub.counts()?);
+        Ok(MeshState { matrix, runs, waiting })
+    })
+    .await
 }
 
 /// What the store says.
@@ -93,14 +108,9 @@ const TASKS: [(&str, &str, PickTask); 4] = [
     ),
 ];
 
-fn text(stored: &Stored, running: usize, waiting: usize) -> String {
-    let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, rows: &[(String, f64)]| {
-        let _ = write!(text, "# TYPE {name} gauge\n# HELP {name} {help}\n");
-        for (labels, value) in rows {
-            let _ = writeln!(text, "{name}{labels} {value}");
-        }
-    };
+fn text(stored: &Stored, (running, waiting): (usize, usize), mesh: Option<&MeshState>) -> String {
+    let mut text = OpenMetrics::default();
+    let mut gauge = |name: &str, help: &str, rows: &[Row]| text.gauge(name, help, rows);
     gauge("linerate_tests_running", "Tests that run now.", &[(String::new(), running as f64)]);
     gauge("linerate_tests_waiting", "Clients that wait.", &[(String::new(), waiting as f64)]);
     let mut newest: BTreeMap<(&str, &str), &Line> = BTreeMap::new();
@@ -112,39 +122,31 @@ fn text(stored: &Stored, running: usize, waiting: usize) -> String {
     }
     for (name, help, pick) in FIGURES {
         let row = |((kind, peer), line): (&(&str, &str), &&Line)| {
-            let labels = format!("{{kind=\"{}\",peer=\"{}\"}}", escaped(kind), escaped(peer));
-            Some((labels, pick(line)?))
+            Some((labels(&[("kind", kind), ("peer", peer)]), pick(line)?))
         };
         let rows: Vec<_> = newest.iter().filter_map(row).collect();
         gauge(name, help, &rows);
     }
     let value = |(plan, value): &(String, SeriesValue)| {
-        let (plan, task, metric) = (escaped(plan), escaped(&value.task), escaped(&value.metric));
-        let labels = format!("{{plan=\"{plan}\",task=\"{task}\",metric=\"{metric}\"}}");
-        (labels, value.value)
+        let of = [("plan", plan.as_str()), ("task", &value.task), ("metric", &value.metric)];
+        (labels(&of), value.value)
     };
     let rows: Vec<_> = stored.values.iter().map(value).collect();
     gauge("linerate_schedule_value", "Newest value of a series, in its metric's unit.", &rows);
     for (name, help, pick) in TASKS {
         let row = |task: &TaskState| {
-            let labels =
-                format!("{{plan=\"{}\",task=\"{}\"}}", escaped(&task.plan), escaped(&task.task));
-            Some((labels, pick(task)?))
+            Some((labels(&[("plan", &task.plan), ("task", &task.task)]), pick(task)?))
         };
         let rows: Vec<_> = stored.tasks.iter().filter_map(row).collect();
         gauge(name, help, &rows);
     }
-    text.push_str("# EOF\n");
-    text
-}
-
-/// The value of a label (OpenMetrics 1.0, escaped-char).
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    mesh.into_iter().for_each(|mesh| mesh_metrics::write(&mut text, mesh));
+    text.end()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::open_metrics;
     use super::*;
 
     #[test]
@@ -181,7 +183,7 @@ mod tests {
             values: vec![("p".to_owned(), value)],
             tasks: vec![task],
         };
-        let text = text(&stored, 1, 2);
+        let text = text(&stored, (1, 2), None);
         let labels = "{plan=\"p\",task=\"home\",metric=\"goodput_bps/up\"}";
         assert!(text.contains(&format!("linerate_schedule_value{labels} 5000000\n")), "{text}");
         let labels = "{plan=\"p\",task=\"home\"}";
@@ -194,6 +196,7 @@ mod tests {
         assert!(text.contains(rate) && text.contains("peer=\"b\\\"\"} 2000000\n"), "{text}");
         assert!(text.contains("linerate_rtt_seconds{kind=\"tcp\",peer=\"a\"} 0.0015\n"), "{text}");
         assert!(!text.contains("linerate_loss_ratio{"), "absent is not 0: {text}");
-        assert!(text.ends_with("# EOF\n"));
+        let families = open_metrics::read(&text);
+        assert_eq!(families["linerate_goodput_bits_per_second"].len(), 2);
     }
 }

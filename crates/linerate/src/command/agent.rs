@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Span;
+use linerate_core::units::Bytes;
 use linerate_server::mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
 use linerate_server::store::default_path;
 use linerate_sys::stop::Stop;
 
 use super::schedule::accept;
 use crate::exit::Outcome;
-use crate::output;
+use crate::{manager, output};
 
 /// Flags of `linerate agent`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// commands]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// Keep at most this much there: beyond it samples of the oldest results go first, then results
+    #[arg(long, value_name = "SIZE", default_value = "1GB")]
+    spool: Bytes,
     /// End after this long
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     for_: Option<Duration>,
@@ -59,23 +63,29 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::note("linerate: without TLS the agent's secret can be read on the way: use https");
     }
     let stop = Stop::on_signals()?;
+    let ready = stop.clone();
     let options = AgentOptions {
         hub: args.join,
         token,
         authority,
         store,
+        spool: args.spool,
         program,
         for_: args.for_,
         accept,
         say: output::note,
+        ready: Box::new(move || manager::tell_of_begin_and_end(&ready)),
     };
-    let Some(agent) = Agent::join(options, stop)? else {
+    let Some(agent) = Agent::join(options, stop.clone())? else {
+        manager::ends(&stop);
         output::note("ended before the hub answered");
         return Ok(3);
     };
     let (mesh, name) = agent.name();
     output::note(&format!("agent {name} of mesh {mesh} runs; Ctrl-C ends it"));
-    let ended = agent.run()?;
+    let ended = agent.run();
+    manager::ends(&stop);
+    let ended = ended?;
     output::note(&format!(
         "ended: {} results, {} runs without one; {} are kept for the hub",
         ended.good, ended.without, ended.waiting

@@ -8,13 +8,14 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::{Calendar, SchedulePlan, Span};
 use linerate_report::Document;
 use linerate_report::schedule::{Entry, View, calendar, document, page};
+use linerate_server::alert;
 use linerate_server::schedule::{Keeper, Options, view, zone};
 use linerate_server::store::Store;
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
 use crate::exit::Outcome;
-use crate::{Cli, output, paths};
+use crate::{Cli, manager, output, paths};
 
 /// A day in seconds.
 const DAY_S: i64 = 86_400;
@@ -110,6 +111,8 @@ fn place(text: String, file: &str) -> Result<Placed, Failure> {
                 .map_err(|reason| refused(format!("{file}: task {:?}", task.name), reason))?;
         }
     }
+    let outputs = plan.alert.as_ref().map_or(Ok(()), alert::check);
+    outputs.map_err(|reason| refused(format!("{file}: alert"), reason))?;
     let zone = zone(&plan.zone).map_err(|reason| refused(file.to_owned(), reason))?;
     let calendar = Calendar::of(&plan, zone).map_err(|reason| refused(file.to_owned(), reason))?;
     Ok(Placed { text, plan, calendar })
@@ -173,9 +176,12 @@ fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
     let stop = Stop::on_signals()?;
     let name = plan.name.clone();
     let options = Options { program, text, plan, calendar, for_, say: output::note, rein: None };
-    let keeper = Keeper::new(options, store, stop)?;
+    let keeper = Keeper::new(options, store, stop.clone())?;
+    manager::tell_of_begin_and_end(&stop);
     output::note(&format!("schedule {name} runs; Ctrl-C ends it"));
-    let ended = keeper.run()?;
+    let ended = keeper.run();
+    manager::ends(&stop);
+    let ended = ended?;
     output::note(&format!(
         "schedule {name} ended: {} results, {} runs without one, {} lasting changes",
         ended.good, ended.without, ended.changes

@@ -32,7 +32,7 @@ use super::measure::tool;
 use super::{policy, stamp_key};
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
-use crate::{log, output};
+use crate::{log, manager, output};
 
 /// Flags of `linerate serve`.
 #[derive(Debug, clap::Args)]
@@ -121,6 +121,9 @@ struct WebFlags {
     /// Be the hub of the mesh of this plan, signed by linerate mesh sign; SIGHUP reads it again
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["no_web", "no_save"])]
     mesh: Option<PathBuf>,
+    /// Look for changes in that mesh, and hand alerts on, as this file says; SIGHUP reads it again
+    #[arg(long, value_name = "FILE", requires = "mesh")]
+    mesh_rules: Option<PathBuf>,
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
@@ -298,13 +301,21 @@ fn answer_browsers(
 fn be_hub(server: &mut Server, flags: &WebFlags) -> Result<Option<Arc<Hub>>, Failure> {
     let Some(plan) = &flags.mesh else { return Ok(None) };
     let store = flags.store.clone().map_or_else(default_path, Ok)?;
-    let hub = Arc::new(Hub::open(plan, &store)?);
+    let hub = Arc::new(Hub::open(plan, flags.mesh_rules.as_deref(), &store)?);
     server.serve_mesh(Arc::clone(&hub));
     let (mesh, revision, agents) = hub.about();
     output::note(&format!(
         "linerate: hub of mesh {mesh}, {agents} agents, plan of revision {revision}"
     ));
     Ok(Some(hub))
+}
+
+/// Watches the mesh. A hub that cannot goes on being one.
+#[cfg(feature = "web")]
+fn watch(hub: &Hub, stop: &Stop) {
+    if let Err(failure) = linerate_server::mesh::watch(hub, stop) {
+        tracing::error!("the mesh is not watched: {failure}");
+    }
 }
 
 /// Reads certificate and plan again, where there are any.
@@ -422,9 +433,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     if let Some(policy) = policy {
         server.set_policy(policy);
     }
-    tell_manager("READY=1");
+    manager::tell("READY=1");
     std::thread::scope(|scope| {
-        scope.spawn(|| tell_of_the_end(&stop));
+        #[cfg(feature = "web")]
+        hub.iter().for_each(|hub| drop(scope.spawn(|| watch(hub, &stop))));
+        scope.spawn(|| manager::tell_of_the_end(&stop));
         if let Some(hang_up) = &hang_up {
             scope.spawn(|| {
                 on_hang_up(hang_up, &stop, || {
@@ -466,22 +479,6 @@ fn bind(handed_over: Option<TcpListener>, options: &ServeOptions) -> Result<Serv
 
 /// Time between two looks whether the server is to end.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Tells the service manager that the end has begun: running tests may take longer than that.
-fn tell_of_the_end(stop: &Stop) {
-    while !stop.asked() {
-        linerate_sys::clock::sleep(LOOK);
-    }
-    tell_manager("STOPPING=1");
-}
-
-/// Tells the service manager, where one started this program and waits for it (sd_notify(3)).
-fn tell_manager(state: &str) {
-    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    if let Err(error) = service::notify(&socket, state) {
-        tracing::warn!("the service manager was not told {state}: {error}");
-    }
-}
 
 /// Addresses that are listed; a host of containers has hundreds.
 const ADDRESSES_MAX: usize = 6;

@@ -1,10 +1,14 @@
 //! A mesh as it stands: a matrix a task, a row for who measures and a column for who is measured,
 //! and its agents. Also how its calendar came out.
 
-use linerate_core::mesh::{Cell, Matrix, TaskRounds};
+mod words;
+
+pub use words::{change_sentence, no_data_sentence, over_sentence};
+
+use linerate_core::mesh::{Cell, Incident, Matrix, TaskRounds};
 
 use crate::document::{Block, Document, Section};
-use crate::schedule::{shown, span};
+use crate::schedule::{shown, span, time};
 use crate::{Align, Table};
 
 /// Agents of a matrix that a terminal is wide enough for; of more, those in alert are named.
@@ -31,6 +35,9 @@ pub fn document(matrix: &Matrix) -> Document {
     if !matrix.alerts.is_empty() {
         sections.push(Section::apart("In alert", [Block::Remarks(matrix.alerts.clone())]));
     }
+    if !matrix.incidents.is_empty() {
+        sections.push(Section::apart("Incidents", [Block::Table(incidents(matrix))]));
+    }
     let alerts = match matrix.alerts.len() {
         0 => "nothing in alert".to_owned(),
         1 => format!("in alert: {}", matrix.alerts[0]),
@@ -56,13 +63,28 @@ fn pairs(matrix: &Matrix, cells: &[&Cell]) -> Table {
     table
 }
 
-/// A figure and its age; `!` where there is no data.
+fn incidents(matrix: &Matrix) -> Table {
+    let mut table =
+        Table::of([("found", Align::Left), ("state", Align::Left), ("what", Align::Left)]);
+    for incident in &matrix.incidents {
+        let Incident { opened_s, until_s, sentence, .. } = incident;
+        let state = match until_s {
+            None => "open".to_owned(),
+            Some(until) => format!("over after {}", span(until - opened_s)),
+        };
+        table.row([time(*opened_s as f64), state, sentence.clone()]);
+    }
+    table
+}
+
+/// A figure and its age; `!` where there is no data, `~` where it changed.
 fn cell(cell: &Cell) -> String {
     let figure = cell.metric.as_ref().zip(cell.value).map(|(key, value)| shown(key, value));
     let figure = figure.unwrap_or_else(|| "-".to_owned());
     let age = cell.age_s.map_or_else(String::new, |age| format!(", {}", span(age)));
     let mark = if cell.no_data { " !" } else { "" };
-    format!("{figure}{age}{mark}")
+    let changed = if cell.changed { " ~" } else { "" };
+    format!("{figure}{age}{mark}{changed}")
 }
 
 fn agents(matrix: &Matrix) -> Table {
@@ -132,7 +154,20 @@ mod tests {
             age_s: Some(240),
             ..Cell::default()
         };
-        let dark = Cell { from: 1, to: 0, no_data: true, ..Cell::default() };
+        let dark = Cell { from: 1, to: 0, no_data: true, changed: true, ..Cell::default() };
+        let incident = Incident {
+            id: "i".to_owned(),
+            kind: linerate_core::mesh::IncidentKind::NoData,
+            opened_s: 1_795_478_400,
+            since_s: 1_795_478_000.0,
+            until_s: Some(1_795_478_700),
+            shared: None,
+            hit: 1,
+            of: 1,
+            members: Vec::new(),
+            confirmed: false,
+            sentence: "m: no data from agent b".to_owned(),
+        };
         let matrix = Matrix {
             mesh: "m".to_owned(),
             revision: 3,
@@ -141,12 +176,15 @@ mod tests {
             tasks: vec!["rate".to_owned()],
             cells: vec![good, dark],
             alerts: vec!["rate: no data from b to a".to_owned()],
+            incidents: vec![incident],
         };
         let text = document(&matrix).text(Some(100));
         let line = |start: &str| text.lines().find(|line| line.trim().starts_with(start));
         let of_a = line("a ").expect("a row of a");
         assert!(of_a.contains("941") && of_a.contains("4 min"), "{text}");
-        assert!(text.contains("- !") && text.contains("-12 ms"), "{text}");
+        let incident = line("2026-11-24 00:00:00").expect("an incident");
+        assert!(incident.contains("over after 5 min") && incident.contains("agent b"), "{text}");
+        assert!(text.contains("- ! ~") && text.contains("-12 ms"), "{text}");
         assert!(text.contains("1 without data") && text.contains("no data from b to a"), "{text}");
     }
 }

@@ -1,0 +1,67 @@
+//! What a hub makes of its mesh's series, as a file beside it says: it stays at the hub, for what
+//! alerts go to is nothing for agents to know.
+
+use serde::Deserialize;
+
+use crate::lab::{Problem, Step};
+use crate::schedule::{Alert, Span, least_change, read};
+use crate::study::PlanError;
+
+/// How changes are looked for, and who hears of them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// How long a series is watched before a change in it can be suspected; two days where nothing
+    /// is said.
+    #[serde(default)]
+    pub learn: Option<Span>,
+    /// Changes by less than this share are no news.
+    #[serde(default = "least_change")]
+    pub least_change: f64,
+    /// Who hears of an alert, beside the store.
+    #[serde(default)]
+    pub alert: Option<Alert>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { learn: None, least_change: least_change(), alert: None }
+    }
+}
+
+impl Rules {
+    /// Reads and checks them.
+    /// # Errors
+    /// Text that is no TOML, an unknown key, or what makes no sense, with its line and column.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        read(text, Self::check)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(0.0..1.0).contains(&self.least_change) {
+            let message = "a share from 0 to 1: 0.05 is 5 %".to_owned();
+            return Err(Problem { path: vec![Step::Key("least_change")], message });
+        }
+        self.alert.as_ref().map_or(Ok(()), Alert::check)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_say_when_and_to_whom_and_a_mistake_has_its_place() {
+        let rules = Rules::from_toml("learn = \"1d\"\n[alert]\ncommand = \"x\"\n").expect("rules");
+        assert_eq!((rules.learn.map(Span::seconds), rules.least_change), (Some(86_400), 0.05));
+        assert_eq!(Rules::from_toml(""), Ok(Rules::default()));
+        for (text, said) in [
+            ("least_change = 1.5", "1:16: a share from 0 to 1"),
+            ("[alert]\nmail = [\"x\"]", "2:8: \"x\": an address is NAME@HOST"),
+            ("lern = \"1d\"", "1:1: unknown field"),
+        ] {
+            let error = Rules::from_toml(text).expect_err(text).to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

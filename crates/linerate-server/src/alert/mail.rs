@@ -1,0 +1,184 @@
+//! A mail by SMTP (RFC 5321) to a relay that takes it without login and encryption: the mail
+//! server of this host or site, which has queue, keys and names. It goes to one address.
+//!
+//! The text is base64 (RFC 2045 §6.8), so that no line is too long and no byte is lost; the
+//! `Message-ID` is made of the alert's identifier, by which a second copy can be told.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_core::time::WallTime;
+use linerate_engine::failure::words_of;
+use linerate_proto::iperf3::to_base64;
+use linerate_sys::clock::monotonic;
+
+use super::TAKES;
+use crate::ask::{Host, connect};
+use crate::store::DueAlert;
+
+/// Where mails go when nothing is said.
+pub(super) const RELAY: &str = "localhost";
+/// SMTP's port.
+const PORT: u16 = 25;
+/// For the connection, and for each write and read.
+const QUIET: Duration = Duration::from_secs(30);
+/// Octets of a line of an answer (RFC 5321 §4.5.3.1.5), and lines of an answer that are read.
+const LINE_MAX: u64 = 1024;
+const LINES_MAX: usize = 100;
+/// Characters of a subject that are kept.
+const SUBJECT_MAX: usize = 150;
+/// Characters of a line of base64 (RFC 2045 §6.8).
+const COLUMNS: usize = 76;
+
+/// From whom to whom, and by which relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) to: String,
+    pub(super) from: String,
+    pub(super) relay: String,
+}
+
+/// Whether a relay can be one.
+pub(super) fn check(relay: &str) -> Result<(), String> {
+    let wrong = || format!("{relay:?}: a relay is HOST or HOST:PORT");
+    Host::parse(relay, PORT).map(drop).ok_or_else(wrong)
+}
+
+/// Sends it.
+pub(super) fn send(way: &Way, alert: &DueAlert) -> Result<(), String> {
+    let host = Host::parse(&way.relay, PORT).ok_or("the relay is none")?;
+    let failed = |reason: String| format!("{}: {reason}", way.relay);
+    let stream = connect(&host, QUIET).map_err(|error| failed(words_of(&error)))?;
+    talk(stream, way, alert).map_err(failed)
+}
+
+fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
+    let until = monotonic() + TAKES;
+    let words = |error: std::io::Error| words_of(&error);
+    let mut reader = BufReader::new(stream.try_clone().map_err(words)?);
+    let mut stream = stream;
+    let mut say = |line: &str, wanted: &[u16]| {
+        if !line.is_empty() {
+            stream.write_all(line.as_bytes()).map_err(words)?;
+        }
+        let answer = answer(&mut reader)?;
+        if monotonic() >= until {
+            return Err("it took too long".to_owned());
+        }
+        match wanted.contains(&answer.0) {
+            true => Ok(()),
+            false => Err(format!("{} {}", answer.0, answer.1)),
+        }
+    };
+    say("", &[220])?;
+    let here = way.from.split_once('@').map_or("localhost", |(_, host)| host);
+    // A relay that knows no extensions has the older greeting (RFC 5321 §3.2).
+    if say(&format!("EHLO {here}\r\n"), &[250]).is_err() {
+        say(&format!("HELO {here}\r\n"), &[250])?;
+    }
+    say(&format!("MAIL FROM:<{}>\r\n", way.from), &[250])?;
+    say(&format!("RCPT TO:<{}>\r\n", way.to), &[250, 251])?;
+    say("DATA\r\n", &[354])?;
+    say(&format!("{}\r\n.\r\n", message(way, alert)), &[250])?;
+    // It is the relay's from here on, whatever it says to this.
+    let _ = say("QUIT\r\n", &[221]);
+    Ok(())
+}
+
+/// Code and last line of an answer (RFC 5321 §4.2.1).
+fn answer(reader: &mut impl BufRead) -> Result<(u16, String), String> {
+    for _ in 0..LINES_MAX {
+        let mut line = Vec::new();
+        std::io::Read::take(&mut *reader, LINE_MAX)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| words_of(&error))?;
+        let line = String::from_utf8_lossy(&line);
+        let Some(line) = line.strip_suffix('\n') else {
+            return Err("its answer is cut".to_owned());
+        };
+        let code = line.get(..3).and_then(|code| code.parse().ok());
+        let code: u16 = code.ok_or_else(|| "it does not speak SMTP".to_owned())?;
+        if line.as_bytes().get(3) != Some(&b'-') {
+            let text: String = line.chars().skip(4).filter(|c| !c.is_control()).collect();
+            return Ok((code, text));
+        }
+    }
+    Err("its answer has no end".to_owned())
+}
+
+/// The mail (RFC 5322), whose lines end with CRLF and begin with no dot.
+fn message(way: &Way, alert: &DueAlert) -> String {
+    let host = way.from.split_once('@').map_or("localhost", |(_, host)| host);
+    let at = WallTime::from_unix_nanos(u128::try_from(alert.at_s).unwrap_or(0) * 1_000_000_000);
+    let date = at.text("%a, %d %b %Y %H:%M:%S +0000").unwrap_or_default();
+    let pretty = serde_json::from_str::<serde_json::Value>(&alert.json)
+        .and_then(|value| serde_json::to_string_pretty(&value));
+    let json = pretty.unwrap_or_else(|_| alert.json.clone());
+    let text = format!("{}\r\n\r\n{}\r\n", alert.sentence, json.replace('\n', "\r\n"));
+    let coded = to_base64(text.as_bytes());
+    let lines: Vec<&str> = (0..coded.len().div_ceil(COLUMNS))
+        .map(|at| &coded[at * COLUMNS..coded.len().min((at + 1) * COLUMNS)])
+        .collect();
+    format!(
+        "Date: {date}\r\nFrom: linerate <{}>\r\nTo: <{}>\r\nSubject: {}\r\n\
+         Message-ID: <{}@{host}>\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{}",
+        way.from,
+        way.to,
+        subject(&alert.sentence),
+        alert.id,
+        lines.join("\r\n")
+    )
+}
+
+/// What fits a header: encoded words (RFC 2047 §2) of 75 characters where it is not plain.
+fn subject(sentence: &str) -> String {
+    let mut plain = sentence.chars().filter(|c| !c.is_control());
+    let mut text: String = plain.by_ref().take(SUBJECT_MAX).collect();
+    if plain.next().is_some() {
+        text.push_str(" ...");
+    }
+    if text.is_ascii() {
+        return text;
+    }
+    let mut words: Vec<String> = vec![String::new()];
+    for c in text.chars() {
+        // 45 bytes are 60 characters of base64 between `=?UTF-8?B?` and `?=`.
+        if words.last().is_some_and(|word| word.len() + c.len_utf8() > 45) {
+            words.push(String::new());
+        }
+        words.last_mut().into_iter().for_each(|word| word.push(c));
+    }
+    let coded = words.iter().map(|word| format!("=?UTF-8?B?{}?=", to_base64(word.as_bytes())));
+    coded.collect::<Vec<_>>().join("\r\n ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_several_lines_ends_with_the_one_without_a_dash() {
+        // RFC 5321 §4.2.1 and appendix D.1.
+        let of = |text: &str| answer(&mut text.as_bytes());
+        assert_eq!(
+            of("250-foo.com greets bar.com\r\n250-8BITMIME\r\n250 HELP\r\n"),
+            Ok((250, "HELP".to_owned()))
+        );
+        assert_eq!(of("354\r\n"), Ok((354, String::new())));
+        for wrong in ["", "25", "250-a\r\n", "SSH-2.0\r\n", "250-a\r\n".repeat(200).as_str()] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        assert!(of(&"2".repeat(5000)).is_err(), "a line has an end");
+    }
+
+    #[test]
+    fn a_subject_is_plain_or_encoded_and_has_no_line_of_its_own() {
+        assert_eq!(subject("m: slow\r\nBcc: x@y"), "m: slowBcc: x@y");
+        // RFC 2047 §2: 75 characters at most. `Zürich` in UTF-8 is 5a c3 bc 72 69 63 68.
+        assert_eq!(subject("Zürich"), "=?UTF-8?B?WsO8cmljaA==?=");
+        let long = subject(&"ü".repeat(400));
+        assert!(long.split("\r\n ").all(|word| word.len() <= 75) && long.len() > 75, "{long}");
+    }
+}

@@ -1,0 +1,289 @@
+//! A hub is given results as agents give them, at times of the test's own, and watched.
+
+use std::path::Path;
+
+use linerate_core::mesh::{
+    Incident, IncidentKind, RunResult, RunResults, Seen, Shared, SharedKind, VERSION,
+};
+use linerate_core::record::{
+    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+};
+use linerate_core::time::WallTime;
+
+use super::super::SigningKey;
+use super::*;
+
+/// 2026-11-24 00:00 UTC.
+const NOW_S: i64 = 1_795_478_400;
+const PERIOD_S: i64 = 10;
+
+struct Mesh {
+    directory: tempfile::TempDir,
+    hub: Hub,
+    seed: std::cell::Cell<u64>,
+}
+
+/// Four agents, of which `c` and `d` share a site, and a hub whose alerts go to a file.
+fn mesh() -> Mesh {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name);
+    let agent = |name: &str, last: u8, more: &str| {
+        format!("[[agent]]\nname = \"{name}\"\naddress = \"192.0.2.{last}\"\n{more}")
+    };
+    let plan = format!(
+        "mesh = \"m\"\nrevision = 1\n{}{}{}{}[[task]]\nname = \"delay\"\nrun = \"ping {{to}}\"\n\
+         every = \"{PERIOD_S}s\"\ntakes = \"9s\"\n",
+        agent("a", 1, ""),
+        agent("b", 2, ""),
+        agent("c", 3, "site = \"rack\"\n"),
+        agent("d", 4, "site = \"rack\"\n"),
+    );
+    std::fs::write(path("plan.toml"), &plan).expect("room");
+    let signed = SigningKey::make(&path("key")).expect("a key").sign(&plan);
+    let lines = format!("{}\n{}\n", signed.key, signed.signature);
+    std::fs::write(path("plan.toml.sig"), lines).expect("room");
+    let told = path("told").display().to_string();
+    let rules = format!("learn = \"1m\"\n[alert]\ncommand = \"cat >> {told}\"\n");
+    std::fs::write(path("rules.toml"), rules).expect("room");
+    let hub = Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &path("hub.db"));
+    let hub = hub.expect("a hub");
+    Mesh { hub, directory, seed: std::cell::Cell::new(1) }
+}
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let to = |from: &'static str| NAMES.into_iter().filter(move |to| *to != from);
+    NAMES.into_iter().flat_map(move |from| to(from).map(move |to| (from, to)))
+}
+
+impl Mesh {
+    /// A number from 0 to 1 (xorshift, Marsaglia 2003).
+    fn draw(&self) -> f64 {
+        let mut seed = self.seed.get();
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        self.seed.set(seed);
+        (seed >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Gives one result of a pair at a time: a round trip.
+    fn give(&self, from: &str, to: &str, at_s: i64, rtt_ns: f64) {
+        let mut tail = [0; 10];
+        tail[..8].copy_from_slice(&self.draw().to_be_bytes());
+        tail[8] = from.as_bytes()[0];
+        tail[9] = to.as_bytes()[0];
+        let millis = u64::try_from(at_s).expect("after 1970") * 1000;
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let plan = Plan::Ping(PingPlan::default());
+        let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
+        let mut record = Record::begin(RecordId::from_parts(millis, tail), tool, plan, at);
+        record.status = Status::Ok;
+        record.name = Some(format!("delay/{to}"));
+        record.tags.insert("schedule".to_owned(), format!("m/{from}"));
+        record.tags.insert("slot".to_owned(), at_s.to_string());
+        record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
+        let run = RunResult {
+            task: format!("delay/{to}"),
+            start_s: at_s,
+            state: "ok".to_owned(),
+            reason: None,
+            record: Some(serde_json::to_value(&record).expect("JSON")),
+        };
+        let runs = RunResults { v: VERSION, results: vec![run] };
+        assert_eq!(self.hub.take(from, &runs).expect("it is taken").known, 0);
+    }
+
+    /// Rounds of all pairs that end at a time: 10 ms and a little noise, times what a pair has.
+    fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
+        for round in 0..count {
+            let at_s = until_s - (count - 1 - round) * PERIOD_S;
+            for (from, to) in pairs() {
+                let rtt = 10e6 * times(from, to) * (1.0 + 0.02 * self.draw());
+                self.give(from, to, at_s, rtt);
+            }
+        }
+    }
+
+    fn heard(&self, agent: &str, at_s: i64) {
+        let mut store = self.hub.store().expect("a store");
+        if !store.mesh_agents("m").expect("readable").contains_key(agent) {
+            store.mesh_token(agent, ("m", agent), i64::MAX).expect("room");
+            store.mesh_joins(agent, agent, at_s).expect("room");
+        }
+        let seen = Seen {
+            at_s,
+            instance: "x".to_owned(),
+            starts: 1,
+            revision: 1,
+            waiting: 0,
+            ahead_s: None,
+            double_s: None,
+        };
+        store.mesh_seen(("m", agent), &seen).expect("room");
+    }
+
+    fn watcher(&self) -> Watcher<'_> {
+        Watcher::new(&self.hub, NOW_S).expect("a store")
+    }
+
+    fn incidents(&self) -> Vec<Incident> {
+        self.hub.store().expect("a store").incidents("m", 0).expect("readable")
+    }
+}
+
+/// Looks at a time, and waits until what it tells is told; the kinds of all alerts so far.
+fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
+    watcher.silence_at = monotonic();
+    watcher.work(now_s).expect("the store is there");
+    for _ in 0..3000 {
+        let waiting = watcher.store.alerts_waiting(&owner("m"), 0).expect("readable");
+        if waiting.is_empty() {
+            let told = std::fs::read_to_string(directory.join("told")).unwrap_or_default();
+            let json = told.lines().map(|line| {
+                let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+                assert_eq!(value["mesh"], "m");
+                value["kind"].as_str().expect("a kind").to_owned()
+            });
+            return json.collect();
+        }
+        sleep(Duration::from_millis(20));
+        watcher.work(now_s).expect("the store is there");
+    }
+    panic!("not told within a minute");
+}
+
+fn site(kind: SharedKind, name: &str) -> Option<Shared> {
+    Some(Shared { kind, name: name.to_owned() })
+}
+
+#[test]
+fn pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are_back() {
+    let mesh = mesh();
+    let path = mesh.directory.path().to_owned();
+    let slow = |from: &str, to: &str| if from == "c" || to == "c" { 2.5 } else { 1.0 };
+    mesh.rounds(NOW_S - 300, 60, |_, _| 1.0);
+    for name in NAMES {
+        mesh.heard(name, NOW_S);
+    }
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S - 300), Vec::<String>::new());
+    mesh.rounds(NOW_S, 30, slow);
+    assert_eq!(work(&mut watcher, &path, NOW_S), Vec::<String>::new(), "others may come");
+    assert_eq!(mesh.incidents(), []);
+    // Killed before it was said: the store knows that it is to be.
+    drop(watcher);
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + PERIOD_S), Vec::<String>::new());
+    assert_eq!(work(&mut watcher, &path, NOW_S + PERIOD_S + 5), ["change"]);
+    let [incident] = &mesh.incidents()[..] else { panic!("{:?}", mesh.incidents()) };
+    assert_eq!(incident.shared, site(SharedKind::Agent, "c"));
+    assert_eq!((incident.hit, incident.of, incident.members.len()), (3, 3, 6));
+    assert!(!incident.confirmed && incident.sentence.contains("not confirmed by further runs"));
+    // The first value of the step is that of the round 290 s before now; 10 ms became 25.
+    let first = (NOW_S - 290) as f64;
+    for member in &incident.members {
+        assert!(member.from == "c" || member.to.as_deref() == Some("c"), "{member:?}");
+        let [moved] = &member.moved[..] else { panic!("{member:?}") };
+        assert!((moved.since_s - first).abs() <= 10.0, "{moved:?}");
+        assert!((moved.after / moved.before - 2.5).abs() < 0.1, "{moved:?}");
+    }
+    // A start finds nothing anew, and the matrix marks what changed.
+    drop(watcher);
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + 60), ["change"]);
+    let matrix = mesh.hub.matrix_at(NOW_S + 60).expect("readable");
+    let changed = matrix.cells.iter().filter(|cell| cell.changed).count();
+    assert_eq!((changed, matrix.incidents.len()), (6, 1));
+    assert!(matrix.alerts.contains(&incident.sentence), "{:?}", matrix.alerts);
+    mesh.rounds(NOW_S + 400, 30, |_, _| 1.0);
+    NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + 400));
+    let told = work(&mut watcher, &path, NOW_S + 400);
+    assert_eq!(told, ["change", "back"], "{:?}", mesh.incidents());
+    assert_eq!(mesh.incidents()[0].until_s, Some(NOW_S + 400));
+    assert_eq!(mesh.incidents().len(), 1);
+}
+
+#[test]
+fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_when_they_are_back() {
+    let mesh = mesh();
+    let path = mesh.directory.path().to_owned();
+    mesh.rounds(NOW_S, 3, |_, _| 1.0);
+    NAMES.iter().for_each(|name| mesh.heard(name, NOW_S));
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + 30), Vec::<String>::new());
+    let alive = |mesh: &Mesh, names: &[&str], at_s| {
+        names.iter().for_each(|name| mesh.heard(name, at_s));
+    };
+    // c and d are not heard; a and b measure each other, and nobody has results of c and d.
+    for at_s in [NOW_S + 40, NOW_S + 70, NOW_S + 100, NOW_S + 129] {
+        alive(&mesh, &["a", "b"], at_s);
+        mesh.give("a", "b", at_s, 10e6);
+        mesh.give("b", "a", at_s, 10e6);
+        assert_eq!(work(&mut watcher, &path, at_s), Vec::<String>::new(), "{at_s}");
+    }
+    alive(&mesh, &["a", "b"], NOW_S + 130);
+    assert_eq!(work(&mut watcher, &path, NOW_S + 130), ["no_data"]);
+    let incident = mesh.incidents().remove(0);
+    assert_eq!((incident.kind, incident.hit), (IncidentKind::NoData, 2));
+    assert_eq!(incident.shared, site(SharedKind::Site, "rack"));
+    assert!((incident.since_s - NOW_S as f64).abs() < 1.0, "{incident:?}");
+    // They are back, but nothing that goes to d has a result.
+    let mut at_s = NOW_S + 140;
+    alive(&mesh, &NAMES, at_s);
+    let good = |mesh: &Mesh, at_s| {
+        for (from, to) in pairs().filter(|(_, to)| *to != "d") {
+            mesh.give(from, to, at_s, 10e6);
+        }
+    };
+    good(&mesh, at_s);
+    assert_eq!(work(&mut watcher, &path, at_s), ["no_data", "data"]);
+    while at_s < NOW_S + 140 + HOLD_AND_JOIN_S {
+        assert_eq!(work(&mut watcher, &path, at_s).len(), 2, "{at_s}");
+        at_s += 10;
+        alive(&mesh, &NAMES, at_s);
+        good(&mesh, at_s);
+    }
+    assert_eq!(work(&mut watcher, &path, at_s), ["no_data", "data", "no_data"]);
+    let incident = mesh.incidents().remove(0);
+    assert_eq!(incident.shared, site(SharedKind::Agent, "d"));
+    assert_eq!((incident.hit, incident.of, incident.members.len()), (3, 3, 3));
+    // The series of the pair knows, too.
+    let states = mesh.hub.store().expect("a store").task_states().expect("readable");
+    let state = states.iter().find(|it| it.plan == "m/a" && it.task == "delay/d").expect("it ran");
+    assert!(state.no_data);
+    for (from, to) in pairs() {
+        if to == "d" {
+            mesh.give(from, to, at_s, 10e6);
+        }
+    }
+    assert_eq!(work(&mut watcher, &path, at_s), ["no_data", "data", "no_data", "data"]);
+    assert!(mesh.incidents().iter().all(|it| it.until_s.is_some()));
+}
+
+/// What pairs without data wait for: 90 s and a period.
+const HOLD_AND_JOIN_S: i64 = 90 + PERIOD_S;
+
+#[test]
+fn a_change_of_one_pair_is_of_that_pair_and_old_after_a_day() {
+    let mesh = mesh();
+    let path = mesh.directory.path().to_owned();
+    let slow = |from: &str, to: &str| if (from, to) == ("a", "b") { 3.0 } else { 1.0 };
+    mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
+    mesh.rounds(NOW_S, 30, slow);
+    NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + 10));
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S), Vec::<String>::new());
+    assert_eq!(work(&mut watcher, &path, NOW_S + PERIOD_S + 5), ["change"]);
+    let incident = mesh.incidents().remove(0);
+    assert_eq!((incident.shared, incident.hit), (site(SharedKind::Pair, "a and b"), 1));
+    assert_eq!(incident.members.len(), 1);
+    let late = NOW_S + PERIOD_S + 5 + NEWS_S;
+    NAMES.iter().for_each(|name| mesh.heard(name, late));
+    mesh.rounds(late, 3, slow);
+    assert_eq!(work(&mut watcher, &path, late - 1).len(), 1);
+    assert_eq!(mesh.incidents()[0].until_s, None);
+    assert_eq!(work(&mut watcher, &path, late).len(), 1, "nobody is told that it is old");
+    assert_eq!(mesh.incidents()[0].until_s, Some(late));
+}

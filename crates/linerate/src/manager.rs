@@ -1,0 +1,43 @@
+//! What the service manager that started this program is told (sd_notify(3)).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_sys::service;
+use linerate_sys::stop::Stop;
+
+/// Whether it was told that the end has begun: once.
+static ENDS: AtomicBool = AtomicBool::new(false);
+/// Time between two looks whether the program is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Tells the service manager, where one started this program and waits for it.
+pub(crate) fn tell(state: &str) {
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    if let Err(error) = service::notify(&socket, state) {
+        tracing::warn!("the service manager was not told {state}: {error}");
+    }
+}
+
+/// The program has begun; that its end has begun is told as soon as it is asked to end, for what
+/// runs may take longer.
+pub(crate) fn tell_of_begin_and_end(stop: &Stop) {
+    tell("READY=1");
+    let stop = stop.clone();
+    std::thread::spawn(move || tell_of_the_end(&stop));
+}
+
+/// Waits until the program is to end.
+pub(crate) fn tell_of_the_end(stop: &Stop) {
+    while !stop.asked() {
+        linerate_sys::clock::sleep(LOOK);
+    }
+    ends(stop);
+}
+
+/// The program ends: whoever is quicker tells, this or the thread that waits for it.
+pub(crate) fn ends(stop: &Stop) {
+    if stop.asked() && !ENDS.swap(true, Ordering::SeqCst) {
+        tell("STOPPING=1");
+    }
+}
