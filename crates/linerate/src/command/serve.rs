@@ -405,8 +405,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     say_ports(&server, local);
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
     let (stateless, short) = (args.stamp_stateless, args.stamp_short);
-    let options = ReflectorOptions { key, stateless, short };
-    reflect_stamp(&mut server, args.stamp_port, options)?;
+    reflect_stamp(&mut server, args.stamp_port, ReflectorOptions { key, stateless, short })?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]
