@@ -64,6 +64,19 @@ pub(super) const POLICY_CHECK: Page = Page {
     see: &["policy explain", "serve"],
 };
 
+pub(super) const POLICY_PRUNE: Page = Page {
+    command: "policy prune",
+    shown: &[],
+    examples: &[
+        ("linerate policy prune policy.toml --dry-run", "how many results would go"),
+        (
+            "linerate policy prune policy.toml --store /var/lib/linerate-serve/results.db",
+            "a server's",
+        ),
+    ],
+    see: &["policy check", "history"],
+};
+
 pub(super) const POLICY_EXPLAIN: Page = Page {
     command: "policy explain",
     shown: &[],

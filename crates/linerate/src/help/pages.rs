@@ -2,7 +2,7 @@
 //! the test that parses every example read this table.
 
 use super::nested_pages::{
-    CHECK, POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_TOKEN, RUN, SCHEDULE, STATUS,
+    CHECK, POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_PRUNE, POLICY_TOKEN, RUN, SCHEDULE, STATUS,
 };
 use super::page::Page;
 
@@ -416,7 +416,10 @@ pub(crate) const PAGES: &[Page] = &[
     STATUS,
     Page {
         command: "history",
-        shown: &[],
+        shown: &[
+            "limit", "kind", "host", "name", "tag", "since", "until", "failed", "study", "run",
+            "all", "json", "csv", "store",
+        ],
         examples: &[
             ("linerate history", "the newest 20 results"),
             ("linerate history --kind udp --host B --since 2d", "UDP with B, two days"),
@@ -488,6 +491,7 @@ pub(crate) const PAGES: &[Page] = &[
     POLICY,
     POLICY_CHECK,
     POLICY_EXPLAIN,
+    POLICY_PRUNE,
     POLICY_TOKEN,
     Page {
         command: "calibrate",
