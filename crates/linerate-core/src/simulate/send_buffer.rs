@@ -28,7 +28,8 @@ impl SendBuffer {
     pub(super) fn of(tcp: &TcpModel) -> Option<Self> {
         let mss = u64::from(tcp.mss_bytes.max(1));
         let piece = if tcp.offload { (PIECE_BYTES_MAX / mss).max(1) } else { 1 };
-        let room = tcp.send_buffer_bytes? as f64 / mss as f64;
+        // However small, it takes a piece.
+        let room = (tcp.send_buffer_bytes? as f64 / mss as f64).max(1.0);
         let mut buffer = Self { room, piece, written: 0 };
         buffer.fill(0);
         Some(buffer)
@@ -46,10 +47,10 @@ impl SendBuffer {
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     fn fill(&mut self, first: u64) {
-        while self.used(first) < self.room {
-            self.written += self.piece;
-        }
+        let pieces = ((self.room - self.used(first)) / self.piece as f64).ceil() as u64;
+        self.written = self.written.saturating_add(pieces.saturating_mul(self.piece));
     }
 
     fn used(&self, first: u64) -> f64 {
@@ -75,5 +76,9 @@ mod tests {
         let single = TcpModel { offload: false, ..tcp };
         assert_eq!(SendBuffer::of(&single).expect("bounded").written(), 70);
         assert!(SendBuffer::of(&TcpModel::TODAY).is_none());
+        // What a record may say, without an end of counting.
+        let of = |bytes| SendBuffer::of(&TcpModel { send_buffer_bytes: Some(bytes), ..tcp });
+        assert_eq!(of(0).map(|it| it.written()), Some(45));
+        assert!(of(u64::MAX).is_some_and(|it| it.written() > 1 << 50));
     }
 }

@@ -412,11 +412,10 @@ impl Contest<'_> {
     /// Losses while there was room. Where too few packets met a path at rest to show such losses,
     /// the state alone says where there was room.
     fn background(&self, full: &Candidate, room: f64, crowded: &[bool]) -> Option<Background> {
-        let by_state = self.scored.below(&full.values, LOW_SHARE * room);
-        let at_rest = by_state.without(crowded);
-        let shows =
-            at_rest.len() as f64 * by_state.lost as f64 >= (2 * LOSSES_MIN * by_state.len()) as f64;
-        let low = if shows { at_rest } else { by_state };
+        let with_room = self.scored.below(&full.values, LOW_SHARE * room);
+        let at_rest = with_room.without(crowded);
+        let expected = at_rest.len() as f64 * with_room.lost as f64 / with_room.len().max(1) as f64;
+        let low = if expected >= (2 * LOSSES_MIN) as f64 { at_rest } else { with_room };
         if low.lost < LOSSES_MIN {
             return None;
         }

@@ -65,17 +65,17 @@ impl Scored {
 
     /// Those whose state is below `limit`.
     pub(super) fn below(&self, states: &[f64], limit: f64) -> Self {
-        let packets: Vec<Packet> =
-            self.packets.iter().copied().filter(|packet| states[packet.index] < limit).collect();
-        let lost = packets.iter().filter(|packet| packet.lost).count() as u64;
-        Self { packets, lost }
+        self.those(|index| states[index] < limit)
     }
 
     /// Those that are not marked.
     pub(super) fn without(&self, marked: &[bool]) -> Self {
-        let is_marked = |packet: &Packet| marked.get(packet.index).copied().unwrap_or(false);
+        self.those(|index| !marked.get(index).is_some_and(|&marked| marked))
+    }
+
+    fn those(&self, wanted: impl Fn(usize) -> bool) -> Self {
         let packets: Vec<Packet> =
-            self.packets.iter().copied().filter(|packet| !is_marked(packet)).collect();
+            self.packets.iter().copied().filter(|packet| wanted(packet.index)).collect();
         let lost = packets.iter().filter(|packet| packet.lost).count() as u64;
         Self { packets, lost }
     }
