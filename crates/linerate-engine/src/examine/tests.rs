@@ -1,3 +1,5 @@
+//! The plan of a survey within its time, and what it says where parts of it cannot be had.
+
 use linerate_core::record::{CaveatCode, Event, Tool};
 use linerate_sys::stop::Stop;
 

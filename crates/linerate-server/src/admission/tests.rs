@@ -1,3 +1,5 @@
+//! Who gets a place at once, who waits in line and for how long, and who is turned away.
+
 use linerate_core::policy::TestKind;
 
 use super::*;

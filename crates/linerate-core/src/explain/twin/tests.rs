@@ -9,7 +9,10 @@ const FREE: &str = include_str!("../../../../../testdata/explain/records/base.js
 
 /// The verdict of the record of a small receive window, as if interfaces of this rate told it.
 fn over(bps: u64) -> (Verdict, Verdict) {
-    let mut record: Record = serde_json::from_str(HELD).expect("a record");
+    judged(serde_json::from_str(HELD).expect("a record"), bps)
+}
+
+fn judged(mut record: Record, bps: u64) -> (Verdict, Verdict) {
     for interface in record.ends.iter_mut().filter_map(|end| end.interface.as_mut()) {
         interface.kind = None;
         interface.speed_bps = Some(bps);
@@ -34,6 +37,18 @@ fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
     // The buffer of the remedy is twice the bandwidth-delay product: the link is the limit then.
     let tried = model.remedies.first().expect("a line to type");
     assert!(tried.text.contains("tcp_rmem") && tried.bps > 0.9 * promised, "{tried:?}");
+}
+
+#[test]
+fn a_send_buffer_that_holds_next_is_named() {
+    let next = |bytes| {
+        let mut record: Record = serde_json::from_str(HELD).expect("a record");
+        record.ends.iter_mut().for_each(|end| end.tcp_wmem_bytes = Some([4096, 16_384, bytes]));
+        judged(record, 100_000_000).1.next.expect("a next limit")
+    };
+    let held = next(100_000);
+    assert!(held.name == "the send buffer" && held.bps < 30e6, "{held:?}");
+    assert_eq!(next(4_000_000).name, "the narrowest link of the path");
 }
 
 #[test]
