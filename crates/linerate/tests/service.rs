@@ -1,6 +1,6 @@
 //! Programs under a service manager: the socket that a server is handed, and what each tells.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -93,6 +93,32 @@ fn a_certificate_is_taken_with_its_key_alone() {
         let (code, said) = serve(&[certificate.as_slice(), &key].concat());
         assert!(code != Some(0) && said.contains("testdata/tls/"), "{code:?}: {said}");
     }
+}
+
+#[test]
+fn an_authority_that_cannot_be_asked_is_named_before_or_in_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let serve = |flags: &[&str]| {
+        let line = ["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--no-save"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(line).args(["--stamp-port", "none", "--acme", "speed.test"]).args(flags);
+        command.arg("--acme-folder").arg(folder.path().join("acme"));
+        command.stderr(Stdio::piped()).spawn().expect("the program")
+    };
+    let (output, said) = ended(serve(&["--acme-directory", "http://localhost/dir"]));
+    assert!(output.status.code() == Some(2) && said.contains("https://HOST/PATH"), "{said}");
+
+    let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tls/ca.pem");
+    // Port 9 of loopback: nobody listens.
+    let nobody = ["--acme-directory", "https://localhost:9/dir", "--acme-ca", authority];
+    let mut child = serve(&[&nobody[..], &["--acme-contact", "noc@speed.test"]].concat());
+    let said = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut lines = said.lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("no certificate for speed.test"));
+    let _ = child.kill();
+    let _ = child.wait();
+    let line = line.expect("it is logged");
+    assert!(line.contains("https://localhost:9/dir") && line.contains("again in 60 s"), "{line}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ use linerate_core::record::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Where systems keep the certificates of authorities: Debian, Fedora.
 const AUTHORITIES: [&str; 2] =
@@ -47,6 +49,16 @@ impl Authority {
             .map_err(|error| failed(&error))?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
         Ok(Self(Arc::new(config)))
+    }
+
+    /// A connection over TLS to a host of a name.
+    pub(crate) async fn connect(
+        &self,
+        name: &str,
+        stream: tokio::net::TcpStream,
+    ) -> std::io::Result<TlsStream<tokio::net::TcpStream>> {
+        let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;
+        TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
     }
 
     /// A client that asks a host of a name.

@@ -5,6 +5,7 @@
 //! connection there has a place, a time and a size that it cannot exceed. `spec/http.md` has paths,
 //! answers and limits.
 
+mod acme;
 mod address;
 mod api;
 mod connection;
@@ -56,6 +57,7 @@ use crate::mesh::Hub;
 use crate::policy_guard::{Allowance, Client};
 use crate::store::Store;
 use crate::table::{Knowing, Slot};
+pub use acme::{Acme, LETS_ENCRYPT};
 use datagrams::port::Port;
 use measure::without_address;
 pub use openapi::document as openapi;

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use super::connection::{Asking, HEAD_WITHIN, LIFE, Service, respond};
 use super::keep;
 use super::request::Place;
-use super::tls::HTTP2;
+use super::tls::{ACME, HTTP2};
 
 /// Requests of one connection at once.
 const REQUESTS: u32 = 64;
@@ -79,6 +79,10 @@ async fn talk(
         Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(HTTP2) => {
             let asking = asking.over_tls(Some(Arc::clone(&guest)));
             talk_http2(service, stream, asking, guest).await;
+        }
+        // An authority has seen what it asked for (RFC 8737 §3).
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(ACME) => {
+            tracing::debug!(%peer, "TLS: asked for a proof of a name");
         }
         Ok(Ok(stream)) => service.talk(stream, asking.over_tls(None)).await,
         Ok(Err(error)) => tracing::debug!(%peer, "TLS: {error}"),

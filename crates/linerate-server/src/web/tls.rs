@@ -1,29 +1,56 @@
-//! TLS for the page and the API, by a certificate that the operator has.
+//! TLS for the page and the API, by a certificate that the operator has or that an authority gives
+//! ([`super::acme`]).
 //!
 //! Load stays outside: its streams are read and written by the kernel's sockets alone, whose
 //! counters the result is, and the cost of a cipher would be taken for a limit of the path. HTTP/2
 //! is offered for the clients that test over it (`quality`); its streams share one connection, so
 //! they are one flow.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use linerate_core::record::{Failure, Fault};
 use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 
 /// What is agreed on by ALPN (RFC 7301), the first that the client speaks, too: clients of
 /// networkQuality speak both, and test over HTTP/2 alone.
 pub(crate) const HTTP2: &[u8] = b"h2";
-const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
+/// An authority asks whether this server has a name (RFC 8737 §4).
+pub(crate) const ACME: &[u8] = b"acme-tls/1";
+const PROTOCOLS: [&[u8]; 3] = [HTTP2, b"http/1.1", ACME];
 
 /// A certificate and its key, as they were read last.
 #[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    config: RwLock<Arc<ServerConfig>>,
+    shown: Arc<Shown>,
+    config: Arc<ServerConfig>,
+}
+
+/// What a client is shown.
+#[derive(Debug, Default)]
+struct Shown {
+    /// None before an authority has given the first.
+    certificate: RwLock<Option<Arc<CertifiedKey>>>,
+    /// To an authority that asks for a name.
+    proofs: RwLock<HashMap<String, Arc<CertifiedKey>>>,
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|mut protocols| protocols.any(|it| it == ACME)) {
+            let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
+            return proofs.get(&hello.server_name()?.to_ascii_lowercase()).cloned();
+        }
+        self.certificate.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Tls {
@@ -31,26 +58,57 @@ impl Tls {
     /// # Errors
     /// When a file is not there or not PEM, or the key is that of another certificate.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, Failure> {
-        let config = RwLock::new(config(certificate, key)?);
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), config })
+        let tls = Self::without(certificate, key)?;
+        tls.reload()?;
+        Ok(tls)
+    }
+
+    /// One whose files are not read yet, and may not be there: until [`Tls::reload`] no handshake
+    /// succeeds.
+    pub(super) fn without(certificate: &Path, key: &Path) -> Result<Self, Failure> {
+        let shown = Arc::new(Shown::default());
+        // RFC 8446 alone: every browser has had it since 2020.
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| Failure::new(Fault::System, "begin", "TLS", error))?;
+        let shows: Arc<dyn ResolvesServerCert> = Arc::clone(&shown) as _;
+        let mut config = config.with_no_client_auth().with_cert_resolver(shows);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        Ok(Self { certificate, key, shown, config: Arc::new(config) })
     }
 
     /// Reads the files again; connections from now on have what they say.
     /// # Errors
     /// As [`Tls::read`]; what was read before stays in force.
     pub fn reload(&self) -> Result<(), Failure> {
-        let new = config(&self.certificate, &self.key)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let new = certified(&self.certificate, &self.key)?;
+        *self.shown.certificate.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
         Ok(())
+    }
+
+    /// Shows a certificate to an authority that asks for a name; none of what was shown before.
+    pub(super) fn prove(&self, proofs: HashMap<String, Arc<CertifiedKey>>) {
+        *self.shown.proofs.write().unwrap_or_else(PoisonError::into_inner) = proofs;
+    }
+
+    /// The files: the chain and its key.
+    pub(super) fn files(&self) -> (&Path, &Path) {
+        (&self.certificate, &self.key)
     }
 
     /// What a handshake goes by.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config)
     }
 }
 
-fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Failure> {
+/// Who does the cryptography.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn certified(certificate: &Path, key: &Path) -> Result<Arc<CertifiedKey>, Failure> {
     let failed = |file: &Path, reason: &dyn std::fmt::Display| {
         Failure::new(Fault::Usage, "take for TLS", file.display().to_string(), reason)
             .advise("--tls-cert takes a chain and --tls-key its key, both as PEM")
@@ -59,12 +117,6 @@ fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Failure> 
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| failed(certificate, &error))?;
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    // RFC 8446 alone: every browser has had it since 2020.
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .and_then(|it| it.with_no_client_auth().with_single_cert(chain, secret));
-    let mut config = config.map_err(|error| failed(certificate, &error))?;
-    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    Ok(Arc::new(config))
+    let certified = CertifiedKey::from_der(chain, secret, &provider());
+    certified.map(Arc::new).map_err(|error| failed(certificate, &error))
 }

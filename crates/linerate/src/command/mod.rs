@@ -5,6 +5,7 @@ pub(crate) mod agent;
 pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
+mod certificate;
 pub(crate) mod compare;
 mod complete;
 pub(crate) mod conform;

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 #[cfg(feature = "web")]
 use std::sync::Arc;
+#[cfg(feature = "web")]
+use std::thread::Scope;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -19,7 +21,7 @@ use linerate_server::mesh::Hub;
 #[cfg(feature = "web")]
 use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
-use linerate_server::web::{Tls, WebOptions};
+use linerate_server::web::WebOptions;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::service;
 use linerate_sys::stop::{HangUp, Stop};
@@ -27,6 +29,9 @@ use linerate_sys::tcp;
 use linerate_sys::xdp::EchoReflector;
 use tracing::level_filters::LevelFilter;
 
+#[cfg(feature = "web")]
+use super::certificate::Certificate;
+use super::certificate::CertificateFlags;
 #[cfg(feature = "web")]
 use super::measure::tool;
 use super::{policy, stamp_key};
@@ -131,13 +136,8 @@ struct WebFlags {
     /// against this server; without it only clients that are no page do, and this server's own
     #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
     allow_origin: Vec<String>,
-    /// Answer the page and the API over TLS, too, on the same port, by the chain of certificates in
-    /// this file (PEM); SIGHUP reads it again. Speed tests stay on plain HTTP
-    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "no_web")]
-    tls_cert: Option<PathBuf>,
-    /// The key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    certificate: CertificateFlags,
     /// Let pages measure loss and jitter, too, by datagrams over QUIC (WebTransport) on this UDP
     /// port; 0 takes a free one [default: off]
     #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
@@ -147,7 +147,7 @@ struct WebFlags {
 impl WebFlags {
     /// Whether it names files that SIGHUP reads again.
     const fn is_reread(&self) -> bool {
-        self.tls_cert.is_some() || self.mesh.is_some()
+        self.certificate.is_reread() || self.mesh.is_some()
     }
 }
 
@@ -273,7 +273,7 @@ fn answer_browsers(
     server: &mut Server,
     flags: &WebFlags,
     local: SocketAddr,
-) -> Result<Option<Arc<Tls>>, Failure> {
+) -> Result<Option<Certificate>, Failure> {
     let Some(options) = web_options(flags)? else { return Ok(None) };
     let page = options.page;
     server.serve_web(options);
@@ -286,14 +286,12 @@ fn answer_browsers(
         let port = port.unwrap_or_default();
         output::note(&format!("linerate: pages measure loss by WebTransport on UDP port {port}"));
     }
-    let files = flags.tls_cert.as_deref().zip(flags.tls_key.as_deref());
-    let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
-    let tls = tls.map(Arc::new);
-    if let Some(tls) = &tls {
+    let certificate = Certificate::read(&flags.certificate)?;
+    if let Some(Certificate { tls, .. }) = &certificate {
         server.serve_tls(Arc::clone(tls));
         output::note(&format!("linerate: and over TLS at https://{at}/, but for speed tests"));
     }
-    Ok(tls)
+    Ok(certificate)
 }
 
 /// Is the hub of a mesh, where there is a plan of one.
@@ -310,6 +308,18 @@ fn be_hub(server: &mut Server, flags: &WebFlags) -> Result<Option<Arc<Hub>>, Fai
     Ok(Some(hub))
 }
 
+/// Watches the mesh and keeps the certificate, where there are any, until `stop`.
+#[cfg(feature = "web")]
+fn keep_up<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    certificate: Option<&'scope Certificate>,
+    hub: Option<&'scope Hub>,
+    stop: &'scope Stop,
+) {
+    hub.into_iter().for_each(|hub| drop(scope.spawn(|| watch(hub, stop))));
+    certificate.into_iter().for_each(|it| drop(scope.spawn(|| it.keep(stop))));
+}
+
 /// Watches the mesh. A hub that cannot goes on being one.
 #[cfg(feature = "web")]
 fn watch(hub: &Hub, stop: &Stop) {
@@ -320,8 +330,8 @@ fn watch(hub: &Hub, stop: &Stop) {
 
 /// Reads certificate and plan again, where there are any.
 #[cfg(feature = "web")]
-fn read_again(tls: Option<&Tls>, hub: Option<&Hub>) {
-    tls.into_iter().for_each(read_certificate_again);
+fn read_again(certificate: Option<&Certificate>, hub: Option<&Hub>) {
+    certificate.into_iter().for_each(Certificate::read_again);
     hub.into_iter().for_each(read_plan_again);
 }
 
@@ -331,15 +341,6 @@ fn read_plan_again(hub: &Hub) {
     match hub.reload() {
         Ok(revision) => tracing::info!("the plan was read again: revision {revision}"),
         Err(failure) => tracing::error!("the plan stays as it was: {failure}"),
-    }
-}
-
-/// A certificate that is no more what it should be changes nothing.
-#[cfg(feature = "web")]
-fn read_certificate_again(tls: &Tls) {
-    match tls.reload() {
-        Ok(()) => tracing::info!("the certificate was read again"),
-        Err(failure) => tracing::error!("the certificate stays as it was: {failure}"),
     }
 }
 
@@ -409,7 +410,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]
-    let (tls, hub) =
+    let (certificate, hub) =
         (answer_browsers(&mut server, &args.web, local)?, be_hub(&mut server, &args.web)?);
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
@@ -435,14 +436,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     manager::tell("READY=1");
     std::thread::scope(|scope| {
         #[cfg(feature = "web")]
-        hub.iter().for_each(|hub| drop(scope.spawn(|| watch(hub, &stop))));
+        keep_up(scope, certificate.as_ref(), hub.as_deref(), &stop);
         scope.spawn(|| manager::tell_of_the_end(&stop));
         if let Some(hang_up) = &hang_up {
             scope.spawn(|| {
                 on_hang_up(hang_up, &stop, || {
                     args.policy.iter().for_each(|file| policy::read_again(file, &server));
                     #[cfg(feature = "web")]
-                    read_again(tls.as_deref(), hub.as_deref());
+                    read_again(certificate.as_ref(), hub.as_deref());
                 });
             });
         }
