@@ -3,8 +3,10 @@
 //! and of msak-client, what they get, and what the server's records say of it.
 #![cfg(feature = "web")]
 
+mod peers;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,8 +38,7 @@ fn with_server(setting: Setting, test: impl FnOnce(SocketAddr, PathBuf)) {
     let store = folder.path().join("results.db");
     let Setting { limits, policy, origins } = setting;
     // Any other program: visitors are answered where others are.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
-    let foreign = Foreign::These(vec![(linerate_core::record::Via::Nuttcp, free.port())]);
+    let foreign = Foreign::These(vec![(linerate_core::record::Via::Nuttcp, peers::free_port())]);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut server = Server::bind(&ServeOptions { local, limits, foreign }).expect("free ports");
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
