@@ -414,7 +414,7 @@ metrics! {
         "RFC 7680 §2";
     DatagramsLost = "datagrams_lost", "datagrams lost", "datagrams", None, Lower,
         "Datagrams sent after the omitted span that had not arrived half a second after the last \
-         arrival; sent = received + lost.",
+         arrival (of a browser's page: a second); sent = received + lost.",
         "RFC 7680 §2";
     DatagramLossRatio = "datagram_loss_ratio", "loss of datagrams", "1", None, Lower,
         "Datagrams lost, one way, over datagrams sent.",

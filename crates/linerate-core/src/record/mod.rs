@@ -25,6 +25,7 @@ mod means;
 mod metric;
 mod metric_row;
 mod named;
+mod page_datagrams;
 mod path;
 mod path_plan;
 mod plain;
@@ -71,6 +72,7 @@ pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
 pub use metric::{METRICS, Metric, MetricId};
+pub use page_datagrams::PageDatagrams;
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
@@ -169,6 +171,10 @@ pub struct Record {
     /// Probes of other kinds that went at the same times; the summary is of the first kind alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes_beside: Vec<Probes>,
+    /// Datagrams between a browser's page and this host, each way, at rest and beside the load; the
+    /// summary has those beside the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub page_datagrams: Vec<PageDatagrams>,
     /// Trains of probe datagrams of a survey, in the order sent, with the fate of every packet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trains: Vec<Train>,
@@ -239,6 +245,7 @@ impl Record {
             trace: None,
             probes: None,
             probes_beside: Vec::new(),
+            page_datagrams: Vec::new(),
             trains: Vec::new(),
             path_mtu: Vec::new(),
             interventions: Vec::new(),

@@ -9,6 +9,7 @@ mod datagrams;
 pub(crate) mod delay;
 mod device;
 mod goodput;
+mod page_datagrams;
 mod ping;
 mod ping_plots;
 mod ping_split;
@@ -63,6 +64,10 @@ pub fn document(record: &Record) -> Document {
     if let Some(section) = delay::section(record) {
         sections.push(section);
         metrics.extend(delay::METRICS);
+    }
+    if let Some(section) = page_datagrams::section(record) {
+        sections.push(section);
+        metrics.extend(page_datagrams::METRICS);
     }
     Document {
         sentence: headline.line(),

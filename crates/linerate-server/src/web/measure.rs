@@ -14,12 +14,13 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_engine::flow::tcp::Permit;
-use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_delays};
+use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_datagrams, add_delays};
 use linerate_report::explain::{evidence, named, remedy};
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
 use super::address::network_of;
+use super::datagrams::phases::{Load, by_phase};
 use super::run::Run;
 use super::state::State;
 use crate::store::Store;
@@ -34,6 +35,9 @@ const OMITS_FROM_S: u64 = 4;
 const REST_WITHIN: Duration = Duration::from_secs(20);
 /// After the last direction the page has this long to say what it measured.
 const DELAYS_WITHIN: Duration = Duration::from_secs(2);
+/// A round of datagrams that is under way has this long after the last direction: it waits a second
+/// for late ones.
+const ROUND_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A run, and what it shares with others.
@@ -52,7 +56,7 @@ impl Work<'_> {
         }
         run.state("idle", "the path is at rest; waiting for the first stream");
         let mut records = Vec::new();
-        let mut begins = Vec::new();
+        let mut loads = Vec::new();
         for direction in &run.asked.directions {
             if run.stop.asked() {
                 break;
@@ -60,7 +64,7 @@ impl Work<'_> {
             let (record, begin) = self.one(&mut load, *direction);
             let failed = record.status == Status::Error;
             records.push(record);
-            begins.push((*direction, begin));
+            loads.push(Load { direction: *direction, begin, end: monotonic() });
             if failed {
                 break;
             }
@@ -68,7 +72,8 @@ impl Work<'_> {
         // Who waits need not wait for what is left to be told.
         drop(load);
         drop(permit);
-        self.add_delays(&mut records, &begins);
+        self.add_delays(&mut records, &loads);
+        self.add_datagrams(&mut records, &loads);
         let ids = self.keep(&records);
         if let Some(verdict) = telling(&records) {
             run.say("verdict", &verdict_said(&verdict, run.asked.host.as_deref()));
@@ -95,7 +100,7 @@ impl Work<'_> {
     }
 
     /// Adds what the page measured to the records, once it says so.
-    fn add_delays(&self, records: &mut [Record], begins: &[(Direction, MonoTime)]) {
+    fn add_delays(&self, records: &mut [Record], loads: &[Load]) {
         let until = monotonic() + DELAYS_WITHIN;
         let whole = records.iter().all(|record| record.failure.is_none());
         while whole && self.run.delays().is_none() && monotonic() < until && !self.run.stop.asked()
@@ -103,11 +108,22 @@ impl Work<'_> {
             sleep(LOOK);
         }
         let Some(delays) = self.run.delays() else { return };
-        let Some(&(_, first)) = begins.first() else { return };
-        for (record, &(direction, begin)) in records.iter_mut().zip(begins) {
-            let after_s = begin.nanos_since(first) as f64 / 1e9;
-            add_delays(record, &delays.of(direction, after_s));
+        let Some(first) = loads.first() else { return };
+        for (record, load) in records.iter_mut().zip(loads) {
+            let after_s = load.begin.nanos_since(first.begin) as f64 / 1e9;
+            add_delays(record, &delays.of(load.direction, after_s));
         }
+    }
+
+    /// Adds what became of the page's datagrams to the records, once their last round is told.
+    fn add_datagrams(&self, records: &mut [Record], loads: &[Load]) {
+        let until = monotonic() + ROUND_WITHIN;
+        while self.run.rounds().is_none() && monotonic() < until && !self.run.stop.asked() {
+            sleep(LOOK);
+        }
+        let rounds = self.run.rounds_so_far();
+        let all = by_phase(&rounds, loads);
+        records.iter_mut().for_each(|record| add_datagrams(record, all.clone()));
     }
 
     /// Moves one direction; its record, and when its load began.

@@ -2,7 +2,7 @@
 //! back, for all of them are kept.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::datagrams::round::RoundResult;
 use super::delays::Delays;
 
 /// Sessions of datagrams that a run may have: a browser may have to try again.
@@ -57,6 +58,19 @@ pub(crate) struct Run {
     delays: Mutex<Option<Delays>>,
     /// Sessions of datagrams that it had.
     sessions: AtomicU8,
+    /// What rounds of datagrams brought, and how many are not over.
+    rounds: Mutex<Vec<RoundResult>>,
+    rounds_open: AtomicUsize,
+}
+
+/// A round that is not over.
+#[derive(Debug)]
+pub(crate) struct OpenRound<'a>(&'a AtomicUsize);
+
+impl Drop for OpenRound<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Run {
@@ -73,6 +87,8 @@ impl Run {
             ended: Mutex::default(),
             delays: Mutex::default(),
             sessions: AtomicU8::new(0),
+            rounds: Mutex::default(),
+            rounds_open: AtomicUsize::new(0),
         }
     }
 
@@ -85,6 +101,27 @@ impl Run {
     pub(crate) fn take_session(&self) -> bool {
         let next = |count: u8| (count < SESSIONS_MAX).then_some(count + 1);
         self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
+    }
+
+    /// A round begins, and is open until what this gives is dropped.
+    pub(crate) fn open_round(&self) -> OpenRound<'_> {
+        self.rounds_open.fetch_add(1, Ordering::AcqRel);
+        OpenRound(&self.rounds_open)
+    }
+
+    /// Keeps what a round brought.
+    pub(crate) fn take_round(&self, round: RoundResult) {
+        lock(&self.rounds).push(round);
+    }
+
+    /// What rounds brought so far; none while one of them is open.
+    pub(crate) fn rounds(&self) -> Option<Vec<RoundResult>> {
+        (self.rounds_open.load(Ordering::Acquire) == 0).then(|| lock(&self.rounds).clone())
+    }
+
+    /// What rounds brought, whether or not others are open.
+    pub(crate) fn rounds_so_far(&self) -> Vec<RoundResult> {
+        lock(&self.rounds).clone()
     }
 
     /// Keeps what the browser measured.

@@ -1,5 +1,6 @@
 //! What became of the datagrams of a round, one way.
 
+use linerate_core::record::{Direction, PageDatagrams, ProbePhase};
 use linerate_core::stats::{Arrival, Arrivals, JitterRfc3550};
 use serde::Serialize;
 
@@ -33,6 +34,15 @@ impl Fate {
             reordered: arrivals.reordered().len() as u64,
             jitter_us: jitter.ns().map(|ns| (ns / 100.0).round() / 10.0),
         }
+    }
+}
+
+impl Fate {
+    /// As a record keeps it.
+    pub(super) fn kept(self, phase: ProbePhase, direction: Direction) -> PageDatagrams {
+        let Self { sent, lost, duplicates, reordered, jitter_us } = self;
+        let jitter_ns = jitter_us.map(|us| (us * 1000.0).round() as u64);
+        PageDatagrams { phase, direction, sent, lost, duplicates, reordered, jitter_ns }
     }
 }
 

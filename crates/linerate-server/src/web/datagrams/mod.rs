@@ -8,8 +8,9 @@
 
 mod certificate;
 mod fate;
+pub(crate) mod phases;
 pub(crate) mod port;
-mod round;
+pub(crate) mod round;
 mod session;
 
 use std::net::UdpSocket;

@@ -29,14 +29,23 @@ const DRAINED_LOOKS: usize = 40;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RoundResult {
     round: u8,
-    down: Fate,
-    up: Fate,
+    pub(super) down: Fate,
+    pub(super) up: Fate,
     /// Payload of each.
     #[serde(skip)]
     bytes: u16,
+    /// When it was asked for, and when its last datagram was to leave.
+    #[serde(skip)]
+    pub(super) planned: (MonoTime, MonoTime),
 }
 
 impl RoundResult {
+    /// One with this fate both ways, at a planned time.
+    #[cfg(test)]
+    pub(super) const fn of(fate: Fate, planned: (MonoTime, MonoTime)) -> Self {
+        Self { round: 0, down: fate, up: fate, bytes: 100, planned }
+    }
+
     /// What went down, with so much around each.
     pub(super) fn bytes_down(&self, around: u64) -> u64 {
         self.down.sent * (u64::from(self.bytes) + around)
@@ -151,6 +160,7 @@ pub(super) async fn serve(
     }
     rounds.open(&ask)?;
     let span = Duration::from_micros(u64::from(ask.interval_us) * u64::from(ask.count));
+    let begin = monotonic();
     // A host that is late takes a quarter longer at most; what is not sent then was not sent.
     let (last, end) = (span + span / 4, span + span / 4 + REPORT_WITHIN);
     let mut sent_us = Vec::new();
@@ -168,7 +178,8 @@ pub(super) async fn serve(
     let down = Fate::of(sent_us.len() as u64, &came_down(&report, &sent_us));
     rounds.drain(ask.round).await;
     let up = rounds.up(ask.round, report.sent);
-    let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes };
+    let planned = (begin, begin + span);
+    let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes, planned };
     let text = serde_json::to_vec(&result).map_err(|error| error.to_string())?;
     send.write_all(&text).await.map_err(|error| error.to_string())?;
     send.finish().await.map_err(|error| error.to_string())?;

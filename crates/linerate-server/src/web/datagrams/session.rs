@@ -118,12 +118,15 @@ async fn one(
 ) {
     let client = Client::of(Program::Http, run.peer.ip());
     let rate_bps = state.gate.guard().allowance(&client).rate_bps;
+    // The record waits for it, also where it comes to nothing.
+    let _open = run.open_round();
     match round::serve(connection, stream, rounds, rate_bps).await {
         Ok(result) => {
             state.gate.guard().charge(peer.ip().to_canonical(), result.bytes_down(AROUND_BYTES));
             let text = serde_json::to_value(result).unwrap_or_default();
             tracing::info!(%peer, "http: datagrams: {text}");
             run.say("datagrams", &text);
+            run.take_round(result);
         }
         Err(reason) => tracing::debug!(%peer, "WebTransport: no round: {reason}"),
     }

@@ -1,0 +1,26 @@
+//! What became of the numbered datagrams between the page in a browser and the server, beside a
+//! test whose load is TCP (`spec/datagrams.md`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Direction, ProbePhase};
+
+/// One way of a round of datagrams: at rest, or beside the load of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PageDatagrams {
+    /// Which way the load went meanwhile.
+    pub phase: ProbePhase,
+    /// Which way these datagrams went.
+    pub direction: Direction,
+    /// Datagrams that left.
+    pub sent: u64,
+    /// Those that had not come a second after the last (RFC 7680 §4.1).
+    pub lost: u64,
+    /// Arrivals of one that had come before (RFC 5560).
+    pub duplicates: u64,
+    /// Arrivals behind one that left later (RFC 4737 §3).
+    pub reordered: u64,
+    /// Interarrival jitter (RFC 3550 §6.4.1); null below two arrivals.
+    pub jitter_ns: Option<u64>,
+}

@@ -1,0 +1,96 @@
+//! Which load went on beside a round of datagrams: what records keep of each.
+//!
+//! A round says nothing of the load, for its ask may come before the first byte of it or after. By
+//! its planned time it is told: of the load that has the most of it.
+
+use linerate_core::record::{Direction, PageDatagrams, ProbePhase};
+use linerate_core::time::MonoTime;
+
+use super::round::RoundResult;
+
+/// A direction that was measured, and the span of its load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) direction: Direction,
+    pub(crate) begin: MonoTime,
+    pub(crate) end: MonoTime,
+}
+
+impl Load {
+    /// How much of the planned time of a round is within, in nanoseconds.
+    fn of(&self, round: &RoundResult) -> u64 {
+        let (begin, end) = round.planned;
+        end.min(self.end).nanos_since(begin.max(self.begin))
+    }
+}
+
+/// What became of datagrams at rest and beside each load. Of several rounds at rest it is the
+/// first, beside a load the one that was there for the longest.
+pub(crate) fn by_phase(rounds: &[RoundResult], loads: &[Load]) -> Vec<PageDatagrams> {
+    let beside = |round: &RoundResult, load: &Load| {
+        let most = loads.iter().map(|other| other.of(round)).max();
+        load.of(round) > 0 && most == Some(load.of(round))
+    };
+    let at_rest = |round: &&RoundResult| {
+        let before = loads.first().is_none_or(|first| round.planned.0 < first.begin);
+        before && !loads.iter().any(|load| load.of(round) > 0)
+    };
+    let idle = rounds.iter().find(at_rest).map(|round| kept(round, ProbePhase::Idle));
+    let loaded = loads.iter().filter_map(|load| {
+        let phase = match load.direction {
+            Direction::Down => ProbePhase::Down,
+            Direction::Up => ProbePhase::Up,
+        };
+        let of = rounds.iter().filter(|round| beside(round, load));
+        Some(kept(of.max_by_key(|round| load.of(round))?, phase))
+    });
+    idle.into_iter().chain(loaded).flatten().collect()
+}
+
+fn kept(round: &RoundResult, phase: ProbePhase) -> [PageDatagrams; 2] {
+    [round.down.kept(phase, Direction::Down), round.up.kept(phase, Direction::Up)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::datagrams::fate::Fate;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::from_nanos(ms * 1_000_000)
+    }
+
+    /// A round that is planned from one time to another, and lost so many.
+    fn round(begin: u64, end: u64, lost: u64) -> RoundResult {
+        let fate = Fate { lost, sent: 100, ..Fate::of(0, &[]) };
+        RoundResult::of(fate, (at(begin), at(end)))
+    }
+
+    #[test]
+    fn a_round_is_of_the_load_that_has_the_most_of_its_time() {
+        let load = |direction, begin, end| Load { direction, begin: at(begin), end: at(end) };
+        let loads = [load(Direction::Down, 7_000, 9_000), load(Direction::Up, 9_300, 11_500)];
+        // At rest; asked for 50 ms before the first byte down; 900 of 1000 ms beside the load up.
+        let rounds = [round(1_000, 6_000, 1), round(6_950, 7_950, 2), round(8_900, 10_200, 3)];
+        let found = by_phase(&rounds, &loads);
+        let lost: Vec<_> = found.iter().map(|it| (it.phase, it.direction, it.lost)).collect();
+        let (down, up) = (Direction::Down, Direction::Up);
+        let expected = [
+            (ProbePhase::Idle, down, 1),
+            (ProbePhase::Idle, up, 1),
+            (ProbePhase::Down, down, 2),
+            (ProbePhase::Down, up, 2),
+            (ProbePhase::Up, down, 3),
+            (ProbePhase::Up, up, 3),
+        ];
+        assert_eq!(lost, expected);
+    }
+
+    #[test]
+    fn a_round_between_two_loads_or_behind_them_is_of_none() {
+        let loads = [Load { direction: Direction::Down, begin: at(1_000), end: at(3_000) }];
+        assert!(by_phase(&[round(3_000, 4_000, 1), round(5_000, 6_000, 1)], &loads).is_empty());
+        // Without any load all is at rest.
+        assert_eq!(by_phase(&[round(1, 2, 7)], &[]).len(), 2);
+    }
+}
