@@ -562,3 +562,39 @@ fn a_visitor_has_no_more_connections_than_its_rule_says() {
         assert_eq!(statuses, [200, 200, 403]);
     });
 }
+
+/// A page that is named runs linerate's own tests and nothing else; another reads why not.
+#[test]
+fn a_page_of_another_site_runs_tests_where_it_is_named() {
+    let page = "http://lan.example:5210";
+    let origins = vec![page.to_owned()];
+    with_server(Setting { origins, ..Setting::default() }, |server, _| {
+        let ask = |line: &str, origin: &str, body: &str| {
+            let mut stream = connect(server);
+            let fields = format!("Origin: {origin}\r\nContent-Length: {}\r\n", body.len());
+            let text = format!("{line} HTTP/1.1\r\nHost: {server}\r\n{fields}\r\n{body}");
+            stream.write_all(text.as_bytes()).expect("it takes a request");
+            let (status, head) = head_of(&mut stream);
+            let mut rest = String::new();
+            stream.read_to_string(&mut rest).expect("a body");
+            (status, head.to_ascii_lowercase(), rest)
+        };
+        let readable = format!("access-control-allow-origin: {page}\r\n");
+        let asked = r#"{"streams":1,"seconds":1,"directions":["down"]}"#;
+        for (line, status) in [("OPTIONS /api/v1/runs", 204), ("GET /api/v1/server", 200)] {
+            let (found, fields, _) = ask(line, page, "");
+            assert!(found == status && fields.contains(&readable), "{fields}");
+        }
+        for (line, body) in [("POST /api/v1/measure", "{}"), ("GET /api/v1/results", "")] {
+            assert!(!ask(line, page, body).1.contains("access-control"), "{line}");
+        }
+        let other = "http://evil.example";
+        let (status, fields, said) = ask("GET /api/v1/server", other, "");
+        assert!(status == 403 && fields.contains("allow-origin: http://evil.example"), "{fields}");
+        assert!(said.contains("--allow-origin http://evil.example"), "{said}");
+        assert_eq!(ask("POST /api/v1/runs", other, asked).0, 403);
+        assert_ne!(ask("OPTIONS /api/v1/runs", other, "").0, 204);
+        let (status, fields, _) = ask("POST /api/v1/runs", page, asked);
+        assert!(status == 201 && fields.contains(&readable), "{fields}");
+    });
+}

@@ -240,6 +240,21 @@ fn serve_takes_origins_of_pages_and_nothing_else_with_allow_origin() {
 }
 
 #[test]
+fn serve_takes_a_server_outside_with_outer_and_tells_its_page() {
+    let (_folder, path) = file(LAN);
+    let ask = |outer: &str| linerate(&["serve", "--policy", name(&path), "--outer", outer]);
+    for (wrong, why) in [("https://out.example", "plain HTTP"), ("[2001:db8::1]", "IPv6")] {
+        let output = ask(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+    check_wrong_use(&["serve", "--outer", "out.example"], &["--policy"]);
+    let server = Server::start(&["--policy", name(&path), "--outer", "Out.example"]);
+    let (_, info) = http(&server.port, "GET /api/v1/server HTTP/1.1", b"");
+    assert!(info.contains("\"outer\":\"out.example:5210\""), "{info}");
+}
+
+#[test]
 fn a_token_opens_tcp_udp_a_test_and_the_path_back_and_nobody_else_gets_in() {
     // printf correct-horse | sha256sum
     let digest = "9dca666eb54730714630d1519264a7bf1eeaad00b8f2edc90d3ecbfad928d163";

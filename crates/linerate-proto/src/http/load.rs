@@ -59,15 +59,18 @@ impl LoadTarget {
 }
 
 /// The head before bytes that go on until the connection ends: no length, so its end is that of
-/// the stream (RFC 9112 §6.3), and nothing that a cache or a proxy may keep or pack.
+/// the stream (RFC 9112 §6.3), and nothing that a cache or a proxy may keep or pack. A page of any
+/// origin may read it: whoever has the token was let in, and the payload is random.
 pub fn load_head() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\
       Cache-Control: no-store, no-transform\r\nX-Content-Type-Options: nosniff\r\n\
-      Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n"
+      Cross-Origin-Resource-Policy: same-origin\r\nAccess-Control-Allow-Origin: *\r\n\
+      Connection: close\r\n\r\n"
         .to_vec()
 }
 
-/// A whole answer in JSON: status line, fields and `body`.
+/// A whole answer in JSON: status line, fields and `body`. It says no more than to a page of any
+/// origin.
 pub fn answer(status: u16, body: &str, closes: bool) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
@@ -84,8 +87,8 @@ pub fn answer(status: u16, body: &str, closes: bool) -> Vec<u8> {
     let length = body.len();
     format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: {connection}\r\n\
-         \r\n{body}"
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+         Access-Control-Allow-Origin: *\r\nConnection: {connection}\r\n\r\n{body}"
     )
     .into_bytes()
 }

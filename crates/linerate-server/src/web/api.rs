@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
 use super::{
-    echo, events, families, from_here, mesh, metrics, openapi, page, probe, quality, results, runs,
-    series, server_info,
+    echo, events, families, from_here, mesh, metrics, openapi, page, pages, probe, published,
+    quality, results, runs, series, server_info, studies,
 };
 
 /// No request has a longer body.
@@ -34,6 +35,13 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/results/{result}/report", get(results::report))
         .route("/api/v1/results/{result}/figures", get(results::figures))
         .route("/api/v1/series", get(series::series))
+        .route("/api/v1/studies", get(studies::list))
+        .route("/api/v1/studies", post(studies::begin))
+        .route("/api/v1/studies/{run}", get(studies::one))
+        .route("/api/v1/studies/{run}", delete(studies::end))
+        .route("/api/v1/studies/{run}/report", get(studies::report))
+        .route("/api/v1/published", get(published::list))
+        .route("/api/v1/published/{table}", get(published::one))
         .route("/api/v1/mesh", get(mesh::matrix))
         .route("/api/v1/mesh/enrol", post(mesh::enrol))
         .route("/api/v1/mesh/plan", get(mesh::plan))
@@ -47,10 +55,12 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/nq/large", get(quality::large))
         .route("/nq/upload", post(quality::upload))
         .route("/robots.txt", get(page::robots))
-        .with_state(state)
+        .with_state(Arc::clone(&state))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .method_not_allowed_fallback(wrong_method);
-    if has_page { api.fallback(get(page::page)) } else { api.fallback(nothing) }
+    let page = get(page::page).with_state(Arc::clone(&state));
+    let all = if has_page { api.fallback(page) } else { api.fallback(nothing) };
+    all.layer(from_fn_with_state(state, pages::check))
 }
 
 async fn wrong_method(uri: Uri) -> ApiError {

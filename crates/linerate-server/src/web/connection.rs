@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{
-    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header,
-};
+use axum::http::{Extensions, HeaderName, HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,6 +14,7 @@ use linerate_engine::http_load::Guest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::ServiceExt;
 
+use super::content_policy::CONTENT_POLICY;
 use super::error::{ApiError, in_one_shape};
 use super::request::{Local, OverTls, Peer, Place};
 use super::state::State;
@@ -40,11 +39,6 @@ const FIELDS: [(&str, &str); 8] = [
     ("x-robots-tag", "noindex, nofollow"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 ];
-
-/// No script and no style but the page's own files; drawings may have data of their own.
-pub(crate) const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; \
-    form-action 'none'; frame-ancestors 'none'";
 
 /// What is known of who asks: beside each request.
 #[derive(Clone)]
@@ -133,9 +127,6 @@ pub(crate) async fn respond(
         request.headers_mut().entry(header::HOST).or_insert(host);
     }
     asking.beside(request.extensions_mut());
-    if let Err(error) = same_origin(request.method(), request.headers()) {
-        return Ok(with_fields(error.into_response()));
-    }
     let response = match tokio::time::timeout(ANSWER_WITHIN, router.oneshot(request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
@@ -149,27 +140,6 @@ pub(crate) async fn respond(
     Ok(with_fields(response))
 }
 
-/// What changes something, and what is no plain fetch, comes from a page of this server or from no
-/// page at all: another site's page cannot begin a test in its visitor's name.
-fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if reads && !headers.contains_key(header::UPGRADE) {
-        return Ok(());
-    }
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
-    let host = headers.get(header::HOST).map(text).unwrap_or_default();
-    let origin = text(origin);
-    let own = origin.split_once("://").is_some_and(|(scheme, authority)| {
-        matches!(scheme, "http" | "https") && !host.is_empty() && authority == host
-    });
-    if own {
-        return Ok(());
-    }
-    let say = format!("a page of {origin} may not ask this of {host}: open this server's own page");
-    Err(ApiError::forbidden(say))
-}
-
 fn with_fields(mut response: Response) -> Response {
     let fields = response.headers_mut();
     for (name, value) in FIELDS {
@@ -180,29 +150,4 @@ fn with_fields(mut response: Response) -> Response {
         .or_insert(HeaderValue::from_static(CONTENT_POLICY));
     fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(method: Method, origin: Option<&str>, expected: bool) {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, HeaderValue::from_static("192.0.2.1:5210"));
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).expect("plain"));
-        }
-        assert_eq!(same_origin(&method, &headers).is_ok(), expected, "{method} {origin:?}");
-    }
-
-    #[test]
-    fn what_changes_something_comes_from_the_servers_own_page_or_from_none() {
-        check(Method::POST, None, true);
-        check(Method::POST, Some("http://192.0.2.1:5210"), true);
-        check(Method::POST, Some("https://192.0.2.1:5210"), true);
-        check(Method::POST, Some("http://192.0.2.1"), false);
-        check(Method::POST, Some("http://example.com"), false);
-        check(Method::DELETE, Some("null"), false);
-        check(Method::GET, Some("http://example.com"), true);
-    }
 }

@@ -9,6 +9,7 @@ mod acme;
 mod address;
 mod api;
 mod connection;
+mod content_policy;
 mod datagrams;
 mod delays;
 mod dispatch;
@@ -23,8 +24,11 @@ mod mesh_metrics;
 mod metrics;
 mod open_metrics;
 mod openapi;
+mod outer;
 mod page;
+mod pages;
 mod probe;
+mod published;
 mod quality;
 mod request;
 mod results;
@@ -37,6 +41,7 @@ mod series;
 mod server_info;
 mod sniff;
 mod state;
+mod studies;
 mod tls;
 
 use std::net::{SocketAddr, TcpStream};
@@ -61,6 +66,7 @@ pub use acme::{Acme, LETS_ENCRYPT};
 use datagrams::port::Port;
 use measure::without_address;
 pub use openapi::document as openapi;
+pub use outer::Outer;
 pub(crate) use sniff::{Spoken, sniff};
 use state::State;
 pub use tls::Tls;
@@ -79,8 +85,8 @@ pub struct WebOptions {
     pub store: Option<PathBuf>,
     /// This program, for records.
     pub tool: Tool,
-    /// Pages of other sites that may ask for speed tests of other programs, by their origins
-    /// (`https://example.org`), or `any`.
+    /// Pages of other sites that may ask for speed tests, by their origins (`https://example.org`),
+    /// or `any`.
     pub origins: Vec<String>,
 }
 
@@ -137,6 +143,12 @@ impl Web {
     pub(crate) fn hub(&self, hub: Arc<Hub>) {
         // There is one for the server's life.
         let _ = self.state.mesh.set(hub);
+    }
+
+    /// Names a server outside, to which the page measures too.
+    pub(crate) fn outer(&self, outer: Outer) {
+        // There is one for the server's life.
+        let _ = self.state.outer.set(outer);
     }
 
     /// Answers WebTransport at this UDP address, too; the port that it got.
@@ -247,7 +259,7 @@ impl Web {
                     self.state.ends.ask();
                     self.state.runs.end_all();
                 }
-                if stop.asked() && self.state.runs.all_over() {
+                if stop.asked() && self.state.runs.all_over() && self.state.studies.all_over() {
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::delays::Delays;
 use super::error::ApiError;
 use super::server_info::ServerInfo;
-use super::{from_here, mesh, probe, results, runs, series};
+use super::{from_here, mesh, probe, published, results, runs, series, studies};
 
 /// Where OpenAPI keeps what is named (3.1.0 §4.8.7).
 const SCHEMAS: &str = "/components/schemas";
@@ -38,7 +38,13 @@ pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| it.definitions_path = SCHEMAS.into());
     let mut types = settings.into_generator();
     let error = named::<ApiError>(&mut types);
-    let all = [tests(&mut types), stored(&mut types), meshed(&mut types), others(&mut types)];
+    let all = [
+        tests(&mut types),
+        stored(&mut types),
+        studied(&mut types),
+        meshed(&mut types),
+        others(&mut types),
+    ];
     let mut paths = Map::new();
     for operation in all.into_iter().flatten() {
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
@@ -167,6 +173,26 @@ fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
             query: query::<series::Asked>(types),
             ..get("/api/v1/series", "what schedules follow", (JSON, None))
         },
+    ]
+}
+
+fn studied(types: &mut SchemaGenerator) -> Vec<Operation> {
+    let (list, run) = (named::<studies::List>(types), named::<studies::RunLine>(types));
+    let (tables, table) = (named::<published::Tables>(types), named::<published::Table>(types));
+    let (all, one) = ("/api/v1/studies", "/api/v1/studies/{run}");
+    vec![
+        get(all, "studies that ship, and their runs", (JSON, Some(list))),
+        Operation {
+            method: "post",
+            body: Some(named::<studies::Request>(types)),
+            answer: (201, JSON, Some(run.clone())),
+            ..get(all, "begin a run of a study, or go on with one", (JSON, None))
+        },
+        get(one, "how far a run came", (JSON, Some(run))),
+        Operation { method: "delete", ..get(one, "end a run before its time", (JSON, None)) },
+        get("/api/v1/studies/{run}/report", "it as a page of one file", ("text/html", None)),
+        get("/api/v1/published", "tables of old studies", (JSON, Some(tables))),
+        get("/api/v1/published/{table}", "the figures of one", (JSON, Some(table))),
     ]
 }
 

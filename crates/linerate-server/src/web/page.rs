@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
+use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::content_policy::with_server;
 use super::error::ApiError;
+use super::state::State;
 
 mod files {
     include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
@@ -71,7 +74,11 @@ fn kind(path: &str) -> &'static str {
 }
 
 /// A file of the page; a path without a dot is one of the page's own places.
-pub(crate) async fn page(uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn page(
+    Shared(state): Shared<Arc<State>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let path = uri.path();
     let place = !path.rsplit('/').next().unwrap_or_default().contains('.');
     let file = files().get(if place { INDEX } else { path });
@@ -92,6 +99,12 @@ pub(crate) async fn page(uri: Uri, headers: HeaderMap) -> Response {
     let workers = [(FAMILIES, FAMILIES_POLICY), (DATAGRAMS, DATAGRAMS_POLICY)];
     if let Some((_, policy)) = workers.into_iter().find(|(begin, _)| path.starts_with(begin)) {
         fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    }
+    if let Some(outer) = state.outer.get()
+        && let Ok(policy) = HeaderValue::from_str(&with_server(outer.host()))
+    {
+        // Workers have a policy of their own; the others are the page's.
+        fields.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     }
     // Names of assets change with their contents.
     let asset = path.starts_with("/assets/");

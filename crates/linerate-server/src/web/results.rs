@@ -26,7 +26,7 @@ use crate::store::{Line, LineFilter, Store};
 const LINES_USUAL: usize = 50;
 const LINES_MAX: usize = 500;
 /// A stored page has styles of its own, and nothing else that would run.
-const REPORT_POLICY: &str =
+pub(crate) const REPORT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
 /// Which results a client wants to see.
@@ -154,7 +154,7 @@ pub(crate) async fn figures(
     Ok(Json(figures.collect()))
 }
 
-fn typed(text: String, kind: &'static str) -> Response {
+pub(crate) fn typed(text: String, kind: &'static str) -> Response {
     let mut response = text.into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -34,6 +34,8 @@ pub(crate) struct ServerInfo {
     stamp_port: Option<u16>,
     features: Vec<&'static str>,
     measure_from_here: FromHere,
+    /// A server outside, `HOST:PORT`, to which its page measures too; null where none is named.
+    outer: Option<String>,
     results_kept: Option<Kept>,
 }
 
@@ -122,6 +124,7 @@ pub(crate) async fn server(
         stamp_port: about.stamp_port,
         features,
         measure_from_here: FromHere::of(state.gate.guard().targets(&client)),
+        outer: state.outer.get().map(|it| it.host().to_owned()),
         results_kept: state
             .options
             .store

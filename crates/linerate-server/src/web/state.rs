@@ -8,7 +8,8 @@ use tokio::sync::Semaphore;
 
 use super::datagrams::port::Port;
 use super::run_table::Runs;
-use super::{About, WebOptions};
+use super::studies::place::Studies;
+use super::{About, Outer, WebOptions};
 use crate::admission::{Gate, Limits};
 use crate::mesh::Hub;
 
@@ -20,6 +21,8 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) registry: LoadRegistry,
     pub(crate) runs: Runs,
+    /// The study that is measured here.
+    pub(crate) studies: Studies,
     /// Tests of other programs' clients.
     pub(crate) visits: Visits,
     /// Asked when the server ends: for connections that have threads of their own.
@@ -29,6 +32,8 @@ pub(crate) struct State {
     about: Mutex<About>,
     /// The hub of a mesh, where there is one.
     pub(crate) mesh: OnceLock<Arc<Hub>>,
+    /// A server outside, to which the page measures too, where one is named.
+    pub(crate) outer: OnceLock<Outer>,
     /// Where browsers send datagrams, where that was asked for.
     pub(crate) datagrams: OnceLock<Port>,
 }
@@ -41,11 +46,13 @@ impl State {
             limits,
             registry: LoadRegistry::default(),
             runs: Runs::default(),
+            studies: Studies::default(),
             visits: Visits::default(),
             ends: Stop::new(),
             connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
             about: Mutex::default(),
             mesh: OnceLock::new(),
+            outer: OnceLock::new(),
             datagrams: OnceLock::new(),
         }
     }

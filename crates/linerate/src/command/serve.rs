@@ -21,7 +21,7 @@ use linerate_server::mesh::Hub;
 #[cfg(feature = "web")]
 use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
-use linerate_server::web::WebOptions;
+use linerate_server::web::{Outer, WebOptions};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::service;
 use linerate_sys::stop::{HangUp, Stop};
@@ -132,10 +132,17 @@ struct WebFlags {
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
-    /// Let pages of this site (scheme and host, or any) run the speed tests of other programs
-    /// against this server; without it only clients that are no page do, and this server's own
+    /// Let pages of this site (scheme and host, or any) run speed tests against this server, its
+    /// own and those of other programs; without it only clients that are no page do, and its own
+    /// page
     #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
     allow_origin: Vec<String>,
+    /// Name a linerate server outside this network: the page then measures which leg is worse, to
+    /// here or from here on. The policy has to let clients measure to it (measure_to), and it has
+    /// to let this page in (--allow-origin)
+    #[arg(long, value_name = "HOST[:PORT]", requires = "policy",
+          conflicts_with_all = ["no_web", "no_page"])]
+    outer: Option<String>,
     #[command(flatten)]
     certificate: CertificateFlags,
     /// Let pages measure loss and jitter, too, by datagrams over QUIC (WebTransport) on this UDP
@@ -277,6 +284,10 @@ fn answer_browsers(
     let Some(options) = web_options(flags)? else { return Ok(None) };
     let page = options.page;
     server.serve_web(options);
+    if let Some(text) = &flags.outer {
+        let wrong = |reason: String| Failure::new(Fault::Usage, "serve with", "--outer", reason);
+        server.name_outer(Outer::parse(text).map_err(wrong)?);
+    }
     let at = at_hand(local);
     output::note(&match page {
         true => format!("linerate: a browser finds the page at http://{at}/"),

@@ -1,0 +1,178 @@
+//! Which pages may ask: this server's own, and of others those that `--allow-origin` names. These
+//! may run the tests of a browser and nothing else (Fetch §3.2, CORS).
+//!
+//! The tests of other programs are not here: they have paths and checks of their own (`http_load`).
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::error::ApiError;
+use super::state::State;
+
+/// What a page of another site may ask: what this server allows, a run and what belongs to it.
+const SERVER: &str = "/api/v1/server";
+const RUNS: &str = "/api/v1/runs";
+const ECHO: &str = "/api/v1/echo";
+
+/// What such a page may use, and for how many seconds its browser need not ask again.
+const MAY_USE: [(HeaderName, &str); 3] = [
+    (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+    (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+    (header::ACCESS_CONTROL_MAX_AGE, "600"),
+];
+
+/// Lets a request through, or refuses it in words.
+pub(crate) async fn check(
+    Shared(state): Shared<Arc<State>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let Some(origin) = guest(path, request.headers()).cloned() else {
+        return match same_origin(method, request.headers()) {
+            Ok(()) => next.run(request).await,
+            Err(error) => error.into_response(),
+        };
+    };
+    let response = if !is_named(&origin, &state.options.origins) {
+        match refusal(method, path, request.headers()) {
+            // What its page may not read, it gets as any client does.
+            None => return next.run(request).await,
+            Some(error) => error.into_response(),
+        }
+    } else if *method == Method::OPTIONS {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        for (name, value) in MAY_USE {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    } else {
+        next.run(request).await
+    };
+    readable(response, origin)
+}
+
+/// The origin of a page of another site that asks for what belongs to tests.
+fn guest<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+    let of_runs = path.strip_prefix(RUNS).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+    let for_guests = of_runs || path == SERVER || path == ECHO;
+    headers.get(header::ORIGIN).filter(|origin| for_guests && !is_own(origin, headers))
+}
+
+/// Whether it is among these: `https://example.org`, or `any`.
+fn is_named(origin: &HeaderValue, origins: &[String]) -> bool {
+    let origin = text(origin);
+    origins.iter().any(|it| it == "any" || it.eq_ignore_ascii_case(&origin))
+}
+
+/// What a page is told that is not named. That it may not ask has to be readable where it asks
+/// first.
+fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<ApiError> {
+    let origin = headers.get(header::ORIGIN).map(text).unwrap_or_default();
+    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    if *method != Method::GET || path != SERVER {
+        return same_origin(method, headers).err();
+    }
+    let say = format!(
+        "a page of {origin} may not test against {host}: its operator allows that by linerate serve \
+         --allow-origin {origin}"
+    );
+    Some(ApiError::forbidden(say))
+}
+
+/// Lets the page of this origin read an answer.
+fn readable(mut response: Response, origin: HeaderValue) -> Response {
+    let fields = response.headers_mut();
+    fields.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    fields.append(header::VARY, HeaderValue::from_static("origin"));
+    response
+}
+
+/// What changes something, and what is no plain fetch, comes from a page of this server or from no
+/// page at all: another site's page cannot begin a test in its visitor's name.
+fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads && !headers.contains_key(header::UPGRADE) {
+        return Ok(());
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    if is_own(origin, headers) {
+        return Ok(());
+    }
+    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    let origin = text(origin);
+    let say = format!("a page of {origin} may not ask this of {host}: open this server's own page");
+    Err(ApiError::forbidden(say))
+}
+
+/// Whether a page is of the host that is asked.
+fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    text(origin).split_once("://").is_some_and(|(scheme, authority)| {
+        matches!(scheme, "http" | "https") && !host.is_empty() && authority == host
+    })
+}
+
+fn text(value: &HeaderValue) -> String {
+    value.to_str().unwrap_or_default().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(origin: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("192.0.2.1:5210"));
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).expect("plain"));
+        }
+        headers
+    }
+
+    #[test]
+    fn what_changes_something_comes_from_the_servers_own_page_or_from_none() {
+        let check = |method: Method, origin: Option<&str>, expected: bool| {
+            let found = same_origin(&method, &headers(origin)).is_ok();
+            assert_eq!(found, expected, "{method} {origin:?}");
+        };
+        check(Method::POST, None, true);
+        check(Method::POST, Some("http://192.0.2.1:5210"), true);
+        check(Method::POST, Some("https://192.0.2.1:5210"), true);
+        check(Method::POST, Some("http://192.0.2.1"), false);
+        check(Method::POST, Some("http://example.com"), false);
+        check(Method::DELETE, Some("null"), false);
+        check(Method::GET, Some("http://example.com"), true);
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_a_guest_of_tests_alone() {
+        let other = headers(Some("http://lan.example:5210"));
+        for path in [SERVER, RUNS, ECHO, "/api/v1/runs/1/events"] {
+            assert!(guest(path, &other).is_some(), "{path}");
+        }
+        for path in ["/", "/api/v1/measure", "/api/v1/results", "/api/v1/runsome", "/metrics"] {
+            assert!(guest(path, &other).is_none(), "{path}");
+        }
+        assert!(guest(RUNS, &headers(None)).is_none(), "no page");
+        assert!(guest(RUNS, &headers(Some("http://192.0.2.1:5210"))).is_none(), "its own page");
+    }
+
+    #[test]
+    fn an_origin_is_named_whole_or_by_any() {
+        let named = |origin: &'static str, origins: &[&str]| {
+            let origins: Vec<String> = origins.iter().map(|it| (*it).to_owned()).collect();
+            is_named(&HeaderValue::from_static(origin), &origins)
+        };
+        assert!(named("http://lan.example:5210", &["http://lan.example:5210"]));
+        assert!(named("null", &["any"]));
+        assert!(!named("http://lan.example", &["http://lan.example:5210"]));
+        assert!(!named("https://lan.example:5210", &["http://lan.example:5210"]));
+        assert!(!named("http://lan.example:5210", &[]));
+    }
+}

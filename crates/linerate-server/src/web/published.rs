@@ -1,0 +1,179 @@
+//! `GET /api/v1/published`: figures of old studies that come with the program, in the units of
+//! metrics, so that a stored result can stand beside them.
+//!
+//! Left out: rows of devices, whose figures depend on a length of frames, and figures of a text
+//! that are no rate and no round trip.
+
+use axum::Json;
+use axum::extract::Path;
+use linerate_core::record::MetricId;
+use linerate_core::study::{Printed, PublishedRows, PublishedTable, TableAbout};
+use linerate_engine::study::TABLES;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::ApiError;
+
+/// The tables that have such figures, by year.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PublishedTables")]
+pub(crate) struct Tables {
+    tables: Vec<About>,
+}
+
+/// What a table is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PublishedAbout")]
+struct About {
+    id: &'static str,
+    title: &'static str,
+    study: &'static str,
+    year: u16,
+    source: &'static str,
+}
+
+impl From<TableAbout> for About {
+    fn from(about: TableAbout) -> Self {
+        let TableAbout { id, title, study, year, source } = about;
+        Self { id, title, study, year, source }
+    }
+}
+
+/// A table with its figures.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PublishedFigures")]
+pub(crate) struct Table {
+    about: About,
+    figures: Vec<Figure>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PublishedFigure")]
+struct Figure {
+    /// Its number in the table, from 0.
+    number: usize,
+    /// What it is of.
+    name: String,
+    /// The metric that it is one of, with its unit at the end.
+    metric: &'static str,
+    /// In that unit; both ends of a range, which are equal for a single figure.
+    low: f64,
+    high: f64,
+    /// As it was printed.
+    printed: String,
+}
+
+/// Mbit/s and ms in the units of metrics.
+const MBIT_BPS: f64 = 1e6;
+const MS_NS: f64 = 1e6;
+
+/// `GET /api/v1/published`.
+pub(crate) async fn list() -> Json<Tables> {
+    let read = TABLES.iter().filter_map(|table| table.read().ok());
+    let tables = read.filter(|table| !figures(table).is_empty());
+    Json(Tables { tables: tables.map(|table| table.about.into()).collect() })
+}
+
+/// `GET /api/v1/published/TABLE`.
+pub(crate) async fn one(Path(id): Path<String>) -> Result<Json<Table>, ApiError> {
+    let found = TABLES.iter().find(|table| table.about.id == id);
+    let none = || ApiError::not_found(format!("{id}: no table of this name comes with linerate"));
+    let table = found.and_then(|table| table.read().ok()).ok_or_else(none)?;
+    let figures = figures(&table);
+    Ok(Json(Table { about: table.about.into(), figures }))
+}
+
+fn figures(table: &PublishedTable) -> Vec<Figure> {
+    let single =
+        |value: Option<f64>, unit: &str| value.map(|it| ((it, it), format!("{it} {unit}")));
+    let goodput = |name: String, mbit: Option<f64>| {
+        single(mbit, "Mbit/s").map(|it| (name, MetricId::Goodput, MBIT_BPS, it))
+    };
+    let found: Vec<_> = match &table.rows {
+        PublishedRows::Ping(rows) => {
+            let row = |of: &linerate_core::study::PublishedPing| {
+                let name = format!("{} {}, {} bytes", of.test, of.topology, of.payload_bytes);
+                single(of.rtt_avg_ms, "ms").map(|it| (name, MetricId::Rtt, MS_NS, it))
+            };
+            rows.iter().map(row).collect()
+        }
+        PublishedRows::Tcp(rows) => {
+            let row = |of: &linerate_core::study::PublishedTcp| {
+                let (mtu, kib) = (of.mtu_bytes, of.window_bytes / 1024);
+                let name = format!("{} {}, MTU {mtu}, window {kib} KiB", of.test, of.topology);
+                goodput(name, of.throughput_mbit_s)
+            };
+            rows.iter().map(row).collect()
+        }
+        PublishedRows::Items(rows) => {
+            let row = |of: &linerate_core::study::PublishedItem| {
+                let (metric, unit) = match of.unit.as_str() {
+                    "Mbit/s" => (MetricId::Goodput, MBIT_BPS),
+                    "ms" => (MetricId::Rtt, MS_NS),
+                    _ => return None,
+                };
+                let note = of.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+                let name = format!("{}{note}", of.item.replace('_', " "));
+                let value = range(of.value.as_ref()?, &of.unit)?;
+                Some((name, metric, unit, value))
+            };
+            rows.iter().map(row).collect()
+        }
+        PublishedRows::Milestones(rows) => {
+            let row = |of: &linerate_core::study::Milestone| {
+                let name = format!("{} {}, {}", of.year.text(), of.label, of.network);
+                Some((name, MetricId::Goodput, MBIT_BPS, range(&of.rate_mbit_s, "Mbit/s")?))
+            };
+            rows.iter().map(row).collect()
+        }
+        PublishedRows::Routers(_) => Vec::new(),
+    };
+    let numbered = found.into_iter().enumerate().filter_map(|(number, it)| Some((number, it?)));
+    let figure = |(number, (name, metric, unit, ((low, high), printed))): (usize, Found)| Figure {
+        number,
+        name,
+        metric: metric.key(),
+        low: low * unit,
+        high: high * unit,
+        printed,
+    };
+    numbered.map(figure).collect()
+}
+
+/// Name, metric, its unit over the printed one, both ends, as printed.
+type Found = (String, MetricId, f64, ((f64, f64), String));
+
+/// Both ends of what was printed; none of one that is open.
+fn range(of: &Printed, unit: &str) -> Option<((f64, f64), String)> {
+    Some(((of.low()?, of.high()?), format!("{} {unit}", of.text())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(id: &str) -> Vec<Figure> {
+        let table = TABLES.iter().find(|table| table.about.id == id).expect("it ships");
+        figures(&table.read().expect("a sound table"))
+    }
+
+    /// Beside studies/data: row 1 of pren-2000-ttcp.csv is 587 Mbit/s at a window of 16384.
+    #[test]
+    fn figures_are_in_the_units_of_metrics() {
+        let tcp = named("pren-2000-ttcp");
+        assert_eq!(tcp.len(), 48);
+        assert_eq!(tcp[0].name, "c.1 localhost, MTU 1500, window 16 KiB");
+        assert_eq!((tcp[0].metric, tcp[0].low, tcp[0].high), ("goodput_bps", 587e6, 587e6));
+        let ping = named("pren-2000-ping");
+        let (metric, low) = (ping[0].metric, ping[0].low);
+        assert_eq!((metric, low.round()), ("rtt_ns", 11_000.0), "0.011 ms");
+        let items = named("gigasunet-2004");
+        let names: Vec<&str> = items.iter().map(|it| it.name.as_str()).collect();
+        assert!(names[0].starts_with("rtt (about 1000 km"), "{names:?}");
+        assert!(names.iter().all(|name| !name.contains("window gain")), "{names:?}");
+        let range = named("nap-1995").into_iter().find(|it| it.printed.starts_with("40-41"));
+        assert_eq!(range.map(|it| (it.low, it.high)), Some((40e6, 41e6)));
+        assert!(named("bradner-1990-routers").is_empty());
+    }
+}

@@ -1,0 +1,302 @@
+//! `/api/v1/studies`: the studies that this program brings, their runs in the store, and one run at
+//! a time that is measured here, by a process of its own (`work`).
+//!
+//! Who may have measurements from here (`measure_to` of the policy) may start one: it takes a place
+//! at the gate like any test, and its packets stay in virtual networks of this host. A page that is
+//! closed ends nothing; a server that ends stops the run, which can be resumed.
+
+pub(crate) mod place;
+mod work;
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State as Shared};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use linerate_core::policy::TestKind;
+use linerate_core::study::{PublishedFigures, StudyPlan};
+use linerate_engine::environment::local_end;
+use linerate_engine::flow::tcp::Demand;
+use linerate_engine::study::{SHIPPED, TABLES};
+use linerate_report::study::{self, Results};
+use linerate_sys::clock::{record_id, wall};
+use linerate_sys::stop::Stop;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ApiError;
+use super::request::{Peer, client_of};
+use super::results::{REPORT_POLICY, near, typed, with_store};
+use super::runs::{read, ticket_of};
+use super::state::State;
+use crate::policy_guard::Client;
+use crate::store::{NewRun, Run, RunState, Store};
+use place::{Now, short};
+
+/// Repetitions that a page may ask for.
+const REPETITIONS_MAX: u32 = 20;
+/// Runs of one list.
+const RUNS_MAX: usize = 100;
+
+/// What a page asks for: a study by its name, or a run that is to go on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StudyRequest")]
+pub(crate) struct Request {
+    study: Option<String>,
+    resume: Option<String>,
+    repetitions: Option<u32>,
+    ticket: Option<String>,
+}
+
+/// The studies, and their runs, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Studies")]
+pub(crate) struct List {
+    studies: Vec<Known>,
+    runs: Vec<RunLine>,
+    /// Whether the asking client may start one, and if not, why.
+    may_start: bool,
+    why_not: Option<String>,
+}
+
+/// A study that the program brings.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Study")]
+struct Known {
+    name: String,
+    title: String,
+    measurements: usize,
+}
+
+/// A run of a study.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StudyRun")]
+pub(crate) struct RunLine {
+    run: String,
+    study: String,
+    title: String,
+    /// `running`, `finished`, `partial`, `interrupted` or `failed`. One that was begun and is not
+    /// measured here is interrupted.
+    state: &'static str,
+    /// Measurements that are stored, of all.
+    stored: u64,
+    measurements: usize,
+    started_at: String,
+    finished_at: Option<String>,
+    /// Whether it is measured here now.
+    here: bool,
+    /// Why it failed, where that is known.
+    said: Option<String>,
+}
+
+impl RunLine {
+    fn of(run: Run, now: &Now) -> Self {
+        let here = now.run.as_ref().is_some_and(|(id, _)| *id == run.id);
+        let state = match run.state {
+            RunState::Running if !here => RunState::Interrupted,
+            state => state,
+        };
+        let said = now.said.as_ref().filter(|(id, _)| *id == run.id).map(|(_, said)| said.clone());
+        Self {
+            title: run.plan.title.clone(),
+            measurements: run.plan.cells().len(),
+            run: run.id,
+            study: run.study,
+            state: state.word(),
+            stored: run.stored,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            here,
+            said,
+        }
+    }
+}
+
+/// `GET /api/v1/studies`.
+pub(crate) async fn list(
+    Shared(state): Shared<Arc<State>>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Json<List>, ApiError> {
+    near(peer, &state, &headers)?;
+    let client = client_of(peer.0, &headers)?;
+    let runs = with_store(&state, |store| store.runs()).await?;
+    let allowed = may_start(&state, &client);
+    let now = state.studies.lock();
+    let runs = runs.into_iter().take(RUNS_MAX).map(|run| RunLine::of(run, &now)).collect();
+    let studies = SHIPPED.iter().filter_map(|shipped| StudyPlan::from_toml(shipped.toml).ok());
+    let studies = studies.map(|plan| Known {
+        measurements: plan.cells().len(),
+        name: plan.name,
+        title: plan.title,
+    });
+    let (may_start, why_not) = (allowed.is_ok(), allowed.err().map(ApiError::say));
+    Ok(Json(List { studies: studies.collect(), runs, may_start, why_not }))
+}
+
+/// Whether a client may start a study, and end it.
+fn may_start(state: &State, client: &Client) -> Result<(), ApiError> {
+    if state.gate.guard().targets(client).is_empty() {
+        let say = "a study is for whom a rule of the policy lets measure from here: measure_to";
+        return Err(ApiError::forbidden(say));
+    }
+    Ok(())
+}
+
+/// `POST /api/v1/studies`.
+pub(crate) async fn begin(
+    Shared(state): Shared<Arc<State>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let request: Request = read(&body)?;
+    let ticket = request.ticket.as_deref().map(ticket_of).transpose()?;
+    let client = client_of(peer, &headers)?;
+    may_start(&state, &client)?;
+    let run = match (&request.study, &request.resume) {
+        (Some(name), None) => Begin::New(Box::new(plan(name, request.repetitions)?)),
+        (None, Some(id)) => Begin::Again(stored(&state, id).await?.id),
+        _ => return Err(ApiError::bad("study: the name of one, or resume: a run of one")),
+    };
+    let id = match &run {
+        Begin::New(_) => record_id().to_string(),
+        Begin::Again(id) => id.clone(),
+    };
+    let demand = Demand { streams: 1, planned: None, kind: TestKind::Tcp, rate_bps: None };
+    // Whoever waits in the gate's line waits for tests, not for a study that takes minutes.
+    let stop = state.studies.take(&id)?;
+    let begun = start(&state, (run, &id, stop), |state| {
+        Ok(state.gate.admit_by_ticket(&demand, ticket, &client)?)
+    });
+    if let Err(error) = begun.await {
+        state.studies.over(None);
+        return Err(error);
+    }
+    tracing::info!(%peer, "http: run {} of a study", short(&id));
+    let line = RunLine::of(stored(&state, &id).await?, &state.studies.lock());
+    Ok((StatusCode::CREATED, Json(line)).into_response())
+}
+
+/// What is to be measured.
+enum Begin {
+    New(Box<StudyPlan>),
+    Again(String),
+}
+
+/// A study as it will be run.
+fn plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiError> {
+    let known = SHIPPED.iter().find(|shipped| shipped.name == name);
+    let none = || ApiError::not_found(format!("{name}: no study of this name comes with linerate"));
+    let broken = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
+    let plan = StudyPlan::from_toml(known.ok_or_else(none)?.toml);
+    let plan = plan.map_err(|error| broken(error.to_string()))?;
+    match repetitions {
+        None => Ok(plan),
+        Some(count) if (1..=REPETITIONS_MAX).contains(&count) => Ok(plan.repeated(count)),
+        Some(_) => Err(ApiError::bad(format!("repetitions: 1 to {REPETITIONS_MAX}"))),
+    }
+}
+
+/// Notes the run and starts its process, with a place at the gate.
+async fn start(
+    state: &Arc<State>,
+    (run, id, stop): (Begin, &str, Stop),
+    admit: impl FnOnce(&State) -> Result<linerate_engine::flow::tcp::Permit, ApiError>,
+) -> Result<(), ApiError> {
+    let none = || ApiError::not_found("this server keeps no results, so it can run no study");
+    let path = state.options.store.clone().ok_or_else(none)?;
+    let permit = admit(state)?;
+    let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
+    if let Begin::New(plan) = run {
+        let host = Some(local_end(None));
+        let new = NewRun { id: id.to_owned(), plan: *plan, started_at: wall(), host };
+        let place = path.clone();
+        let noted = move || Store::open(&place).and_then(|mut store| store.begin_run(&new));
+        let noted = tokio::task::spawn_blocking(noted).await;
+        noted.map_err(|error| failed(error.to_string()))?.map_err(|it| failed(it.to_string()))?;
+    }
+    let job = work::Job { run: id.to_owned(), store: path, stop };
+    work::start(state, job, permit).map_err(|error| failed(format!("no thread: {error}")))
+}
+
+/// A run of the store by its whole identifier.
+async fn stored(state: &State, id: &str) -> Result<Run, ApiError> {
+    let unknown = ApiError::not_found(format!("{id}: there is no such run"));
+    let id = id.to_owned();
+    let found =
+        with_store(state, move |store| Ok(store.runs()?.into_iter().find(|run| run.id == id)));
+    found.await?.ok_or(unknown)
+}
+
+/// `GET /api/v1/studies/RUN`.
+pub(crate) async fn one(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+) -> Result<Json<RunLine>, ApiError> {
+    let run = stored(&state, &id).await?;
+    Ok(Json(RunLine::of(run, &state.studies.lock())))
+}
+
+/// `DELETE /api/v1/studies/RUN`: ends it; what was measured until then is kept.
+pub(crate) async fn end(
+    Shared(state): Shared<Arc<State>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    may_start(&state, &client_of(peer, &headers)?)?;
+    let now = state.studies.lock();
+    let Some((_, stop)) = now.run.as_ref().filter(|(run, _)| *run == id) else {
+        return Err(ApiError::not_found(format!("{}: it is not measured now", short(&id))));
+    };
+    stop.ask();
+    Ok(Json(serde_json::json!({ "run": id, "ended": true })))
+}
+
+/// `GET /api/v1/studies/RUN/report`.
+pub(crate) async fn report(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let run = stored(&state, &id).await?;
+    let page = with_store(&state, move |store| {
+        let records = store.run_records(&run.id)?;
+        let published = published(&run.plan);
+        let results = Results { plan: run.plan, run: run.id, records, published };
+        Ok(study::document(&results).html())
+    });
+    let mut response = typed(page.await?, "text/html; charset=utf-8");
+    let policy = HeaderValue::from_static(REPORT_POLICY);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    Ok(response)
+}
+
+/// What was published of the study that a plan rebuilds.
+fn published(plan: &StudyPlan) -> PublishedFigures {
+    let of_study = TABLES.iter().filter(|table| table.about.study == plan.name);
+    PublishedFigures::of(of_study.filter_map(|table| table.read().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_has_a_name_and_few_repetitions() {
+        let whole = plan("bench-demo", None).expect("it ships");
+        let twice = plan("bench-demo", Some(2)).expect("it ships");
+        assert_eq!(twice.cells().len(), 2 * plan("bench-demo", Some(1)).expect("it").cells().len());
+        assert!(!whole.cells().is_empty());
+        assert_eq!(
+            plan("no-such", None).map(|it| it.name).unwrap_err().status,
+            StatusCode::NOT_FOUND
+        );
+        for wrong in [0, REPETITIONS_MAX + 1] {
+            assert!(plan("bench-demo", Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+}
