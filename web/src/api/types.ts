@@ -26,6 +26,8 @@ export interface Server {
   stamp_port: number | null;
   features: string[];
   measure_from_here: false | { targets: string[] };
+  /** A server outside, `HOST:PORT`; null where none is named. */
+  outer?: string | null;
   /** Limits of its policy; null where there are none. */
   results_kept: { seconds: number | null; count: number | null; bytes: number | null } | null;
 }

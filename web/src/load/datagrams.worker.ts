@@ -52,7 +52,8 @@ async function open({ url, sha256, within_ms }: DatagramsOrder): Promise<void> {
     // The attribute of old drafts, and the method that is there instead now (W3C WebTransport §4).
     const { createWritable } = datagrams as { createWritable?: () => WritableStream<Uint8Array> };
     writer = (createWritable?.call(datagrams) ?? datagrams.writable).getWriter();
-    void take(datagrams.readable.getReader());
+    // Where the session is lost, the round that is under way says so.
+    take(datagrams.readable.getReader()).catch(() => undefined);
     say({ is: 'open' });
   } catch (error) {
     const slow = now() - begin >= NO_ANSWER_MS;

@@ -101,7 +101,8 @@ function blobOf(source: Blob, length: number): Blob {
   for (let left = length; left > 0; left -= RANDOM_BYTES) {
     parts.push(left >= RANDOM_BYTES ? source : source.slice(0, left));
   }
-  return new Blob(parts, { type: 'application/octet-stream' });
+  // Without a type: with one, a browser asks another origin first whether it may send it.
+  return new Blob(parts);
 }
 
 async function up(order: LoadOrder, meter: Meter): Promise<void> {

@@ -39,6 +39,8 @@ const SHOWN_MS = 250;
 
 /** The state of the test of this tab as the page shows it; null before the first. */
 export const run = signal<Run | null>(null);
+/** Whether another view has it, for tests of its own. */
+export const lent = signal(false);
 /** The state as it is. */
 let held: Run | null = null;
 let shown = 0;
@@ -52,11 +54,17 @@ let streams: Worker[] = [];
 let pulse: Worker | null = null;
 let families: Worker | null = null;
 let datagrams: Session | null = null;
+/** The server of this test, and whether it is of load and delay alone. */
+let base = '';
+let plain = false;
 
-export function start(wanted: Wanted): void {
+/** Begins a test with this server; `at` another, or '' for this one, by load and delay alone. */
+export function start(wanted: Wanted, at?: string): void {
   keep(null);
   endPulse();
   stop();
+  base = at ?? '';
+  plain = at !== undefined;
   keep(fresh(wanted, clock()));
   pulse = new Worker(new URL('../load/tick.worker.ts', import.meta.url), { type: 'module' });
   pulse.onmessage = (): void => happen({ is: 'tick' });
@@ -115,14 +123,15 @@ function perform(effect: Effect): void {
 
 async function askForPlace(ticket: string | null): Promise<void> {
   const mine = held;
+  const at = base;
   if (mine === null) return;
   const { streams: count, seconds, directions } = mine.wanted;
   const wish = { streams: count, seconds, directions, ...(ticket === null ? {} : { ticket }) };
   try {
-    const admitted = await post<Admitted>('/api/v1/runs', wish);
+    const admitted = await post<Admitted>(`${at}/api/v1/runs`, wish);
     happen({ is: 'admitted', run: admitted });
     // Whoever left while the answer was in flight does not need the place.
-    if (held?.admitted?.run !== admitted.run) giveBack(admitted);
+    if (held?.admitted?.run !== admitted.run) giveBack(admitted, at);
   } catch (error) {
     const { status, refusal } = asApiError(error);
     happen({ is: 'refused', status, refusal });
@@ -132,7 +141,7 @@ async function askForPlace(ticket: string | null): Promise<void> {
 function listen(): void {
   const admitted = held?.admitted;
   if (!admitted) return;
-  const source = new EventSource(admitted.events);
+  const source = new EventSource(base + admitted.events);
   events = source;
   const on = <T>(name: string, take: (data: T) => Event): void => {
     source.addEventListener(name, (message) => {
@@ -153,8 +162,9 @@ function listen(): void {
   echo.onmessage = ({ data }: MessageEvent<EchoReport>): void => {
     if (data.delays.length > 0) happen({ is: 'delays', ...data });
   };
-  const url = absolute('/api/v1/echo').replace(/^http/, 'ws');
+  const url = absolute(`${base}/api/v1/echo`).replace(/^http/, 'ws');
   echo.postMessage({ url, interval_ms: ECHO_MS } satisfies EchoOrder);
+  if (plain) return happen({ is: 'unsent', say: 'none were asked for' });
   tryFamilies(admitted.families ?? []);
   openDatagrams(admitted);
 }
@@ -216,7 +226,7 @@ function load(direction: Direction): void {
     const say = report.is === 'cut' ? `Each was refused or cut: ${report.say}.` : '';
     happen({ is: 'streams-over', direction, failed: seen.cut, say });
   };
-  const url = absolute(admitted.load);
+  const url = absolute(base + admitted.load);
   for (let stream = 0; stream < admitted.streams; stream += 1) {
     const worker = new Worker(new URL('../load/stream.worker.ts', import.meta.url), {
       type: 'module',
@@ -235,17 +245,17 @@ function reportDelays(): void {
   const { run: id, token } = mine.admitted;
   const query = new URLSearchParams({ token });
   // Only what the record keeps of the browser: the test does not fail with it.
-  post(`/api/v1/runs/${id}/delays?${query}`, delays).catch(() => undefined);
+  post(`${base}/api/v1/runs/${id}/delays?${query}`, delays).catch(() => undefined);
 }
 
-function giveBack({ run: id, token }: Admitted): void {
+function giveBack({ run: id, token }: Admitted, at: string): void {
   const query = new URLSearchParams({ token });
-  ask(`/api/v1/runs/${id}?${query}`, { method: 'DELETE', keepalive: true }).catch(() => undefined);
+  ask(`${at}/api/v1/runs/${id}?${query}`, { method: 'DELETE', keepalive: true }).catch(() => undefined);
 }
 
 function release(): void {
   const admitted = held?.admitted;
-  if (admitted) giveBack(admitted);
+  if (admitted) giveBack(admitted, base);
 }
 
 function endPulse(): void {

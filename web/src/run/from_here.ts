@@ -51,9 +51,13 @@ let again: ReturnType<typeof setTimeout> | undefined;
 export const isGoing = (now: FromRun | null): boolean =>
   now !== null && now.phase !== 'done' && now.phase !== 'failed';
 
+/** The token, as requests show it. */
+export const shown = (): Record<string, string> =>
+  token.value === '' ? {} : { authorization: `Bearer ${token.value}` };
+
 const headers = (): Record<string, string> => ({
   'content-type': 'application/json',
-  ...(token.value === '' ? {} : { authorization: `Bearer ${token.value}` }),
+  ...shown(),
 });
 
 /** What the server allows whoever shows the token. */

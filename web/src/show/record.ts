@@ -21,6 +21,17 @@ export interface Series {
   values: (number | null)[];
 }
 
+/** What became of datagrams of the page, one way: at rest, or beside the load. */
+export interface PageDatagrams {
+  phase: 'idle' | 'up' | 'down';
+  direction: 'up' | 'down';
+  sent: number;
+  lost: number;
+  duplicates: number;
+  reordered: number;
+  jitter_ns: number | null;
+}
+
 export interface StoredRecord {
   schema: string;
   id: string;
@@ -32,6 +43,7 @@ export interface StoredRecord {
   plan: { kind: string; host?: string | null; window_bytes?: number | null; streams?: number };
   summary: SummaryRow[];
   series: Series[];
+  page_datagrams?: PageDatagrams[];
   caveats: { code: string; detail?: unknown }[];
   failure: { message?: string } | string | null;
 }

@@ -5,7 +5,10 @@ export type Route =
   | { view: 'results'; query: URLSearchParams }
   | { view: 'result'; id: string }
   | { view: 'compare'; first: string; second: string }
+  | { view: 'published'; id: string; table: string }
+  | { view: 'studies'; run: string | null }
   | { view: 'run' }
+  | { view: 'leg' }
   | { view: 'series'; query: URLSearchParams }
   | { view: 'mesh' }
   | { view: 'server' }
@@ -22,14 +25,20 @@ export function route(path: string, search = ''): Route {
   if (first === 'results' && second === '') {
     const pair = (query.get('compare') ?? '').split(',');
     const [one = '', two = ''] = pair;
+    const table = query.get('published') ?? '';
+    if (pair.length === 1 && ID.test(one) && ID.test(table)) return { view: 'published', id: one, table };
     return pair.length === 2 && ID.test(one) && ID.test(two)
       ? { view: 'compare', first: one, second: two }
       : { view: 'results', query };
   }
   if (first === 'results' && ID.test(second)) return { view: 'result', id: second };
+  if (first === 'studies' && (second === '' || ID.test(second))) {
+    return { view: 'studies', run: second === '' ? null : second };
+  }
   if (first === 'series' && second === '') return { view: 'series', query };
   if (first === 'mesh' && second === '') return { view: 'mesh' };
   if (first === 'run' && second === '') return { view: 'run' };
+  if (first === 'leg' && second === '') return { view: 'leg' };
   if (first === 'server' && second === '') return { view: 'server' };
   return { view: 'unknown', path };
 }

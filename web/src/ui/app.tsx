@@ -3,16 +3,11 @@ import { useEffect } from 'preact/hooks';
 import type { JSX } from 'preact';
 import { askServer } from '../api/client';
 import type { Server } from '../api/types';
-import { run } from '../run/drive';
+import { lent, run } from '../run/drive';
 import { isOver } from '../run/machine';
 import type { Route } from '../show/route';
 import { at, follow } from './nav';
 import { Failed, Loading, useLoaded } from './parts';
-import { CompareView } from './compare';
-import { ResultView } from './result';
-import { ResultsView } from './results';
-import { SeriesView } from './series';
-import { ServerView } from './server';
 import { TestView } from './test';
 import { theme, toggle } from './theme';
 
@@ -21,9 +16,12 @@ const NAMES: Record<Route['view'], string> = {
   results: 'Results',
   result: 'Result',
   compare: 'Two results',
+  published: 'A published table',
+  studies: 'Studies',
   series: 'Series',
   mesh: 'Mesh',
   run: 'Run from here',
+  leg: 'Which leg',
   server: 'Server',
   unknown: 'Not found',
 };
@@ -31,12 +29,14 @@ const NAMES: Record<Route['view'], string> = {
 function Links({ server, view }: { server: Server | null; view: Route['view'] }): JSX.Element {
   const links: [string, string, boolean][] = [
     ['/', 'Test', view === 'test'],
-    ['/results', 'Results', view === 'results' || view === 'result' || view === 'compare'],
+    ['/results', 'Results', ['results', 'result', 'compare', 'published'].includes(view)],
+    ['/studies', 'Studies', view === 'studies'],
     ['/series', 'Series', view === 'series'],
     ['/server', 'Server', view === 'server'],
   ];
-  if (server !== null) links.splice(3, 0, ['/run', 'Run from here', view === 'run']);
-  if (server?.features.includes('mesh')) links.splice(3, 0, ['/mesh', 'Mesh', view === 'mesh']);
+  if (server !== null) links.splice(4, 0, ['/run', 'Run from here', view === 'run']);
+  if (server?.outer) links.splice(1, 0, ['/leg', 'Which leg', view === 'leg']);
+  if (server?.features.includes('mesh')) links.splice(4, 0, ['/mesh', 'Mesh', view === 'mesh']);
   return (
     <nav aria-label="Views">
       {links.map(([href, name, current]) => (
@@ -53,19 +53,25 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
     case 'test':
       return <TestView server={server} />;
     case 'results':
-      return <ResultsView query={where.query} />;
+      return <Later key="results" name="results" fetch={results} props={{ query: where.query }} />;
     case 'result':
-      return <ResultView id={where.id} key={where.id} />;
+      return <Later key={where.id} name="result" fetch={result} props={{ id: where.id }} />;
     case 'compare':
-      return <CompareView first={where.first} second={where.second} />;
+      return <Later key="compare" name="compare" fetch={compare} props={where} />;
+    case 'published':
+      return <Later key="published" name="published" fetch={published} props={where} />;
+    case 'studies':
+      return <Later key="studies" name="studies" fetch={studies} props={where} />;
     case 'series':
-      return <SeriesView query={where.query} />;
+      return <Later key="series" name="series" fetch={series} props={{ query: where.query }} />;
     case 'mesh':
-      return <Fetched key="mesh" name="mesh" fetch={mesh} />;
+      return <Later key="mesh" name="mesh" fetch={mesh} props={{}} />;
     case 'run':
-      return <Fetched key="run" name="run" fetch={runHere(server)} />;
+      return <Later key="run" name="run" fetch={runHere} props={{ server }} />;
+    case 'leg':
+      return <Later key="leg" name="leg" fetch={leg} props={{ server }} />;
     case 'server':
-      return <ServerView />;
+      return <Later key="server" name="server" fetch={about} props={{}} />;
     case 'unknown':
       return (
         <>
@@ -80,21 +86,37 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
 }
 
 // Scripts that come when their view is first opened, so that the page of the test stays small.
-const mesh = async (): Promise<() => JSX.Element> => (await import('./mesh')).MeshView;
-const runHere = (server: Server) => async (): Promise<() => JSX.Element> => {
-  const { RunView } = await import('./run_here');
-  return () => <RunView server={server} />;
-};
+const results = async () => (await import('./results')).ResultsView;
+const result = async () => (await import('./result')).ResultView;
+const compare = async () => (await import('./compare')).CompareView;
+const published = async () => (await import('./published')).PublishedView;
+const studies = async () => (await import('./studies')).StudiesView;
+const series = async () => (await import('./series')).SeriesView;
+const mesh = async () => (await import('./mesh')).MeshView;
+const runHere = async () => (await import('./run_here')).RunView;
+const leg = async () => (await import('./leg')).LegView;
+const about = async () => (await import('./server')).ServerView;
 
-function Fetched(view: { name: string; fetch: () => Promise<() => JSX.Element> }): JSX.Element {
+function Later<P extends object>(view: {
+  name: string;
+  fetch: () => Promise<(props: P) => JSX.Element>;
+  props: P;
+}): JSX.Element {
   const [found, again] = useLoaded(`view ${view.name}`, view.fetch);
   if (found.is === 'loading') return <Loading />;
   if (found.is === 'failed') return <Failed error={found.error} again={again} />;
-  return <found.value />;
+  return <found.value {...view.props} />;
 }
 
 /** A test goes on while other views are open: a line leads back to it. */
 function Elsewhere({ where }: { where: Route }): JSX.Element | null {
+  if (lent.value) {
+    return where.view === 'leg' ? null : (
+      <p class="elsewhere">
+        Both legs are being measured: <a href="/leg">back to it</a>. Looking around disturbs it.
+      </p>
+    );
+  }
   const going = run.value !== null && !isOver(run.value.phase) && where.view !== 'test';
   return going ? (
     <p class="elsewhere">

@@ -11,13 +11,16 @@ import {
   scope,
   short,
   together,
+  type PageDatagrams,
   type Series,
   type StoredRecord,
 } from '../show/record';
+import { comparable } from '../show/published';
 import { moment, seconds, word } from '../show/units';
 import { Chart } from './chart';
 import { VerdictWords } from './outcome';
 import { CommandLine, Failed, Loading, useLoaded } from './parts';
+import { Beside } from './published';
 
 const INKS = ['--down', '--up', '--third', '--fourth', '--fifth', '--sixth'];
 const MOST_CHARTS = 8;
@@ -46,8 +49,10 @@ export function ResultView({ id }: { id: string }): JSX.Element {
       <Explained base={base} />
       <Pictures base={base} />
       <SeriesCharts series={record.series} />
+      <Datagrams all={record.page_datagrams ?? []} />
       <Numbers record={record} />
       <Caveats record={record} />
+      {comparable(record.summary ?? []) && <Beside id={record.id} />}
     </>
   );
 }
@@ -156,6 +161,45 @@ export function SeriesChart({ metric, series }: { metric: string; series: Series
         sync="record"
       />
     </div>
+  );
+}
+
+/** What became of the page's datagrams, each way apart. */
+function Datagrams({ all }: { all: PageDatagrams[] }): JSX.Element | null {
+  if (all.length === 0) return null;
+  return (
+    <section>
+      <h2>Datagrams</h2>
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label="Datagrams">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="words">
+                Way
+              </th>
+              <th scope="col">Lost</th>
+              <th scope="col">Loss</th>
+              <th scope="col">Out of order</th>
+              <th scope="col">Jitter</th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map((one) => (
+              <tr key={`${one.phase} ${one.direction}`}>
+                <th scope="row">
+                  {scope({ direction: one.direction, flow: null })},{' '}
+                  {one.phase === 'idle' ? 'at rest' : 'under load'}
+                </th>
+                <td>{`${one.lost} of ${one.sent}`}</td>
+                <td>{inUnit('_ratio', one.sent > 0 ? one.lost / one.sent : null)}</td>
+                <td>{one.reordered}</td>
+                <td>{inUnit('_ns', one.jitter_ns)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

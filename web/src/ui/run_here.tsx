@@ -2,12 +2,13 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Server } from '../api/types';
-import { askAllowed, begin, from, isGoing, leave, token, type FromRun, type Kind } from '../run/from_here';
+import { askAllowed, begin, from, isGoing, leave, type FromRun, type Kind } from '../run/from_here';
 import { hosts, rateColumns, replyColumns, sweep } from '../show/from_here';
 import { delay, percent, rate, size, word } from '../show/units';
 import { Chart } from './chart';
 import { VerdictWords } from './outcome';
 import { Notice } from './parts';
+import { Token } from './token';
 import { Drawing } from './window';
 
 const NAMES: Record<Kind, string> = {
@@ -62,8 +63,7 @@ function Nobody(): JSX.Element {
 
 function TokenForm({ allow, has }: { allow: (server: Server) => void; has: boolean }): JSX.Element {
   const [said, say] = useState('');
-  const show = (event: Event): void => {
-    event.preventDefault();
+  const show = (): void => {
     askAllowed().then(
       (server) => {
         allow(server);
@@ -72,26 +72,7 @@ function TokenForm({ allow, has }: { allow: (server: Server) => void; has: boole
       (error: Error) => say(error.message),
     );
   };
-  return (
-    <details open={!has && token.value !== ''}>
-      <summary>{has ? 'Another token' : 'You have a token'}</summary>
-      <form class="filter" onSubmit={show}>
-        <label>
-          Token
-          <input
-            type="password"
-            autocomplete="off"
-            value={token.value}
-            onInput={(event) => {
-              token.value = event.currentTarget.value.trim();
-            }}
-          />
-        </label>
-        <button type="submit">Show it</button>
-        <span role="status">{said}</span>
-      </form>
-    </details>
-  );
+  return <Token has={has} said={said} show={show} />;
 }
 
 /** Seconds that a kind may have here. */

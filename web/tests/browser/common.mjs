@@ -23,8 +23,8 @@ after(async () => {
 });
 
 /** Starts a server with a store of its own; tests take so long each way. Gives its address and end. */
-export async function serve({ time = '2s', bind = '127.0.0.1', more = [] } = {}) {
-  const store = join(folder, `${ends.length}.db`);
+export async function serve({ time = '2s', bind = '127.0.0.1', more = [], store: kept } = {}) {
+  const store = kept ?? join(folder, `${ends.length}.db`);
   const line = ['serve', '--bind', bind, '--port', '0', '--foreign', 'none'];
   line.push('--stamp-port', 'none', '--max-duration', time, '--store', store, ...more);
   const child = spawn(PROGRAM, line, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -108,6 +108,23 @@ export async function barriers(tab) {
 /** By how many pixels the page is wider than the screen. */
 export const tooWide = (tab) =>
   tab.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+/** Pictures of a view for a person to look at, in both colours and two widths, where a folder for them is
+ *  named by LINERATE_SHOTS. */
+export async function shots(tab, name) {
+  const to = process.env.LINERATE_SHOTS;
+  if (to === undefined) return;
+  const size = tab.viewportSize();
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [420, 1280]) {
+      await tab.emulateMedia({ colorScheme: scheme });
+      await tab.setViewportSize({ width, height: 900 });
+      await tab.screenshot({ path: join(to, `${name}-${scheme}-${width}.png`), fullPage: true });
+    }
+  }
+  await tab.emulateMedia({ colorScheme: 'light' });
+  await tab.setViewportSize(size);
+}
 
 /** Waits until `done` is true, looking ten times a second. */
 export async function until(what, done) {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { fileURLToPath } from 'node:url';
 import { after, describe, it } from 'node:test';
-import { barriers, serve, until, visit } from './common.mjs';
+import { barriers, json, serve, shots, until, visit } from './common.mjs';
 
 const STAGES = ['Idle', 'Download', 'Upload'];
 /** Packets of QUIC with one datagram of 100 bytes, what it acknowledges beside it; handshakes, reports
@@ -120,6 +120,34 @@ async function measure(tab, hold, stages = STAGES.length) {
   }
 }
 
+/** What the two records of the last test keep is what its page shows and, all in all, what was lost. */
+async function isStored(tab, base) {
+  const kept = {};
+  await until('both records are stored', async () => {
+    const { results } = await json(`${base}/api/v1/results?limit=2`);
+    const both = await Promise.all(results.map(({ id }) => json(`${base}/api/v1/results/${id}`)));
+    both.forEach((record) => (kept[record.plan.directions] = record));
+    return both.every(({ page_datagrams: all }) => all?.length === 4) && kept.up && kept.down;
+  });
+  for (const way of ['down', 'up']) {
+    const { each } = await lost(tab, way);
+    const order = (await cells(tab, `Out of order, ${way}`)).map(Number);
+    for (const [index, phase] of ['idle', 'down', 'up'].entries()) {
+      const record = kept[phase === 'idle' ? 'down' : phase];
+      const of = record.page_datagrams.find((one) => one.phase === phase && one.direction === way);
+      const shown = [...each[index], order[index]];
+      assert.deepEqual([of.lost, of.sent, of.reordered], shown, `${phase}, ${way}`);
+      assert.ok(of.jitter_ns > 0, `${phase}, ${way}: ${of.jitter_ns}`);
+    }
+    // The figure of lists is that of the load's own way.
+    const { results } = await json(`${base}/api/v1/results?limit=2`);
+    const [few, many] = each[way === 'down' ? 1 : 2];
+    const { loss } = results.find(({ id }) => id === kept[way].id);
+    assert.ok(Math.abs(loss - few / many) < 1e-9, `${way}: ${loss}`);
+  }
+  return kept;
+}
+
 describe('datagrams over WebTransport', () => {
   it('lose nothing on a path that drops nothing, and have a jitter', async () => {
     const server = await serve({ time: '4s', more: ['--quic-port', '0'] });
@@ -146,6 +174,7 @@ describe('datagrams over WebTransport', () => {
     const every = { down: 7, up: 11 };
     const plan = (way, n) => (n % every[way] === 0 ? 'drop' : undefined);
     const { tab, sound, close, through } = await visitThrough(server.base, plan);
+    let kept;
     await measure(tab, async () => {
       for (const way of ['down', 'up']) {
         const { each, all } = await lost(tab, way);
@@ -153,7 +182,14 @@ describe('datagrams over WebTransport', () => {
         assert.ok(drop > 5, `${way}: the relay dropped ${drop}`);
         assert.equal(all, drop, `${way}: ${each} where the relay dropped ${drop}`);
       }
+      kept = await isStored(tab, server.base);
     });
+    await tab.goto(`${server.base}/results/${kept.up.id}`);
+    await tab.getByRole('heading', { name: 'Datagrams', exact: true }).waitFor();
+    const rest = kept.up.page_datagrams.find((one) => one.phase === 'idle' && one.direction === 'up');
+    assert.equal((await cells(tab, 'client to server, at rest'))[0], `${rest.lost} of ${rest.sent}`);
+    assert.deepEqual(await barriers(tab), []);
+    await shots(tab, 'result-datagrams');
     sound();
     await close();
   });

@@ -1,0 +1,102 @@
+// Views of few: a result beside a published table, and the matrix of a mesh.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { barriers, json, serve, shots, tooWide, until, visit } from './common.mjs';
+
+const plain = (text) => text.replaceAll('\u00a0', ' ');
+
+async function fits(tab) {
+  for (const width of [1280, 420]) {
+    await tab.setViewportSize({ width, height: 900 });
+    await until(`it fits ${width} px`, async () => (await tooWide(tab)) <= 0);
+  }
+}
+
+describe('a published table', () => {
+  it('stands beside a stored result, figure by figure', async () => {
+    const server = await serve({ time: '1s' });
+    const { tab, sound, close } = await visit(server.base);
+    await tab.getByRole('button', { name: 'Test this path' }).click();
+    await tab.getByRole('button', { name: /Test again|Try again/ }).waitFor({ timeout: 60_000 });
+    const { results } = await json(`${server.base}/api/v1/results`);
+    const [{ id, rate_bps: rate }] = results;
+    await tab.goto(`${server.base}/results/${id}`);
+    await tab.getByText('Beside a published table').click();
+    await tab.getByRole('combobox', { name: 'Table' }).selectOption('pren-2000-ttcp');
+    await tab.getByRole('button', { name: 'Compare' }).click();
+    await tab.getByRole('heading', { name: /^goodput, / }).waitFor();
+    const rows = tab.locator('tbody tr');
+    assert.equal(await rows.count(), 48);
+    const [name, printed, times] = await rows.first().locator('th, td').allInnerTexts();
+    // studies/data/pren-2000-ttcp.csv, row 1: 587 Mbit/s.
+    assert.match(name, /^c\.1 localhost, MTU 1500, window 16 KiB/);
+    assert.equal(printed, '587 Mbit/s');
+    const factor = Number(/^× ([\d.]+)$/.exec(times)?.[1]);
+    assert.ok(Math.abs(factor - rate / 587e6) <= 0.5 * 10 ** -(times.split('.')[1] ?? '').length + 1e-9, `${times} of ${rate}`);
+    await shots(tab, 'published');
+    assert.deepEqual(await barriers(tab), []);
+    await fits(tab);
+    await tab.getByRole('combobox', { name: 'Table' }).selectOption('pren-2000-ping');
+    await tab.getByRole('button', { name: 'Compare' }).click();
+    await tab.getByRole('heading', { name: 'Nothing in common' }).waitFor();
+    sound();
+    await close();
+  });
+});
+
+const agent = (name) => ({ name, heard_s_ago: 3, revision: 2, waiting: 0, ahead_s: 0.004, paused: false });
+const half = (from, to, more) => ({
+  task: 0, from, to, metric: 'goodput_bps/up', value: 94e6, age_s: 120, record: 'r', changed: false, reason: null,
+  no_data: false, ...more,
+});
+
+describe('the mesh', () => {
+  it('has a cell of two halves for each pair, marks a change, and leads to the results', async () => {
+    const server = await serve();
+    const mesh = {
+      mesh: 'campus', revision: 2, now_s: Math.floor(Date.now() / 1000),
+      agents: [agent('north'), agent('south')],
+      tasks: ['rate'],
+      cells: [
+        half(0, 1, { changed: true }),
+        half(1, 0, { metric: null, value: null, age_s: null, reason: 'refused', no_data: true }),
+      ],
+      alerts: [],
+      incidents: [],
+    };
+    const before = async (tab) => {
+      await tab.route('**/api/v1/server', async (route) => {
+        const response = await route.fetch();
+        const answer = await response.json();
+        await route.fulfill({ response, json: { ...answer, features: [...answer.features, 'mesh'] } });
+      });
+      await tab.route('**/api/v1/mesh', (route) => route.fulfill({ json: mesh }));
+      const value = (at_s, value) => ({ task: 'rate/south', metric: 'goodput_bps/up', at_s, value, record: 'r' });
+      const values = [value(mesh.now_s - 60, 90e6), value(mesh.now_s, 94e6)];
+      const series = { plan: 'campus/north', values, events: [], series: [] };
+      await tab.route('**/api/v1/series*', (route) => route.fulfill({ json: series }));
+    };
+    const { tab, sound, close } = await visit(server.base, '/mesh', { before });
+    const cell = tab.locator('.matrix tbody tr', { hasText: 'north' }).first().locator('td').nth(1);
+    const halves = cell.locator('.half');
+    await halves.nth(1).waitFor();
+    assert.equal(await halves.count(), 2);
+    const [upper, lower] = (await halves.allInnerTexts()).map(plain);
+    assert.equal(upper, '94.0 Mbit/s ~', 'north to south, changed lately');
+    assert.equal(lower, '– !', 'south to north has no data');
+    assert.match(await halves.nth(1).getAttribute('title'), /^south to north: –, never measured; the last run: refused/);
+    // The same pair from the other side: halves change places.
+    const other = tab.locator('.matrix tbody tr', { hasText: 'south' }).first().locator('td').nth(0);
+    assert.deepEqual((await other.locator('.half').allInnerTexts()).map(plain), ['– !', '94.0 Mbit/s ~']);
+    await shots(tab, 'mesh');
+    assert.deepEqual(await barriers(tab), []);
+    await fits(tab);
+    await halves.first().focus();
+    await tab.keyboard.press('Enter');
+    await tab.getByRole('heading', { level: 1, name: 'goodput up of rate/south' }).waitFor();
+    const asked = new URL(tab.url()).searchParams;
+    assert.deepEqual([asked.get('plan'), asked.get('task')], ['campus/north', 'rate/south']);
+    sound();
+    await close();
+  });
+});
