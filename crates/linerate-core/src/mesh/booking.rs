@@ -5,10 +5,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::adhoc::Bookable;
+use super::bookable::Bookable;
 use super::calendar::MeshCalendar;
 use super::message::Booking;
-use super::plan::MeshPlan;
+use super::plan::{MeshPlan, is_name};
 use crate::schedule::Class;
 
 /// Seconds of the time by which allowances are counted: an hour of UTC, in which a run begins.
@@ -18,6 +18,8 @@ pub const HOUR_S: i64 = 3600;
 pub const LEAD_S: i64 = 15;
 /// Seconds in which a gap is looked for.
 pub const WITHIN_S: i64 = 86_400;
+/// Characters of a booking's identifier.
+const ID_MAX: usize = 64;
 /// How a reason begins for which an agent makes no booked run.
 pub const REFUSED: &str = "the booking was refused";
 /// The reason of a booking that an agent had not heard of at its time.
@@ -85,6 +87,15 @@ impl Wish<'_> {
         things.dedup();
         things
     }
+}
+
+/// Whether a booking that a hub gave makes any sense at a time: names are names, and times are near.
+/// What does not is passed over: it has no name that a row could have.
+pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
+    let Booking { id, task, start_s, takes_s } = booking;
+    let named = task.split_once('/').is_some_and(|(name, to)| is_name(name) && is_name(to));
+    let near = now_s.saturating_sub(2 * WITHIN_S)..=now_s.saturating_add(2 * WITHIN_S);
+    named && id.len() <= ID_MAX && near.contains(start_s) && (1..=HOUR_S).contains(takes_s)
 }
 
 /// What an agent makes of a booking that it was given: what it is to run, and to whom.
@@ -219,6 +230,33 @@ mod tests {
         let found = calendar.gap(&tight, &wish, (begin_s, begin_s + 7200));
         let plain = (begin_s..begin_s + 300).find(|at| !plainly(&tight, &calendar, &wish, *at));
         assert_eq!(found, plain);
+    }
+
+    #[test]
+    fn what_a_hub_says_is_passed_over_where_it_makes_no_sense() {
+        let now_s = 1_795_478_400;
+        let good =
+            Booking { id: "i".to_owned(), task: "burst/b".to_owned(), start_s: now_s, takes_s: 14 };
+        assert!(is_plausible(&good, now_s));
+        let task = |task: &str| Booking { task: task.to_owned(), ..good.clone() };
+        let starts = |start_s| Booking { start_s, ..good.clone() };
+        let takes = |takes_s| Booking { takes_s, ..good.clone() };
+        for wrong in [
+            task("burst"),
+            task("burst/"),
+            task("burst/b/c"),
+            task("bu rst/b"),
+            task(&format!("{}/b", "x".repeat(41))),
+            starts(i64::MAX),
+            starts(i64::MIN),
+            starts(now_s + 2 * WITHIN_S + 1),
+            takes(0),
+            takes(-5),
+            takes(i64::MAX),
+            Booking { id: "i".repeat(65), ..good.clone() },
+        ] {
+            assert!(!is_plausible(&wrong, now_s), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! each agent computes the same one, without asking anybody, for as long as it has the plan.
 
 mod adhoc;
+mod bookable;
 mod booking;
 mod calendar;
 mod incident;
@@ -17,8 +18,11 @@ mod roll;
 mod rounds;
 mod rules;
 
-pub use adhoc::{Adhoc, AdhocCommand, Bookable};
-pub use booking::{BookedRun, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit};
+pub use adhoc::{Adhoc, AdhocCommand};
+pub use bookable::Bookable;
+pub use booking::{
+    BookedRun, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit, is_plausible,
+};
 pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
 pub use incident::{
     Hit, Incident, IncidentKind, Member, Moved, Pair, Shared, SharedKind, Survey, crosses, grouped,

@@ -469,19 +469,19 @@ mod tests {
 
     #[test]
     fn a_booked_run_begins_at_its_second_or_is_missed_with_its_reason() {
-        let mut runner = runner(HOURLY, BEGIN_S, None);
+        let mut patient = runner(HOURLY, BEGIN_S, None);
         let at = first(BEGIN_S);
-        let mut other = runner.plan().tasks[0].clone();
+        let mut other = patient.plan().tasks[0].clone();
         other.name = "burst".to_owned();
-        let burst = runner.adds(other);
+        let burst = patient.adds(other);
         let slot = |start_s| Slot { task: burst, start_s, until_s: start_s + 14 };
         // A minute after the calendar's run, which is over; and one within it.
-        runner.books(slot(at + 60));
-        runner.books(slot(at + 5));
-        let (begun, said) = live(&mut runner, |s| (BEGIN_S + s) as f64, 3600);
+        patient.books(slot(at + 60));
+        patient.books(slot(at + 5));
+        let (begun, said) = live(&mut patient, |s| (BEGIN_S + s) as f64, 3600);
         // The one within begins when that has ended, within its 30 s.
         assert_eq!((begun, said), (vec![at, at + 12, at + 60], Vec::new()));
-        let mut late = super::tests::runner(HOURLY, BEGIN_S, None).within(2);
+        let mut late = runner(HOURLY, BEGIN_S, None).within(2);
         let mut other = late.plan().tasks[0].clone();
         other.name = "burst".to_owned();
         assert_eq!(late.adds(other), burst);
