@@ -42,10 +42,10 @@ impl Incidents {
             match found.further.clone() {
                 Further::Wanted if scene.plan.adhoc.is_none() => found.further = Further::None,
                 Further::Wanted if is_soon(scene, found) => {
-                    let until_s = scene.now_s + SOON_S + HEARD_S;
-                    let kept = json!({ "after_s": scene.now_s, "until_s": until_s });
+                    let (after_s, until_s) = (scene.now_s + 1, scene.now_s + SOON_S + HEARD_S);
+                    let kept = json!({ "after_s": after_s, "until_s": until_s });
                     store.mesh_changes_ask(&found.events, &kept)?;
-                    found.further = Further::Next(scene.now_s, until_s);
+                    found.further = Further::Next(after_s, until_s);
                 }
                 Further::Wanted if asked >= AT_ONCE => found.further = Further::None,
                 Further::Wanted => found.further = ask(store, scene, found)?,
