@@ -1,8 +1,8 @@
 //! A version speaks with the one before it: messages as that one wrote them are read, and what this
 //! one writes, that one reads.
 //!
-//! `testdata/mesh/1` has each message as the first version wrote it. What it reads is what it knows:
-//! every key of these files, of the same kind, whatever stands beside it.
+//! `testdata/mesh/1` has each message as the first version wrote it. What it reads is what it
+//! knows: every key of these files, of the same kind, whatever stands beside it.
 
 use linerate_core::mesh::{
     Beat, BeatAnswer, Booking, Enrol, Enrolled, RunResult, RunResults, SignedPlan, Stored, VERSION,

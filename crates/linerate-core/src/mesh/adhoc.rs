@@ -1,5 +1,6 @@
-//! What may be run beside the calendar of a mesh, and how much of it, as a plan says it: signed with
-//! it, so that whoever books runs, or has taken over the hub, has these commands and this time alone.
+//! What may be run beside the calendar of a mesh, and how much of it, as a plan says it: signed
+//! with it, so that whoever books runs, or has taken over the hub, has these commands and this time
+//! alone.
 
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::adhoc::AdhocCommand;
-use super::plan::{Agent, MeshPlan, MeshTask, check_command, is_name, no_name, takes_or, words_to};
+use super::plan::{Agent, MeshPlan, check_command, is_name, no_name, takes_or, words_to};
 use crate::lab::{Problem, Step};
 use crate::schedule::{Class, usual};
 
@@ -58,11 +58,12 @@ impl MeshPlan {
     /// Every command that may be booked; none where the plan has no `[adhoc]`.
     pub fn bookable(&self) -> Vec<Bookable<'_>> {
         let Some(adhoc) = &self.adhoc else { return Vec::new() };
-        let of_task = |(at, task): (usize, &'_ MeshTask)| (at, whole(task.takes_s()), task.class());
-        let tasks = self.tasks.iter().enumerate().map(|it| {
-            let (at, takes_s, class) = of_task(it);
-            let task = &self.tasks[at];
-            Bookable { name: &task.name, run: &task.run, takes_s, class, task: Some(at) }
+        let tasks = self.tasks.iter().enumerate().map(|(at, task)| Bookable {
+            name: &task.name,
+            run: &task.run,
+            takes_s: whole(task.takes_s()),
+            class: task.class(),
+            task: Some(at),
         });
         let commands = adhoc.commands.iter().map(|it| Bookable {
             name: &it.name,

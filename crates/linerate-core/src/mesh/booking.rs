@@ -89,7 +89,7 @@ impl Wish<'_> {
     }
 }
 
-/// Whether a booking that a hub gave makes any sense at a time: names are names, and times are near.
+/// Whether a booking that a hub gave makes any sense at a time: names are names, times are near.
 /// What does not is passed over: it has no name that a row could have.
 pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
     let Booking { id, task, start_s, takes_s } = booking;

@@ -37,7 +37,7 @@ pub const DISK_FULL: &str = "the disk was full";
 
 /// The reason of a run that another program with the agent's secret was to make.
 pub const DOUBLE: &str = "another program was this agent";
-/// The reason of a run whose result was dropped here, and of which the hub's store does not know any
+/// The reason of a run whose result was dropped here, and which the hub's store does not know any
 /// more.
 pub const SET_BACK: &str = "the hub's store was set back";
 

@@ -51,9 +51,9 @@ fn a_thousand_agents_lose_nothing_double_nothing_and_never_disturb_each_other() 
     world.live();
     let found = world.check();
     println!("{found}");
-    // Rounds of 500 pairs, 16 s apart: of the first plan, whose periods begin at 0 and at 1200 s, those
-    // of 49 that begin from 100 s on, 42, and 5 until 1276 s; of the second, whose next period
-    // begins at 1620 s, 11 until 1795 s.
+    // Rounds of 500 pairs, 16 s apart: of the first plan, whose periods begin at 0 and at 1200 s,
+    // those of 49 that begin from 100 s on, 42, and 5 until 1276 s; of the second, whose next
+    // period begins at 1620 s, 11 until 1795 s.
     assert_eq!(found.slots, 58 * 500, "{found}");
     assert!(found.of("ok") > 20_000, "{found}");
     for reason in ["not running", "clock", "killed", "spool full", "set back", "double"] {

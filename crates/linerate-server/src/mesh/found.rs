@@ -1,5 +1,5 @@
-//! A change that the hub's watch found, as it waits to be part of an incident, and as the store keeps
-//! it until then.
+//! A change that the hub's watch found, as it waits to be part of an incident, and as the store
+//! keeps it until then.
 
 use linerate_core::mesh::{Member, MeshPlan, Moved, Pair, pair};
 use linerate_core::schedule::Change;

@@ -199,8 +199,8 @@ fn judge(store: &mut Store, scene: &Scene<'_>, found: &mut Found) -> Result<(), 
 }
 
 impl Scene<'_> {
-    /// Books the survey of a pair that changed, as many a day as the rules say: a `test` where the plan
-    /// has one that may be booked, after probes a `trace` where it has only that.
+    /// Books the survey of a pair that changed, as many a day as the rules say: a `test` where the
+    /// plan has one that may be booked, after probes a `trace` where it has only that.
     pub(super) fn survey(
         &self,
         store: &mut Store,

@@ -1,5 +1,6 @@
-//! A hub's store that was set back, to a copy of before: an agent finds it by the number of its runs
-//! that the store has, and gives again what it still knows of those that it was told were stored.
+//! A hub's store that was set back, to a copy of before: an agent finds it by the number of its
+//! runs that the store has, and gives again what it still knows of those that it was told were
+//! stored.
 
 use linerate_core::mesh::SET_BACK;
 use linerate_core::record::Failure;

@@ -301,8 +301,8 @@ fn a_change_of_one_pair_is_of_that_pair_and_old_after_a_day() {
 /// Ten minutes of an hour, and a survey.
 const ADHOC: &str = "[adhoc]\nseconds_an_hour = 600\n[[adhoc.command]]\nname = \"look\"\n\
     run = \"test {to}\"\n";
-/// Between two runs of a pair, by the plan of which changes are shown again by booked runs; values are
-/// given as often as in the others. What was found waits so long, and 5 s, for others.
+/// Between two runs of a pair, by the plan of which changes are shown again by booked runs; values
+/// are given as often as in the others. What was found waits so long, and 5 s, for others.
 const SELDOM_S: i64 = 200;
 
 /// Begins of bookings for a reason, with who runs what.
