@@ -3,7 +3,8 @@
 //!
 //! Two agents and a hub in namespaces; what the hub knows of the path before is made up: round
 //! trips of a microsecond, which no path has. Needs root, or a kernel that lets users make
-//! namespaces; says `skipped: reason` without. Waits are for conditions, with limits that a busy machine keeps.
+//! namespaces; says `skipped: reason` without. Waits are for conditions, with limits that a busy
+//! machine keeps.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod support;
