@@ -22,6 +22,8 @@ pub struct Kept {
 }
 
 type Bookings = BTreeMap<usize, Vec<Kept>>;
+/// Rows, how many were taken, and bookings.
+type Copied = (Vec<BTreeMap<Run, State>>, Vec<u64>, Bookings);
 
 #[derive(Default)]
 pub struct Hub {
@@ -31,7 +33,7 @@ pub struct Hub {
     pub taken: Vec<u64>,
     /// By the agent that runs them.
     pub bookings: Bookings,
-    copy: Option<(Vec<BTreeMap<Run, State>>, Vec<u64>, Bookings)>,
+    copy: Option<Copied>,
     second: (u64, u64),
     pub next: u64,
     pub doubles: u64,

@@ -88,8 +88,11 @@ pub fn book(
     Err(refused(why_not))
 }
 
+/// A plan, from when on and until when it is in force.
+type InForce = (Checked, (i64, i64));
+
 /// A mesh's plans with the time in which each is in force, the one that is first.
-fn in_force(store: &Store, mesh: &str) -> Result<Vec<(Checked, (i64, i64))>, Failure> {
+fn in_force(store: &Store, mesh: &str) -> Result<Vec<InForce>, Failure> {
     let mut found = Vec::new();
     let mut until_s = i64::MAX;
     for kept in store.mesh_plans(mesh)? {
