@@ -8,71 +8,14 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command};
 
 use linerate_server::store::{LineFilter, SlotRun, Store};
 use serde_json::Value;
+use support::mesh::{Lab, PROGRAM, Running, eventually, good, linerate};
 use support::{free_port, interrupt, no_laboratory, stderr, stdout};
 use tempfile::TempDir;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
-
-fn linerate(directory: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
-    command.args(words).current_dir(directory).stdin(Stdio::null());
-    command.env_remove("LINERATE_STORE").env("XDG_DATA_HOME", directory);
-    command.output().expect("the program starts")
-}
-
-fn good(directory: &Path, words: &[&str]) -> String {
-    let output = linerate(directory, words);
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
-    stdout(&output).trim().to_owned()
-}
-
-/// Looks twice a second until it holds; fails after four minutes.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..480 {
-        if holds() {
-            return;
-        }
-        linerate_sys::clock::sleep(Duration::from_millis(500));
-    }
-    panic!("not within four minutes: {what}");
-}
-
-/// A process that is killed when dropped, whose lines are kept.
-struct Running {
-    child: Child,
-    log: std::path::PathBuf,
-}
-
-impl Running {
-    fn start(command: &mut Command, log: &Path) -> Self {
-        let file = std::fs::File::options().create(true).append(true).open(log).expect("room");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-        Self { child: command.spawn().expect("it starts"), log: log.to_owned() }
-    }
-
-    fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it is ours");
-        self.child.wait().expect("it ends");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\n[[agent]]\nname = \"a\"\n\
     address = \"127.0.0.1\"\n\n[[agent]]\nname = \"b\"\naddress = \"127.0.0.2\"\n\n[[task]]\nname = \"delay\"\n\
@@ -120,6 +63,8 @@ fn a_plan_is_checked_with_its_slots_signed_and_served_only_as_it_was_signed() {
     fails(&["mesh", "key", "mesh.key"], &["mesh.key"]);
     fails(&["mesh", "token", "c", "--plan", "plan.toml"], &["c: plan.toml has no agent"]);
     fails(&["mesh", "status", "--store", "none.db"], &["no such file"]);
+    let book = |store: &'static str| ["mesh", "run", "ping b -c2", "--from", "a", "--store", store];
+    fails(&book("none.db"), &["no such file"]);
     fails(&["agent", "--join", "hub"], &["https://HOST"]);
     fails(&["agent", "--join", "http://h", "--spool", "much"], &["--spool"]);
     fails(&["agent", "--join", "http://h", "--token", "x"], &["lrm1.SECRET.KEY"]);
@@ -127,6 +72,9 @@ fn a_plan_is_checked_with_its_slots_signed_and_served_only_as_it_was_signed() {
     // Nobody listens on that port: an agent waits for its hub, and ends when it was asked to.
     let token = ["mesh", "token", "a", "--plan", "plan.toml", "--within", "1h", "--store", "x.db"];
     let token = good(path, &token);
+    // The store has a token and no plan: it is no hub's yet.
+    fails(&book("x.db"), &["find the mesh of x.db: it is no hub's"]);
+    fails(&[&book("x.db")[..], &["--mesh", "m"]].concat(), &["the store has no plan of mesh m"]);
     let nobody = ["agent", "--join", "http://127.0.0.1:1", "--store", "new.db", "--for", "1s"];
     let output = linerate(path, &[&nobody[..], &["--token", &token]].concat());
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -237,53 +185,6 @@ fn an_agent_joins_once_takes_plans_of_its_key_alone_and_tells_what_it_measured()
     assert!(said.contains("Incidents") && said.contains("no data from agent a"), "{said}");
 }
 
-/// A laboratory that another process holds.
-struct Lab {
-    held: Child,
-}
-
-impl Lab {
-    fn start(directory: &Path) -> Self {
-        let host = |name: &str| format!("[[host]]\nname = \"{name}\"\n");
-        let link = |name: &str| format!("[[link]]\nends = [\"{name}\", \"s\"]\n");
-        let hosts = ["h", "a", "b", "c"];
-        let plan: String = hosts
-            .iter()
-            .map(|name| host(name))
-            .chain(["[[switch]]\nname = \"s\"\n".to_owned()])
-            .chain(hosts.iter().map(|name| link(name)))
-            .collect();
-        std::fs::write(directory.join("lab.toml"), plan).expect("room");
-        let mut command = Command::new(PROGRAM);
-        command.args(["lab", "run", "lab.toml"]).current_dir(directory);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut held = command.spawn().expect("the program starts");
-        let mut lines = BufReader::new(held.stdout.take().expect("piped")).lines();
-        assert!(lines.any(|line| line.expect("UTF-8").starts_with("enter a host with")));
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { held }
-    }
-
-    fn command(&self, host: &str, directory: &Path, words: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        let pid = self.held.id().to_string();
-        command.args(["lab", "shell", host, "--lab", &pid, "--", PROGRAM]).args(words);
-        command.current_dir(directory).env("XDG_DATA_HOME", directory).env_remove("LINERATE_STORE");
-        command
-    }
-
-    fn start_on(&self, host: &str, directory: &Path, log: &str, words: &[&str]) -> Running {
-        Running::start(&mut self.command(host, directory, words), &directory.join(log))
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let _ = self.held.kill();
-        let _ = self.held.wait();
-    }
-}
-
 /// The rows of an agent, by task and begin.
 fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), SlotRun> {
     let store = Store::open_existing(store).expect("a store");
@@ -299,7 +200,7 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path();
-    let lab = Lab::start(path);
+    let lab = Lab::start(path, &["h", "a", "b", "c"]);
     // One segment, whose hosts have the addresses from 1 on (docs/lab.md).
     let addresses = ["10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4"];
     let agent = |at: usize| {
@@ -310,8 +211,10 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     let plan = format!(
         "mesh = \"m\"\nrevision = 1\nmargin = \"2s\"\n{}{}{}[[group]]\nname = \"two\"\n\
          agents = [\"a\", \"b\"]\n[[task]]\nname = \"rate\"\ngroup = \"two\"\n\
-         run = \"tcp {{to}} -t1\"\nevery = \"40s\"\ntakes = \"18s\"\n[[task]]\nname = \"delay\"\n\
-         run = \"ping {{to}} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n",
+         run = \"tcp {{to}} -t1\"\nevery = \"65s\"\ntakes = \"18s\"\n[[task]]\nname = \"delay\"\n\
+         run = \"ping {{to}} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n\
+         [adhoc]\nseconds_an_hour = 300\n[[adhoc.command]]\nname = \"burst\"\n\
+         run = \"tcp {{to}} -t2\"\ntakes = \"18s\"\n",
         agent(1),
         agent(2),
         agent(3)
@@ -337,6 +240,7 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
         [0, 1, 2].map(|at| join(["a", "b", "c"][at], Some(&tokens[at]))).into();
     // Two of rates, six of delays.
     eventually("each pair was measured", || measured(&status(path)) == 8);
+    a_run_is_booked_and_its_result_is_there(path);
     agents.remove(1).kill();
     hub.kill();
     let unsent = |agent: &str| {
@@ -360,6 +264,26 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     }
     hub.kill();
     check(path);
+}
+
+/// From `c`, which has no run of the calendar that excludes it but what `a` has.
+fn a_run_is_booked_and_its_result_is_there(path: &Path) {
+    let words = ["mesh", "run", "tcp a -t2", "--from", "c", "--mesh", "m", "--store", "hub.db"];
+    let said = good(path, &[&words[..], &["--result"]].concat());
+    assert!(said.starts_with("booked: burst c to a begins ") && said.contains("bit/s"), "{said}");
+    let second: Value =
+        serde_json::from_str(&good(path, &[&words[..], &["--json"]].concat())).expect("JSON");
+    assert_eq!(second["task"], "burst/a", "{second}");
+    let status = status(path);
+    let bookings = status["bookings"].as_array().expect("bookings");
+    let [newest, first] = &bookings[..] else { panic!("{status}") };
+    assert_eq!((&newest["id"], &first["state"]), (&second["id"], &"ok".into()), "{status}");
+    let starts = [first, newest].map(|it| it["start_s"].as_i64().expect("a time"));
+    assert!(starts[1] >= starts[0] + 18 + 2, "{status}");
+    let store = Store::open_existing(&path.join("hub.db")).expect("a store");
+    let record = store.get(first["record"].as_str().expect("a record")).expect("it is there");
+    assert_eq!(record.tags.get("why").map(String::as_str), Some("booked"));
+    assert_eq!(record.name.as_deref(), Some("burst/a"));
 }
 
 /// Each run of each agent is at the hub once, with the same end; each result once, and no more

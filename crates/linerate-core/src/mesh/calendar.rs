@@ -328,5 +328,6 @@ fn no_room(task: &MeshTask, count: usize, placed: usize) -> String {
     )
 }
 
+mod gap;
 #[cfg(test)]
 mod tests;

@@ -130,8 +130,29 @@ pub struct Incident {
     pub members: Vec<Member>,
     /// Whether further runs at once have confirmed it.
     pub confirmed: bool,
+    /// The survey that was booked for it.
+    #[serde(default)]
+    pub survey: Option<Survey>,
     /// In one sentence.
     pub sentence: String,
+}
+
+/// One test that the hub has booked of a pair that changed: what limits it now?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MeshSurvey")]
+pub struct Survey {
+    /// The agent that measures.
+    pub agent: String,
+    /// The command and the other agent: `survey/b`.
+    pub task: String,
+    /// Its begin, seconds since 1970-01-01 UTC.
+    pub start_s: i64,
+    /// Until when it is waited for, in the same.
+    pub until_s: i64,
+    /// What it says; null while it is waited for.
+    pub verdict: Option<String>,
+    /// Its record.
+    pub record: Option<String>,
 }
 
 /// A pair of two places.

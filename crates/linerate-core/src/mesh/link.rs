@@ -63,6 +63,13 @@ impl Link {
         unsent.then_some(Ask::Results)
     }
 
+    /// When there is something to ask next, with results in the spool or none.
+    pub fn due_s(&self, now_s: f64, unsent: bool) -> f64 {
+        let more = unsent || self.offered > self.revision.max(self.declined);
+        let wish = if more { now_s } else { self.beat_s };
+        wish.max(self.not_before_s)
+    }
+
     /// A beat was answered by a hub that has a plan of a revision.
     pub const fn beaten(&mut self, now_s: f64, offered: u64) {
         self.beat_s = now_s + BEAT_S;
@@ -117,6 +124,8 @@ mod tests {
         assert_eq!(link.next(100.0, true), Some(Ask::Results));
         link.went_well(100.5);
         assert_eq!((link.next(100.5, false), link.next(109.0, false)), (None, None));
+        assert!((link.due_s(100.5, false) - 110.0).abs() < 1e-9);
+        assert!((link.due_s(100.5, true) - 100.5).abs() < 1e-9);
         assert_eq!(link.next(110.0, true), Some(Ask::Beat));
         // A hub that was set back to an older plan offers nothing.
         link.beaten(110.0, 2);
@@ -140,6 +149,7 @@ mod tests {
                 link.failed(now);
                 let wait = link.not_before_s - now;
                 assert_eq!(link.next(link.not_before_s - 1e-3, true), None);
+                assert!((link.due_s(now, true) - link.not_before_s).abs() < 1e-9);
                 now = link.not_before_s;
                 assert_eq!(link.next(now, true), Some(Ask::Beat));
                 waits.push(wait);

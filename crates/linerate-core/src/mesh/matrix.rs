@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::booking::BookedRun;
 use super::calendar::{MeshCalendar, MeshRun};
 use super::incident::{Incident, IncidentKind};
 use super::plan::MeshPlan;
@@ -66,6 +67,8 @@ pub struct Matrix {
     pub alerts: Vec<String>,
     /// Incidents that are open, and those that were over within a day, the newest first.
     pub incidents: Vec<Incident>,
+    /// Runs beside the calendar, to come and of the last day, the newest first.
+    pub bookings: Vec<BookedRun>,
 }
 
 /// An agent.
@@ -164,6 +167,12 @@ pub fn matrix(
 }
 
 impl Matrix {
+    /// The same with what is booked beside the calendar.
+    #[must_use]
+    pub fn with_bookings(self, bookings: Vec<BookedRun>) -> Self {
+        Self { bookings, ..self }
+    }
+
     /// The same with incidents: cells that changed are marked, and changes are in alert. That there
     /// is no data is in alert without them.
     #[must_use]
@@ -315,6 +324,7 @@ mod tests {
             of: 1,
             members: vec![member],
             confirmed: false,
+            survey: None,
             sentence: "it fell".to_owned(),
         };
         let over = Incident { until_s: Some(now), ..incident.clone() };

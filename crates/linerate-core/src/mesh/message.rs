@@ -75,6 +75,27 @@ pub struct BeatAnswer {
     /// Another program is this agent: this one is to hold.
     #[serde(default)]
     pub double: bool,
+    /// Runs beside the calendar that are booked for it and whose end the hub does not know.
+    #[serde(default)]
+    pub bookings: Vec<Booking>,
+    /// Runs of this agent that the hub's store has taken in all; one that has fewer than it had was
+    /// set back.
+    #[serde(default)]
+    pub runs: Option<u64>,
+}
+
+/// A run beside the calendar.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MeshBooking")]
+pub struct Booking {
+    /// Its identifier.
+    pub id: String,
+    /// The command's name and the other agent: `burst/b`.
+    pub task: String,
+    /// Its begin, seconds since 1970-01-01 UTC.
+    pub start_s: i64,
+    /// Seconds of its slot.
+    pub takes_s: i64,
 }
 
 /// A run that is over, with its record where it left one.
@@ -90,10 +111,17 @@ pub struct RunResult {
     /// Why there is no result.
     #[serde(default)]
     pub reason: Option<String>,
+    /// `calendar`, or `booked` for a run beside it.
+    #[serde(default = "calendar")]
+    pub why: String,
     /// The record.
     #[serde(default)]
     #[schemars(with = "Option<serde_json::Value>")]
     pub record: Option<serde_json::Value>,
+}
+
+fn calendar() -> String {
+    "calendar".to_owned()
 }
 
 /// Runs in their order.
@@ -114,4 +142,7 @@ pub struct Stored {
     pub stored: usize,
     /// Those of them that were there already.
     pub known: usize,
+    /// As of a beat's answer, with these.
+    #[serde(default)]
+    pub runs: Option<u64>,
 }

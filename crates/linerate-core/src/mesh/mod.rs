@@ -4,6 +4,9 @@
 //! Nothing here reads a clock or opens a socket. The calendar is a function of the plan alone, so
 //! each agent computes the same one, without asking anybody, for as long as it has the plan.
 
+mod adhoc;
+mod bookable;
+mod booking;
 mod calendar;
 mod incident;
 mod link;
@@ -15,17 +18,23 @@ mod roll;
 mod rounds;
 mod rules;
 
+pub use adhoc::{Adhoc, AdhocCommand};
+pub use bookable::Bookable;
+pub use booking::{
+    BookedRun, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit, is_plausible,
+};
 pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
 pub use incident::{
-    Hit, Incident, IncidentKind, Member, Moved, Pair, Shared, SharedKind, crosses, grouped, pair,
+    Hit, Incident, IncidentKind, Member, Moved, Pair, Shared, SharedKind, Survey, crosses, grouped,
+    pair,
 };
 pub use link::{Ask, BEAT_S, Link};
 pub use matrix::{AgentState, Cell, CellState, Cells, Matrix, Row, matrix};
 pub use message::{
-    Beat, BeatAnswer, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan, Stored,
-    VERSION,
+    Beat, BeatAnswer, Booking, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan,
+    Stored, VERSION,
 };
-pub use outcome::{DISK_FULL, OUTCOMES, SPOOL_FULL, outcome};
+pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use roll::{SILENT_S, Seen, Standing, judge};
 pub use rules::Rules;

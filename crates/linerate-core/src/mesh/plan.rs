@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::adhoc::Adhoc;
 use crate::lab::{Problem, Step};
 use crate::schedule::{Class, Span, read, usual};
 use crate::study::PlanError;
@@ -54,6 +55,9 @@ pub struct MeshPlan {
     /// What they measure.
     #[serde(rename = "task")]
     pub tasks: Vec<MeshTask>,
+    /// What may be run beside that; nothing where it is not there.
+    #[serde(default)]
+    pub adhoc: Option<Adhoc>,
 }
 
 const fn margin() -> Span {
@@ -127,8 +131,7 @@ pub struct MeshTask {
 impl MeshTask {
     /// Seconds of a slot.
     pub fn takes_s(&self) -> u64 {
-        let said = || usual(&self.run).map_or(60, |(takes, _)| takes);
-        self.takes.map_or_else(said, Span::seconds)
+        takes_or(self.takes, &self.run)
     }
 
     /// What may run beside it.
@@ -139,26 +142,11 @@ impl MeshTask {
 
     /// The words of its command to an agent.
     pub fn words(&self, to: &Agent) -> Vec<String> {
-        let (host, target) = (to.address.to_string(), to.target(&self.run));
-        let target = if target == host { host } else { target };
-        let words = self.run.split_whitespace();
-        words.map(|word| if word == TO { target.clone() } else { word.to_owned() }).collect()
+        words_to(&self.run, to)
     }
 
     fn check(&self) -> Result<(), (&'static str, String)> {
-        let words: Vec<&str> = self.run.split_whitespace().collect();
-        if usual(&self.run).is_none() || words.get(1) != Some(&TO) {
-            let reason = "a command is tcp, udp, test, rrul, ping, stamp or trace, then {to}";
-            return Err(("run", format!("{:?}: {reason}", self.run)));
-        }
-        for word in &words[2..] {
-            let flag = word.len() > 1 && word.starts_with('-') && *word != "--";
-            if !flag || word.contains(['/', '\'', '"', '{']) {
-                let reason = "behind {to} stand flags with their values attached, as -t5 or \
-                              --time=5, and no file";
-                return Err(("run", format!("{word:?}: {reason}")));
-            }
-        }
+        check_command(&self.run).map_err(|reason| ("run", reason))?;
         let (every, takes) = (self.every.seconds(), self.takes_s());
         if !(EVERY_S.0..=EVERY_S.1).contains(&every) {
             return Err(("every", "the time between two runs is 10s to 7d".to_owned()));
@@ -171,6 +159,36 @@ impl MeshTask {
         }
         Ok(())
     }
+}
+
+/// The words of a command to an agent.
+pub(super) fn words_to(run: &str, to: &Agent) -> Vec<String> {
+    let target = to.target(run);
+    let words = run.split_whitespace();
+    words.map(|word| if word == TO { target.clone() } else { word.to_owned() }).collect()
+}
+
+/// Seconds of a slot: as a plan says, or as its command usually takes.
+pub(super) fn takes_or(said: Option<Span>, run: &str) -> u64 {
+    said.map_or_else(|| usual(run).map_or(60, |(takes, _)| takes), Span::seconds)
+}
+
+/// Whether a command goes to `{to}` and to nobody else.
+pub(super) fn check_command(run: &str) -> Result<(), String> {
+    let words: Vec<&str> = run.split_whitespace().collect();
+    if usual(run).is_none() || words.get(1) != Some(&TO) {
+        let reason = "a command is tcp, udp, test, rrul, ping, stamp or trace, then {to}";
+        return Err(format!("{run:?}: {reason}"));
+    }
+    for word in &words[2..] {
+        let flag = word.len() > 1 && word.starts_with('-') && *word != "--";
+        if !flag || word.contains(['/', '\'', '"', '{']) {
+            let reason = "behind {to} stand flags with their values attached, as -t5 or \
+                          --time=5, and no file";
+            return Err(format!("{word:?}: {reason}"));
+        }
+    }
+    Ok(())
 }
 
 impl Agent {
@@ -252,7 +270,7 @@ impl MeshPlan {
             let message = format!("{pairs} pairs; a plan has {PAIRS_MAX} at most: smaller groups");
             return refuse(Vec::new(), message);
         }
-        Ok(())
+        self.check_adhoc()
     }
 
     fn check_agents(&self) -> Result<(), Problem> {
@@ -301,12 +319,12 @@ impl MeshPlan {
 }
 
 /// Names stand in labels, keys and paths.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(plain)
 }
 
-fn no_name(name: &str) -> String {
+pub(super) fn no_name(name: &str) -> String {
     format!("{name:?}: names differ, and have 1 to {NAME_MAX} letters, digits, - _ and .")
 }
 

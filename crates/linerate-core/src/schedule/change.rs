@@ -28,6 +28,8 @@ const HOUR_MIN: usize = 6;
 const REFERENCE: f64 = 0.8;
 /// From this sum on a change is suspected: two further runs at once cost little.
 pub const SUSPECT: f64 = 3.0;
+/// Further runs for one suspicion.
+pub const FURTHER_RUNS: u32 = 2;
 /// From this sum on it is a change.
 pub const CHANGED: f64 = 7.0;
 /// Values that follow one another may lean the same way, up to so many apart.

@@ -6,6 +6,7 @@
 mod alert;
 mod calendar;
 mod change;
+mod further;
 mod plan;
 mod runner;
 mod series;
@@ -13,7 +14,8 @@ mod series;
 pub use alert::Alert;
 pub use calendar::{Calendar, LATE_S_MAX, MARGIN_S, Slot, Zone};
 pub(crate) use calendar::{Repeated, hash};
-pub use change::{CHANGED, Change, Finding, Point, SUSPECT, Watch};
+pub use change::{CHANGED, Change, FURTHER_RUNS, Finding, Point, SUSPECT, Watch};
+pub use further::{confirms, own_difference};
 pub use plan::{Class, SchedulePlan, Span, TASKS_MAX, Task};
 pub(crate) use plan::{least_change, read, usual};
 pub use runner::{GRACE_S, Reason, Runner, Step, Why};

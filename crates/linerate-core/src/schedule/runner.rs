@@ -9,12 +9,14 @@
 use std::collections::VecDeque;
 
 use super::calendar::{Calendar, MARGIN_S, Slot};
-use super::plan::{Class, SchedulePlan};
+use super::plan::{Class, SchedulePlan, Task};
 
 /// A run begins at most so late.
 pub const GRACE_S: i64 = 30;
 /// Wall time that went on by so much more or less than the monotonic clock was set.
 const STEP_S: f64 = 2.0;
+/// The same where other hosts go by the same calendar.
+const STEP_SHARED_S: f64 = 0.5;
 /// A clock that goes back further than this was wrong: the calendar begins anew.
 const BACK_S: i64 = 3600;
 /// A further run that found no gap for so long is left out.
@@ -36,6 +38,11 @@ pub enum Why {
     Confirm,
     /// A change was found: what limits the path now?
     Survey,
+    /// It was booked beside the calendar.
+    Booked {
+        /// Its begin, which is its name, seconds since 1970-01-01 UTC.
+        start_s: i64,
+    },
 }
 
 /// What is to be done or said.
@@ -52,6 +59,8 @@ pub enum Step {
     Missed {
         /// What was to run.
         slot: Slot,
+        /// Why it was to.
+        why: Why,
         /// Why it does not.
         reason: Reason,
     },
@@ -87,10 +96,13 @@ pub struct Runner {
     planned: VecDeque<Slot>,
     planned_s: i64,
     due: VecDeque<Slot>,
+    /// Runs beside the calendar, at their times.
+    booked: Vec<Slot>,
     extra: VecDeque<Extra>,
     /// Tasks of runs that go on, with the run's class.
     running: Vec<(usize, Class)>,
     grace_s: i64,
+    step_s: f64,
 }
 
 impl Runner {
@@ -108,16 +120,20 @@ impl Runner {
             planned: VecDeque::new(),
             planned_s: dealt_s,
             due: VecDeque::new(),
+            booked: Vec::new(),
             extra: VecDeque::new(),
             running: Vec::new(),
             grace_s: GRACE_S,
+            step_s: STEP_S,
         }
     }
 
-    /// The same whose runs begin so late at most: where others have the time behind a slot.
+    /// The same whose runs begin so late at most: where others have the time behind a slot. A clock
+    /// that was set by less is told, too.
     #[must_use]
     pub const fn within(mut self, grace_s: i64) -> Self {
         self.grace_s = grace_s;
+        self.step_s = STEP_SHARED_S;
         self
     }
 
@@ -131,7 +147,7 @@ impl Runner {
         let mut steps = Vec::new();
         if let Some((wall, mono)) = self.clocks.replace((wall_s, mono_s)) {
             let stepped = (wall_s - wall) - (mono_s - mono);
-            if stepped.abs() > STEP_S {
+            if stepped.abs() > self.step_s {
                 steps.push(Step::ClockStepped(stepped));
             }
         }
@@ -151,6 +167,7 @@ impl Runner {
             self.dealt_s = now_s + 1;
         }
         self.begin_due(now_s, &mut steps);
+        self.begin_booked(now_s, &mut steps);
         self.begin_extra(now_s, &mut steps);
         steps
     }
@@ -171,15 +188,34 @@ impl Runner {
 
     fn begin_due(&mut self, now_s: i64, steps: &mut Vec<Step>) {
         for slot in std::mem::take(&mut self.due) {
-            match self.hindered_by(slot.task) {
-                None if now_s <= slot.start_s + self.grace_s => {
-                    steps.push(Step::Start { task: slot.task, why: Why::Calendar });
-                    self.running.push((slot.task, self.plan.tasks[slot.task].class()));
-                }
-                None => steps.push(Step::Missed { slot, reason: Reason::Asleep }),
-                Some(_) if now_s < slot.start_s + self.grace_s => self.due.push_back(slot),
-                Some(other) => steps.push(Step::Missed { slot, reason: Reason::Busy(other) }),
+            match self.begins(slot, Why::Calendar, now_s) {
+                Some(step) => steps.push(step),
+                None => self.due.push_back(slot),
             }
+        }
+    }
+
+    fn begin_booked(&mut self, now_s: i64, steps: &mut Vec<Step>) {
+        for slot in std::mem::take(&mut self.booked) {
+            let why = Why::Booked { start_s: slot.start_s };
+            let due = now_s >= slot.start_s;
+            match due.then(|| self.begins(slot, why, now_s)).flatten() {
+                Some(step) => steps.push(step),
+                None => self.booked.push(slot),
+            }
+        }
+    }
+
+    /// What becomes of a run whose time has come; none where it waits for another to end.
+    fn begins(&mut self, slot: Slot, why: Why, now_s: i64) -> Option<Step> {
+        match self.hindered_by(slot.task) {
+            None if now_s <= slot.start_s + self.grace_s => {
+                self.running.push((slot.task, self.plan.tasks[slot.task].class()));
+                Some(Step::Start { task: slot.task, why })
+            }
+            None => Some(Step::Missed { slot, why, reason: Reason::Asleep }),
+            Some(_) if now_s < slot.start_s + self.grace_s => None,
+            Some(other) => Some(Step::Missed { slot, why, reason: Reason::Busy(other) }),
         }
     }
 
@@ -215,7 +251,7 @@ impl Runner {
         let task = &self.plan.tasks[task];
         match why {
             Why::Survey => (task.survey_class(), task.survey_takes_s()),
-            Why::Calendar | Why::Confirm => (task.class(), task.takes_s()),
+            Why::Calendar | Why::Confirm | Why::Booked { .. } => (task.class(), task.takes_s()),
         }
     }
 
@@ -225,7 +261,12 @@ impl Runner {
         let until_s = now_s + i64::try_from(takes).unwrap_or(i64::MAX / 4) + MARGIN_S;
         self.plan_until(until_s);
         let next = self.planned.iter().take_while(|slot| slot.start_s < until_s);
-        self.due.iter().chain(next).all(|slot| class.beside(self.plan.tasks[slot.task].class()))
+        let booked = self.booked.iter().filter(|slot| slot.start_s < until_s);
+        self.due
+            .iter()
+            .chain(next)
+            .chain(booked)
+            .all(|slot| class.beside(self.plan.tasks[slot.task].class()))
     }
 
     /// A run of a task has ended.
@@ -241,7 +282,18 @@ impl Runner {
         self.extra.push_back(Extra { task, why, asked_s });
     }
 
-    /// The wall time of the next run by the calendar, as far as a week.
+    /// Takes a task that the calendar does not have, for runs that are booked; its place.
+    pub fn adds(&mut self, task: Task) -> usize {
+        self.plan.tasks.push(task);
+        self.plan.tasks.len() - 1
+    }
+
+    /// Takes a run beside the calendar, at its time.
+    pub fn books(&mut self, slot: Slot) {
+        self.booked.push(slot);
+    }
+
+    /// The wall time of the next run by the calendar or of one that is booked, as far as a week.
     pub fn next_start_s(&mut self) -> Option<i64> {
         if self.planned.is_empty() {
             let mut span_s = PLANNED_S;
@@ -250,7 +302,8 @@ impl Runner {
                 span_s *= 4;
             }
         }
-        self.planned.front().map(|slot| slot.start_s)
+        let booked = self.booked.iter().map(|slot| slot.start_s);
+        self.planned.front().map(|slot| slot.start_s).into_iter().chain(booked).min()
     }
 
     /// Whether something waits for a gap or for another run.
@@ -412,6 +465,34 @@ mod tests {
                 (two.start_s + 15, start(one.task, Why::Confirm))
             ]
         );
+    }
+
+    #[test]
+    fn a_booked_run_begins_at_its_second_or_is_missed_with_its_reason() {
+        let mut patient = runner(HOURLY, BEGIN_S, None);
+        let at = first(BEGIN_S);
+        let mut other = patient.plan().tasks[0].clone();
+        other.name = "burst".to_owned();
+        let burst = patient.adds(other);
+        let slot = |start_s| Slot { task: burst, start_s, until_s: start_s + 14 };
+        // A minute after the calendar's run, which is over; and one within it.
+        patient.books(slot(at + 60));
+        patient.books(slot(at + 5));
+        let (begun, said) = live(&mut patient, |s| (BEGIN_S + s) as f64, 3600);
+        // The one within begins when that has ended, within its 30 s.
+        assert_eq!((begun, said), (vec![at, at + 12, at + 60], Vec::new()));
+        let mut late = runner(HOURLY, BEGIN_S, None).within(2);
+        let mut other = late.plan().tasks[0].clone();
+        other.name = "burst".to_owned();
+        assert_eq!(late.adds(other), burst);
+        late.books(slot(at + 5));
+        late.books(slot(at - 100));
+        let (begun, said) = live(&mut late, |s| (at - 90 + s) as f64, 200);
+        let why = |start_s| Why::Booked { start_s };
+        let missed =
+            |start_s, reason| Step::Missed { slot: slot(start_s), why: why(start_s), reason };
+        let wanted = [missed(at - 100, Reason::Asleep), missed(at + 5, Reason::Busy(0))];
+        assert_eq!((begun, said.as_slice()), (vec![at], &wanted[..]));
     }
 
     #[test]

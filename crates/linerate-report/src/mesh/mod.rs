@@ -3,9 +3,9 @@
 
 mod words;
 
-pub use words::{change_sentence, no_data_sentence, over_sentence};
+pub use words::{booked, change_sentence, dropped_sentence, no_data_sentence, over_sentence};
 
-use linerate_core::mesh::{Cell, Incident, Matrix, TaskRounds};
+use linerate_core::mesh::{BookedRun, Cell, Incident, Matrix, TaskRounds};
 
 use crate::document::{Block, Document, Section};
 use crate::schedule::{shown, span, time};
@@ -13,6 +13,8 @@ use crate::{Align, Table};
 
 /// Agents of a matrix that a terminal is wide enough for; of more, those in alert are named.
 const AGENTS_SHOWN: usize = 16;
+/// Bookings that a terminal shows, the newest first.
+const BOOKINGS_SHOWN: usize = 20;
 
 /// The state of a mesh.
 pub fn document(matrix: &Matrix) -> Document {
@@ -37,6 +39,9 @@ pub fn document(matrix: &Matrix) -> Document {
     }
     if !matrix.incidents.is_empty() {
         sections.push(Section::apart("Incidents", [Block::Table(incidents(matrix))]));
+    }
+    if !matrix.bookings.is_empty() {
+        sections.push(Section::apart("Booked", [Block::Table(bookings(matrix))]));
     }
     let alerts = match matrix.alerts.len() {
         0 => "nothing in alert".to_owned(),
@@ -73,6 +78,29 @@ fn incidents(matrix: &Matrix) -> Table {
             Some(until) => format!("over after {}", span(until - opened_s)),
         };
         table.row([time(*opened_s as f64), state, sentence.clone()]);
+    }
+    table
+}
+
+fn bookings(matrix: &Matrix) -> Table {
+    let mut table = Table::of([
+        ("begins", Align::Left),
+        ("what", Align::Left),
+        ("why", Align::Left),
+        ("state", Align::Left),
+    ]);
+    for booked in matrix.bookings.iter().take(BOOKINGS_SHOWN) {
+        let BookedRun { booking, agent, why, state, reason, .. } = booked;
+        let (name, to) = booking.task.split_once('/').unwrap_or((&booking.task, "?"));
+        let end_s = booking.start_s + booking.takes_s;
+        let state = match (state, reason) {
+            (Some(state), Some(reason)) => format!("{state}: {reason}"),
+            (Some(state), None) => state.clone(),
+            (None, _) if matrix.now_s < end_s => "to come".to_owned(),
+            (None, _) => format!("nothing heard of it since {}", span(matrix.now_s - end_s)),
+        };
+        let what = format!("{name} {agent} to {to}");
+        table.row([time(booking.start_s as f64), what, why.clone(), state]);
     }
     table
 }
@@ -133,7 +161,7 @@ pub fn calendar(mesh: &str, rounds: &[TaskRounds]) -> Document {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::mesh::Row;
+    use linerate_core::mesh::{Booking, Row};
 
     use super::*;
 
@@ -166,7 +194,22 @@ mod tests {
             of: 1,
             members: Vec::new(),
             confirmed: false,
+            survey: None,
             sentence: "m: no data from agent b".to_owned(),
+        };
+        let booked = BookedRun {
+            booking: Booking {
+                id: "i".to_owned(),
+                task: "burst/b".to_owned(),
+                start_s: 1_795_478_460,
+                takes_s: 14,
+            },
+            agent: "a".to_owned(),
+            why: "adhoc".to_owned(),
+            asked_s: 1_795_478_400,
+            state: Some("missed".to_owned()),
+            reason: Some("the booking was not heard of in time".to_owned()),
+            record: None,
         };
         let matrix = Matrix {
             mesh: "m".to_owned(),
@@ -177,6 +220,7 @@ mod tests {
             cells: vec![good, dark],
             alerts: vec!["rate: no data from b to a".to_owned()],
             incidents: vec![incident],
+            bookings: vec![booked],
         };
         let text = document(&matrix).text(Some(100));
         let line = |start: &str| text.lines().find(|line| line.trim().starts_with(start));
@@ -184,6 +228,9 @@ mod tests {
         assert!(of_a.contains("941") && of_a.contains("4 min"), "{text}");
         let incident = line("2026-11-24 00:00:00").expect("an incident");
         assert!(incident.contains("over after 5 min") && incident.contains("agent b"), "{text}");
+        let booked = line("2026-11-24 00:01:00").expect("a booking");
+        assert!(booked.contains("burst a to b") && booked.contains("adhoc"), "{text}");
+        assert!(booked.contains("missed: the booking was not heard"), "{text}");
         assert!(text.contains("- ! ~") && text.contains("-12 ms"), "{text}");
         assert!(text.contains("1 without data") && text.contains("no data from b to a"), "{text}");
     }

@@ -1,8 +1,8 @@
 //! Incidents of a mesh in sentences.
 
-use linerate_core::mesh::{IncidentKind, Member, Moved, Shared, SharedKind};
+use linerate_core::mesh::{Booking, IncidentKind, Member, Moved, Shared, SharedKind};
 
-use crate::schedule::{moved, time};
+use crate::schedule::{moved, span, time};
 
 /// Members that a sentence names.
 const NAMED: usize = 3;
@@ -33,13 +33,23 @@ fn way(member: &Member) -> String {
     format!("{task} {} to {to}", member.from)
 }
 
+/// A run that was booked at a time.
+pub fn booked(from: &str, booking: &Booking, now_s: i64) -> String {
+    let Booking { task, start_s, takes_s, .. } = booking;
+    let (name, to) = task.split_once('/').unwrap_or((task, "?"));
+    let (at, wait) = (time(*start_s as f64), span(start_s - now_s));
+    format!("booked: {name} {from} to {to} begins {at} UTC, in {wait}, and takes {takes_s} s")
+}
+
 /// A lasting change of pairs.
 pub fn change_sentence(
     mesh: &str,
     shared: Option<&Shared>,
     counts: (usize, usize),
     members: &[Member],
+    confirmed: bool,
 ) -> String {
+    let further = if confirmed { "confirmed" } else { "not confirmed" };
     let moves = members.iter().flat_map(|member| &member.moved);
     let since = moves.map(|it| it.since_s).fold(f64::INFINITY, f64::min);
     let one = |it: &Moved| moved(&it.metric, it.before, it.after);
@@ -49,11 +59,19 @@ pub fn change_sentence(
     };
     let together = if counts.0 > 1 { " changed together" } else { " changed" };
     format!(
-        "{mesh}: {}{together}, since {} UTC: {}; not confirmed by further runs",
+        "{mesh}: {}{together}, since {} UTC: {}; {further} by further runs",
         subject(shared, counts),
         time(since),
         listed(members, each)
     )
+}
+
+/// Why a change is dropped: further runs say otherwise.
+pub fn dropped_sentence(mesh: &str, member: &Member) -> String {
+    let each = |it: &Moved| moved(&it.metric, it.before, it.after);
+    let moves: Vec<String> = member.moved.iter().map(each).collect();
+    let moves = moves.join(", ");
+    format!("{mesh}: {}: {moves}: dropped, for further runs did not show it", way(member))
 }
 
 /// No data from agents or from pairs, since a time.
@@ -125,7 +143,7 @@ mod tests {
         let uplink = Shared { kind: SharedKind::Uplink, name: "isp".to_owned() };
         let of = |from: &str| member(from, Some("c"), vec![rose.clone()]);
         let members = ["a", "b", "d", "e"].map(of);
-        let sentence = change_sentence("m", Some(&uplink), (4, 5), &members);
+        let sentence = change_sentence("m", Some(&uplink), (4, 5), &members, false);
         let each = |from: &str| {
             format!("delay {from} to c: round trip rose from 10.00 ms to 25.00 ms (+150 %)")
         };
@@ -138,7 +156,8 @@ mod tests {
         );
         assert_eq!(sentence, wanted);
         let one = Shared { kind: SharedKind::Pair, name: "a and c".to_owned() };
-        let sentence = change_sentence("m", Some(&one), (1, 1), &members[..1]);
+        let sentence = change_sentence("m", Some(&one), (1, 1), &members[..1], true);
+        assert!(sentence.ends_with("(+150 %); confirmed by further runs"), "{sentence}");
         assert!(sentence.starts_with("m: the pair a and c changed, since"), "{sentence}");
         let over = over_sentence("m", IncidentKind::Change, Some(&uplink), (4, 5), &members);
         assert_eq!(over, "m: 4 of 5 pairs over uplink isp: the levels are back");

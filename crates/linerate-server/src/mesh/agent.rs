@@ -13,6 +13,7 @@ use linerate_core::units::Bytes;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 use linerate_sys::stop::Stop;
 
+use super::booking::desk;
 use super::client::{Client, HubAddress, NoAnswer};
 use super::plan::{Checked, check};
 use super::sign::verify;
@@ -20,8 +21,8 @@ use super::spool::Spool;
 use super::talk::{Talk, half};
 use super::{JoinToken, hex};
 use crate::ask::Authority;
-use crate::schedule::{Ended, Keeper, Options, Rein, take_lock};
-use crate::store::{KeptPlan, MeshSelf, Store, is_full};
+use crate::schedule::{Ended, Keeper, NOT_RUNNING, Options, Rein, take_lock};
+use crate::store::{KeptPlan, MeshSelf, SlotRun, Store, is_full};
 
 /// Between two looks whether a plan is in force.
 const LOOK: Duration = Duration::from_millis(200);
@@ -236,6 +237,7 @@ impl Agent {
         let InForce { text, checked, .. } = found;
         let Some(place) = checked.plan.agent(&self.name.1) else { return Ok(None) };
         let mine = checked.calendar.of_agent(&checked.plan, place);
+        let checked_from_s = checked.plan.from_s();
         let options = Options {
             program: self.options.program.clone(),
             text,
@@ -244,9 +246,44 @@ impl Agent {
             for_: self.until.map(|until| until.since(monotonic())),
             say: self.options.say,
             rein: Some(Arc::clone(&self.rein)),
+            desk: desk(checked, place),
         };
-        let store = Store::open(&self.options.store)?;
+        let mut store = Store::open(&self.options.store)?;
+        self.owes(&mut store, checked_from_s)?;
         Keeper::new(options, store, self.stop.clone())?.run().map(Some)
+    }
+
+    /// What the plan before still had until this one came into force, while nothing ran, is missed.
+    fn owes(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        let known = store.schedules()?.into_iter().find(|it| it.plan == schedule);
+        let Some(dealt_s) = known.map(|it| it.dealt_s).filter(|dealt_s| *dealt_s < from_s) else {
+            return Ok(());
+        };
+        let older = store.mesh_plans(&self.name.0)?.into_iter();
+        let older = older.filter(|kept| self.is_signed(kept));
+        let older = older.filter_map(|kept| check(&kept.text, "the plan").ok());
+        let before = older.filter(|it| it.plan.from_s() < from_s).max_by_key(|it| it.plan.revision);
+        if let Some(Checked { plan, calendar }) = before
+            && let Some(place) = plan.agent(&self.name.1)
+        {
+            let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
+            let last = store.slots(&schedule, dealt_s)?.last().map(|run| run.start_s + 1);
+            let begin_s = last.unwrap_or(dealt_s).max(dealt_s);
+            let mine = calendar.of_agent(&plan, place);
+            for slot in mine.calendar.slots(begin_s, from_s.saturating_sub(margin_s + ROOM_S)) {
+                let run = SlotRun {
+                    task: mine.plan.tasks[slot.task].name.clone(),
+                    start_s: slot.start_s,
+                    why: "calendar".to_owned(),
+                    state: "missed".to_owned(),
+                    reason: Some(NOT_RUNNING.to_owned()),
+                    record: None,
+                };
+                store.slot_begun(&schedule, &run)?;
+            }
+        }
+        store.schedule_dealt(&schedule, from_s)
     }
 
     /// The plan that is in force at a time; none between two, and before the first.

@@ -15,11 +15,16 @@ use linerate_sys::clock::realtime_ns;
 use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
-use crate::store::{Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT};
+use crate::store::{BOOKED, Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT};
 
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;
 const REASON_MAX: usize = 1000;
+/// An agent is told of bookings for so long after their begin, seconds: one that was away says then
+/// that it did not run.
+const BOOKED_S: i64 = 86_400;
+/// Why runs are made.
+const WHYS: [&str; 2] = ["calendar", BOOKED];
 /// Ends of runs.
 const STATES: [&str; 4] = ["ok", "failed", "missed", "lost"];
 
@@ -193,7 +198,10 @@ impl Hub {
         store.mesh_seen((&mesh, agent), &seen)?;
         #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
         let wall_s = realtime_ns() as f64 / 1e9;
-        Ok(BeatAnswer { revision, wall_s, double: standing == Standing::Double })
+        let double = standing == Standing::Double;
+        let bookings = store.mesh_bookings_open(&mesh, agent, now_s() - BOOKED_S)?;
+        let runs = Some(store.mesh_runs_of(&mesh, agent)?);
+        Ok(BeatAnswer { revision, wall_s, double, bookings, runs })
     }
 
     /// Keeps runs of an agent; what was said to be stored survives a crash.
@@ -225,7 +233,8 @@ impl Hub {
                 self.came(agent, &slot.task);
             }
         }
-        Ok(Stored { stored: runs.results.len(), known })
+        let all = Some(store.mesh_runs_of(&mesh, agent)?);
+        Ok(Stored { stored: runs.results.len(), known, runs: all })
     }
 
     /// How the mesh stands.
@@ -241,6 +250,8 @@ impl Hub {
         let store = Store::open(&self.store)?;
         let (agents, cells) = (store.mesh_agents(&plan.mesh)?, store.mesh_cells(&plan.mesh)?);
         let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
+        let bookings = store.mesh_bookings(&plan.mesh, now_s - NEWS_S)?;
+        let found = found.with_bookings(bookings);
         Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
     }
 }
@@ -297,6 +308,9 @@ fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refuse
     if !STATES.contains(&run.state.as_str()) {
         return Err(bad("a state is ok, failed, missed or lost"));
     }
+    if !WHYS.contains(&run.why.as_str()) {
+        return Err(bad("a run is of the calendar or booked"));
+    }
     let record = run.record.as_ref().map(|value| Record::from_json(&value.to_string()));
     let record = record.transpose().map_err(|reason| bad(&format!("its record: {reason}")))?;
     if run.state == "ok" && record.is_none() {
@@ -316,7 +330,7 @@ fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refuse
     let slot = SlotRun {
         task: run.task.clone(),
         start_s: run.start_s,
-        why: "calendar".to_owned(),
+        why: run.why.clone(),
         state: run.state.clone(),
         reason,
         record: record.as_ref().map(|record| record.id.to_string()),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{
-    Cell, Hit, Incident, IncidentKind, Matrix, Member, MeshCalendar, MeshPlan, Moved, Pair,
+    Cell, Hit, Incident, IncidentKind, Matrix, Member, MeshCalendar, MeshPlan, Pair, Rules,
     SILENT_S, Shared, SharedKind, crosses, grouped, pair,
 };
 use linerate_core::record::Failure;
@@ -17,68 +17,24 @@ use linerate_core::time::WallTime;
 use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
 use linerate_sys::clock::record_id;
 
+use super::found::{Found, Further, JOIN_S_MAX, read};
 use crate::store::{NewAlert, Store, TaskNote};
 
 /// Silence that is shorter is none: an agent asks a hub that is back after a minute at the latest.
 const HOLD_S: i64 = 90;
 /// Silence of pairs whose agent has results on the way is none before so long.
 const DELIVERS_S: i64 = 900;
-/// The longest wait for what happened together.
-const JOIN_S_MAX: i64 = 3600;
 /// A level is back when it has come so much of the way.
 const BACK: f64 = 0.75;
 /// Changes before this many seconds ago that are part of nothing are old.
 const PENDING_S: i64 = 2 * 86_400;
-
-/// A change that was found.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    /// Its numbers in the store.
-    pub(super) events: Vec<i64>,
-    pub(super) found_s: i64,
-    pub(super) period_s: i64,
-    pub(super) pair: Pair,
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) task: String,
-    pub(super) changes: Vec<(String, Change)>,
-    pub(super) sentence: String,
-}
-
-impl Found {
-    fn since_s(&self) -> f64 {
-        self.changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min)
-    }
-
-    fn join_s(&self) -> i64 {
-        // A result is here some seconds after its run.
-        (self.period_s + 5).min(JOIN_S_MAX)
-    }
-
-    fn member(&self) -> Member {
-        let moved = |(metric, change): &(String, Change)| Moved {
-            metric: metric.clone(),
-            before: change.before,
-            after: change.after,
-            since_s: change.at_s,
-            between_s: change.between_s,
-            back_s: None,
-        };
-        Member {
-            from: self.from.clone(),
-            to: Some(self.to.clone()),
-            task: Some(self.task.clone()),
-            moved: self.changes.iter().map(moved).collect(),
-            reason: None,
-        }
-    }
-}
 
 /// What incidents are made in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) plan: &'a MeshPlan,
     pub(super) calendar: &'a MeshCalendar,
+    pub(super) rules: &'a Rules,
     pub(super) owner: &'a str,
     pub(super) outputs: &'a [String],
     pub(super) now_s: i64,
@@ -90,8 +46,10 @@ type Dark = (String, Option<(String, String)>);
 /// What is open, and what may become it.
 #[derive(Debug)]
 pub(super) struct Incidents {
-    open: Vec<Incident>,
-    pending: Vec<Found>,
+    pub(super) open: Vec<Incident>,
+    pub(super) pending: Vec<Found>,
+    /// Changes that further runs did not show, until their levels are back.
+    pub(super) dropped: Vec<Found>,
     /// Since when each is dark.
     dark: BTreeMap<Dark, i64>,
 }
@@ -104,14 +62,18 @@ impl Incidents {
     /// As the store knows them: open ones, and changes that are part of none yet.
     pub(super) fn of(store: &Store, plan: &MeshPlan, now_s: i64) -> Result<Self, Failure> {
         let known = store.incidents(&plan.mesh, i64::MAX)?;
-        let mut found = Self { open: known, pending: Vec::new(), dark: BTreeMap::new() };
+        let (pending, dropped, dark) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut found = Self { open: known, pending, dropped, dark };
         for agent in &plan.agents {
             let events =
                 store.events(&format!("{}/{}", plan.mesh, agent.name), now_s - PENDING_S)?;
-            let changes = events
-                .iter()
-                .filter(|event| event.kind == "change" && event.detail["incident"].is_null());
-            found.pending.extend(changes.filter_map(|event| read(plan, &agent.name, event)));
+            let of = |kind: &'static str| {
+                let mine = events.iter().filter(move |event| event.kind == kind);
+                let left = mine.filter(|event| event.detail["incident"].is_null());
+                left.filter_map(|event| read(plan, &agent.name, event))
+            };
+            found.pending.extend(of("change"));
+            found.dropped.extend(of("dropped"));
         }
         Ok(found)
     }
@@ -126,9 +88,14 @@ impl Incidents {
         let changes = std::mem::take(&mut found.changes);
         let mut touched = BTreeSet::new();
         for change in changes {
-            match self.back(&found, &change) {
-                Some(at) => drop(touched.insert(at)),
-                None => found.changes.push(change),
+            let closed = self.undropped(&found, &change);
+            if !closed.is_empty() {
+                let both = [&closed[..], &found.events].concat();
+                store.mesh_changes_closed(&both)?;
+            } else if let Some(at) = self.back(&found, &change) {
+                touched.insert(at);
+            } else {
+                found.changes.push(change);
             }
         }
         if !found.changes.is_empty() {
@@ -149,6 +116,19 @@ impl Incidents {
         Ok(())
     }
 
+    /// The events of a change that was dropped and whose level this one brings back: neither was
+    /// anything.
+    fn undropped(&mut self, found: &Found, (metric, change): &(String, Change)) -> Vec<i64> {
+        let is_it = |it: &Found| {
+            let same = (&it.from, &it.to, &it.task) == (&found.from, &found.to, &found.task);
+            same && it.changes.iter().any(|(of, was)| {
+                of == metric && is_back(metric, (was.before, was.after), change.after)
+            })
+        };
+        let at = self.dropped.iter().position(is_it);
+        at.map(|at| self.dropped.remove(at).events).unwrap_or_default()
+    }
+
     /// The open incident whose level a change brings back.
     fn back(&mut self, found: &Found, (metric, change): &(String, Change)) -> Option<usize> {
         let is_it = |member: &Member| {
@@ -158,10 +138,8 @@ impl Incidents {
         for (at, incident) in self.open.iter_mut().enumerate() {
             let moved = incident.members.iter_mut().filter(|member| is_it(member));
             for moved in moved.flat_map(|member| &mut member.moved) {
-                let level = |value: f64| watched(metric, value).ln();
-                let way = level(moved.after) - level(moved.before);
-                let came = level(change.after) - level(moved.after);
-                if moved.metric == *metric && moved.back_s.is_none() && -came / way >= BACK {
+                let back = is_back(metric, (moved.before, moved.after), change.after);
+                if moved.metric == *metric && moved.back_s.is_none() && back {
                     moved.back_s = Some(change.at_s);
                     return Some(at);
                 }
@@ -172,6 +150,8 @@ impl Incidents {
 
     /// Makes incidents of changes that have waited for others, and ends those that are back.
     pub(super) fn join(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
+        self.further(store, scene)?;
+        self.surveyed(store, scene)?;
         self.end_changes(store, scene)?;
         let Some(oldest) = self.pending.iter().min_by_key(|it| it.found_s).cloned() else {
             return Ok(());
@@ -183,6 +163,9 @@ impl Incidents {
             let apart = (it.since_s() - oldest.since_s()).abs();
             apart <= it.join_s().max(oldest.join_s()) as f64
         };
+        if self.pending.iter().any(|it| near(it) && it.further.is_awaited()) {
+            return Ok(());
+        }
         let (batch, rest): (Vec<Found>, Vec<Found>) = self.pending.drain(..).partition(near);
         self.pending = rest;
         let hit: BTreeSet<Pair> = batch.iter().map(|it| it.pair).collect();
@@ -200,10 +183,22 @@ impl Incidents {
             let since_s = mine().map(Found::since_s).fold(f64::INFINITY, f64::min);
             let counts = (pairs.len(), of);
             let mesh = &scene.plan.mesh;
-            let sentence = change_sentence(mesh, Some(&shared), counts, &members);
+            let shown: Vec<&Found> = mine().filter(|it| it.further == Further::Shown).collect();
+            let confirmed = !shown.is_empty();
+            let sentence = change_sentence(mesh, Some(&shared), counts, &members, confirmed);
+            let survey = match shown.first() {
+                Some(found) => scene.survey(store, found)?,
+                None => None,
+            };
             let incident = incident(IncidentKind::Change, scene, Some(shared), counts);
-            let incident = Incident { since_s, members, sentence, ..incident };
-            self.opens(store, scene, incident, (&events, &[]), "change")?;
+            let incident = Incident { since_s, members, sentence, confirmed, survey, ..incident };
+            if incident.survey.is_some() {
+                // Its alert waits for what the survey says.
+                store.incident_is(mesh, &incident, (&events, &[]), None)?;
+                self.open.push(incident);
+            } else {
+                self.opens(store, scene, incident, (&events, &[]), "change")?;
+            }
         }
         Ok(())
     }
@@ -226,7 +221,8 @@ impl Incidents {
     fn end_changes(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
         let is_back = |incident: &Incident| {
             let mut moved = incident.members.iter().flat_map(|it| &it.moved);
-            incident.kind == IncidentKind::Change && moved.all(|it| it.back_s.is_some())
+            let told = incident.survey.as_ref().is_none_or(|it| it.verdict.is_some());
+            incident.kind == IncidentKind::Change && told && moved.all(|it| it.back_s.is_some())
         };
         while let Some(at) = self.open.iter().position(is_back) {
             self.over(store, scene, at, "back")?;
@@ -397,8 +393,15 @@ impl Incidents {
 }
 
 /// A value of a figure where its logarithm means something.
-fn watched(metric: &str, value: f64) -> f64 {
+pub(super) fn watched(metric: &str, value: f64) -> f64 {
     Followed::from_key(metric).map_or(value, |it| it.watched(value))
+}
+
+/// Whether a value has come back most of the way from one level to another.
+fn is_back(metric: &str, (before, after): (f64, f64), now: f64) -> bool {
+    let level = |value: f64| watched(metric, value).ln();
+    let way = level(after) - level(before);
+    (level(after) - level(now)) / way >= BACK
 }
 
 /// One that has no members yet.
@@ -419,6 +422,7 @@ fn incident(
         of,
         members: Vec::new(),
         confirmed: false,
+        survey: None,
         sentence: String::new(),
     }
 }
@@ -527,7 +531,7 @@ fn notes(scene: &Scene<'_>, incident: &Incident, kind: &'static str, said: &str)
 }
 
 /// Keeps an incident, with its alert where somebody is to hear of it.
-fn tell(
+pub(super) fn tell(
     store: &mut Store,
     scene: &Scene<'_>,
     incident: &Incident,
@@ -557,36 +561,4 @@ fn is_part(plan: &MeshPlan, incident: &Incident, found: &Found) -> bool {
     let shared = incident.shared.as_ref();
     let crosses = shared.is_some_and(|shared| crosses(plan, shared, found.pair));
     incident.kind == IncidentKind::Change && near && crosses
-}
-
-/// A change as the store keeps it.
-fn read(plan: &MeshPlan, agent: &str, event: &crate::store::ScheduleEvent) -> Option<Found> {
-    let (task, peer) = event.task.split_once('/')?;
-    let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();
-    let change = |value: &serde_json::Value| {
-        let number = |key: &str| value[key].as_f64();
-        let between = &value["between_s"];
-        Some((
-            value["metric"].as_str()?.to_owned(),
-            Change {
-                at_s: number("since_s")?,
-                between_s: (between[0].as_f64()?, between[1].as_f64()?),
-                before: number("before")?,
-                after: number("after")?,
-                values: 0,
-            },
-        ))
-    };
-    let changes = event.detail["changes"].as_array()?.iter().filter_map(change).collect();
-    Some(Found {
-        events: vec![event.id],
-        found_s: event.at_s,
-        period_s: i64::try_from(period).unwrap_or(i64::MAX / 4),
-        pair: pair(plan.agent(agent)?, plan.agent(peer)?),
-        from: agent.to_owned(),
-        to: peer.to_owned(),
-        task: task.to_owned(),
-        changes,
-        sentence: String::new(),
-    })
 }

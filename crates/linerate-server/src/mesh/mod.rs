@@ -5,7 +5,10 @@
 //! taken over can withhold plans and results, and can make no agent run anything.
 
 mod agent;
+mod booking;
 mod client;
+mod found;
+mod further;
 mod hex;
 mod hub;
 mod incidents;
@@ -17,6 +20,7 @@ mod watch;
 
 pub use crate::ask::Authority;
 pub use agent::{Agent, AgentEnded, AgentOptions};
+pub use booking::{Wanted, What, book};
 pub use client::HubAddress;
 pub use hub::{Hub, Refused};
 pub use plan::{Checked, check, signed, state};

@@ -105,5 +105,6 @@ pub fn state(store: &Store, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
     let Checked { plan, calendar } = check(&kept.text, mesh)?;
     let (agents, cells) = (store.mesh_agents(mesh)?, store.mesh_cells(mesh)?);
     let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
+    let found = found.with_bookings(store.mesh_bookings(mesh, now_s - NEWS_S)?);
     Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
 }

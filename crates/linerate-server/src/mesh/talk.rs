@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_core::mesh::{
-    Ask, Beat, BeatAnswer, Link, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SignedPlan,
-    Stored, VERSION,
+    Ask, Beat, BeatAnswer, Link, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SET_BACK,
+    SignedPlan, Stored, VERSION, is_plausible,
 };
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
@@ -18,7 +18,7 @@ use super::plan::{check, kept};
 use super::sign::verify;
 use super::spool::Spool;
 use crate::schedule::Rein;
-use crate::store::{MeshSelf, SlotRun, Store, is_full};
+use crate::store::{BOOKED, MeshSelf, SlotRun, Store, is_full};
 
 /// Between two looks at the spool.
 const LOOK: Duration = Duration::from_millis(500);
@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Bytes of one message of results, but for a single one that is larger.
 const BYTES_AT_ONCE: usize = 4 << 20;
+/// Bookings of one agent that are looked at.
+const BOOKINGS_MAX: usize = 1000;
 /// What is kept of runs that are stored: their names, so that none is begun twice.
 const REMEMBERED_S: i64 = 2 * 86_400;
 
@@ -108,7 +110,7 @@ impl Talk {
         let unsent = waiting > 0 && !self.rein.is_double();
         match link.next(mono_s(), unsent) {
             None => sleep(LOOK),
-            Some(Ask::Beat) => self.beat(link, instance, waiting),
+            Some(Ask::Beat) => self.beat(link, (schedule, instance), waiting)?,
             Some(Ask::Plan) => self.fetch(link)?,
             Some(Ask::Results) => self.give(link, schedule)?,
         }
@@ -149,7 +151,12 @@ impl Talk {
         }
     }
 
-    fn beat(&mut self, link: &mut Link, instance: &str, waiting: u64) {
+    fn beat(
+        &mut self,
+        link: &mut Link,
+        (schedule, instance): (&str, &str),
+        waiting: u64,
+    ) -> Result<(), Failure> {
         let beat = Beat {
             v: VERSION,
             instance: instance.to_owned(),
@@ -158,13 +165,15 @@ impl Talk {
             waiting,
             ahead_s: self.ahead_s,
         };
-        let begin = mono_s();
+        let (begin, steps) = (mono_s(), self.rein.steps());
         let answer = self.client.post("/api/v1/mesh/beat", Some(&self.me.secret), &beat);
         let took = mono_s() - begin;
         let here = wall_s() - took / 2.0;
-        let Some(BeatAnswer { revision, wall_s, double }) = self.heard(link, answer) else {
-            return;
-        };
+        let Some(answer) = self.heard(link, answer) else { return Ok(()) };
+        let BeatAnswer { revision, wall_s, double, mut bookings, runs } = answer;
+        bookings.retain(|booking| is_plausible(booking, now_s()));
+        bookings.truncate(BOOKINGS_MAX);
+        self.rein.is_given(bookings);
         link.beaten(mono_s(), revision);
         if double != self.rein.is_double() {
             (self.say)(if double {
@@ -179,7 +188,20 @@ impl Talk {
         self.ahead_s = Some(ahead);
         let wrong = ahead.abs() - took / 2.0 > self.apart_s;
         let reason = || format!("the clock was {ahead:+.1} s from the hub's");
-        self.rein.clock(wrong.then(reason));
+        self.rein.clock(wrong.then(reason), steps);
+        self.hub_has(schedule, runs, 0)
+    }
+
+    /// The hub's store has so many runs of this agent, of which some are new. Where it had more
+    /// before, it was set back: what it had is given again, as far as it is kept.
+    fn hub_has(&mut self, schedule: &str, runs: Option<u64>, new: u64) -> Result<(), Failure> {
+        let Some(runs) = runs else { return Ok(()) };
+        let known = self.store.mesh_hub_runs()?;
+        if runs < known + new {
+            let count = self.store.mesh_unconfirms(schedule)?;
+            (self.say)(&format!("{SET_BACK}: {count} runs are given to it again"));
+        }
+        if runs != known { self.store.mesh_hub_has(runs) } else { Ok(()) }
     }
 
     /// Takes a newer plan, if it is what it has to be; one that is not is not asked for again.
@@ -222,6 +244,9 @@ impl Talk {
             for task in &mine.tasks {
                 task.words().and_then(|words| (self.accept)(&words))?;
             }
+            for command in plan.adhoc.iter().flat_map(|it| &it.commands) {
+                (self.accept)(&command.words(&plan.agents[agent]))?;
+            }
         }
         self.apart_s = half(&plan);
         let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
@@ -261,10 +286,11 @@ impl Talk {
             runs[0].record = None;
             answer = self.client.post(path, Some(&self.me.secret), &bare);
         }
-        if self.heard(link, answer).is_some() {
+        if let Some(Stored { stored, known, runs: all }) = self.heard(link, answer) {
             link.went_well(mono_s());
             self.single = false;
             self.store.mesh_confirmed(schedule, &runs, now_s() - REMEMBERED_S)?;
+            self.hub_has(schedule, all, stored.saturating_sub(known) as u64)?;
         }
         Ok(())
     }
@@ -279,6 +305,7 @@ impl Talk {
             start_s: run.start_s,
             state: run.state.clone(),
             reason: run.reason.clone(),
+            why: if run.why == BOOKED { BOOKED } else { "calendar" }.to_owned(),
             record: record.and_then(|record| serde_json::to_value(&record).ok()),
         })
     }

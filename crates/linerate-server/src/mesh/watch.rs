@@ -1,8 +1,8 @@
 //! The hub's watch over its mesh: each series that reaches it, each agent and each pair; what it
 //! finds becomes incidents, and goes out as alerts.
 //!
-//! The detector and the outbox are those of `linerate schedule`. Left out are further runs at once:
-//! they would be in no other agent's calendar, so a change is said to be not confirmed by them.
+//! The detector and the outbox are those of `linerate schedule`. Further runs at once, and surveys,
+//! are booked where the plan lets them be.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use linerate_report::schedule::change_sentence;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
+use super::found::{Found, Further};
 use super::hub::{Hub, Served, now_s, owner};
-use super::incidents::{Found, Incidents, Scene};
+use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
 use crate::store::{SeriesValue, Store, TaskNote};
@@ -103,10 +104,11 @@ impl<'a> Watcher<'a> {
             }
         }
         let outputs = self.post.words();
-        let served = Arc::clone(&self.served);
+        let (served, rules) = (Arc::clone(&self.served), Arc::clone(&self.rules));
         let scene = Scene {
             plan: &served.checked.plan,
             calendar: &served.checked.calendar,
+            rules: &rules,
             owner: &owner(&served.checked.plan.mesh),
             outputs: &outputs,
             now_s,
@@ -208,6 +210,7 @@ impl<'a> Watcher<'a> {
             task: task.to_owned(),
             changes,
             sentence,
+            further: Further::Wanted,
         })
     }
 }

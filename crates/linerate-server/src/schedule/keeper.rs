@@ -6,24 +6,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use linerate_core::mesh::{Booking, HOUR_S, REFUSED, UNHEARD};
 use linerate_core::record::{Failure, Record, Status};
-use linerate_core::schedule::{Calendar, Reason, Runner, SchedulePlan, Step, Why};
+use linerate_core::schedule::{
+    Calendar, FURTHER_RUNS, Reason, Runner, SchedulePlan, Slot, Step, Task, Why,
+};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, realtime_ns};
 use linerate_sys::stop::Stop;
 
 use super::child::{self, Job, Outcome, Place};
+use super::desk::{BookedAt, Desk};
 use super::news::News;
 use super::rein::{Hindered, Rein};
 use super::watches::Watches;
-use super::{lock, words};
+use super::{NOT_RUNNING, lock, words};
 use crate::alert::Post;
-use crate::store::{SeriesValue, SlotRun, Store};
+use crate::store::{BOOKED, SeriesValue, SlotRun, Store};
 
 /// The newest values of a figure that a new keeper reads: two windows of a watch and more.
 const VALUES_READ: usize = 2000;
-/// Further runs for one suspicion.
-const CONFIRM: u32 = 2;
 /// A run that takes so much longer than its plan says is ended.
 const SLACK: Duration = Duration::from_secs(60);
 /// The same, and how late a run begins, where others have the time behind it.
@@ -50,6 +52,8 @@ pub struct Options {
     pub say: fn(&str),
     /// What holds it, where its runs are part of a greater calendar.
     pub rein: Option<Arc<Rein>>,
+    /// What looks at runs that are booked beside the calendar.
+    pub desk: Desk,
 }
 
 /// How a keeper ended.
@@ -164,6 +168,7 @@ impl Keeper {
         let (mut dealt_at, mut forget_at) = (begin, begin);
         while !self.stop.asked() && !over(monotonic(), self.options.for_) && !self.is_replaced() {
             let now = monotonic();
+            self.book()?;
             for step in self.runner.at(wall_s(), now.nanos() as f64 / 1e9) {
                 self.step(step)?;
             }
@@ -214,7 +219,7 @@ impl Keeper {
     fn step(&mut self, step: Step) -> Result<(), Failure> {
         match step {
             Step::Start { task, why } => self.start(task, why),
-            Step::Missed { slot, reason } => {
+            Step::Missed { slot, why, reason } => {
                 let displaced =
                     matches!(reason, Reason::Busy(other) if self.news.is_surveyed(other));
                 let state = if displaced { words::DISPLACED } else { "missed" };
@@ -222,7 +227,7 @@ impl Keeper {
                     Reason::Asleep => {
                         let rein = self.options.rein.as_ref();
                         let away = rein.and_then(|rein| rein.why_away(slot.start_s));
-                        away.unwrap_or_else(|| "the schedule did not run then".to_owned())
+                        away.unwrap_or_else(|| NOT_RUNNING.to_owned())
                     }
                     Reason::Busy(other) if displaced => {
                         format!("the survey of {}", self.plan().tasks[other].name)
@@ -231,10 +236,12 @@ impl Keeper {
                         format!("a run of {} went on", self.plan().tasks[other].name)
                     }
                 };
-                self.missed((slot.task, slot.start_s), state, &reason)
+                self.missed((slot.task, slot.start_s, why), state, &reason)
             }
             Step::ClockStepped(by_s) => {
-                (self.options.say)(&format!("the clock was set by {by_s:+.1} s"));
+                let said = format!("the clock was set by {by_s:+.1} s");
+                (self.options.say)(&said);
+                self.options.rein.iter().for_each(|rein| rein.clock_stepped(said.clone()));
                 let detail = serde_json::json!({ "by_s": by_s });
                 let name = self.options.plan.name.clone();
                 self.store.event_happened(&name, ("", now_s()), "clock", &detail).map(drop)
@@ -244,42 +251,117 @@ impl Keeper {
 
     fn missed(
         &mut self,
-        (task, start_s): (usize, i64),
+        (task, start_s, why): (usize, i64, Why),
         state: &str,
         reason: &str,
     ) -> Result<(), Failure> {
-        let run = SlotRun {
-            task: self.plan().tasks[task].name.clone(),
-            start_s,
-            why: words::why(Why::Calendar).to_owned(),
-            state: state.to_owned(),
-            reason: Some(reason.to_owned()),
-            record: None,
-        };
-        let name = self.options.plan.name.clone();
-        if self.store.slot_begun(&name, &run)? {
-            self.count.without += 1;
-            (self.options.say)(&format!("{}: missed: {reason}", run.task));
+        let name = self.plan().tasks[task].name.clone();
+        let new = self.is_gap((name, start_s, why), state, reason)?;
+        if new && why == Why::Calendar {
             self.news.run_ended(&mut self.store, task, now_s())?;
         }
         Ok(())
     }
 
+    /// Keeps why a run is not made; whether that is new.
+    fn is_gap(
+        &mut self,
+        (task, start_s, why): (String, i64, Why),
+        state: &str,
+        reason: &str,
+    ) -> Result<bool, Failure> {
+        let run = SlotRun {
+            task,
+            start_s,
+            why: words::why(why).to_owned(),
+            state: state.to_owned(),
+            reason: Some(reason.to_owned()),
+            record: None,
+        };
+        let name = self.options.plan.name.clone();
+        let new = self.store.slot_begun(&name, &run)?;
+        if new {
+            self.count.without += 1;
+            (self.options.say)(&format!("{}: missed: {reason}", run.task));
+        }
+        Ok(new)
+    }
+
+    /// Looks at what is booked: it gets its time beside the calendar, or a reason.
+    fn book(&mut self) -> Result<(), Failure> {
+        let Some(rein) = self.options.rein.clone() else { return Ok(()) };
+        self.options.desk.forgets(now_s() - 2 * HOUR_S);
+        for ((task, start_s), reason) in self.options.desk.gaps(now_s()) {
+            self.is_gap((task, start_s, Why::Booked { start_s }), "missed", &reason)?;
+        }
+        for booking in rein.given() {
+            // What is under another plan is looked at by that one's keeper.
+            if booking.start_s >= rein.until_s() || !self.options.desk.is_new(&booking.id, now_s())
+            {
+                continue;
+            }
+            let Booking { task, start_s, takes_s, .. } = booking.clone();
+            let name = self.options.plan.name.clone();
+            if self.store.slot(&name, &task, start_s)?.is_some() {
+                continue;
+            }
+            let why = Why::Booked { start_s };
+            if start_s + STRICT.1 < now_s() {
+                self.is_gap((task, start_s, why), "missed", UNHEARD)?;
+                continue;
+            }
+            let begun = self.booked_since(start_s - HOUR_S)?;
+            match self.options.desk.judge(&booking, &begun) {
+                Err(reason) => self.options.desk.refuses(&booking, reason),
+                Ok(known) => {
+                    let place = self.place(known);
+                    self.runner.books(Slot { task: place, start_s, until_s: start_s + takes_s });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Booked runs that were begun at a time or later.
+    fn booked_since(&self, since_s: i64) -> Result<Vec<BookedAt>, Failure> {
+        let runs = self.store.slots(&self.options.plan.name, since_s)?.into_iter();
+        let begun = runs.filter(|run| run.why == BOOKED && run.state != "missed");
+        Ok(begun.map(|run| (run.task, run.start_s)).collect())
+    }
+
+    /// The place of a booked run's task: one of the calendar, or one that is added.
+    fn place(&mut self, task: Task) -> usize {
+        let known = self.plan().tasks.iter().position(|it| it.name == task.name);
+        known.unwrap_or_else(|| {
+            self.options.plan.tasks.push(task.clone());
+            self.asked.push(0);
+            self.runner.adds(task)
+        })
+    }
+
     /// Begins a run, which is written down before.
     fn start(&mut self, task: usize, why: Why) -> Result<(), Failure> {
-        let start_s = now_s();
+        let start_s = match why {
+            Why::Booked { start_s } => start_s,
+            _ => now_s(),
+        };
         if let Some(rein) = self.options.rein.clone() {
             let known = &self.plan().tasks[task];
             let takes_s = i64::try_from(known.takes_s()).unwrap_or(i64::MAX / 4);
             match rein.hinders(start_s + takes_s, known.class()) {
                 Hindered::No => {}
+                Hindered::Silently if matches!(why, Why::Booked { .. }) => {
+                    self.runner.ended(task);
+                    let reason = format!("{REFUSED}: another plan comes into force in it");
+                    return self.missed((task, start_s, why), "missed", &reason);
+                }
                 Hindered::Silently => {
                     self.runner.ended(task);
                     return Ok(());
                 }
                 Hindered::By(reason) => {
                     self.runner.ended(task);
-                    return self.missed((task, start_s), "missed", &reason);
+                    return self.missed((task, start_s, why), "missed", &reason);
                 }
             }
         }
@@ -287,7 +369,7 @@ impl Keeper {
         let (name, known) = (plan.name.clone(), &plan.tasks[task]);
         let words = match why {
             Why::Survey => self.news.survey_words(task),
-            Why::Calendar | Why::Confirm => known.words().unwrap_or_default(),
+            Why::Calendar | Why::Confirm | Why::Booked { .. } => known.words().unwrap_or_default(),
         };
         let takes = if why == Why::Survey { known.survey_takes_s() } else { known.takes_s() };
         let run = SlotRun {
@@ -334,6 +416,9 @@ impl Keeper {
         }
         if let Some(record) = good {
             self.look(task, why, record)?;
+        }
+        if matches!(why, Why::Booked { .. }) {
+            return Ok(());
         }
         self.news.run_ended(&mut self.store, task, now_s())
     }
@@ -401,7 +486,7 @@ impl Keeper {
             if asks {
                 self.runner.ask(task, Why::Survey);
             }
-        } else if findings.suspected && self.asked[task] < CONFIRM {
+        } else if findings.suspected && self.asked[task] < FURTHER_RUNS {
             self.asked[task] += 1;
             self.runner.ask(task, Why::Confirm);
         }

@@ -6,6 +6,7 @@
 //! written down before it begins and never begun twice. Left out: other hosts.
 
 mod child;
+mod desk;
 mod keeper;
 mod lock;
 mod news;
@@ -15,6 +16,7 @@ mod watches;
 mod words;
 mod zone;
 
+pub use desk::{Admit, BookedAt, Desk};
 pub use keeper::{Ended, Keeper, Options};
 #[cfg(feature = "web")]
 pub(crate) use lock::take as take_lock;
@@ -28,6 +30,8 @@ pub use zone::zone;
 
 /// Runs of the calendar without a result, one after another, after which there is no data.
 pub const NO_DATA_RUNS: usize = 3;
+/// The reason of a run whose time came while nothing ran.
+pub const NOT_RUNNING: &str = "the schedule did not run then";
 /// How long a change is in alert, seconds.
 pub const NEWS_S: i64 = 86_400;
 /// A runner that wrote nothing for so long does not run, seconds.

@@ -1,9 +1,11 @@
 //! What holds a keeper whose runs are part of a greater calendar: another plan that comes into
-//! force, a clock that is wrong, another program that does the same.
+//! force, a clock that is wrong, another program that does the same; and what is booked for it
+//! beside that calendar.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use linerate_core::mesh::{Booking, DOUBLE};
 use linerate_core::schedule::Class;
 
 /// Held by whoever keeps a plan and by whoever talks to others about it.
@@ -12,7 +14,9 @@ pub struct Rein {
     until_s: AtomicI64,
     double: AtomicBool,
     clock: Mutex<Option<String>>,
+    steps: AtomicU64,
     away: Mutex<Option<Away>>,
+    given: Mutex<Vec<Booking>>,
 }
 
 /// Why nothing ran, and when; seconds since 1970-01-01 UTC.
@@ -28,7 +32,7 @@ struct Away {
 pub(super) enum Hindered {
     /// It may.
     No,
-    /// Another plan, or another program, has it.
+    /// Another plan has it.
     Silently,
     /// It is missed for a reason.
     By(String),
@@ -37,8 +41,9 @@ pub(super) enum Hindered {
 impl Default for Rein {
     fn default() -> Self {
         let (double, clock) = (AtomicBool::new(false), Mutex::new(None));
-        let away = Mutex::new(None);
-        Self { until_s: AtomicI64::new(i64::MAX), double, clock, away }
+        let (away, given) = (Mutex::new(None), Mutex::default());
+        let steps = AtomicU64::new(0);
+        Self { until_s: AtomicI64::new(i64::MAX), double, clock, steps, away, given }
     }
 }
 
@@ -68,9 +73,24 @@ impl Rein {
         self.double.load(Ordering::SeqCst)
     }
 
-    /// Why this clock is not to be gone by, where it is not.
-    pub fn clock(&self, wrong: Option<String>) {
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = wrong;
+    /// Why this clock is not to be gone by, where it is not; as it was after so many steps.
+    pub fn clock(&self, wrong: Option<String>, steps: u64) {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrong.is_some() || steps == self.steps() {
+            *clock = wrong;
+        }
+    }
+
+    /// How often this clock was set.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::SeqCst)
+    }
+
+    /// This clock was set: it is not gone by before it was compared with another again.
+    pub fn clock_stepped(&self, reason: String) {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        *clock = Some(reason);
     }
 
     /// Nothing can run for a reason, from now on and for some seconds; said again while it lasts.
@@ -79,6 +99,16 @@ impl Rein {
         let lasts = away.as_ref().filter(|it| it.reason == reason && it.until_s >= now_s);
         let from_s = lasts.map_or(now_s, |it| it.from_s);
         *away = Some(Away { reason: reason.to_owned(), from_s, until_s: now_s + for_s });
+    }
+
+    /// These are booked, in place of those that were.
+    pub fn is_given(&self, bookings: Vec<Booking>) {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = bookings;
+    }
+
+    /// What is booked.
+    pub(super) fn given(&self) -> Vec<Booking> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Why nothing ran at a time, where that was said.
@@ -90,8 +120,12 @@ impl Rein {
 
     /// Whether a run of a class that ends at a time may begin.
     pub(super) fn hinders(&self, end_s: i64, class: Class) -> Hindered {
-        if self.is_double() || end_s > self.until_s() {
+        if end_s > self.until_s() {
             return Hindered::Silently;
+        }
+        if self.is_double() {
+            // Where that one did not make it either, this is what the hub has of it.
+            return Hindered::By(DOUBLE.to_owned());
         }
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match clock {
@@ -114,12 +148,25 @@ mod tests {
         assert_eq!(rein.hinders(1000, Class::Exclusive), Hindered::No);
         assert_eq!(rein.hinders(1001, Class::Background), Hindered::Silently);
         rein.loosen();
-        rein.clock(Some("clock".to_owned()));
+        rein.clock(Some("clock".to_owned()), 0);
         let by = Hindered::By("clock".to_owned());
         assert_eq!(rein.hinders(5000, Class::Normal), by);
         assert_eq!(rein.hinders(5000, Class::Background), Hindered::No);
         rein.double(true);
-        assert_eq!(rein.hinders(5000, Class::Normal), Hindered::Silently);
+        assert_eq!(rein.hinders(5000, Class::Background), Hindered::By(DOUBLE.to_owned()));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_not_gone_by_before_it_was_compared_after_that() {
+        let rein = Rein::default();
+        let before = rein.steps();
+        rein.clock_stepped("the clock was set by +3.0 s".to_owned());
+        // What was measured before it says nothing of it.
+        rein.clock(None, before);
+        let held = Hindered::By("the clock was set by +3.0 s".to_owned());
+        assert_eq!(rein.hinders(5000, Class::Exclusive), held);
+        rein.clock(None, rein.steps());
+        assert_eq!(rein.hinders(5000, Class::Exclusive), Hindered::No);
     }
 
     #[test]

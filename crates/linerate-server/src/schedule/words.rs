@@ -6,7 +6,7 @@ use linerate_core::record::Record;
 use linerate_core::schedule::Why;
 use linerate_report::Headline;
 
-use crate::store::{SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
+use crate::store::{BOOKED, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
 
 /// The state of a run that a survey took the place of.
 pub(super) const DISPLACED: &str = "displaced";
@@ -17,6 +17,7 @@ pub(super) const fn why(why: Why) -> &'static str {
         Why::Calendar => "calendar",
         Why::Confirm => "confirm",
         Why::Survey => crate::store::SURVEY,
+        Why::Booked { .. } => BOOKED,
     }
 }
 
@@ -46,6 +47,7 @@ pub(super) fn line(task: &str, why: Why, good: Option<&Record>, reason: Option<&
         Why::Calendar => "",
         Why::Confirm => " (again, to be sure)",
         Why::Survey => " (survey)",
+        Why::Booked { .. } => " (booked)",
     };
     let result = match (good, reason) {
         (Some(record), _) => Headline::of(record).line(),

@@ -13,10 +13,12 @@ use rusqlite::{Connection, params};
 pub const TAG_PLAN: &str = "schedule";
 /// The run: its begin, whole seconds since 1970-01-01 UTC.
 pub const TAG_SLOT: &str = "slot";
-/// `confirm` or `survey`; absent where the calendar asked for it.
+/// `confirm`, `survey` or `booked`; absent where the calendar asked for it.
 pub const TAG_WHY: &str = "why";
 /// The word of a survey, whose values are no part of the task's series.
 pub const SURVEY: &str = "survey";
+/// The word of a run beside the calendar of a mesh.
+pub const BOOKED: &str = "booked";
 
 /// Writes what a schedule follows of a record, in the record's own transaction.
 pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusqlite::Result<()> {

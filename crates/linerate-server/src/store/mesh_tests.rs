@@ -76,3 +76,44 @@ fn what_is_not_confirmed_stays_to_be_sent_and_what_runs_is_not_sent() {
     store.mesh_confirmed("m/a", &[run(20, "missed")], 15).expect("room");
     assert_eq!(store.slots("m/a", 0).map(|runs| runs[0].start_s), Ok(20), "older ones go");
 }
+
+#[test]
+fn what_a_store_that_was_set_back_had_is_sent_again_as_a_gap_where_the_result_is_gone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut store = open(&directory);
+    let me = MeshSelf {
+        hub: "http://h".to_owned(),
+        key: "k".to_owned(),
+        secret: "s".to_owned(),
+        name: Some(("m".to_owned(), "a".to_owned())),
+        starts: 1,
+    };
+    store.mesh_self_is(&me).expect("room");
+    assert_eq!(store.mesh_hub_runs(), Ok(0));
+    store.mesh_hub_has(7).expect("room");
+    store.mesh_self_is(&me).expect("room");
+    assert_eq!(store.mesh_hub_runs(), Ok(7), "a start does not forget it");
+    for (start_s, state) in [(10, "ok"), (20, "missed"), (30, "ok")] {
+        assert_eq!(store.slot_begun("m/a", &run(start_s, state)), Ok(true));
+        let sql = "UPDATE schedule_run SET record = ?2 WHERE start_s = ?1";
+        let record = run(start_s, state).record;
+        store.connection.execute(sql, rusqlite::params![start_s, record]).expect("room");
+    }
+    store.mesh_confirmed("m/a", &[run(10, "ok"), run(20, "missed")], 0).expect("room");
+    assert_eq!(store.mesh_unsent_count("m/a"), Ok(1));
+    assert_eq!(store.mesh_unconfirms("m/a"), Ok(2));
+    let unsent = store.mesh_unsent("m/a", 9).expect("readable");
+    let ends: Vec<(i64, &str, Option<&str>)> =
+        unsent.iter().map(|it| (it.start_s, it.state.as_str(), it.reason.as_deref())).collect();
+    let gone = "the hub's store was set back: its result was dropped";
+    let wanted = [(10, "lost", Some(gone)), (20, "missed", Some("why")), (30, "ok", None)];
+    assert_eq!(ends, wanted);
+    // At the hub: each counts once, and what it has stays.
+    let mut hub = Store::open(&directory.path().join("hub.db")).expect("a store");
+    assert_eq!(hub.mesh_ran(("m", "a"), &run(10, "ok"), None), Ok(true));
+    for run in &unsent {
+        hub.mesh_ran(("m", "a"), run, None).expect("room");
+    }
+    assert_eq!((hub.mesh_runs_of("m", "a"), hub.mesh_runs_of("m", "b")), (Ok(3), Ok(0)));
+    assert_eq!(hub.slots("m/a", 0).map(|runs| runs[0].state.clone()), Ok("ok".to_owned()));
+}

@@ -6,6 +6,7 @@
 //! describes the file. Comparing and rendering are the report's.
 
 mod alerts;
+mod bookings;
 mod entry;
 mod fault;
 mod figures;
@@ -21,13 +22,15 @@ mod records;
 mod runs;
 mod schedule;
 mod schema;
+mod set_back;
 mod spool;
 
 pub use alerts::{DueAlert, NewAlert};
+pub use bookings::{Booked, NewBooking};
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use fault::is_full;
 pub use find::Known;
-pub use follow::{SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
+pub use follow::{BOOKED, SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use incidents::{Outgoing, TaskNote};
 pub use lines::{Line, LineFilter};
@@ -133,6 +136,8 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+mod booking_tests;
 #[cfg(test)]
 mod forget_tests;
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct SlotRun {
     pub task: String,
     /// Its begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
-    /// `calendar`, `confirm` or `survey`.
+    /// `calendar`, `confirm`, `survey` or `booked`.
     pub why: String,
     /// `running`, `ok`, `failed`, `missed` or `lost`.
     pub state: String,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -225,6 +225,41 @@ CREATE TABLE mesh_outcome (
     runs    INTEGER NOT NULL,
     PRIMARY KEY (mesh, agent, outcome)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Bookings of a mesh, and what each occupies: no two rows of one thing overlap, whoever writes
+/// them. Of an agent, how many of its runs the hub's store had.
+const STEP_7: &str = "
+ALTER TABLE mesh_self ADD COLUMN hub_runs INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE mesh_booking (
+    id      TEXT PRIMARY KEY NOT NULL,
+    mesh    TEXT NOT NULL,
+    agent   TEXT NOT NULL,
+    task    TEXT NOT NULL,
+    peer    TEXT NOT NULL,
+    start_s INTEGER NOT NULL,
+    until_s INTEGER NOT NULL CHECK (until_s > start_s),
+    why     TEXT NOT NULL,
+    asked_s INTEGER NOT NULL,
+    UNIQUE (mesh, agent, task, start_s)
+) STRICT;
+CREATE INDEX mesh_booking_start ON mesh_booking (mesh, start_s);
+CREATE TABLE mesh_occupied (
+    mesh    TEXT NOT NULL,
+    thing   TEXT NOT NULL,
+    start_s INTEGER NOT NULL,
+    until_s INTEGER NOT NULL,
+    booking TEXT NOT NULL REFERENCES mesh_booking (id) ON DELETE CASCADE,
+    PRIMARY KEY (mesh, thing, start_s)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mesh_occupied_booking ON mesh_occupied (booking);
+CREATE TRIGGER mesh_occupied_once BEFORE INSERT ON mesh_occupied
+WHEN EXISTS (SELECT 1 FROM mesh_occupied AS other
+             WHERE other.mesh = NEW.mesh AND other.thing = NEW.thing
+               AND other.start_s < NEW.until_s AND other.until_s > NEW.start_s)
+BEGIN
+    SELECT RAISE(ABORT, 'occupied');
+END;
 ";
 
 /// Brings the tables to this version, all steps or none.

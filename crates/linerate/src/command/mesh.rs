@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::mesh::SignedPlan;
+use linerate_core::mesh::{Booking, SignedPlan, WITHIN_S};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Span;
-use linerate_report::mesh::{calendar, document};
-use linerate_server::mesh::{Checked, JoinToken, SigningKey, check, signature_file, signed, state};
-use linerate_sys::clock::wall;
+use linerate_report::Headline;
+use linerate_report::mesh::{booked, calendar, document};
+use linerate_server::mesh::{
+    Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
+};
+use linerate_server::store::Store;
+use linerate_sys::clock::{sleep, wall};
+use linerate_sys::stop::Stop;
 
 use super::schedule::accept;
 use crate::exit::Outcome;
@@ -65,6 +70,27 @@ enum Command {
         #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
         store: Option<PathBuf>,
     },
+    /// Book one run beside the calendar, in its first gap
+    Run {
+        /// Command as the plan lets it be booked, to an agent by its name: 'tcp south -t5'
+        #[arg(value_name = "COMMAND")]
+        command: String,
+        /// Agent that measures
+        #[arg(long, value_name = "AGENT")]
+        from: String,
+        /// Mesh, by its name [default: the only one of the store]
+        #[arg(long, value_name = "MESH")]
+        mesh: Option<String>,
+        /// Wait until it has ended, and print its result
+        #[arg(long)]
+        result: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Store of the hub [default: as other commands]
+        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<PathBuf>,
+    },
     /// Show the matrix of a mesh; exit code 1 when something is in alert
     Status {
         /// Mesh, by its name [default: the only one of the store]
@@ -79,6 +105,9 @@ enum Command {
     },
 }
 
+/// How long after its end a booked run is waited for: an agent tells of it with its next words.
+const HEARD_WITHIN_S: i64 = 60;
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
@@ -92,6 +121,11 @@ pub(crate) fn run(args: Args) -> Outcome {
         Command::Sign { plan, key } => sign(&plan, &key),
         Command::Token { agent, plan, within, store } => {
             token(&agent, &plan, within, store.as_deref())
+        }
+        Command::Run { command, from, mesh, result, json, store } => {
+            let (what, within_s) = (What::Line(command), WITHIN_S);
+            let wanted = Wanted { from, what, why: "adhoc", earliest_s: 0, within_s };
+            book_one(&wanted, mesh.as_deref(), (result, json), store.as_deref())
         }
         Command::Status { mesh, json, store } => status(mesh.as_deref(), json, store.as_deref()),
     }
@@ -112,9 +146,13 @@ fn read(path: &Path) -> Result<(String, Checked), Failure> {
     let text = paths::read(path)?;
     let file = path.display().to_string();
     let checked = check(&text, &file)?;
-    for task in &checked.plan.tasks {
-        accept(&task.words(&checked.plan.agents[0])).map_err(|reason| {
-            let object = format!("{file}: task {:?}", task.name);
+    let plan = &checked.plan;
+    let tasks = plan.tasks.iter().map(|it| (&it.name, it.words(&plan.agents[0])));
+    let adhoc = plan.adhoc.iter().flat_map(|it| &it.commands);
+    let adhoc = adhoc.map(|it| (&it.name, it.words(&plan.agents[0])));
+    for (name, words) in tasks.chain(adhoc) {
+        accept(&words).map_err(|reason| {
+            let object = format!("{file}: task {name:?}");
             Failure::new(Fault::Usage, "read plan", object, reason)
                 .advise("docs/manual/mesh.md describes the file")
         })?;
@@ -187,21 +225,73 @@ fn token(agent: &str, path: &Path, within: Duration, store: Option<&Path>) -> Ou
     Ok(0)
 }
 
-fn status(mesh: Option<&str>, json: bool, store: Option<&Path>) -> Outcome {
-    let store = paths::filled(store)?;
+/// A mesh of a store: the one of a name, or the only one.
+fn named(store: &Store, mesh: Option<&str>) -> Result<String, Failure> {
     let known = store.meshes()?;
-    let mesh = match (mesh, known.as_slice()) {
-        (Some(mesh), _) => mesh.to_owned(),
-        (None, [one]) => one.clone(),
+    match (mesh, known.as_slice()) {
+        (Some(mesh), _) => Ok(mesh.to_owned()),
+        (None, [one]) => Ok(one.clone()),
         (None, known) => {
             let reason = match known {
                 [] => "it is no hub's: linerate serve --mesh PLAN is a hub".to_owned(),
                 known => format!("name one of {}", known.join(", ")),
             };
             let object = store.path().display().to_string();
-            return Err(Failure::new(Fault::Usage, "find the mesh of", object, reason).into());
+            Err(Failure::new(Fault::Usage, "find the mesh of", object, reason))
         }
-    };
+    }
+}
+
+fn book_one(
+    wanted: &Wanted,
+    mesh: Option<&str>,
+    (result, json): (bool, bool),
+    store: Option<&Path>,
+) -> Outcome {
+    let mut store = paths::filled(store)?;
+    let mesh = named(&store, mesh)?;
+    let now_s = now_s();
+    let booking = book(&mut store, &mesh, wanted, now_s)?;
+    let end_s = booking.start_s + booking.takes_s;
+    if json && !result {
+        output::line(&serde_json::to_string_pretty(&booking)?);
+    } else {
+        let said = booked(&wanted.from, &booking, now_s);
+        if json { output::note(&said) } else { output::line(&said) }
+    }
+    if result { ended(&store, (&mesh, &wanted.from), &booking, (end_s, json)) } else { Ok(0) }
+}
+
+/// Waits for a booked run's end, and prints it.
+fn ended(
+    store: &Store,
+    (mesh, agent): (&str, &str),
+    booking: &Booking,
+    (end_s, json): (i64, bool),
+) -> Outcome {
+    let plan = format!("{mesh}/{agent}");
+    let stop = Stop::on_signals()?;
+    while !stop.asked() && now_s() < end_s + HEARD_WITHIN_S {
+        if let Some(run) = store.slot(&plan, &booking.task, booking.start_s)? {
+            let record = run.record.as_deref().map(|id| store.stored(id)).transpose()?.flatten();
+            if json {
+                output::line(&serde_json::to_string_pretty(&record)?);
+            } else if let Some(record) = &record {
+                output::line(&Headline::of(record).line());
+            }
+            let why = run.reason.filter(|_| run.state != "ok");
+            why.iter().for_each(|why| output::note(&format!("{}: {why}", run.state)));
+            return Ok(if run.state == "ok" { 0 } else { 3 });
+        }
+        sleep(Duration::from_secs(1));
+    }
+    output::note("nothing was heard of it; linerate mesh status shows it when it is");
+    Ok(3)
+}
+
+fn status(mesh: Option<&str>, json: bool, store: Option<&Path>) -> Outcome {
+    let store = paths::filled(store)?;
+    let mesh = named(&store, mesh)?;
     let matrix = state(&store, &mesh, now_s())?;
     if json {
         output::line(&serde_json::to_string_pretty(&matrix)?);

@@ -9,7 +9,7 @@ use linerate_core::schedule::{Calendar, SchedulePlan, Span};
 use linerate_report::Document;
 use linerate_report::schedule::{Entry, View, calendar, document, page};
 use linerate_server::alert;
-use linerate_server::schedule::{Keeper, Options, view, zone};
+use linerate_server::schedule::{Desk, Keeper, Options, view, zone};
 use linerate_server::store::Store;
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
@@ -175,7 +175,8 @@ fn keep(path: &Path, for_: Option<Duration>, store: Option<&Path>) -> Outcome {
         .map_err(|error| Failure::new(Fault::System, "find", "this program", error.to_string()))?;
     let stop = Stop::on_signals()?;
     let name = plan.name.clone();
-    let options = Options { program, text, plan, calendar, for_, say: output::note, rein: None };
+    let (say, desk) = (output::note, Desk::default());
+    let options = Options { program, text, plan, calendar, for_, say, rein: None, desk };
     let keeper = Keeper::new(options, store, stop.clone())?;
     manager::tell_of_begin_and_end(&stop);
     output::note(&format!("schedule {name} runs; Ctrl-C ends it"));

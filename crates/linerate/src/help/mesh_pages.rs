@@ -50,6 +50,15 @@ pub(super) const MESH_PAGES: &[Page] = &[
         see: &["agent"],
     },
     Page {
+        command: "mesh run",
+        shown: &[],
+        examples: &[
+            ("linerate mesh run 'tcp south -t5' --from north", "on the hub: books the first gap"),
+            ("linerate mesh run 'tcp south -t5' --from north --result", "waits for it"),
+        ],
+        see: &["mesh status", "mesh check"],
+    },
+    Page {
         command: "mesh status",
         shown: &[],
         examples: &[

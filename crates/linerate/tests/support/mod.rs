@@ -2,6 +2,7 @@
 //! a laboratory be built.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod mesh;
 #[path = "../../../linerate-server/tests/peers/ports.rs"]
 mod ports;
 

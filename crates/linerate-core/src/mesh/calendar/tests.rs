@@ -51,7 +51,16 @@ impl Draw {
         let tasks = (0..1 + self.below(3)).map(|at| self.task(at)).collect();
         let groups = vec![Group { name: "few".to_owned(), agents: few }];
         let margin = Span(Duration::from_secs(self.below(4)));
-        MeshPlan { mesh: "m".to_owned(), revision: 1, from: None, margin, agents, groups, tasks }
+        MeshPlan {
+            mesh: "m".to_owned(),
+            revision: 1,
+            from: None,
+            margin,
+            agents,
+            groups,
+            tasks,
+            adhoc: None,
+        }
     }
 
     fn task(&mut self, at: u64) -> MeshTask {

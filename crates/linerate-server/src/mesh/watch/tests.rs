@@ -25,6 +25,11 @@ struct Mesh {
 
 /// Four agents, of which `c` and `d` share a site, and a hub whose alerts go to a file.
 fn mesh() -> Mesh {
+    mesh_with(PERIOD_S, "")
+}
+
+/// The same whose plan has another period, and more.
+fn mesh_with(period_s: i64, more: &str) -> Mesh {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name);
     let agent = |name: &str, last: u8, more: &str| {
@@ -32,7 +37,7 @@ fn mesh() -> Mesh {
     };
     let plan = format!(
         "mesh = \"m\"\nrevision = 1\n{}{}{}{}[[task]]\nname = \"delay\"\nrun = \"ping {{to}}\"\n\
-         every = \"{PERIOD_S}s\"\ntakes = \"9s\"\n",
+         every = \"{period_s}s\"\ntakes = \"9s\"\n{more}",
         agent("a", 1, ""),
         agent("b", 2, ""),
         agent("c", 3, "site = \"rack\"\n"),
@@ -70,6 +75,10 @@ impl Mesh {
 
     /// Gives one result of a pair at a time: a round trip.
     fn give(&self, from: &str, to: &str, at_s: i64, rtt_ns: f64) {
+        self.gives((from, "delay", to), "calendar", at_s, rtt_ns);
+    }
+
+    fn gives(&self, (from, task, to): (&str, &str, &str), why: &str, at_s: i64, rtt_ns: f64) {
         let mut tail = [0; 10];
         tail[..8].copy_from_slice(&self.draw().to_be_bytes());
         tail[8] = from.as_bytes()[0];
@@ -80,15 +89,16 @@ impl Mesh {
         let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
         let mut record = Record::begin(RecordId::from_parts(millis, tail), tool, plan, at);
         record.status = Status::Ok;
-        record.name = Some(format!("delay/{to}"));
+        record.name = Some(format!("{task}/{to}"));
         record.tags.insert("schedule".to_owned(), format!("m/{from}"));
         record.tags.insert("slot".to_owned(), at_s.to_string());
         record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
         let run = RunResult {
-            task: format!("delay/{to}"),
+            task: format!("{task}/{to}"),
             start_s: at_s,
             state: "ok".to_owned(),
             reason: None,
+            why: why.to_owned(),
             record: Some(serde_json::to_value(&record).expect("JSON")),
         };
         let runs = RunResults { v: VERSION, results: vec![run] };
@@ -286,4 +296,148 @@ fn a_change_of_one_pair_is_of_that_pair_and_old_after_a_day() {
     assert_eq!(mesh.incidents()[0].until_s, None);
     assert_eq!(work(&mut watcher, &path, late).len(), 1, "nobody is told that it is old");
     assert_eq!(mesh.incidents()[0].until_s, Some(late));
+}
+
+/// Ten minutes of an hour, and a survey.
+const ADHOC: &str = "[adhoc]\nseconds_an_hour = 600\n[[adhoc.command]]\nname = \"look\"\n\
+    run = \"test {to}\"\n";
+/// Between two runs of a pair, by the plan of which changes are shown again by booked runs; values
+/// are given as often as in the others. What was found waits so long, and 5 s, for others.
+const SELDOM_S: i64 = 200;
+
+/// Begins of bookings for a reason, with who runs what.
+fn booked(mesh: &Mesh, why: &str) -> Vec<(String, String, i64)> {
+    let all = mesh.hub.store().expect("a store").mesh_bookings("m", 0).expect("readable");
+    let mine = all.into_iter().rev().filter(|it| it.why == why);
+    mine.map(|it| (it.agent, it.booking.task, it.booking.start_s)).collect()
+}
+
+fn slow(from: &str, to: &str) -> f64 {
+    if (from, to) == ("a", "b") { 3.0 } else { 1.0 }
+}
+
+/// A mesh in which the way from `a` to `b` takes three times as long for 300 s, which is found
+/// now; and when the two runs begin that are to show it.
+fn suspected() -> (Mesh, Vec<i64>) {
+    let mesh = mesh_with(SELDOM_S, ADHOC);
+    mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
+    mesh.rounds(NOW_S, 30, slow);
+    NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + 400));
+    let mut watcher = mesh.watcher();
+    let told = work(&mut watcher, mesh.directory.path(), NOW_S);
+    assert_eq!(told, Vec::<String>::new());
+    drop(watcher);
+    let asked = booked(&mesh, "confirm");
+    let run = |(agent, task, _): &(String, String, i64)| (agent.clone(), task.clone());
+    let wanted = ("a".to_owned(), "delay/b".to_owned());
+    assert_eq!(asked.iter().map(run).collect::<Vec<_>>(), [wanted.clone(), wanted]);
+    let starts: Vec<i64> = asked.iter().map(|it| it.2).collect();
+    assert!(starts[0] >= NOW_S + 15 && starts[1] >= starts[0] + 11, "{starts:?}");
+    assert!(starts[1] < NOW_S + 100, "a period has room for both: {starts:?}");
+    (mesh, starts)
+}
+
+#[test]
+fn a_change_is_an_incident_once_booked_runs_show_it_and_is_told_with_what_a_survey_says() {
+    let (mesh, starts) = suspected();
+    let path = mesh.directory.path().to_owned();
+    // A hub that was killed meanwhile books no others.
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + 10), Vec::<String>::new());
+    assert_eq!((mesh.incidents(), booked(&mesh, "confirm").len()), (Vec::new(), 2));
+    mesh.gives(("a", "delay", "b"), "booked", starts[0], 30e6);
+    let joined_s = NOW_S + SELDOM_S + 5;
+    // One of two, and it is waited for 90 s longer than it takes.
+    assert_eq!(work(&mut watcher, &path, starts[1] + 98), Vec::<String>::new());
+    assert_eq!(mesh.incidents(), []);
+    mesh.gives(("a", "delay", "b"), "booked", starts[1], 31e6);
+    assert_eq!(work(&mut watcher, &path, joined_s - 1), Vec::<String>::new(), "others may come");
+    assert_eq!(mesh.incidents(), []);
+    assert_eq!(work(&mut watcher, &path, joined_s), Vec::<String>::new(), "a survey is to come");
+    let [incident] = &mesh.incidents()[..] else { panic!("{:?}", mesh.incidents()) };
+    let survey = incident.survey.clone().expect("it was booked");
+    assert_eq!((survey.agent.as_str(), survey.task.as_str()), ("a", "look/b"));
+    assert_eq!(booked(&mesh, "survey"), [("a".to_owned(), "look/b".to_owned(), survey.start_s)]);
+    assert!(incident.confirmed && survey.verdict.is_none());
+    assert!(incident.sentence.ends_with("; confirmed by further runs"), "{}", incident.sentence);
+    drop(watcher);
+    let mut watcher = mesh.watcher();
+    let at_s = survey.start_s + 45;
+    mesh.gives(("a", "look", "b"), "booked", survey.start_s, 30e6);
+    assert_eq!(work(&mut watcher, &path, at_s), ["change"]);
+    let incident = mesh.incidents().remove(0);
+    let survey = incident.survey.clone().expect("there it is");
+    let verdict = survey.verdict.expect("it ended");
+    assert!(survey.record.is_some() && !verdict.is_empty(), "{verdict}");
+    assert!(incident.sentence.ends_with(&format!("runs; {verdict}")), "{}", incident.sentence);
+    let told = std::fs::read_to_string(path.join("told")).expect("it was told");
+    let told: serde_json::Value = serde_json::from_str(told.trim()).expect("one of JSON");
+    assert_eq!(told["incident"]["survey"]["verdict"], verdict.as_str());
+    assert_eq!(told["sentence"], incident.sentence.as_str());
+    assert_eq!(work(&mut watcher, &path, at_s + 60), ["change"], "told once");
+}
+
+#[test]
+fn a_task_that_repeats_often_is_shown_again_by_its_own_next_runs() {
+    let mesh = mesh_with(PERIOD_S, ADHOC);
+    let path = mesh.directory.path().to_owned();
+    mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
+    mesh.rounds(NOW_S, 30, slow);
+    NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + 400));
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S), Vec::<String>::new());
+    mesh.rounds(NOW_S + 10, 1, slow);
+    assert_eq!(work(&mut watcher, &path, NOW_S + 20), Vec::<String>::new());
+    assert_eq!((mesh.incidents(), booked(&mesh, "confirm")), (Vec::new(), Vec::new()));
+    drop(watcher);
+    let mut watcher = mesh.watcher();
+    mesh.rounds(NOW_S + 20, 1, slow);
+    assert_eq!(work(&mut watcher, &path, NOW_S + 21), Vec::<String>::new(), "a survey is to come");
+    assert!(mesh.incidents()[0].confirmed);
+    assert_eq!(booked(&mesh, "survey").len(), 1);
+}
+
+#[test]
+fn a_survey_that_nothing_is_heard_of_holds_no_alert_for_ever() {
+    let (mesh, starts) = suspected();
+    let path = mesh.directory.path().to_owned();
+    starts.iter().for_each(|at| mesh.gives(("a", "delay", "b"), "booked", *at, 30e6));
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + SELDOM_S + 5), Vec::<String>::new());
+    let until_s = mesh.incidents()[0].survey.as_ref().expect("booked").until_s;
+    NAMES.iter().for_each(|name| mesh.heard(name, until_s));
+    mesh.rounds(until_s, 1, slow);
+    assert_eq!(work(&mut watcher, &path, until_s - 1), Vec::<String>::new());
+    assert_eq!(work(&mut watcher, &path, until_s), ["change"]);
+    let said = &mesh.incidents()[0].sentence;
+    assert!(said.ends_with("nothing was heard of its survey"), "{said}");
+}
+
+#[test]
+fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_either() {
+    let (mesh, starts) = suspected();
+    let path = mesh.directory.path().to_owned();
+    for at_s in &starts {
+        mesh.gives(("a", "delay", "b"), "booked", *at_s, 10e6);
+    }
+    let mut watcher = mesh.watcher();
+    assert_eq!(work(&mut watcher, &path, NOW_S + 150), Vec::<String>::new());
+    assert_eq!(mesh.incidents(), []);
+    let events = mesh.hub.store().expect("a store").events("m/a", 0).expect("readable");
+    let [event] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(event.kind, "dropped");
+    let said = event.detail["sentence"].as_str().expect("a sentence");
+    assert!(said.contains("delay a to b") && said.contains("dropped"), "{said}");
+    // The detector took the new level; that the old one is back is no news.
+    drop(watcher);
+    let mut watcher = mesh.watcher();
+    mesh.rounds(NOW_S + 500, 30, |_, _| 1.0);
+    for later in [500, 600, 800] {
+        NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + later));
+        mesh.rounds(NOW_S + later + 3, 1, |_, _| 1.0);
+        assert_eq!(work(&mut watcher, &path, NOW_S + later + 5), Vec::<String>::new(), "{later}");
+    }
+    assert_eq!((mesh.incidents(), booked(&mesh, "confirm").len()), (Vec::new(), 2));
+    let events = mesh.hub.store().expect("a store").events("m/a", 0).expect("readable");
+    assert!(events.iter().all(|it| it.detail["incident"] == "none"), "{events:?}");
 }

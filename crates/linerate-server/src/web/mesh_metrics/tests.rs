@@ -32,6 +32,7 @@ fn state() -> MeshState {
         of: 1,
         members: Vec::new(),
         confirmed: false,
+        survey: None,
         sentence: String::new(),
     };
     let over = Incident { until_s: Some(1), ..incident.clone() };

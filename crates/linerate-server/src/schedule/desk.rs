@@ -1,0 +1,88 @@
+//! Runs beside the calendar that a keeper is given: each is looked at once.
+
+use std::collections::BTreeSet;
+
+use linerate_core::mesh::{Booking, HOUR_S};
+use linerate_core::schedule::Task;
+
+/// Bookings that are looked at in an hour: half an hour of the shortest slots, and as many that are
+/// refused.
+const LOOKED_MAX: usize = 600;
+/// Identifiers that are remembered; those that are forgotten have their rows.
+const SEEN_MAX: usize = 20_000;
+
+/// The begin of a booked run, with its task's name.
+pub type BookedAt = (String, i64);
+
+/// What becomes of a booking, beside those that are known: the task that it runs, or why it runs
+/// none.
+pub type Admit = dyn Fn(&Booking, &[BookedAt]) -> Result<Task, String> + Send + Sync;
+
+/// Looks at bookings for a keeper.
+#[derive(Default)]
+pub struct Desk {
+    /// None where nothing can be booked.
+    pub admit: Option<Box<Admit>>,
+    seen: BTreeSet<String>,
+    /// An hour, and how many were looked at in it.
+    looked: (i64, usize),
+    taken: Vec<BookedAt>,
+    /// Refused ones with the reason, which is a gap once its time is there.
+    refused: Vec<(BookedAt, String)>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seen, taken, .. } = self;
+        f.debug_struct("Desk").field("seen", seen).field("taken", taken).finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    /// One that admits by a rule.
+    pub fn new(admit: Box<Admit>) -> Self {
+        Self { admit: Some(admit), ..Self::default() }
+    }
+
+    /// Whether a booking is looked at for the first time; of an hour so many and no more, for each
+    /// has a row in the end.
+    pub(super) fn is_new(&mut self, id: &str, now_s: i64) -> bool {
+        let hour = now_s.div_euclid(HOUR_S);
+        if self.looked.0 != hour {
+            self.looked = (hour, 0);
+        }
+        if self.admit.is_none() || self.looked.1 >= LOOKED_MAX || self.seen.contains(id) {
+            return false;
+        }
+        self.looked.1 += 1;
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        self.seen.insert(id.to_owned())
+    }
+
+    /// What becomes of it, beside runs that were begun and those that are to be.
+    pub(super) fn judge(&mut self, booking: &Booking, begun: &[BookedAt]) -> Result<Task, String> {
+        let Some(admit) = &self.admit else { return Err("nothing can be booked".to_owned()) };
+        let mut known = self.taken.clone();
+        known.extend(begun.iter().filter(|run| !self.taken.contains(run)).cloned());
+        let task = admit(booking, &known)?;
+        self.taken.push((booking.task.clone(), booking.start_s));
+        Ok(task)
+    }
+
+    /// It is refused.
+    pub(super) fn refuses(&mut self, booking: &Booking, reason: String) {
+        self.refused.push(((booking.task.clone(), booking.start_s), reason));
+    }
+
+    /// Those whose time is there.
+    pub(super) fn gaps(&mut self, now_s: i64) -> Vec<(BookedAt, String)> {
+        self.refused.extract_if(.., |((_, start_s), _)| *start_s <= now_s).collect()
+    }
+
+    /// Forgets runs before a time.
+    pub(super) fn forgets(&mut self, before_s: i64) {
+        self.taken.retain(|(_, start_s)| *start_s >= before_s);
+    }
+}
