@@ -22,15 +22,15 @@ struct Going {
     run: Run,
 }
 
-pub struct Agent {
+pub(crate) struct Agent {
     /// Its place in the plan; twins have one.
-    pub place: usize,
-    pub ahead_ms: i64,
-    pub twin: bool,
+    pub(crate) place: usize,
+    pub(crate) ahead_ms: i64,
+    pub(crate) twin: bool,
     alive: bool,
     began: u64,
     // Of a life.
-    pub life: u32,
+    pub(crate) life: u32,
     runner: Option<(usize, Runner)>,
     going: Vec<Going>,
     link: Link,
@@ -44,16 +44,16 @@ pub struct Agent {
     taken: Vec<Occupied>,
     // On its disk.
     /// Plans that it has.
-    pub known: usize,
+    pub(crate) known: usize,
     starts: u64,
     dealt_s: i64,
-    pub rows: BTreeMap<Run, (State, bool)>,
+    pub(crate) rows: BTreeMap<Run, (State, bool)>,
     spool: VecDeque<Run>,
     hub_runs: u64,
 }
 
 impl Agent {
-    pub fn new(place: usize, ahead_ms: i64) -> Self {
+    pub(crate) fn new(place: usize, ahead_ms: i64) -> Self {
         Self {
             place,
             ahead_ms,
@@ -81,7 +81,7 @@ impl Agent {
     }
 
     /// Is killed: what it had in memory is gone.
-    pub fn dies(&mut self) {
+    pub(crate) fn dies(&mut self) {
         self.alive = false;
         self.runner = None;
         self.going.clear();
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// A program begins: what a keeper does that finds its store after a kill.
-    pub fn begin(&mut self, agent: usize) {
+    pub(crate) fn begin(&mut self, agent: usize) {
         let (seed, now_s, now) = (self.below(u64::MAX), self.now_s(), self.now);
         let me = &mut self.agents[agent];
         for (run, (state, _)) in &mut me.rows {
@@ -152,7 +152,7 @@ impl World {
         self.look(agent);
     }
 
-    pub fn kill(&mut self, agent: usize) {
+    pub(crate) fn kill(&mut self, agent: usize) {
         let me = &self.agents[agent];
         // One that begins with a wrong clock runs by it until it has heard its hub.
         if !me.alive || me.ahead_ms.abs() > 1000 {
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Another host begins to run from a copy of an agent's store.
-    pub fn twin(&mut self, agent: usize) {
+    pub(crate) fn twin(&mut self, agent: usize) {
         let me = &self.agents[agent];
         if me.known == 0 || me.runner.is_none() {
             return;
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    pub fn look(&mut self, agent: usize) {
+    pub(crate) fn look(&mut self, agent: usize) {
         if !self.agents[agent].alive {
             return;
         }
@@ -340,7 +340,7 @@ impl World {
         mine.any(|it| self.now < it.began + BOTH_RUN)
     }
 
-    pub fn end(&mut self, agent: usize, task: usize) {
+    pub(crate) fn end(&mut self, agent: usize, task: usize) {
         let me = &mut self.agents[agent];
         let Some(at) = me.going.iter().position(|it| it.task == task) else { return };
         let run = me.going.swap_remove(at).run;
@@ -349,7 +349,7 @@ impl World {
         let limit = self.scale.spool;
         let me = &mut self.agents[agent];
         // A small spool: the oldest results go first, that they were made stays.
-        if me.place % 10 == 0 {
+        if me.place.is_multiple_of(10) {
             let kept = me.spool.iter().filter(|run| me.rows[run].0 == "ok").count();
             let oldest = me.spool.iter().find(|run| me.rows[run].0 == "ok").copied();
             if let Some(oldest) = oldest.filter(|_| kept > limit) {
@@ -417,7 +417,7 @@ impl World {
         }
     }
 
-    pub fn talk(&mut self, agent: usize) {
+    pub(crate) fn talk(&mut self, agent: usize) {
         let now_s = self.now_s();
         let me = &self.agents[agent];
         let place = me.place;

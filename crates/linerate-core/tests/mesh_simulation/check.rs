@@ -11,24 +11,24 @@ const OLD_S: i64 = 5 * 3600;
 
 /// What was found.
 #[derive(Default)]
-pub struct Found {
-    pub slots: u64,
-    pub booked: u64,
-    pub runs: u64,
-    pub kills: u64,
-    pub again: u64,
+pub(crate) struct Found {
+    pub(crate) slots: u64,
+    pub(crate) booked: u64,
+    pub(crate) runs: u64,
+    pub(crate) kills: u64,
+    pub(crate) again: u64,
     /// Agents that found that the hub's store was set back.
-    pub set_back: u64,
+    pub(crate) set_back: u64,
     /// Begins of two programs of one agent beside each other, before the first knew of the second.
-    pub both_ran: u64,
-    pub joined_s: f64,
+    pub(crate) both_ran: u64,
+    pub(crate) joined_s: f64,
     ends: BTreeMap<&'static str, u64>,
     /// Until when slots were looked at.
     until_s: i64,
 }
 
 impl Found {
-    pub fn of(&self, end: &str) -> u64 {
+    pub(crate) fn of(&self, end: &str) -> u64 {
         self.ends.get(end).copied().unwrap_or(0)
     }
 }
@@ -61,7 +61,7 @@ impl World {
             [(0, from_s, until_s.min(changes_s - 6 - 18)), (1, from_s.max(changes_s + 3), until_s)];
         let mut twins = vec![false; self.scale.agents];
         self.agents[self.scale.agents..].iter().for_each(|it| twins[it.place] = true);
-        for place in 0..self.scale.agents {
+        for (place, twin) in twins.iter().enumerate() {
             for (at, from_s, until_s) in spans {
                 let revision = &self.revisions[at];
                 for slot in revision.of_agent[place].calendar.slots(from_s, until_s) {
@@ -71,7 +71,7 @@ impl World {
                     let found: Vec<&'static str> =
                         (0..=GRACE_S).filter_map(|late| rows.get(&run(late)).copied()).collect();
                     // Two programs of one agent whose clocks differ name one run twice, at most.
-                    let one = found.len() == 1 || twins[place] && found.len() == 2;
+                    let one = found.len() == 1 || *twin && found.len() == 2;
                     assert!(
                         one,
                         "agent {place} to {to} at {}: {found:?}, {:?}",
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Looks at what is old, and forgets it.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         let until_s = BEGIN_S + self.now_s() as i64 - OLD_S;
         self.look_back(until_s);
         let keep: Run = (until_s - 10, 0, false);
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Looks at all slots until the end.
-    pub fn check(&mut self) -> Found {
+    pub(crate) fn check(&mut self) -> Found {
         self.look_back(BEGIN_S + self.scale.span_s as i64 - 5);
         assert!(self.hub.restored || self.scale.restored_s.is_none());
         self.found.again = self.hub.again;

@@ -8,17 +8,17 @@ use super::world::{BEGIN_S, World};
 
 /// A run's name at an agent: its begin, by the agent's clock, the one that is measured, and whether
 /// it was booked.
-pub type Run = (i64, u32, bool);
+pub(crate) type Run = (i64, u32, bool);
 /// How a run ended.
-pub type State = &'static str;
+pub(crate) type State = &'static str;
 
 /// A booking as the hub keeps it.
 #[derive(Clone, Debug)]
-pub struct Kept {
-    pub booking: Booking,
-    pub from: usize,
-    pub to: usize,
-    pub things: Vec<String>,
+pub(crate) struct Kept {
+    pub(crate) booking: Booking,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) things: Vec<String>,
 }
 
 type Bookings = BTreeMap<usize, Vec<Kept>>;
@@ -26,23 +26,23 @@ type Bookings = BTreeMap<usize, Vec<Kept>>;
 type Copied = (Vec<BTreeMap<Run, State>>, Vec<u64>, Bookings);
 
 #[derive(Default)]
-pub struct Hub {
-    pub seen: Vec<Option<Seen>>,
-    pub rows: Vec<BTreeMap<Run, State>>,
+pub(crate) struct Hub {
+    pub(crate) seen: Vec<Option<Seen>>,
+    pub(crate) rows: Vec<BTreeMap<Run, State>>,
     /// Runs that were ever taken of each agent.
-    pub taken: Vec<u64>,
+    pub(crate) taken: Vec<u64>,
     /// By the agent that runs them.
-    pub bookings: Bookings,
+    pub(crate) bookings: Bookings,
     copy: Option<Copied>,
     second: (u64, u64),
-    pub next: u64,
-    pub doubles: u64,
-    pub again: u64,
-    pub restored: bool,
+    pub(crate) next: u64,
+    pub(crate) doubles: u64,
+    pub(crate) again: u64,
+    pub(crate) restored: bool,
 }
 
 impl Hub {
-    pub fn new(agents: usize) -> Self {
+    pub(crate) fn new(agents: usize) -> Self {
         Self {
             seen: vec![None; agents],
             rows: vec![BTreeMap::new(); agents],
@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// Whether it answers one more request of a second.
-    pub fn has_time(&mut self, second: u64, most: u64) -> bool {
+    pub(crate) fn has_time(&mut self, second: u64, most: u64) -> bool {
         if self.second.0 != second {
             self.second = (second, 0);
         }
@@ -60,11 +60,11 @@ impl Hub {
         self.second.1 <= most
     }
 
-    pub fn is_copied(&mut self) {
+    pub(crate) fn is_copied(&mut self) {
         self.copy = Some((self.rows.clone(), self.taken.clone(), self.bookings.clone()));
     }
 
-    pub fn is_restored(&mut self) {
+    pub(crate) fn is_restored(&mut self) {
         let (rows, taken, bookings) = self.copy.take().expect("it was copied");
         let lost: u64 = self.taken.iter().sum::<u64>() - taken.iter().sum::<u64>();
         assert!(lost > 0, "nothing came between the copy and now");
@@ -72,7 +72,7 @@ impl Hub {
         self.restored = true;
     }
 
-    pub fn hears(&mut self, place: usize, beat: &Beat, now_s: i64) -> Standing {
+    pub(crate) fn hears(&mut self, place: usize, beat: &Beat, now_s: i64) -> Standing {
         let (seen, standing) = judge(self.seen[place].as_ref(), beat, now_s);
         self.doubles += u64::from(standing == Standing::Double);
         self.seen[place] = Some(seen);
@@ -80,7 +80,7 @@ impl Hub {
     }
 
     /// Keeps runs that are not there yet; how many were.
-    pub fn takes(&mut self, place: usize, results: &[(Run, State)]) -> u64 {
+    pub(crate) fn takes(&mut self, place: usize, results: &[(Run, State)]) -> u64 {
         let mut known = 0;
         for (run, state) in results {
             if self.rows[place].contains_key(run) {
@@ -95,7 +95,7 @@ impl Hub {
     }
 
     /// Bookings of an agent of which there is no row.
-    pub fn open(&self, place: usize, since_s: i64) -> Vec<Booking> {
+    pub(crate) fn open(&self, place: usize, since_s: i64) -> Vec<Booking> {
         let mine = self.bookings.get(&place).into_iter().flatten();
         let open = mine.filter(|it| {
             let run = (it.booking.start_s, it.to as u32, true);
@@ -126,7 +126,7 @@ impl Hub {
 
 impl World {
     /// A run is booked between two agents that are drawn, when the hub is there.
-    pub fn book(&mut self) {
+    pub(crate) fn book(&mut self) {
         let now_s = self.now_s();
         let within = |(from, to): &(f64, f64)| (*from..*to).contains(&now_s);
         // What is lost with a store that is set back may meet what is booked after it: none is
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// The plan that the hub offers.
-    pub fn offered(&self) -> usize {
+    pub(crate) fn offered(&self) -> usize {
         if self.now_s() >= self.scale.published_s { 2 } else { 1 }
     }
 }

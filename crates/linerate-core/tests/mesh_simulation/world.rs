@@ -12,57 +12,57 @@ use super::check::Found;
 use super::hub::Hub;
 
 /// 2026-11-24 01:00 UTC, when a period of 5 h begins.
-pub const BEGIN_S: i64 = 1_795_482_000;
-pub const REVISIONS: [u64; 2] = [7, 8];
-pub const GRACE_S: i64 = 2;
+pub(crate) const BEGIN_S: i64 = 1_795_482_000;
+pub(crate) const REVISIONS: [u64; 2] = [7, 8];
+pub(crate) const GRACE_S: i64 = 2;
 /// Until when all have joined and no slot is looked at.
-pub const JOINED_S: i64 = 100;
+pub(crate) const JOINED_S: i64 = 100;
 /// What is on the way is over so long after the last slot that is looked at.
 const DELIVERED_S: f64 = 300.0;
 /// Verified rows are forgotten this often.
 const CHECK_EVERY_S: u64 = 3600;
 
 /// How large it is, and what goes wrong when; seconds since the begin.
-pub struct Scale {
-    pub agents: usize,
+pub(crate) struct Scale {
+    pub(crate) agents: usize,
     /// Agents that measure each other.
-    pub group: usize,
-    pub every: [&'static str; 2],
-    pub span_s: f64,
+    pub(crate) group: usize,
+    pub(crate) every: [&'static str; 2],
+    pub(crate) span_s: f64,
     /// Clocks are from so many milliseconds behind to as many ahead.
-    pub apart_ms: u64,
-    pub kills: u64,
+    pub(crate) apart_ms: u64,
+    pub(crate) kills: u64,
     /// Clocks that are set wrong, and right again.
-    pub steps: u64,
-    pub twins: usize,
-    pub bookings: u64,
+    pub(crate) steps: u64,
+    pub(crate) twins: usize,
+    pub(crate) bookings: u64,
     /// The hub answers so many requests of a second.
-    pub requests_a_s: u64,
-    pub away_s: Vec<(f64, f64)>,
+    pub(crate) requests_a_s: u64,
+    pub(crate) away_s: Vec<(f64, f64)>,
     /// The hub's store is copied at the first time, and put in place at the second.
-    pub restored_s: Option<(f64, f64)>,
+    pub(crate) restored_s: Option<(f64, f64)>,
     /// A third of the agents does not reach the hub.
-    pub parted_s: (f64, f64),
+    pub(crate) parted_s: (f64, f64),
     /// When the second plan is at the hub, and in force.
-    pub published_s: f64,
-    pub changes_s: f64,
+    pub(crate) published_s: f64,
+    pub(crate) changes_s: f64,
     /// Results that the spools of a tenth of the agents take.
-    pub spool: usize,
+    pub(crate) spool: usize,
     /// Agents keep names of runs for so long.
-    pub kept_s: i64,
+    pub(crate) kept_s: i64,
 }
 
 /// A revision of the plan.
-pub struct Revision {
-    pub plan: MeshPlan,
-    pub calendar: MeshCalendar,
-    pub of_agent: Vec<AgentCalendar>,
+pub(crate) struct Revision {
+    pub(crate) plan: MeshPlan,
+    pub(crate) calendar: MeshCalendar,
+    pub(crate) of_agent: Vec<AgentCalendar>,
     /// Who is measured by each task of each agent.
-    pub to: Vec<Vec<u32>>,
+    pub(crate) to: Vec<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub(crate) enum Event {
     /// Look what the calendar says; of a life of the agent.
     Look(usize, u32),
     Talk(usize, u32),
@@ -80,21 +80,21 @@ pub enum Event {
     Check,
 }
 
-pub struct World {
-    pub scale: Scale,
-    pub revisions: Vec<Revision>,
-    pub draw: Xoshiro256PlusPlus,
+pub(crate) struct World {
+    pub(crate) scale: Scale,
+    pub(crate) revisions: Vec<Revision>,
+    pub(crate) draw: Xoshiro256PlusPlus,
     queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
     order: u64,
     /// Programs: first one for each agent, then twins.
-    pub agents: Vec<Agent>,
+    pub(crate) agents: Vec<Agent>,
     /// Until when each agent is in a run, microseconds, and whose run that is.
-    pub busy: Vec<(u64, usize)>,
-    pub hub: Hub,
-    pub now: u64,
-    pub found: Found,
+    pub(crate) busy: Vec<(u64, usize)>,
+    pub(crate) hub: Hub,
+    pub(crate) now: u64,
+    pub(crate) found: Found,
     /// No clock is compared with the hub's.
-    pub believes_its_clock: bool,
+    pub(crate) believes_its_clock: bool,
 }
 
 fn plan(scale: &Scale, at: usize) -> MeshPlan {
@@ -140,7 +140,7 @@ fn revision(scale: &Scale, at: usize) -> Revision {
 }
 
 impl World {
-    pub fn new(scale: Scale) -> Self {
+    pub(crate) fn new(scale: Scale) -> Self {
         let revisions: Vec<Revision> = (0..2).map(|at| revision(&scale, at)).collect();
         let mut draw = Xoshiro256PlusPlus::seed_from_u64(17);
         let apart = scale.apart_ms as i64;
@@ -165,29 +165,29 @@ impl World {
         }
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.draw.next_u64() % end
     }
 
-    pub fn at(&mut self, when: u64, event: Event) {
+    pub(crate) fn at(&mut self, when: u64, event: Event) {
         self.order += 1;
         self.queue.push(Reverse((when, self.order, event)));
     }
 
-    pub fn after_s(&mut self, seconds: f64, event: Event) {
+    pub(crate) fn after_s(&mut self, seconds: f64, event: Event) {
         self.at(self.now + (seconds.max(0.0) * 1e6) as u64, event);
     }
 
-    pub fn now_s(&self) -> f64 {
+    pub(crate) fn now_s(&self) -> f64 {
         self.now as f64 / 1e6
     }
 
     /// Whether an agent gets an answer of the hub now.
-    pub fn reaches(&mut self, place: usize) -> bool {
+    pub(crate) fn reaches(&mut self, place: usize) -> bool {
         let now_s = self.now_s();
         let within = |(from, to): &(f64, f64)| (*from..*to).contains(&now_s);
         let away = self.scale.away_s.iter().any(within);
-        let parted = place % 3 == 0 && within(&self.scale.parted_s);
+        let parted = place.is_multiple_of(3) && within(&self.scale.parted_s);
         !away && !parted && self.hub.has_time(now_s as u64, self.scale.requests_a_s)
     }
 
@@ -231,7 +231,7 @@ impl World {
 
     /// Lives until the end, and until what is on the way is over; new runs go on, and are looked at
     /// no more.
-    pub fn live(&mut self) {
+    pub(crate) fn live(&mut self) {
         (0..self.scale.agents).for_each(|agent| self.begin(agent));
         self.plans_trouble();
         let until = ((self.scale.span_s + DELIVERED_S) * 1e6) as u64;
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    pub fn all_have_the_second_plan(&self) -> bool {
+    pub(crate) fn all_have_the_second_plan(&self) -> bool {
         self.agents[..self.scale.agents].iter().all(|agent| agent.known == 2)
     }
 }
