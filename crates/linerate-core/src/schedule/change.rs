@@ -1,12 +1,12 @@
 //! Finds lasting changes of a series that is measured again and again: a rate, a delay.
 //!
-//! Each value is ranked among the values of two weeks before it, after the hour of the day (where it
-//! tells anything) and the level of its time were taken out, and its rank becomes a normal score. So heavy tails, units and
-//! the shape of the noise do not matter: of values that only vary, the scores are those of a normal
-//! variable whatever the path. Two one-sided cumulative sums of the scores (Page, Continuous
-//! Inspection Schemes, Biometrika 41, 1954) rise while values stay on one side. A sum that reaches
-//! [`SUSPECT`] asks for further runs at once; one that reaches [`CHANGED`] is a change. The change
-//! is dated where the scores since then speak loudest.
+//! Each value is ranked among the values of two weeks before it, after the hour of the day (where
+//! it tells anything) and the level of its time were taken out, and its rank becomes a normal
+//! score. So heavy tails, units and the shape of the noise do not matter: of values that only vary,
+//! the scores are those of a normal variable whatever the path. Two one-sided cumulative sums of
+//! the scores (Page, Continuous Inspection Schemes, Biometrika 41, 1954) rise while values stay on
+//! one side. A sum that reaches [`SUSPECT`] asks for further runs at once; one that reaches
+//! [`CHANGED`] is a change. The change is dated where the scores since then speak loudest.
 //!
 //! Left out: cycles of a week, and slow drifts, which the level follows.
 
@@ -25,8 +25,9 @@ const SEASON_MIN_S: f64 = 5.0 * DAY_S;
 const HOUR_MIN: usize = 6;
 /// Parts of the day that are looked at for a cycle.
 const PARTS: usize = 8;
-/// From this on they differ: one in a thousand days without a cycle looks so (chi-squared with seven
-/// degrees of freedom, for the statistic of Kruskal and Wallis, J. Am. Stat. Assoc. 47, 1952).
+/// From this on they differ: one in a thousand days without a cycle looks so (chi-squared with
+/// seven degrees of freedom, for the statistic of Kruskal and Wallis, J. Am. Stat. Assoc. 47,
+/// 1952).
 const CYCLES: f64 = 24.3;
 /// What a score has to exceed to count: half of the smallest change that should be found soon
 /// (Page's reference value), 1.6 standard deviations.
@@ -232,9 +233,9 @@ impl Watch {
         self.known_level(*level).map(|level| log - self.offset(*at_s) - level)
     }
 
-    /// Whether the hour of the day tells anything of a value, by the ranks of eight parts of the day.
-    /// Where it does not, the offset of an hour would be noise of forty values that all values of
-    /// the hour share, and the short tail of skewed values lies within it.
+    /// Whether the hour of the day tells anything of a value, by the ranks of eight parts of the
+    /// day. Where it does not, the offset of an hour would be noise of forty values that all values
+    /// of the hour share, and the short tail of skewed values lies within it.
     fn cycles(&self) -> bool {
         let part = |it: &(f64, f64, u64)| {
             Some((Self::hour(it.0) * PARTS / 24, it.1 - self.known_level(it.2)?))
@@ -589,9 +590,9 @@ mod tests {
             assert!(found <= allowed, "{name}");
         }
     }
-    /// The series of `figures` as they come to any detector, one value an hour without further runs,
-    /// and what this one finds in them: `bench/changes` holds another beside it. Files go to the
-    /// directory that `LINERATE_SERIES` names.
+    /// The series of `figures` as they come to any detector, one value an hour without further
+    /// runs, and what this one finds in them: `bench/changes` holds another beside it. Files go to
+    /// the directory that `LINERATE_SERIES` names.
     #[test]
     #[ignore = "writes files for bench/changes"]
     fn series_for_others() {
