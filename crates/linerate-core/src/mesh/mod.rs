@@ -11,6 +11,7 @@ mod matrix;
 mod message;
 mod outcome;
 mod plan;
+mod psconfig;
 mod roll;
 mod rounds;
 mod rules;
@@ -27,5 +28,6 @@ pub use message::{
 };
 pub use outcome::{DISK_FULL, OUTCOMES, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
+pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};
 pub use roll::{SILENT_S, Seen, Standing, judge};
 pub use rules::Rules;
