@@ -15,6 +15,7 @@ mod dispatch;
 mod echo;
 mod error;
 mod events;
+mod export;
 mod families;
 mod from_here;
 mod measure;
@@ -59,6 +60,7 @@ use crate::store::Store;
 use crate::table::{Knowing, Slot};
 pub use acme::{Acme, LETS_ENCRYPT};
 use datagrams::port::Port;
+pub use export::Receiver;
 use measure::without_address;
 pub use openapi::document as openapi;
 pub(crate) use sniff::{Spoken, sniff};
@@ -137,6 +139,11 @@ impl Web {
     pub(crate) fn hub(&self, hub: Arc<Hub>) {
         // There is one for the server's life.
         let _ = self.state.mesh.set(hub);
+    }
+
+    /// Hands figures on until the server ends.
+    pub(crate) fn export(&self, receiver: Receiver) {
+        export::begin(&self.state, receiver);
     }
 
     /// Answers WebTransport at this UDP address, too; the port that it got.
