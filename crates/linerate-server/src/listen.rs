@@ -35,7 +35,7 @@ use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Slot, Table};
 #[cfg(feature = "web")]
-use crate::web::{About, Outer, Spoken, Tls, Web, WebOptions, sniff};
+use crate::web::{About, Outer, Receiver, Spoken, Tls, Web, WebOptions, sniff};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -159,6 +159,14 @@ impl Server {
     #[cfg(feature = "web")]
     pub fn name_outer(&mut self, outer: Outer) {
         self.web.iter().for_each(|web| web.outer(outer.clone()));
+    }
+
+    /// Hands the figures of `/metrics` on, where [`Server::serve_web`] answers.
+    #[cfg(feature = "web")]
+    pub fn export_figures(&self, receiver: Receiver) {
+        if let Some(web) = &self.web {
+            web.export(receiver);
+        }
     }
 
     /// Lets browsers measure loss and jitter by datagrams over QUIC (WebTransport) on this UDP

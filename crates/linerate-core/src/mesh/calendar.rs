@@ -6,8 +6,8 @@
 //! uplink in common. What excludes what is as in a schedule. Background runs exclude nothing and
 //! begin at a second drawn from the names.
 
-use super::plan::{MeshPlan, MeshTask, Ways};
-use super::rounds::{Rounds, rounds};
+use super::plan::{MeshPlan, MeshTask, Met, Ways};
+use super::rounds::{Meeting, Rounds, rounds};
 use crate::schedule::{Calendar, Class, Repeated, SchedulePlan, Span, Task, hash};
 
 /// Seconds of a slot that a run does not have: two to begin late, two to be ended.
@@ -250,10 +250,13 @@ fn whole(seconds: u64) -> i64 {
 }
 
 fn of_task(plan: &MeshPlan, task: &MeshTask, shared: &Shared<'_>) -> Rounds {
-    let members: Vec<u32> =
-        plan.members(task).into_iter().filter_map(|at| u32::try_from(at).ok()).collect();
+    let number = |at: usize| u32::try_from(at).expect("a plan has 10,000 agents at most");
+    let places = |of: Vec<usize>| -> Vec<u32> { of.into_iter().map(number).collect() };
+    let Met { from, to, except } = plan.met(task);
+    let except = except.into_iter().map(|(from, to)| (number(from), number(to)));
+    let meeting = Meeting { from: places(from), to: to.map(places), except: except.collect() };
     let between = |from, to| shared.between(from, to);
-    rounds(&members, task.ways == Ways::Both, shared.names.len(), &between)
+    rounds(&meeting, task.ways == Ways::Both, shared.names.len(), &between)
 }
 
 /// Runs in the background begin when their names say.

@@ -14,6 +14,7 @@ mod matrix;
 mod message;
 mod outcome;
 mod plan;
+mod psconfig;
 mod roll;
 mod rounds;
 mod rules;
@@ -36,5 +37,6 @@ pub use message::{
 };
 pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
+pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};
 pub use roll::{SILENT_S, Seen, Standing, judge};
 pub use rules::Rules;

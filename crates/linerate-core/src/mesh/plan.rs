@@ -91,6 +91,23 @@ pub struct Group {
     pub name: String,
     /// Their names.
     pub agents: Vec<String>,
+    /// The agents that these meet; each other where nothing is said.
+    #[serde(default)]
+    pub to: Option<Vec<String>>,
+    /// Sources with the destination that each does not measure.
+    #[serde(default)]
+    pub except: Vec<(String, String)>,
+}
+
+/// Who of a task meets whom, by place in the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Met {
+    /// Agents.
+    pub from: Vec<usize>,
+    /// Those that they meet; each other where nothing is said.
+    pub to: Option<Vec<usize>>,
+    /// Sources with destinations that they do not measure.
+    pub except: Vec<(usize, usize)>,
 }
 
 /// Which of two agents measures the other.
@@ -222,14 +239,24 @@ impl MeshPlan {
         self.agents.iter().position(|agent| agent.name == name)
     }
 
-    /// The places of a task's agents, in the order of the group.
-    pub fn members(&self, task: &MeshTask) -> Vec<usize> {
-        let Some(name) = &task.group else { return (0..self.agents.len()).collect() };
+    /// Who meets whom in a task, in the order of its group.
+    pub(super) fn met(&self, task: &MeshTask) -> Met {
+        let Some(name) = &task.group else {
+            return Met { from: (0..self.agents.len()).collect(), ..Met::default() };
+        };
         let places: BTreeMap<&str, usize> =
             self.agents.iter().enumerate().map(|(at, agent)| (agent.name.as_str(), at)).collect();
-        let group = self.groups.iter().find(|group| group.name == *name);
-        let names = group.into_iter().flat_map(|group| &group.agents);
-        names.filter_map(|name| places.get(name.as_str()).copied()).collect()
+        let place = |name: &String| places.get(name.as_str()).copied();
+        let of = |names: &Vec<String>| -> Vec<usize> { names.iter().filter_map(place).collect() };
+        let Some(group) = self.groups.iter().find(|group| group.name == *name) else {
+            return Met::default();
+        };
+        let except = group.except.iter();
+        Met {
+            from: of(&group.agents),
+            to: group.to.as_ref().map(of),
+            except: except.filter_map(|(a, b)| Some((place(a)?, place(b)?))).collect(),
+        }
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -263,8 +290,11 @@ impl MeshPlan {
             {
                 return refuse(at("group"), format!("there is no group {name:?}"));
             }
-            let members = self.members(task).len();
-            pairs += members * (members - 1);
+            let met = self.met(task);
+            pairs += match met.to {
+                Some(to) => 2 * met.from.len() * to.len(),
+                None => met.from.len() * (met.from.len() - 1),
+            };
         }
         if pairs > PAIRS_MAX {
             let message = format!("{pairs} pairs; a plan has {PAIRS_MAX} at most: smaller groups");
@@ -306,12 +336,21 @@ impl MeshPlan {
             if !is_name(&group.name) || !names.insert(&group.name) {
                 return refuse("name", no_name(&group.name));
             }
-            let distinct: BTreeSet<&String> = group.agents.iter().collect();
-            if distinct.len() != group.agents.len() || distinct.len() < 2 {
-                return refuse("agents", "a group has two agents or more, each once".to_owned());
+            let one_or_two = if group.to.is_some() { 1 } else { 2 };
+            let lists = [("agents", Some(&group.agents)), ("to", group.to.as_ref())];
+            for (key, names) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
+                let distinct: BTreeSet<&String> = names.iter().collect();
+                if distinct.len() != names.len() || distinct.len() < one_or_two {
+                    let least = if one_or_two == 1 { "one agent" } else { "two agents" };
+                    return refuse(key, format!("a group has {least} or more, each once"));
+                }
+                if let Some(name) = names.iter().find(|name| !known.contains(name.as_str())) {
+                    return refuse(key, format!("there is no agent {name:?}"));
+                }
             }
-            if let Some(name) = group.agents.iter().find(|name| !known.contains(name.as_str())) {
-                return refuse("agents", format!("there is no agent {name:?}"));
+            let names = group.except.iter().flat_map(|(from, to)| [from, to]);
+            if let Some(name) = names.into_iter().find(|name| !known.contains(name.as_str())) {
+                return refuse("except", format!("there is no agent {name:?}"));
             }
         }
         Ok(())
@@ -348,7 +387,12 @@ mod tests {
         assert_eq!(rate.words(&plan.agents[1]), ["tcp", "[2001:db8::2]:6000", "-t5", "-R"]);
         assert_eq!(delay.words(&plan.agents[0]), ["ping", "192.0.2.1"]);
         assert_eq!((rate.class(), delay.class()), (Class::Exclusive, Class::Background));
-        assert_eq!(plan.members(rate), [0, 1]);
+        assert_eq!(plan.met(rate), Met { from: vec![0, 1], ..Met::default() });
+        let star = "agents = [\"a\"]\nto = [\"b\"]\nexcept = [[\"b\", \"a\"]]";
+        let plan = MeshPlan::from_toml(&GOOD.replacen("agents = [\"a\", \"b\"]", star, 1));
+        let plan = plan.expect("a star");
+        let met = Met { from: vec![0], to: Some(vec![1]), except: vec![(1, 0)] };
+        assert_eq!(plan.met(&plan.tasks[0]), met);
     }
 
     #[test]
@@ -364,6 +408,9 @@ mod tests {
             ("every = \"10m\"", "every = \"14s\"", "24:9: a slot of 14 s repeats in 14 s"),
             ("group = \"g\"", "group = \"h\"", "22:9: there is no group \"h\""),
             ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "18:10: there is no agent \"c\""),
+            ("agents = [", "to = [\"c\"]\nagents = [", "18:6: there is no agent \"c\""),
+            ("agents = [", "to = []\nagents = [", "18:6: a group has one agent or more"),
+            ("agents = [", "except = [[\"a\", \"c\"]]\nagents = [", "18:10: there is no agent"),
             ("2001:db8::2", "192.0.2.1", "12:11: 192.0.2.1: another agent has it"),
             ("revision = 1", "revision = 1\nepoch = 5", "3:1: unknown field"),
         ] {

@@ -19,4 +19,4 @@ pub use further::{confirms, own_difference};
 pub use plan::{Class, SchedulePlan, Span, TASKS_MAX, Task};
 pub(crate) use plan::{least_change, read, usual};
 pub use runner::{GRACE_S, Reason, Runner, Step, Why};
-pub use series::{Followed, followed};
+pub use series::{Followed, followed, sketched};

@@ -1,6 +1,7 @@
 //! The figures of a record that a schedule follows over months.
 
 use crate::record::{Direction, MetricId, Record, Stat, Status, Summary};
+use crate::stats::Sketch;
 
 /// A loss of this share counts like none: a single packet of a thousand is no news.
 const LOSS_FLOOR: f64 = 0.001;
@@ -98,10 +99,41 @@ pub fn followed(record: &Record) -> Vec<(Followed, f64)> {
     found
 }
 
+/// What of a record is added up over months, by the key of its figure: the delays of all its
+/// probes, and its goodput as one sample. Of the kernel's and the program's round trip the
+/// kernel's, of several sizes of a ping the first. Nothing of one that failed.
+pub fn sketched(record: &Record) -> Vec<(String, Sketch)> {
+    let mut found: Vec<(String, Sketch)> = Vec::new();
+    for (what, value) in followed(record) {
+        if what.metric == MetricId::Goodput && value >= 0.0 {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bit/s")]
+            let sketch = [value.round() as u64].into_iter().collect();
+            found.push((what.key(), sketch));
+        }
+    }
+    if record.status != Status::Ok {
+        return found;
+    }
+    let has_kernel = record.distributions.iter().any(|it| it.metric == MetricId::RttKernel);
+    for distribution in &record.distributions {
+        let key = distribution.metric.key();
+        let twice = distribution.metric == MetricId::Rtt && has_kernel;
+        if twice || !key.ends_with("_ns") || found.iter().any(|(known, _)| known == key) {
+            continue;
+        }
+        let mut sketch = Sketch::default();
+        sketch.extend(distribution.pairs());
+        if sketch.count() > 0 {
+            found.push((key.to_owned(), sketch));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PingPlan, Plan, RecordId, Tool};
+    use crate::record::{Distribution, PingPlan, Plan, RecordId, Tool};
     use crate::time::WallTime;
 
     #[test]
@@ -128,8 +160,20 @@ mod tests {
             assert_eq!(Followed::from_key(&what.key()), Some(what));
         }
         assert_eq!(Followed::from_key("goodput_bps/sideways"), None);
+        record.distributions = vec![
+            Distribution::from_samples(MetricId::Rtt, &[7, 8]),
+            Distribution::from_samples(MetricId::RttKernel, &[5, 5, 6]).at_payload(56),
+            Distribution::from_samples(MetricId::RttKernel, &[9]).at_payload(1500),
+        ];
+        let sketch = |samples: &[u64]| samples.iter().copied().collect::<Sketch>();
+        let wanted = [
+            ("goodput_bps/up".to_owned(), sketch(&[900_000_000])),
+            ("rtt_kernel_ns".to_owned(), sketch(&[5, 5, 6])),
+        ];
+        assert_eq!(sketched(&record), wanted);
         record.status = Status::Error;
         assert_eq!(followed(&record), Vec::new());
+        assert_eq!(sketched(&record), Vec::new());
     }
 
     #[test]

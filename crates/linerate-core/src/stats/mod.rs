@@ -18,6 +18,7 @@ mod moments;
 mod quantile;
 mod responsiveness;
 mod sign_test;
+mod sketch;
 mod thinned;
 mod wilson;
 
@@ -34,5 +35,6 @@ pub use moments::Moments;
 pub use quantile::{Sorted, median};
 pub use responsiveness::{round_trips_per_minute, trimmed_mean};
 pub use sign_test::median_interval;
+pub use sketch::Sketch;
 pub use thinned::Thinned;
 pub use wilson::{Interval, Z_95, wilson_interval};

@@ -11,6 +11,7 @@ pub use sentences::{change_sentence, no_data_sentence, shown};
 pub(crate) use sentences::{moved, time};
 pub use smoke::smoke;
 
+use linerate_core::stats::Sketch;
 use serde::Serialize;
 
 /// A plan as it stands.
@@ -53,6 +54,8 @@ pub struct TaskView {
     pub gaps: Vec<Gap>,
     /// Its values.
     pub series: Vec<SeriesView>,
+    /// How all samples of its runs are spread.
+    pub spreads: Vec<Spread>,
     /// Whether it is in alert.
     pub alert: bool,
 }
@@ -77,6 +80,48 @@ pub struct SeriesView {
     pub metric: String,
     /// Seconds since 1970-01-01 UTC and the value, the oldest first.
     pub points: Vec<(f64, f64)>,
+}
+
+/// How all samples of a figure are spread over a time: the probes of its runs, or its runs' rates.
+/// Percentiles are those of RFC 2330 §11.3, at most 1/128 above the true ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// Its key.
+    pub metric: String,
+    /// From when on, seconds since 1970-01-01 UTC.
+    pub from_s: i64,
+    /// Samples.
+    pub n: u64,
+    /// The smallest.
+    pub min: u64,
+    /// The median.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 99th.
+    pub p99: u64,
+    /// The 99.9th.
+    pub p999: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+impl Spread {
+    /// Of a sketch; none of one without samples.
+    pub fn of(metric: &str, from_s: i64, sketch: &Sketch) -> Option<Self> {
+        let at = |share| sketch.quantile(share);
+        Some(Self {
+            metric: metric.to_owned(),
+            from_s,
+            n: sketch.count(),
+            min: sketch.min()?,
+            p50: at(0.5)?,
+            p90: at(0.9)?,
+            p99: at(0.99)?,
+            p999: at(0.999)?,
+            max: sketch.max()?,
+        })
+    }
 }
 
 /// Something that happened.

@@ -36,6 +36,8 @@ pub fn document(view: &View, width: Option<usize>) -> Document {
         lines.push(axis(view, columns));
         sections.push(Section::apart("", [Block::Lines(lines)]));
     }
+    sections
+        .extend(spreads(view).map(|table| Section::apart("All samples", [Block::Table(table)])));
     sections.extend(told("Gaps", gaps(view)));
     sections.extend(told("What happened", events(view)));
     let state = if view.running { "runs" } else { "does not run" };
@@ -85,6 +87,39 @@ fn tasks(view: &View) -> Table {
         ]);
     }
     table
+}
+
+/// How all samples are spread, the probes of every run together.
+fn spreads(view: &View) -> Option<Table> {
+    let mut table = Table::of([
+        ("task", Align::Left),
+        ("figure", Align::Left),
+        ("samples", Align::Right),
+        ("50 %", Align::Right),
+        ("90 %", Align::Right),
+        ("99 %", Align::Right),
+        ("99.9 %", Align::Right),
+        ("largest", Align::Right),
+    ]);
+    let mut any = false;
+    for task in &view.tasks {
+        // Of a run's rate there is one sample, which the series shows.
+        for spread in task.spreads.iter().filter(|it| it.metric.ends_with("_ns")) {
+            let of = |value: u64| shown(&spread.metric, value as f64);
+            any = true;
+            table.row([
+                task.name.clone(),
+                name(&spread.metric),
+                spread.n.to_string(),
+                of(spread.p50),
+                of(spread.p90),
+                of(spread.p99),
+                of(spread.p999),
+                of(spread.max),
+            ]);
+        }
+    }
+    any.then_some(table)
 }
 
 /// A series with its name and range above it, and its changes under it.
@@ -191,6 +226,8 @@ pub fn page(view: &View) -> Document {
     let events = numbered(view);
     let mut sections = vec![Section::close("Tasks", [Block::Table(tasks(view))])];
     sections.push(Section::apart("Series", figures));
+    sections
+        .extend(spreads(view).map(|table| Section::apart("All samples", [Block::Table(table)])));
     sections.extend(told("What happened", events));
     sections.extend(told("Gaps", gaps(view)));
     let tile = |figure: usize, label: &str| Tile::new(figure.to_string(), label, "");
@@ -287,7 +324,7 @@ fn by_task(entries: &[Entry]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Gap;
+    use crate::schedule::{Gap, Spread};
 
     const NOW_S: i64 = 1_795_478_400;
 
@@ -316,6 +353,17 @@ mod tests {
                     metric: "goodput_bps/up".to_owned(),
                     points: (0..60).map(|n| (at(n), rate(n))).collect(),
                 }],
+                spreads: vec![Spread {
+                    metric: "rtt_kernel_ns".to_owned(),
+                    from_s: NOW_S - 3600,
+                    n: 3600,
+                    min: 900_000,
+                    p50: 1_000_000,
+                    p90: 1_100_000,
+                    p99: 12_000_000,
+                    p999: 50_000_000,
+                    max: 120_000_000,
+                }],
                 alert: true,
                 last_s: None,
             }],
@@ -340,6 +388,8 @@ mod tests {
             "^ changed",
             "2 runs: refused",
             "survey: limited by the path",
+            "99.9 %",
+            "round trip     3600",
             "ALERT",
             "in alert: goodput fell",
             "23:00:00",

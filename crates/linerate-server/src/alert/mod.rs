@@ -6,7 +6,7 @@
 
 mod command;
 mod mail;
-mod webhook;
+pub(crate) mod webhook;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

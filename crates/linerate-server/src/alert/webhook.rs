@@ -30,7 +30,7 @@ struct Hook {
 }
 
 fn parsed(url: &str) -> Result<Hook, String> {
-    let wrong = || format!("{url:?}: a webhook is https://HOST[:PORT]/PATH");
+    let wrong = || format!("{url:?}: an address is https://HOST[:PORT]/PATH");
     let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
     let (secure, port) = match scheme {
         "https" => (true, 443),
@@ -46,7 +46,7 @@ fn parsed(url: &str) -> Result<Hook, String> {
 }
 
 /// Whether it can be used.
-pub(super) fn check(url: &str) -> Result<(), String> {
+pub(crate) fn check(url: &str) -> Result<(), String> {
     let hook = parsed(url)?;
     if hook.secure && !cfg!(feature = "web") {
         return Err(format!("{url:?}: this program was built without TLS; use http://"));
@@ -56,21 +56,36 @@ pub(super) fn check(url: &str) -> Result<(), String> {
 
 /// Posts it; over TLS to who shows a certificate of this host's authorities, or of a file's.
 pub(super) fn post(url: &str, alert: &DueAlert, authority: Option<&Path>) -> Result<(), String> {
+    let key = format!("\"{}\"", alert.id);
+    let headers = [("Content-Type", "application/json"), ("Idempotency-Key", &key)];
+    let at = parsed(url)?.host.to_string();
+    match send(url, &headers, alert.json.as_bytes(), authority)? {
+        200..300 => Ok(()),
+        status => Err(format!("{at}: HTTP {status}")),
+    }
+}
+
+/// Posts a body with these headers; the status of the answer.
+pub(crate) fn send(
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    authority: Option<&Path>,
+) -> Result<u16, String> {
     let hook = parsed(url)?;
     let at = hook.host.to_string();
-    let request = format!(
-        "POST {} HTTP/1.1\r\nHost: {at}\r\nUser-Agent: linerate/{}\r\n\
-         Content-Type: application/json\r\nIdempotency-Key: \"{}\"\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{}",
+    let headers: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: {at}\r\nUser-Agent: linerate/{}\r\n{}\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
         hook.path,
         env!("CARGO_PKG_VERSION"),
-        alert.id,
-        alert.json.len(),
-        alert.json
+        headers.concat(),
+        body.len(),
     );
-    let status =
-        talk(&hook, request.as_bytes(), authority).map_err(|error| format!("{at}: {error}"))?;
-    if (200..300).contains(&status) { Ok(()) } else { Err(format!("{at}: HTTP {status}")) }
+    let request = [head.as_bytes(), body].concat();
+    talk(&hook, &request, authority).map_err(|error| format!("{at}: {error}"))
 }
 
 fn talk(hook: &Hook, request: &[u8], authority: Option<&Path>) -> Result<u16, String> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_core::record::Failure;
 use linerate_core::schedule::{Calendar, SchedulePlan};
-use linerate_report::schedule::{EventView, Gap, SeriesView, TaskView, View};
+use linerate_report::schedule::{EventView, Gap, SeriesView, Spread, TaskView, View};
 
 use super::{NEWS_S, SILENT_S};
-use crate::store::{ScheduleEvent, SlotRun, Store};
+use crate::store::{ScheduleEvent, Sketched, SlotRun, Store};
 
 /// Values of a figure that are read at most.
 const VALUES_MAX: usize = 20_000;
@@ -48,16 +48,20 @@ pub fn view(
     for value in store.series(&plan.name, from_s as f64, VALUES_MAX)? {
         series.entry((value.task, value.metric)).or_default().push((value.at_s, value.value));
     }
+    let (since_s, sketches) = store.sketches_since(&plan.name, from_s, now_s)?;
     let next = next_of(plan, calendar, now_s);
     for (at, task) in plan.tasks.iter().enumerate() {
         let alert = in_alert(&events, &task.name, now_s);
         view.alerts.extend(alert.clone());
         let mine = series.iter().filter(|((of, _), _)| *of == task.name);
+        let spreads = sketches.iter().filter(|it| it.task == task.name);
+        let spread = |it: &Sketched| Spread::of(&it.metric, since_s, &it.sketch);
         view.tasks.push(TaskView {
             name: task.name.clone(),
             run: task.run.clone(),
             next_s: next[at],
             alert: alert.is_some(),
+            spreads: spreads.filter_map(spread).collect(),
             series: mine
                 .map(|((_, metric), points)| SeriesView {
                     metric: metric.clone(),

@@ -9,6 +9,8 @@ use linerate_core::record::Record;
 use linerate_core::schedule::followed;
 use rusqlite::{Connection, params};
 
+use super::add_up;
+
 /// Labels of a record of a schedule.
 pub const TAG_PLAN: &str = "schedule";
 /// The run: its begin, whole seconds since 1970-01-01 UTC.
@@ -40,5 +42,7 @@ pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusq
     for (what, value) in followed(record) {
         insert.execute(params![plan, task, what.key(), at_s, value, id])?;
     }
-    Ok(())
+    #[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
+    let second = at_s.floor() as i64;
+    add_up::add(connection, (plan, task), second, record)
 }

@@ -5,6 +5,7 @@
 //! (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
 //! describes the file. Comparing and rendering are the report's.
 
+mod add_up;
 mod alerts;
 mod bookings;
 mod entry;
@@ -23,6 +24,7 @@ mod runs;
 mod schedule;
 mod schema;
 mod set_back;
+mod sketches;
 mod spool;
 
 pub use alerts::{DueAlert, NewAlert};
@@ -38,6 +40,7 @@ pub use location::default_path;
 pub use mesh::{Joined, KeptPlan, MeshSelf, Outcomes};
 pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
+pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
 
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -260,6 +260,20 @@ WHEN EXISTS (SELECT 1 FROM mesh_occupied AS other
 BEGIN
     SELECT RAISE(ABORT, 'occupied');
 END;
+";
+
+/// Distributions of what schedules measure, by hour, by day and as a whole, which add up.
+const STEP_8: &str = "
+CREATE TABLE sketch (
+    plan   TEXT NOT NULL,
+    task   TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    step_s INTEGER NOT NULL,
+    at_s   INTEGER NOT NULL,
+    sketch BLOB NOT NULL,
+    PRIMARY KEY (plan, task, metric, step_s, at_s)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sketch_whole ON sketch (plan, task, metric) WHERE step_s = 0;
 ";
 
 /// Brings the tables to this version, all steps or none.

@@ -2,8 +2,10 @@
 //! incidents that are open. The number of series is bounded; what is left out is counted.
 
 use linerate_core::mesh::{Cell, IncidentKind, Matrix, Row as AgentRow};
+use linerate_core::record::Failure;
 
 use super::open_metrics::{OpenMetrics, Row, labels};
+use crate::mesh::Hub;
 use crate::store::Outcomes;
 
 /// Pairs of tasks that have series of their own: a full mesh of fifty agents and two tasks.
@@ -19,6 +21,15 @@ pub(super) struct MeshState {
     pub(super) runs: Outcomes,
     /// Alerts that an output has not got.
     pub(super) waiting: usize,
+}
+
+impl MeshState {
+    /// # Errors
+    /// When the store cannot be read.
+    pub(super) fn of(hub: &Hub) -> Result<Self, Failure> {
+        let (matrix, (runs, waiting)) = (hub.matrix()?, hub.counts()?);
+        Ok(Self { matrix, runs, waiting })
+    }
 }
 
 /// A figure of a pair.

@@ -2,6 +2,7 @@
 //! never starts a test.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -13,17 +14,20 @@ use linerate_core::record::Failure;
 use super::error::ApiError;
 use super::mesh::with_hub;
 use super::mesh_metrics::{self, MeshState};
-use super::open_metrics::{OpenMetrics, Row, labels};
+use super::open_metrics::{Exemplar, Histogram, Labels, OpenMetrics, Row, labels};
 use super::request::Peer;
 use super::results::{near, with_store};
 use super::state::State;
+use crate::admission::Gate;
 use crate::mesh::Hub;
-use crate::store::{Line, LineFilter, SeriesValue, Store, TaskState};
+use crate::store::{Line, LineFilter, SeriesValue, Sketched, Store, TaskState};
 
 /// The newest results that are looked at.
 const LINES: usize = 1000;
 /// Other ends that have figures of their own: what a scraper keeps of a label is for ever.
 const PEERS_MAX: usize = 100;
+/// Figures that have histograms, of some twenty series each.
+const HISTOGRAMS_MAX: usize = 300;
 
 /// Figures of the newest result of each kind and other end: name, help, value.
 type Pick = fn(&Line) -> Option<f64>;
@@ -50,22 +54,30 @@ pub(crate) async fn metrics(
         None => Stored::default(),
     };
     let mesh = match state.mesh.get().cloned() {
-        Some(hub) => Some(mesh_of(hub).await?),
+        Some(hub) => Some(with_hub(hub, |hub| Ok(MeshState::of(hub)?)).await?),
         None => None,
     };
-    let text = text(&stored, (state.gate.running(), state.gate.waiting()), mesh.as_ref());
-    let mut response = text.into_response();
+    let tests = (state.gate.running(), state.gate.waiting());
+    let mut response = document(&stored, tests, mesh.as_ref()).end().into_response();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 
-async fn mesh_of(hub: Arc<Hub>) -> Result<MeshState, ApiError> {
-    with_hub(hub, |hub| {
-        let (matrix, (runs, waiting)) = (hub.matrix()?, hub.counts()?);
-        Ok(MeshState { matrix, runs, waiting })
-    })
-    .await
+/// The same, for who may wait.
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn now(
+    store: Option<&Path>,
+    gate: &Gate,
+    hub: Option<&Hub>,
+) -> Result<OpenMetrics, Failure> {
+    let stored = match store {
+        Some(path) => Stored::of(&Store::look(path)?)?,
+        None => Stored::default(),
+    };
+    let mesh = hub.map(MeshState::of).transpose()?;
+    Ok(document(&stored, (gate.running(), gate.waiting()), mesh.as_ref()))
 }
 
 /// What the store says.
@@ -74,6 +86,8 @@ struct Stored {
     lines: Vec<Line>,
     values: Vec<(String, SeriesValue)>,
     tasks: Vec<TaskState>,
+    /// All samples of each figure of a plan, and how many figures there are.
+    whole: (Vec<(String, Sketched)>, usize),
 }
 
 impl Stored {
@@ -82,6 +96,7 @@ impl Stored {
             lines: store.lines(&LineFilter::default(), LINES)?,
             values: store.newest_values()?,
             tasks: store.task_states()?,
+            whole: store.whole_sketches(HISTOGRAMS_MAX)?,
         })
     }
 }
@@ -108,11 +123,69 @@ const TASKS: [(&str, &str, PickTask); 4] = [
     ),
 ];
 
-fn text(stored: &Stored, (running, waiting): (usize, usize), mesh: Option<&MeshState>) -> String {
+/// Upper bounds of buckets in each factor of ten, and the powers of ten of the least bound of each
+/// unit: 10 us to 10 s, 100 kbit/s to 100 Gbit/s.
+const IN_TEN: [u64; 3] = [1, 2, 5];
+const DELAY_NS: std::ops::Range<u32> = 4..10;
+const RATE_BPS: std::ops::Range<u32> = 5..11;
+
+/// All samples of a figure by bucket, in its base unit.
+fn histogram(
+    (plan, sketched): &(String, Sketched),
+    (powers, unit): (std::ops::Range<u32>, f64),
+    newest: Option<&SeriesValue>,
+) -> Histogram {
+    let Sketched { task, metric, sketch, .. } = sketched;
+    let last = 10_u64.pow(powers.end);
+    let each = powers.flat_map(|power| IN_TEN.map(|it| it * 10_u64.pow(power)));
+    let at_most = |bound: u64| (bound as f64 / unit, sketch.at_most(bound));
+    let exemplar = newest.map(|it| Exemplar {
+        labels: labels(&[("record", &it.record)]),
+        value: it.value / unit,
+        at_s: it.at_s,
+    });
+    Histogram {
+        labels: labels(&[("plan", plan), ("task", task), ("metric", metric)]),
+        at_most: each.chain([last]).map(at_most).collect(),
+        count: sketch.count(),
+        sum: sketch.sum() / unit,
+        exemplar,
+    }
+}
+
+fn histograms(document: &mut OpenMetrics, stored: &Stored) {
+    let newest = |(plan, of): &(String, Sketched)| {
+        let found = stored.values.iter().find(|(name, value)| {
+            name == plan && value.task == of.task && value.metric == of.metric
+        });
+        found.map(|(_, value)| value)
+    };
+    let (whole, count) = &stored.whole;
+    for (name, help, ends, powers, unit) in [
+        ("linerate_schedule_delay_seconds", "Delays of all probes.", "_ns", DELAY_NS, 1e9),
+        ("linerate_schedule_rate_bits_per_second", "Rates of all runs.", "_bps", RATE_BPS, 1.0),
+    ] {
+        let mine = whole.iter().filter(|(_, it)| {
+            it.metric.split('/').next().is_some_and(|metric| metric.ends_with(ends))
+        });
+        let rows: Vec<Histogram> =
+            mine.map(|it| histogram(it, (powers.clone(), unit), newest(it))).collect();
+        document.histogram(name, help, &rows);
+    }
+    let left = (count - whole.len()) as f64;
+    let help = "Figures beyond the bound of histograms.";
+    document.gauge("linerate_schedule_histograms_left_out", help, &[(Labels::new(), left)]);
+}
+
+fn document(
+    stored: &Stored,
+    (running, waiting): (usize, usize),
+    mesh: Option<&MeshState>,
+) -> OpenMetrics {
     let mut text = OpenMetrics::default();
     let mut gauge = |name: &str, help: &str, rows: &[Row]| text.gauge(name, help, rows);
-    gauge("linerate_tests_running", "Tests that run now.", &[(String::new(), running as f64)]);
-    gauge("linerate_tests_waiting", "Clients that wait.", &[(String::new(), waiting as f64)]);
+    gauge("linerate_tests_running", "Tests that run now.", &[(Labels::new(), running as f64)]);
+    gauge("linerate_tests_waiting", "Clients that wait.", &[(Labels::new(), waiting as f64)]);
     let mut newest: BTreeMap<(&str, &str), &Line> = BTreeMap::new();
     for line in &stored.lines {
         let key = (line.kind.as_str(), line.peer.as_deref().unwrap_or(""));
@@ -140,8 +213,9 @@ fn text(stored: &Stored, (running, waiting): (usize, usize), mesh: Option<&MeshS
         let rows: Vec<_> = stored.tasks.iter().filter_map(row).collect();
         gauge(name, help, &rows);
     }
+    histograms(&mut text, stored);
     mesh.into_iter().for_each(|mesh| mesh_metrics::write(&mut text, mesh));
-    text.end()
+    text
 }
 
 #[cfg(test)]
@@ -168,7 +242,7 @@ mod tests {
             metric: "goodput_bps/up".to_owned(),
             at_s: 7.0,
             value: 5e6,
-            record: String::new(),
+            record: "r7".to_owned(),
         };
         let task = TaskState {
             plan: "p".to_owned(),
@@ -178,12 +252,23 @@ mod tests {
             no_data: true,
             changed_s: None,
         };
+        let sketched = |metric: &str, samples: &[u64]| {
+            let sketch = samples.iter().copied().collect();
+            let (task, metric) = ("home".to_owned(), metric.to_owned());
+            ("p".to_owned(), Sketched { task, metric, at_s: 0, sketch })
+        };
+        // Two runs of 5 and 40 Mbit/s; three probes, one of 3 ms and two of 30 ms.
+        let whole = [
+            sketched("goodput_bps/up", &[5_000_000, 40_000_000]),
+            sketched("rtt_ns", &[3_000_000, 30_000_000, 30_000_000]),
+        ];
         let stored = Stored {
             lines: lines.to_vec(),
             values: vec![("p".to_owned(), value)],
             tasks: vec![task],
+            whole: (whole.to_vec(), 3),
         };
-        let text = text(&stored, (1, 2), None);
+        let text = document(&stored, (1, 2), None).end();
         let labels = "{plan=\"p\",task=\"home\",metric=\"goodput_bps/up\"}";
         assert!(text.contains(&format!("linerate_schedule_value{labels} 5000000\n")), "{text}");
         let labels = "{plan=\"p\",task=\"home\"}";
@@ -196,7 +281,24 @@ mod tests {
         assert!(text.contains(rate) && text.contains("peer=\"b\\\"\"} 2000000\n"), "{text}");
         assert!(text.contains("linerate_rtt_seconds{kind=\"tcp\",peer=\"a\"} 0.0015\n"), "{text}");
         assert!(!text.contains("linerate_loss_ratio{"), "absent is not 0: {text}");
+        let bucket = |family: &str, metric: &str, rest: &str| {
+            let labels = format!("{{plan=\"p\",task=\"home\",metric=\"{metric}\",le=");
+            let line = format!("{family}_bucket{labels}{rest}\n");
+            assert!(text.contains(&line), "{line} is not in {text}");
+        };
+        let rate = "linerate_schedule_rate_bits_per_second";
+        bucket(rate, "goodput_bps/up", "\"5000000.0\"} 0");
+        // 5 Mbit/s lies in a bin that ends above it, so it is counted from the next bound on.
+        bucket(rate, "goodput_bps/up", "\"10000000.0\"} 1 # {record=\"r7\"} 5000000 7");
+        bucket(rate, "goodput_bps/up", "\"50000000.0\"} 2");
+        let delay = "linerate_schedule_delay_seconds";
+        bucket(delay, "rtt_ns", "\"0.002\"} 0");
+        bucket(delay, "rtt_ns", "\"0.005\"} 1");
+        bucket(delay, "rtt_ns", "\"0.05\"} 3");
+        bucket(delay, "rtt_ns", "\"+Inf\"} 3");
+        assert!(text.contains("linerate_schedule_histograms_left_out 1\n"), "{text}");
         let families = open_metrics::read(&text);
+        assert_eq!(families[delay].len(), 19 + 3);
         assert_eq!(families["linerate_goodput_bits_per_second"].len(), 2);
     }
 }

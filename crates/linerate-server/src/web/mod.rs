@@ -16,6 +16,7 @@ mod dispatch;
 mod echo;
 mod error;
 mod events;
+mod export;
 mod families;
 mod from_here;
 mod measure;
@@ -64,6 +65,7 @@ use crate::store::Store;
 use crate::table::{Knowing, Slot};
 pub use acme::{Acme, LETS_ENCRYPT};
 use datagrams::port::Port;
+pub use export::Receiver;
 use measure::without_address;
 pub use openapi::document as openapi;
 pub use outer::Outer;
@@ -149,6 +151,11 @@ impl Web {
     pub(crate) fn outer(&self, outer: Outer) {
         // There is one for the server's life.
         let _ = self.state.outer.set(outer);
+    }
+
+    /// Hands figures on until the server ends.
+    pub(crate) fn export(&self, receiver: Receiver) {
+        export::begin(&self.state, receiver);
     }
 
     /// Answers WebTransport at this UDP address, too; the port that it got.

@@ -2,11 +2,14 @@
 //!
 //! Names of tasks say what is measured, so it is for clients of private networks, as lists are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
+use linerate_core::stats::Sketch;
+use linerate_report::schedule::Spread;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +18,7 @@ use super::error::{ApiError, Readable};
 use super::request::Peer;
 use super::results::{near, with_store};
 use super::state::State;
-use crate::store::{ScheduleEvent, SeriesValue};
+use crate::store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 
 /// Values of each figure of each task.
 const VALUES_USUAL: usize = 1000;
@@ -30,6 +33,45 @@ pub(crate) struct Asked {
     metric: Option<String>,
     since_s: Option<i64>,
     limit: Option<usize>,
+    /// Spans that all samples are added up over, beside the values: `hour` or `day`.
+    by: Option<By>,
+    /// Adds up those of tasks with the same name before the slash: the pairs of an agent.
+    #[serde(default)]
+    merge: bool,
+}
+
+/// Spans of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    Hour,
+    Day,
+}
+
+/// Spreads that a client gets at most: 35 days by the hour of ten figures.
+const SPREADS_MAX: usize = 8400;
+
+/// How all samples are spread, by spans.
+fn spreads(of: Vec<Sketched>, asked: &Asked) -> Vec<Value> {
+    let mut merged: BTreeMap<(i64, String, String), Sketch> = BTreeMap::new();
+    for Sketched { task, metric, at_s, sketch } in of {
+        if asked.metric.as_ref().is_some_and(|it| *it != metric) {
+            continue;
+        }
+        let short = task.split('/').next().unwrap_or(&task).to_owned();
+        let task = if asked.merge { short } else { task };
+        if asked.task.as_ref().is_some_and(|it| *it != task) {
+            continue;
+        }
+        merged.entry((at_s, task, metric)).or_default().merge(&sketch);
+    }
+    let newest = merged.len().saturating_sub(SPREADS_MAX);
+    let shown = merged.iter().skip(newest).filter_map(|((at_s, task, metric), sketch)| {
+        let mut shown = json!(Spread::of(metric, *at_s, sketch)?);
+        shown["task"] = json!(task);
+        Some(shown)
+    });
+    shown.collect()
 }
 
 fn value(value: &SeriesValue) -> Value {
@@ -71,25 +113,60 @@ pub(crate) async fn series(
     };
     let limit = asked.limit.unwrap_or(VALUES_USUAL).clamp(1, VALUES_MAX);
     let since_s = asked.since_s.unwrap_or(0);
-    let name = plan.clone();
+    let (name, by) = (plan.clone(), asked.by);
     let found = with_store(&state, move |store| {
         if !store.knows_schedules()? || store.schedules()?.iter().all(|it| it.plan != name) {
             return Ok(None);
         }
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 fit 53 bits")]
         let values = store.series(&name, since_s as f64, limit)?;
-        Ok(Some((values, store.events(&name, since_s)?)))
+        let sketches = match by {
+            Some(By::Hour) => store.sketches(&name, HOUR_S, since_s)?,
+            Some(By::Day) => store.sketches(&name, DAY_S, since_s)?,
+            None => Vec::new(),
+        };
+        Ok(Some((values, store.events(&name, since_s)?, sketches)))
     });
     let unknown = || ApiError::not_found(format!("{plan}: no such plan was run on this store"));
-    let (values, events) = found.await?.ok_or_else(unknown)?;
+    let (values, events, sketches) = found.await?.ok_or_else(unknown)?;
     let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|name| name == is);
     let values = values
         .iter()
         .filter(|it| wanted(&asked.task, &it.task) && wanted(&asked.metric, &it.metric));
     let events = events.iter().filter(|it| it.task.is_empty() || wanted(&asked.task, &it.task));
-    Ok(Json(json!({
+    let mut answer = json!({
         "plan": plan,
         "values": values.map(value).collect::<Vec<_>>(),
         "events": events.map(event).collect::<Vec<_>>(),
-    })))
+    });
+    if asked.by.is_some() {
+        answer["spreads"] = json!(spreads(sketches, &asked));
+    }
+    Ok(Json(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_added_up_and_not_averaged() {
+        let of = |task: &str, samples: &[u64]| Sketched {
+            task: task.to_owned(),
+            metric: "rtt_ns".to_owned(),
+            at_s: 3600,
+            sketch: samples.iter().copied().collect(),
+        };
+        // Nine samples of 10 ns to one agent and one of 200 ns to another: the median of all is 10,
+        // the mean of both medians 105.
+        let all = || vec![of("delay/b", &[10; 9]), of("delay/c", &[200]), of("rate/b", &[5])];
+        let asked = Asked { merge: true, task: Some("delay".to_owned()), ..Asked::default() };
+        let merged = spreads(all(), &asked);
+        assert_eq!(merged.len(), 1);
+        let of = |key: &str| merged[0][key].as_u64();
+        assert_eq!((of("n"), of("p50"), of("p99")), (Some(10), Some(10), Some(200)));
+        assert_eq!((of("from_s"), merged[0]["task"].as_str()), (Some(3600), Some("delay")));
+        let apart = spreads(all(), &Asked { task: Some("delay/c".to_owned()), ..Asked::default() });
+        assert_eq!((apart.len(), apart[0]["p50"].as_u64()), (1, Some(200)));
+    }
 }

@@ -1,10 +1,11 @@
 //! `linerate mesh`: the plan of a mesh: checked, signed, joined by agents, and how it stands.
 
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::mesh::{Booking, SignedPlan, WITHIN_S};
-use linerate_core::record::{Failure, Fault};
+use linerate_core::mesh::{Booking, Imported, SignedPlan, WITHIN_S, from_psconfig};
+use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::schedule::Span;
 use linerate_report::Headline;
 use linerate_report::mesh::{booked, calendar, document};
@@ -39,6 +40,16 @@ enum Command {
         /// Print JSON, with every run of a period
         #[arg(long)]
         json: bool,
+    },
+    /// Turn a template of perfSONAR's psConfig into a plan, on standard output; what has no
+    /// counterpart is said line by line
+    Import {
+        /// Template (JSON)
+        #[arg(value_name = "FILE")]
+        template: PathBuf,
+        /// Name of the mesh [default: the file's]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
     },
     /// Make the key that signs plans; keep it away from the hub
     Key {
@@ -112,6 +123,7 @@ const HEARD_WITHIN_S: i64 = 60;
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
         Command::Check { plan, all, json } => look(&plan, all, json),
+        Command::Import { template, name } => import(&template, name.as_deref()),
         Command::Key { file } => {
             let key = SigningKey::make(&file)?;
             output::note(&format!("wrote {}; its public key:", file.display()));
@@ -144,8 +156,12 @@ fn now_s() -> i64 {
 /// A plan whose commands this program knows.
 fn read(path: &Path) -> Result<(String, Checked), Failure> {
     let text = paths::read(path)?;
-    let file = path.display().to_string();
-    let checked = check(&text, &file)?;
+    let checked = accepted(&text, &path.display().to_string())?;
+    Ok((text, checked))
+}
+
+fn accepted(text: &str, file: &str) -> Result<Checked, Failure> {
+    let checked = check(text, file)?;
     let plan = &checked.plan;
     let tasks = plan.tasks.iter().map(|it| (&it.name, it.words(&plan.agents[0])));
     let adhoc = plan.adhoc.iter().flat_map(|it| &it.commands);
@@ -157,7 +173,32 @@ fn read(path: &Path) -> Result<(String, Checked), Failure> {
                 .advise("docs/manual/mesh.md describes the file")
         })?;
     }
-    Ok((text, checked))
+    Ok(checked)
+}
+
+fn import(path: &Path, name: Option<&str>) -> Outcome {
+    let text = paths::read(path)?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = name.map_or_else(|| stem.unwrap_or_default(), str::to_owned);
+    let file = path.display().to_string();
+    let Imported { plan, notes } = from_psconfig(&text, &name, &look_up).map_err(|reason| {
+        Failure::new(Fault::Usage, "import template", &file, reason)
+            .advise("docs/manual/mesh.md says what is taken from a template")
+    })?;
+    notes.iter().for_each(|note| output::note(note));
+    output::line(plan.trim_end());
+    // What mesh check would say of it.
+    accepted(&plan, &format!("the plan of {file}")).map(|_| 0).map_err(Into::into)
+}
+
+/// An address of a name, by the host's resolver.
+fn look_up(host: &str, family: Option<Family>) -> Option<IpAddr> {
+    let fits = |address: &SocketAddr| match family {
+        None => true,
+        Some(Family::V4) => address.is_ipv4(),
+        Some(Family::V6) => address.is_ipv6(),
+    };
+    (host, 0).to_socket_addrs().ok()?.find(fits).map(|address| address.ip())
 }
 
 fn look(path: &Path, all: bool, json: bool) -> Outcome {

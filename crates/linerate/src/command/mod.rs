@@ -29,6 +29,8 @@ mod round_trip_flags;
 pub(crate) mod rrul;
 pub(crate) mod schedule;
 pub(crate) mod serve;
+#[cfg(feature = "web")]
+mod serve_export;
 pub(crate) mod stamp;
 mod stamp_key;
 pub(crate) mod study;

@@ -34,6 +34,8 @@ use super::certificate::Certificate;
 use super::certificate::CertificateFlags;
 #[cfg(feature = "web")]
 use super::measure::tool;
+#[cfg(feature = "web")]
+use super::serve_export::{ExportFlags, hand_on};
 use super::{policy, stamp_key};
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
@@ -149,6 +151,9 @@ struct WebFlags {
     /// port; 0 takes a free one [default: off]
     #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
     quic_port: Option<u16>,
+    #[cfg(feature = "web")]
+    #[command(flatten)]
+    export: ExportFlags,
 }
 
 impl WebFlags {
@@ -288,6 +293,7 @@ fn answer_browsers(
         let wrong = |reason: String| Failure::new(Fault::Usage, "serve with", "--outer", reason);
         server.name_outer(Outer::parse(text).map_err(wrong)?);
     }
+    hand_on(server, &flags.export);
     let at = at_hand(local);
     output::note(&match page {
         true => format!("linerate: a browser finds the page at http://{at}/"),

@@ -23,6 +23,15 @@ pub(super) const MESH_PAGES: &[Page] = &[
         see: &["mesh sign"],
     },
     Page {
+        command: "mesh import",
+        shown: &[],
+        examples: &[
+            ("linerate mesh import campus.json > campus.toml", "from a template of psConfig"),
+            ("linerate mesh import campus.json --name campus", "the mesh has that name"),
+        ],
+        see: &["mesh check"],
+    },
+    Page {
         command: "mesh key",
         shown: &[],
         examples: &[

@@ -49,7 +49,8 @@ impl Draw {
             few.remove(at);
         }
         let tasks = (0..1 + self.below(3)).map(|at| self.task(at)).collect();
-        let groups = vec![Group { name: "few".to_owned(), agents: few }];
+        let groups =
+            vec![Group { name: "few".to_owned(), agents: few, to: None, except: Vec::new() }];
         let margin = Span(Duration::from_secs(self.below(4)));
         MeshPlan {
             mesh: "m".to_owned(),
