@@ -192,6 +192,26 @@ fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), SlotRun> {
     rows.into_iter().map(|row| ((row.task.clone(), row.start_s), row)).collect()
 }
 
+/// Of the agents a, b and c; `h` is the hub.
+fn plan_of_three(addresses: &[&str; 4]) -> String {
+    let agent = |at: usize| {
+        let name = ["h", "a", "b", "c"][at];
+        format!("[[agent]]\nname = \"{name}\"\naddress = \"{}\"\nport = 5210\n", addresses[at])
+    };
+    // Exclusive runs of a and b in turn; probes of all three in the background.
+    format!(
+        "mesh = \"m\"\nrevision = 1\nmargin = \"2s\"\n{}{}{}[[group]]\nname = \"two\"\n\
+         agents = [\"a\", \"b\"]\n[[task]]\nname = \"rate\"\ngroup = \"two\"\n\
+         run = \"tcp {{to}} -t1\"\nevery = \"65s\"\ntakes = \"18s\"\n[[task]]\nname = \"delay\"\n\
+         run = \"ping {{to}} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n\
+         [adhoc]\nseconds_an_hour = 300\n[[adhoc.command]]\nname = \"burst\"\n\
+         run = \"tcp {{to}} -t2\"\ntakes = \"18s\"\n",
+        agent(1),
+        agent(2),
+        agent(3)
+    )
+}
+
 #[test]
 fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     if let Some(reason) = no_laboratory() {
@@ -203,23 +223,7 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
     let lab = Lab::start(path, &["h", "a", "b", "c"]);
     // One segment, whose hosts have the addresses from 1 on (docs/lab.md).
     let addresses = ["10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4"];
-    let agent = |at: usize| {
-        let name = ["h", "a", "b", "c"][at];
-        format!("[[agent]]\nname = \"{name}\"\naddress = \"{}\"\nport = 5210\n", addresses[at])
-    };
-    // Exclusive runs of a and b in turn; probes of all three in the background.
-    let plan = format!(
-        "mesh = \"m\"\nrevision = 1\nmargin = \"2s\"\n{}{}{}[[group]]\nname = \"two\"\n\
-         agents = [\"a\", \"b\"]\n[[task]]\nname = \"rate\"\ngroup = \"two\"\n\
-         run = \"tcp {{to}} -t1\"\nevery = \"65s\"\ntakes = \"18s\"\n[[task]]\nname = \"delay\"\n\
-         run = \"ping {{to}} -c2\"\nevery = \"10s\"\ntakes = \"9s\"\n\
-         [adhoc]\nseconds_an_hour = 300\n[[adhoc.command]]\nname = \"burst\"\n\
-         run = \"tcp {{to}} -t2\"\ntakes = \"18s\"\n",
-        agent(1),
-        agent(2),
-        agent(3)
-    );
-    std::fs::write(path.join("plan.toml"), plan).expect("room");
+    std::fs::write(path.join("plan.toml"), plan_of_three(&addresses)).expect("room");
     good(path, &["mesh", "key", "mesh.key"]);
     good(path, &["mesh", "sign", "plan.toml", "--key", "mesh.key"]);
     let tokens = ["a", "b", "c"].map(|agent| token(path, agent));

@@ -146,7 +146,8 @@ impl MeshPlan {
 mod tests {
     use super::*;
 
-    const PLAN: &str = "mesh = \"m\"\nrevision = 1\n[[agent]]\nname = \"a\"\naddress = \"192.0.2.1\"\n\
+    const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\
+        [[agent]]\nname = \"a\"\naddress = \"192.0.2.1\"\n\
         [[agent]]\nname = \"b\"\naddress = \"192.0.2.2\"\nport = 6000\n[[task]]\nname = \"delay\"\n\
         run = \"ping {to} -c2\"\nevery = \"1m\"\n";
     const ADHOC: &str = "[adhoc]\nseconds_an_hour = 120\n[[adhoc.command]]\nname = \"burst\"\n\
