@@ -61,7 +61,7 @@ mod tests {
         let rest = PageDatagrams { phase: ProbePhase::Idle, jitter_ns: None, ..up };
         record.page_datagrams = vec![rest, up];
         let text = crate::record::document(&record).text(None);
-        let words = ["client to server, under load", "350", "7", "2 %", "3", "0", "1.250"];
+        let words = ["client to server, under load", "350", "7", "2.00 %", "3", "0", "1.250"];
         let line = text.lines().find(|line| line.contains(words[0])).expect(&text);
         for word in words {
             assert!(line.contains(word), "{word}: {line}");

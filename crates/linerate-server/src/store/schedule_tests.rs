@@ -185,7 +185,8 @@ fn a_store_of_version_3_gets_the_tables_and_keeps_its_results() {
          DROP TABLE schedule_event; DROP TABLE mesh_self; DROP TABLE mesh_plan;
          DROP TABLE mesh_token; DROP TABLE mesh_agent; DROP TABLE mesh_cell;
          DROP TABLE alert_out; DROP TABLE alert; DROP TABLE mesh_watched; DROP TABLE mesh_incident;
-         DROP TABLE mesh_outcome; DROP TABLE sketch;
+         DROP TABLE mesh_outcome; DROP TABLE mesh_occupied; DROP TABLE mesh_booking;
+         DROP TABLE sketch;
          PRAGMA user_version = 3;",
     )
     .expect("as it was");

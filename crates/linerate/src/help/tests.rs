@@ -5,9 +5,13 @@ use clap::{CommandFactory, Parser};
 use super::*;
 use crate::Cli;
 
+/// As a shell takes a line apart: at blanks outside single quotes, up to a pipe.
 fn words(line: &str) -> Vec<OsString> {
-    let own = line.split([' ']).take_while(|word| !matches!(*word, "|" | ">"));
-    own.map(OsString::from).collect()
+    let parts = line.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    });
+    parts.take_while(|word| !matches!(*word, "|" | ">")).map(OsString::from).collect()
 }
 
 /// The full names of all visible commands.
