@@ -360,6 +360,7 @@ test('findings: IPv6 against IPv4', () => {
   assert.deepEqual(of([], []), []);
   assert.deepEqual(of([20, 22], [31, 60]), ['IPv6 is slower than IPv4']);
   assert.deepEqual(of([60], [20]), ['IPv4 is slower than IPv6']);
+  assert.deepEqual(of([20, 70], [31, 60]), [], 'late now and then');
   // Half as much again, and no more than a busy computer adds.
   assert.deepEqual(of([2], [5]), []);
   assert.deepEqual(titled({ ...run, families: null }), []);
