@@ -98,13 +98,16 @@ fn a_certificate_is_taken_with_its_key_alone() {
 #[test]
 fn an_authority_that_cannot_be_asked_is_named_before_or_in_the_log() {
     let folder = tempfile::tempdir().expect("a folder");
-    let serve = |flags: &[&str]| {
+    let serve_as = |name: &str, flags: &[&str]| {
         let line = ["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--no-save"];
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.args(line).args(["--stamp-port", "none", "--acme", "speed.test"]).args(flags);
+        command.args(line).args(["--stamp-port", "none", "--acme", name]).args(flags);
         command.arg("--acme-folder").arg(folder.path().join("acme"));
         command.stderr(Stdio::piped()).spawn().expect("the program")
     };
+    let serve = |flags: &[&str]| serve_as("speed.test", flags);
+    let (output, said) = ended(serve_as("bad name!", &[]));
+    assert!(output.status.code() == Some(2) && said.contains("bad name!: "), "{said}");
     let (output, said) = ended(serve(&["--acme-directory", "http://localhost/dir"]));
     assert!(output.status.code() == Some(2) && said.contains("https://HOST/PATH"), "{said}");
 

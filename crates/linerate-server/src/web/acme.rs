@@ -62,7 +62,8 @@ impl Acme {
     /// For these names, by the authority whose directory is at an address, whose own certificate
     /// an authority vouches for; files in a folder.
     /// # Errors
-    /// When the folder cannot be made, or the directory is not at an `https://` address.
+    /// When the folder cannot be made, a name is none of the DNS, or the directory is not at an
+    /// `https://` address.
     pub fn new(
         names: &[String],
         directory: &str,
@@ -73,6 +74,10 @@ impl Acme {
         if !directory.starts_with("https://") {
             let reason = "the directory of an authority is at https://HOST/PATH (RFC 8555 §6.1)";
             return Err(Failure::new(Fault::Usage, "ask", directory, reason));
+        }
+        if let Some(name) = names.iter().find(|name| !is_name(name)) {
+            let reason = "authorities vouch for full names of the DNS, as speed.example.org";
+            return Err(Failure::new(Fault::Usage, "order a certificate for", name, reason));
         }
         let failed = |error| {
             Failure::new(Fault::System, "keep certificates in", folder.display().to_string(), error)
@@ -113,10 +118,7 @@ impl Acme {
                     }
                     Err(why) => {
                         let names = self.names.join(", ");
-                        tracing::error!(
-                            "no certificate for {names} by {}: {why}; again in {waits_s} s",
-                            self.directory
-                        );
+                        tracing::error!("no certificate for {names}: {why}; again in {waits_s} s");
                         not_before_s = now_s() + waits_s;
                         waits_s = (2 * waits_s).min(AGAIN_S.1);
                     }
@@ -276,6 +278,18 @@ fn words(error: Error) -> Why {
     error.to_string()
 }
 
+/// Whether it has two labels or more of letters, digits and hyphens (RFC 1123 §2.1), and is no
+/// IPv4 address.
+fn is_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        (1..=63).contains(&label.len()) && plain && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    name.len() <= 253 && name.contains('.') && name.split('.').all(is_label) && !is_number
+}
+
 fn now_s() -> i64 {
     i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX)
 }
@@ -297,6 +311,19 @@ fn due_s(certificate: &[u8], names: &[String]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_is_for_full_names_alone() {
+        for name in ["speed.example.org", "xn--bcher-kva.example", "a.b", "1.2.3.x4"] {
+            assert!(is_name(name), "{name}");
+        }
+        let long = format!("{}.example", "a".repeat(64));
+        for name in
+            ["", "localhost", "bad name!", "a..b", "-a.b", "a-.b", "192.0.2.1", "*.a.b", &long]
+        {
+            assert!(!is_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_certificate_is_renewed_with_a_third_of_its_life_left_and_at_once_for_another_name() {
