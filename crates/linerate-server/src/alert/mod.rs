@@ -6,7 +6,7 @@
 
 mod command;
 mod mail;
-pub(crate) mod webhook;
+mod webhook;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use linerate_core::record::Failure;
 use linerate_core::schedule::Alert;
 
+use crate::ask::post;
 use crate::store::{DueAlert, Store};
 
 /// The first wait after a failure, and the longest, seconds.
@@ -45,7 +46,7 @@ impl Output {
     fn take(&self, alert: &DueAlert) -> Result<(), String> {
         match self {
             Self::Command(line) => command::run(line, alert),
-            Self::Webhook(to) => webhook::post(to, alert, None),
+            Self::Webhook(to) => webhook::hand(to, alert, None),
             Self::Mail(way) => mail::send(way, alert),
         }
     }
@@ -68,7 +69,7 @@ fn outputs_of(alert: &Alert) -> Vec<Output> {
 /// # Errors
 /// One line where one cannot.
 pub fn check(alert: &Alert) -> Result<(), String> {
-    alert.webhook.as_deref().map_or(Ok(()), webhook::check)?;
+    alert.webhook.as_deref().map_or(Ok(()), post::check)?;
     alert.relay.as_deref().map_or(Ok(()), mail::check)
 }
 

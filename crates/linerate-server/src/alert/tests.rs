@@ -266,9 +266,9 @@ fn a_hook_over_tls_is_believed_by_its_authority_alone() {
     });
     let alert = DueAlert { json: "{}".to_owned(), id: "x".to_owned(), ..DueAlert::default() };
     let url = format!("https://localhost:{port}/");
-    let stranger = webhook::post(&url, &alert, Some(&file("two.pem")));
+    let stranger = webhook::hand(&url, &alert, Some(&file("two.pem")));
     assert!(stranger.is_err(), "a certificate of another authority");
-    assert_eq!(webhook::post(&url, &alert, Some(&file("ca.pem"))), Ok(()));
+    assert_eq!(webhook::hand(&url, &alert, Some(&file("ca.pem"))), Ok(()));
     let heads = server.join().expect("two talks");
     assert!(heads[0].is_none() && heads[1].as_ref().is_some_and(|it| it.contains("POST / ")));
 }

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "web")]
 mod authority;
+pub(crate) mod post;
 
 #[cfg(feature = "web")]
 pub use authority::Authority;

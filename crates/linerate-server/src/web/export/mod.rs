@@ -20,7 +20,7 @@ use self::remote_write::Writer;
 use super::metrics;
 use super::open_metrics::OpenMetrics;
 use super::state::State;
-use crate::alert::webhook;
+use crate::ask::post;
 
 /// Time between two looks at the figures.
 const EVERY: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ impl Receiver {
     /// # Errors
     /// One line where they cannot.
     pub fn check(url: &str) -> Result<(), String> {
-        webhook::check(url)
+        post::check(url)
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -191,7 +191,7 @@ fn send(state: &State, receiver: &Receiver, queue: &Mutex<Queue>) {
     let (url, mut failures, mut dropped) = (receiver.url(), 0, 0);
     while waited(state, LOOK) {
         let Some(body) = with(queue, |queue| queue.waiting.front().cloned()) else { continue };
-        let answer = webhook::send(url, receiver.headers(), &body, None);
+        let answer = post::post(url, receiver.headers(), &body, None);
         let result = then(answer);
         if let Then::Again(reason) = &result {
             if failures == 0 {

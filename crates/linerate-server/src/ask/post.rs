@@ -1,0 +1,171 @@
+//! What is handed on over HTTP: a body by POST (RFC 9110), over TLS where the address says https.
+//! Where it has moved is not followed.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+use linerate_engine::failure::words_of;
+use linerate_sys::clock::monotonic;
+
+use super::{Host, connect};
+
+/// For the connection, and for each write and read.
+const QUIET: Duration = Duration::from_secs(15);
+/// For all of an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// What is read of an answer: its status is enough.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+
+/// `https://HOST[:PORT]/PATH`, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Address {
+    secure: bool,
+    host: Host,
+    path: String,
+}
+
+fn parsed(url: &str) -> Result<Address, String> {
+    let wrong = || format!("{url:?}: an address is https://HOST[:PORT]/PATH");
+    let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+    let (secure, port) = match scheme {
+        "https" => (true, 443),
+        "http" => (false, 80),
+        _ => return Err(wrong()),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    let host = Host::parse(host, port).ok_or_else(wrong)?;
+    let path = path.split('#').next().unwrap_or_default();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    Ok(Address { secure, host, path })
+}
+
+/// Whether an address can be posted to.
+pub(crate) fn check(url: &str) -> Result<(), String> {
+    let address = parsed(url)?;
+    if address.secure && !cfg!(feature = "web") {
+        return Err(format!("{url:?}: this program was built without TLS; use http://"));
+    }
+    Ok(())
+}
+
+/// The host of an address, as it is shown.
+pub(crate) fn host(url: &str) -> Result<String, String> {
+    parsed(url).map(|address| address.host.to_string())
+}
+
+/// Posts a body with these headers, over TLS to who shows a certificate of this host's authorities,
+/// or of a file's; the status of the answer.
+pub(crate) fn post(
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    authority: Option<&Path>,
+) -> Result<u16, String> {
+    let address = parsed(url)?;
+    let at = address.host.to_string();
+    let headers: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: {at}\r\nUser-Agent: linerate/{}\r\n{}\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        address.path,
+        env!("CARGO_PKG_VERSION"),
+        headers.concat(),
+        body.len(),
+    );
+    let request = [head.as_bytes(), body].concat();
+    talk(&address, &request, authority).map_err(|error| format!("{at}: {error}"))
+}
+
+fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u16, String> {
+    let words = |error: std::io::Error| words_of(&error);
+    let mut stream = connect(&address.host, QUIET).map_err(words)?;
+    let until = monotonic() + ANSWER_WITHIN;
+    if !address.secure {
+        return said(&mut stream, request, until);
+    }
+    #[cfg(feature = "web")]
+    {
+        let authority = super::Authority::read(authority).map_err(|it| it.to_string())?;
+        let mut client = authority.client(&address.host.name).map_err(words)?;
+        said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
+    }
+    #[cfg(not(feature = "web"))]
+    let _ = authority;
+    #[cfg(not(feature = "web"))]
+    Err("this program was built without TLS".to_owned())
+}
+
+/// Sends a request and reads as far as the status of the answer.
+fn said(stream: &mut (impl Read + Write), request: &[u8], until: MonoTime) -> Result<u16, String> {
+    let words = |error: std::io::Error| words_of(&error);
+    stream.write_all(request).and_then(|()| stream.flush()).map_err(words)?;
+    let mut bytes = Vec::new();
+    while bytes.len() < ANSWER_BYTES_MAX && monotonic() < until {
+        let mut part = [0; 1024];
+        let count = match stream.read(&mut part) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            // TLS that ends without its farewell.
+            Err(error) if bytes.is_empty() => return Err(words(error)),
+            Err(_) | Ok(0) => break,
+            Ok(count) => count,
+        };
+        bytes.extend_from_slice(&part[..count]);
+        match status(&bytes) {
+            Some(100..200) | None => {}
+            Some(status) => return Ok(status),
+        }
+    }
+    Err("no answer of HTTP came".to_owned())
+}
+
+/// The last status of an answer (RFC 9112 §4), past those that say that another follows (1xx).
+fn status(bytes: &[u8]) -> Option<u16> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut rest = &*text;
+    loop {
+        let (line, behind) = rest.split_once("\r\n")?;
+        let status = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+        let status: u16 = status.get(..3)?.parse().ok()?;
+        match (status, behind.split_once("\r\n\r\n")) {
+            (100..200, Some((_, after))) => rest = after,
+            (100..200, None) => rest = behind.strip_prefix("\r\n")?,
+            _ => return Some(status),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart_and_what_is_none_is_refused() {
+        let of = |url: &str| {
+            parsed(url).map(|address| (address.secure, address.host.to_string(), address.path)).ok()
+        };
+        let is = |secure, host: &str, path: &str| Some((secure, host.to_owned(), path.to_owned()));
+        assert_eq!(of("https://hooks.example/a/b?c=d"), is(true, "hooks.example", "/a/b?c=d"));
+        assert_eq!(of("https://hooks.example:8443"), is(true, "hooks.example:8443", "/"));
+        assert_eq!(of("http://[2001:db8::1]:80/x#y"), is(false, "[2001:db8::1]", "/x"));
+        assert_eq!(of("http://h?q"), is(false, "h", "/?q"));
+        for wrong in ["h", "ftp://h", "https://", "http://h:x/", "http://a b/"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_past_interim_answers_and_cut_anywhere_is_none_or_the_same() {
+        let whole = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+            HTTP/1.1 204 No Content\r\n\r\n";
+        assert_eq!(status(whole), Some(204));
+        for cut in 0..whole.len() {
+            assert!(matches!(status(&whole[..cut]), None | Some(204)), "{cut}");
+        }
+        assert_eq!(status(b"HTTP/1.0 500 Oh\r\n"), Some(500));
+        assert_eq!(status(b"SSH-2.0-x\r\n"), None);
+    }
+}
