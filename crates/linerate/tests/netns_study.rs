@@ -351,7 +351,7 @@ fn a_simulated_cubic_grows_as_the_kernels_does_beyond_its_old_maximum() {
     if output.status.code() != Some(0) {
         // The study refuses a run that this machine spoilt, after three attempts.
         assert!(said(&output).contains("emulate path"), "{}", said(&output));
-        println!("skipped: {}", said(&output).trim());
+        println!("skipped: other work on this machine spoilt the run: {}", said(&output).trim());
         return;
     }
     let records = place.records();
