@@ -61,6 +61,12 @@ impl Authority {
         TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
     }
 
+    /// As TLS of other clients takes it.
+    #[cfg(feature = "scale")]
+    pub(crate) fn config(&self) -> ClientConfig {
+        ClientConfig::clone(&self.0)
+    }
+
     /// A client that asks a host of a name.
     pub(crate) fn client(&self, name: &str) -> std::io::Result<ClientConnection> {
         let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;

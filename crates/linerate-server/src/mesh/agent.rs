@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_core::mesh::{DISK_FULL, Enrol, Enrolled, ROOM_S, SignedPlan, VERSION};
+use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::Bytes;
@@ -80,6 +80,7 @@ pub struct Agent {
     options: AgentOptions,
     me: MeshSelf,
     name: (String, String),
+    client: Client,
     stop: Stop,
     until: Option<MonoTime>,
     rein: Arc<Rein>,
@@ -109,14 +110,15 @@ impl Agent {
         let until = options.for_.map(|span| monotonic() + span);
         let me = known(&mut store, &options)?;
         (options.ready)();
-        let client = Client { hub: options.hub.clone(), authority: options.authority.clone() };
+        let client = Client::new(&options.hub, options.authority.as_ref(), &me.secret)?;
         let mut told = false;
         let mut me = me;
         while me.name.is_none() {
             if stop.asked() || until.is_some_and(|until| monotonic() >= until) {
                 return Ok(None);
             }
-            match enrol(&client, &options, &me) {
+            let token = options.token.as_ref().map_or("", |token| token.secret.as_str());
+            match client.join(&me, token) {
                 Ok(Enrolled { mesh, agent }) => me.name = Some((mesh, agent)),
                 Err(NoAnswer::Refused(_, say)) => {
                     return Err(Failure::new(
@@ -137,7 +139,7 @@ impl Agent {
         store.mesh_self_is(&me)?;
         let name = me.name.clone().unwrap_or_default();
         let rein = Arc::new(Rein::default());
-        Ok(Some(Self { options, me, name, stop, until, rein, _lock: lock }))
+        Ok(Some(Self { options, me, name, client, stop, until, rein, _lock: lock }))
     }
 
     /// The mesh, and this agent's name in it.
@@ -177,7 +179,7 @@ impl Agent {
         let plan = store.mesh_plans(&self.name.0)?.into_iter().next();
         let plan = plan.and_then(|kept| check(&kept.text, "the plan").ok());
         Ok(Talk {
-            client: Client { hub: options.hub.clone(), authority: options.authority.clone() },
+            client: self.client.clone(),
             me: self.me.clone(),
             name: self.name.clone(),
             rein: Arc::clone(&self.rein),
@@ -339,12 +341,6 @@ fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure>
             "for the first time give --token, as linerate mesh token prints it",
         )),
     }
-}
-
-fn enrol(client: &Client, options: &AgentOptions, me: &MeshSelf) -> Result<Enrolled, NoAnswer> {
-    let token = options.token.as_ref().map_or_else(String::new, |token| token.secret.clone());
-    let asked = Enrol { v: VERSION, token, secret: me.secret.clone() };
-    client.post("/api/v1/mesh/enrol", None, &asked)
 }
 
 /// Waits for a span, or until it is to stop.

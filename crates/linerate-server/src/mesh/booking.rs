@@ -10,7 +10,7 @@ use linerate_sys::clock::record_id;
 
 use super::plan::{Checked, check};
 use crate::schedule::{BookedAt, Desk};
-use crate::store::{Booked, NewBooking, Store};
+use crate::store::{Booked, HubStore, NewBooking};
 
 /// Times that are asked for, one after another.
 const TRIES_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ pub struct Wanted {
 /// When the plan does not let it be booked, no time of a day is free, or the store cannot be
 /// written.
 pub fn book(
-    store: &mut Store,
+    store: &mut dyn HubStore,
     mesh: &str,
     wanted: &Wanted,
     now_s: i64,
@@ -72,7 +72,7 @@ pub fn book(
         for _ in 0..TRIES_MAX {
             let Some(start_s) = calendar.gap(plan, &wish, (next_s, latest_s)) else { break };
             asked.booking.start_s = start_s;
-            match store.mesh_books(&asked)? {
+            match store.books(&asked)? {
                 Booked::Kept => return Ok(asked.booking),
                 Booked::Taken { until_s } => next_s = until_s,
                 Booked::Spent { until_s } => {
@@ -92,10 +92,10 @@ pub fn book(
 type InForce = (Checked, (i64, i64));
 
 /// A mesh's plans with the time in which each is in force, the one that is first.
-fn in_force(store: &Store, mesh: &str) -> Result<Vec<InForce>, Failure> {
+fn in_force(store: &mut dyn HubStore, mesh: &str) -> Result<Vec<InForce>, Failure> {
     let mut found = Vec::new();
     let mut until_s = i64::MAX;
-    for kept in store.mesh_plans(mesh)? {
+    for kept in store.plans(mesh)? {
         let checked = check(&kept.text, mesh)?;
         let from_s = checked.plan.from_s();
         let margin_s = i64::try_from(checked.plan.margin.seconds()).unwrap_or(0);

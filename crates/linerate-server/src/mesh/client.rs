@@ -1,25 +1,52 @@
-//! What an agent asks over HTTP: one request a connection, over TLS where the hub's address says
-//! https. Waits and sizes are limited.
+//! What an agent asks its hub: over HTTP, one request a connection, over TLS where the hub's
+//! address says https; or by way of a broker. Waits and sizes are limited.
 
 use std::io::{Read, Write};
+#[cfg(feature = "scale")]
+use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::record::DEFAULT_PORT;
+use linerate_core::mesh::{
+    Beat, BeatAnswer, Enrol, Enrolled, RunResults, SignedPlan, Stored, VERSION,
+};
+#[cfg(feature = "scale")]
+use linerate_core::record::Fault;
+use linerate_core::record::{DEFAULT_PORT, Failure};
 use linerate_engine::failure::words_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "scale")]
+use super::bus::AgentBus;
 use crate::ask::{Authority, Host, connect};
+use crate::store::MeshSelf;
 
 /// For each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);
 /// An answer is a plan at the most.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// A hub's address: `https://hub.example:5210`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The port of NATS.
+#[cfg(feature = "scale")]
+const BROKER_PORT: u16 = 4222;
+/// User and password.
+#[cfg(feature = "scale")]
+type Login = (String, String);
+
+/// A hub's address: `https://hub.example:5210`, or that of the broker which it hears:
+/// `tls://USER:PASSWORD@broker.example:4222`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct HubAddress {
     secure: bool,
     host: Host,
+    /// It is a broker's, with perhaps a login.
+    #[cfg(feature = "scale")]
+    broker: Option<Option<Login>>,
+}
+
+impl std::fmt::Debug for HubAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HubAddress({self})")
+    }
 }
 
 impl std::str::FromStr for HubAddress {
@@ -31,16 +58,27 @@ impl std::str::FromStr for HubAddress {
         let secure = match scheme {
             "https" => true,
             "http" => false,
+            "nats" | "tls" => return broker(scheme, rest),
             _ => return Err(wrong()),
         };
         let host = Host::parse(rest.trim_end_matches('/'), DEFAULT_PORT).ok_or_else(wrong)?;
-        Ok(Self { secure, host })
+        Ok(Self {
+            secure,
+            host,
+            #[cfg(feature = "scale")]
+            broker: None,
+        })
     }
 }
 
 impl std::fmt::Display for HubAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let scheme = if self.secure { "https" } else { "http" };
+        let scheme = match (self.is_broker(), self.secure) {
+            (false, true) => "https",
+            (false, false) => "http",
+            (true, true) => "tls",
+            (true, false) => "nats",
+        };
         write!(f, "{scheme}://{}", self.authority())
     }
 }
@@ -51,9 +89,49 @@ impl HubAddress {
         self.secure
     }
 
+    /// Whether it is that of a broker.
+    pub const fn is_broker(&self) -> bool {
+        #[cfg(feature = "scale")]
+        {
+            self.broker.is_some()
+        }
+        #[cfg(not(feature = "scale"))]
+        {
+            false
+        }
+    }
+
+    /// User and password at a broker.
+    #[cfg(feature = "scale")]
+    pub(super) fn login(&self) -> Option<(&str, &str)> {
+        let (user, password) = self.broker.as_ref()?.as_ref()?;
+        Some((user, password))
+    }
+
     fn authority(&self) -> String {
         self.host.with_port()
     }
+}
+
+/// A broker's address: what stands behind its scheme.
+#[cfg(feature = "scale")]
+fn broker(scheme: &str, rest: &str) -> Result<HubAddress, String> {
+    let (login, host) = match rest.rsplit_once('@') {
+        Some((login, host)) => (Some(login), host),
+        None => (None, rest),
+    };
+    // The login is not repeated.
+    let wrong =
+        || format!("{scheme}://{host}: a broker is tls://[USER:PASSWORD@]HOST[:PORT] or nats://…");
+    let login = login.map(|it| it.split_once(':').ok_or_else(wrong)).transpose()?;
+    let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
+    let host = Host::parse(host.trim_end_matches('/'), BROKER_PORT).ok_or_else(wrong)?;
+    Ok(HubAddress { secure: scheme == "tls", host, broker: Some(login) })
+}
+
+#[cfg(not(feature = "scale"))]
+fn broker(scheme: &str, _: &str) -> Result<HubAddress, String> {
+    Err(format!("{scheme}: {}", crate::store::WITHOUT_SCALE))
 }
 
 /// Why there is no answer that helps.
@@ -78,48 +156,119 @@ impl std::fmt::Display for NoAnswer {
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) hub: HubAddress,
-    pub(super) authority: Option<Authority>,
+    authority: Option<Authority>,
+    /// By way of a broker.
+    #[cfg(feature = "scale")]
+    bus: Option<Arc<AgentBus>>,
 }
 
 impl Client {
-    /// Gets something.
-    pub(super) fn get<T: DeserializeOwned>(&self, path: &str, secret: &str) -> Result<T, NoAnswer> {
-        self.ask("GET", path, Some(secret), "")
+    /// A client of an agent with a secret.
+    pub(super) fn new(
+        hub: &HubAddress,
+        authority: Option<&Authority>,
+        secret: &str,
+    ) -> Result<Self, Failure> {
+        let (hub, authority) = (hub.clone(), authority.cloned());
+        #[cfg(feature = "scale")]
+        {
+            let failed =
+                |reason: String| Failure::new(Fault::System, "connect to", hub.to_string(), reason);
+            let bus = hub.is_broker().then(|| {
+                AgentBus::connect(&hub, authority.as_ref(), secret).map(Arc::new).map_err(failed)
+            });
+            let bus = bus.transpose()?;
+            Ok(Self { hub, authority, bus })
+        }
+        #[cfg(not(feature = "scale"))]
+        {
+            let _ = secret;
+            Ok(Self { hub, authority })
+        }
     }
 
-    /// Gives something.
+    /// Asks to join, by the secret part of a token and the key beside it.
+    pub(super) fn join(&self, me: &MeshSelf, token: &str) -> Result<Enrolled, NoAnswer> {
+        let asked = |secret: String| Enrol { v: VERSION, token: token.to_owned(), secret };
+        #[cfg(feature = "scale")]
+        if let Some(bus) = &self.bus {
+            // What a broker sees is no secret: the hub is told the public key.
+            let body = self.text(&asked(bus.public()))?;
+            return self.answer(bus.join(&me.key, &body));
+        }
+        self.post("/api/v1/mesh/enrol", me, &asked(me.secret.clone()))
+    }
+
+    /// Gets the plan.
+    pub(super) fn plan(&self, me: &MeshSelf) -> Result<SignedPlan, NoAnswer> {
+        self.ask("GET", "/api/v1/mesh/plan", me, "")
+    }
+
+    /// Says that the agent is there.
+    pub(super) fn beat(&self, me: &MeshSelf, beat: &Beat) -> Result<BeatAnswer, NoAnswer> {
+        self.post("/api/v1/mesh/beat", me, beat)
+    }
+
+    /// Gives results.
+    pub(super) fn give(&self, me: &MeshSelf, runs: &RunResults) -> Result<Stored, NoAnswer> {
+        self.post("/api/v1/mesh/results", me, runs)
+    }
+
+    fn text(&self, body: &impl Serialize) -> Result<String, NoAnswer> {
+        serde_json::to_string(body).map_err(|it| NoAnswer::Away(it.to_string()))
+    }
+
+    /// Asks something with a message.
     pub(super) fn post<T: DeserializeOwned>(
         &self,
         path: &str,
-        secret: Option<&str>,
+        me: &MeshSelf,
         body: &impl Serialize,
     ) -> Result<T, NoAnswer> {
-        let body = serde_json::to_string(body).map_err(|it| NoAnswer::Away(it.to_string()))?;
-        self.ask("POST", path, secret, &body)
+        self.ask("POST", path, me, &self.text(body)?)
     }
 
     fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
         path: &str,
-        secret: Option<&str>,
+        me: &MeshSelf,
         body: &str,
     ) -> Result<T, NoAnswer> {
-        let away = |reason: String| NoAnswer::Away(format!("{}: {reason}", self.hub));
-        let login = secret.map_or_else(String::new, |it| format!("Authorization: Bearer {it}\r\n"));
+        #[cfg(feature = "scale")]
+        if let (Some(bus), Some((mesh, agent))) = (&self.bus, &me.name) {
+            let what = path.rsplit('/').next().unwrap_or_default();
+            return self.answer(bus.ask((mesh, agent), what, body));
+        }
+        let login = match me.name {
+            Some(_) => format!("Authorization: Bearer {}\r\n", me.secret),
+            None => String::new(),
+        };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{login}Content-Type: application/json\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.hub.authority(),
             body.len()
         );
-        let bytes = self.talk(request.as_bytes()).map_err(|it| away(words_of(&it)))?;
-        let (status, body) = parted(&bytes).ok_or_else(|| away("its answer is cut".to_owned()))?;
+        let answer = self.talk(request.as_bytes()).map_err(|it| words_of(&it)).and_then(|bytes| {
+            let (status, body) = parted(&bytes).ok_or("its answer is cut")?;
+            Ok((status, body.to_vec()))
+        });
+        self.answer(answer)
+    }
+
+    /// What an answer of a status means.
+    fn answer<T: DeserializeOwned>(
+        &self,
+        answer: Result<(u16, Vec<u8>), String>,
+    ) -> Result<T, NoAnswer> {
+        let away = |reason: String| NoAnswer::Away(format!("{}: {reason}", self.hub));
+        let (status, body) = answer.map_err(away)?;
         if (200..300).contains(&status) {
-            return serde_json::from_slice(body)
+            return serde_json::from_slice(&body)
                 .map_err(|error| away(format!("its answer makes no sense: {error}")));
         }
-        let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let say = said["say"].as_str().unwrap_or("no reason was given").to_owned();
         match status {
             400..500 if status != 408 && status != 429 => Err(NoAnswer::Refused(status, say)),
@@ -176,7 +325,18 @@ mod tests {
         assert_eq!(of("http://192.0.2.1:80/"), is("http://192.0.2.1:80"));
         assert_eq!(of("https://[2001:db8::1]"), is("https://[2001:db8::1]:5210"));
         assert_eq!(of("https://[2001:db8::1]:9"), is("https://[2001:db8::1]:9"));
-        for wrong in ["hub", "ftp://hub", "https://", "http://h:x", "http://h/p", "http://a b"] {
+        #[cfg(feature = "scale")]
+        for (text, shown) in [
+            ("nats://192.0.2.1", "nats://192.0.2.1:4222"),
+            ("tls://a:p@ss@broker.example:1", "tls://broker.example:1"),
+        ] {
+            assert_eq!(of(text), is(shown), "without its password");
+        }
+        #[cfg(not(feature = "scale"))]
+        assert!(of("nats://192.0.2.1").is_err_and(|say| say.contains("--features scale")));
+        for wrong in
+            ["hub", "ftp://hub", "nats://a@h", "https://", "http://h:x", "http://h/p", "http://a b"]
+        {
             assert!(wrong.parse::<HubAddress>().is_err(), "{wrong}");
         }
     }

@@ -1,12 +1,12 @@
 //! The hub: what it does with what agents say. HTTP is `web/mesh`'s, tables are the store's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use linerate_core::mesh::{
     Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
-    SignedPlan, Standing, Stored, judge, matrix,
+    SET_BACK, SignedPlan, Standing, Stored, judge, matrix,
 };
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_core::schedule::followed;
@@ -15,11 +15,14 @@ use linerate_sys::clock::realtime_ns;
 use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
-use crate::store::{BOOKED, Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT};
+use crate::store::{
+    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT,
+};
 
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;
 const REASON_MAX: usize = 1000;
+const NOBODY: &str = "no agent of this mesh has that secret";
 /// An agent is told of bookings for so long after their begin, seconds: one that was away says then
 /// that it did not run.
 const BOOKED_S: i64 = 86_400;
@@ -57,7 +60,7 @@ pub(super) struct Served {
 #[derive(Debug)]
 pub struct Hub {
     file: PathBuf,
-    store: PathBuf,
+    place: HubPlace,
     served: RwLock<Arc<Served>>,
     /// Beats are judged one after another.
     judging: Mutex<()>,
@@ -65,6 +68,12 @@ pub struct Hub {
     rules: RwLock<Arc<Rules>>,
     /// Agents and tasks whose series have something new.
     arrived: Mutex<BTreeSet<(String, String)>>,
+}
+
+/// What the hub knows an agent by whose messages a key signs.
+#[cfg(feature = "scale")]
+fn login_of(key: &str) -> String {
+    format!("ed25519 {key}")
 }
 
 /// The owner of a mesh's alerts in the outbox.
@@ -81,13 +90,12 @@ impl Hub {
     /// # Errors
     /// When the plan cannot be read or run, is not signed, or the store had a newer one or one of
     /// the same revision that differs; when the rules cannot be read.
-    pub fn open(file: &Path, rules_file: Option<&Path>, store: &Path) -> Result<Self, Failure> {
+    pub fn open(file: &Path, rules_file: Option<&Path>, place: &HubPlace) -> Result<Self, Failure> {
         let known = rules_file.map(rules).transpose()?.unwrap_or_default();
-        let served = RwLock::new(Arc::new(serve(file, store)?));
-        let (file, store) = (file.to_owned(), store.to_owned());
+        let served = RwLock::new(Arc::new(serve(file, place)?));
         Ok(Self {
-            file,
-            store,
+            file: file.to_owned(),
+            place: place.clone(),
             served,
             judging: Mutex::default(),
             rules_file: rules_file.map(Path::to_owned),
@@ -96,8 +104,18 @@ impl Hub {
         })
     }
 
-    pub(super) fn store(&self) -> Result<Store, Failure> {
-        Store::open(&self.store)
+    /// Its store.
+    pub(super) fn store(&self) -> Result<Box<dyn HubStore>, Failure> {
+        self.place.open()
+    }
+
+    /// Its store where that is a file: series, incidents and alerts are in none but that.
+    pub(super) fn file(&self) -> Result<Option<Store>, Failure> {
+        match &self.place {
+            HubPlace::File(path) => Store::open(path).map(Some),
+            #[cfg(feature = "scale")]
+            HubPlace::Database(_) => Ok(None),
+        }
     }
 
     pub(super) fn rules(&self) -> Arc<Rules> {
@@ -133,7 +151,7 @@ impl Hub {
             let new = rules(file)?;
             *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         }
-        let new = serve(&self.file, &self.store)?;
+        let new = serve(&self.file, &self.place)?;
         let revision = new.checked.plan.revision;
         *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         Ok(revision)
@@ -154,21 +172,44 @@ impl Hub {
     /// # Errors
     /// When no agent of this mesh has it.
     pub fn agent_of(&self, secret: &str) -> Result<String, Refused> {
-        let found = Store::open(&self.store)?.mesh_agent_of(&digest(secret))?;
+        // What is no secret may be the login of a key, which is known to others.
+        if hex::bytes::<32>(secret).is_none() {
+            return Err(Refused::Unknown(NOBODY.to_owned()));
+        }
+        self.agent_as(secret)
+    }
+
+    /// The agent whose messages a key signs.
+    #[cfg(feature = "scale")]
+    pub(super) fn agent_with_key(&self, key: &str) -> Result<String, Refused> {
+        self.agent_as(&login_of(key))
+    }
+
+    fn agent_as(&self, login: &str) -> Result<String, Refused> {
+        let found = self.store()?.agent_of(&digest(login))?;
         let mesh = self.about().0;
-        let unknown = || Refused::Unknown("no agent of this mesh has that secret".to_owned());
+        let unknown = || Refused::Unknown(NOBODY.to_owned());
         found.filter(|(of, _)| *of == mesh).map(|(_, agent)| agent).ok_or_else(unknown)
     }
 
-    /// An agent joins.
+    /// An agent joins, by a secret of its own.
     /// # Errors
     /// When its token is not known here, over, or used by another.
     pub fn enrol(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+        self.enrol_as(asked, &asked.secret)
+    }
+
+    /// An agent joins whose messages a key signs: it is in the secret's place.
+    #[cfg(feature = "scale")]
+    pub(super) fn enrol_key(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+        self.enrol_as(asked, &login_of(&asked.secret))
+    }
+
+    fn enrol_as(&self, asked: &Enrol, login: &str) -> Result<Enrolled, Refused> {
         if hex::bytes::<32>(&asked.secret).is_none() {
             return Err(Refused::Bad("secret: 64 hexadecimal digits".to_owned()));
         }
-        let mut store = Store::open(&self.store)?;
-        let joined = store.mesh_joins(&digest(&asked.token), &digest(&asked.secret), now_s())?;
+        let joined = self.store()?.joins(&digest(&asked.token), &digest(login), now_s())?;
         match joined {
             Joined::As(mesh, agent) if mesh == self.about().0 => Ok(Enrolled { mesh, agent }),
             Joined::As(..) | Joined::Unknown => Err(Refused::Unknown(
@@ -190,17 +231,21 @@ impl Hub {
     /// # Errors
     /// When the store cannot be read or written.
     pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
+        if beat.instance.len() > NAME_MAX || beat.instance.contains(char::is_control) {
+            return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
+        }
         let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let (mesh, revision, _) = self.about();
-        let mut store = Store::open(&self.store)?;
-        let known = store.mesh_agents(&mesh)?.remove(agent).and_then(|state| state.seen);
+        let mut store = self.store()?;
+        let of = (mesh.as_str(), agent);
+        let known = store.last_seen(of)?;
         let (seen, standing) = judge(known.as_ref(), beat, now_s());
-        store.mesh_seen((&mesh, agent), &seen)?;
+        store.saw(of, &seen)?;
         #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
         let wall_s = realtime_ns() as f64 / 1e9;
         let double = standing == Standing::Double;
-        let bookings = store.mesh_bookings_open(&mesh, agent, now_s() - BOOKED_S)?;
-        let runs = Some(store.mesh_runs_of(&mesh, agent)?);
+        let bookings = store.bookings_open(of, now_s() - BOOKED_S)?;
+        let runs = store.runs_of(&mesh, &BTreeSet::from([agent]))?.remove(agent);
         Ok(BeatAnswer { revision, wall_s, double, bookings, runs })
     }
 
@@ -208,33 +253,42 @@ impl Hub {
     /// # Errors
     /// When one of them makes no sense, or the store cannot be written; those before it are kept.
     pub fn take(&self, agent: &str, runs: &RunResults) -> Result<Stored, Refused> {
-        if runs.results.len() > RESULTS_AT_ONCE {
-            let say = format!("results: {RESULTS_AT_ONCE} at most");
-            return Err(Refused::Bad(say));
-        }
+        let done = self.take_all(&[(agent.to_owned(), runs.clone())])?;
+        done.into_iter().next().unwrap_or_else(|| Ok(Stored { stored: 0, known: 0, runs: None }))
+    }
+
+    /// Keeps messages of several agents at once, and answers each as [`Hub::take`] does.
+    /// # Errors
+    /// When the store cannot be written: it may have some of them, and has them all after a next
+    /// time.
+    pub fn take_all(
+        &self,
+        messages: &[(String, RunResults)],
+    ) -> Result<Vec<Result<Stored, Refused>>, Failure> {
         let mesh = self.about().0;
-        let mut store = Store::open(&self.store)?;
-        let mut known = 0;
-        for run in &runs.results {
-            let (slot, record) = read(&format!("{mesh}/{agent}"), run)?;
-            let plan = format!("{mesh}/{agent}");
-            if store.slot(&plan, &slot.task, slot.start_s)?.is_some() {
-                known += 1;
-                continue;
-            }
-            let mut figure = None;
-            if let Some(record) = &record {
-                store.put(record)?;
-                figure = followed(record).first().map(|(what, value)| (what.key(), *value));
-            }
-            let figure = figure.as_ref().map(|(key, value)| (key.as_str(), *value));
-            store.mesh_ran((&mesh, agent), &slot, figure)?;
-            if record.is_some() {
-                self.came(agent, &slot.task);
-            }
+        let mut given = Vec::new();
+        let mut read = Vec::with_capacity(messages.len());
+        for (agent, runs) in messages {
+            let before = given.len();
+            let end = read_all(&mesh, agent, runs, &mut given);
+            read.push((given.len() - before, end));
         }
-        let all = Some(store.mesh_runs_of(&mesh, agent)?);
-        Ok(Stored { stored: runs.results.len(), known, runs: all })
+        let mut store = self.store()?;
+        let new = store.keep_runs(&mesh, &given)?;
+        for (given, _) in
+            given.iter().zip(&new).filter(|(given, new)| **new && given.record.is_some())
+        {
+            self.came(&given.agent, &given.run.task);
+        }
+        let agents: BTreeSet<&str> = messages.iter().map(|(agent, _)| agent.as_str()).collect();
+        let all = store.runs_of(&mesh, &agents)?;
+        tell_set_back(&given, &new);
+        let mut new = new.into_iter();
+        let answers = read.into_iter().zip(messages).map(|((count, end), (agent, _))| {
+            let known = new.by_ref().take(count).filter(|new| !new).count();
+            end.map(|()| Stored { stored: count, known, runs: all.get(agent).copied() })
+        });
+        Ok(answers.collect())
     }
 
     /// How the mesh stands.
@@ -247,12 +301,14 @@ impl Hub {
     pub(super) fn matrix_at(&self, now_s: i64) -> Result<Matrix, Failure> {
         let served = self.served();
         let Checked { plan, calendar } = &served.checked;
-        let store = Store::open(&self.store)?;
-        let (agents, cells) = (store.mesh_agents(&plan.mesh)?, store.mesh_cells(&plan.mesh)?);
+        let mut store = self.store()?;
+        let (agents, cells) = (store.agents(&plan.mesh)?, store.cells(&plan.mesh)?);
         let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
-        let bookings = store.mesh_bookings(&plan.mesh, now_s - NEWS_S)?;
-        let found = found.with_bookings(bookings);
-        Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
+        let found = found.with_bookings(store.bookings(&plan.mesh, now_s - NEWS_S)?);
+        Ok(match self.file()? {
+            Some(store) => found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?),
+            None => found,
+        })
     }
 }
 
@@ -262,23 +318,26 @@ impl Hub {
     /// # Errors
     /// When the store cannot be read.
     pub fn counts(&self) -> Result<(Outcomes, usize), Failure> {
-        let (store, mesh) = (self.store()?, self.about().0);
-        let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?;
-        Ok((store.mesh_outcomes(&mesh)?, waiting.len()))
+        let mesh = self.about().0;
+        let waiting = match self.file()? {
+            Some(store) => store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len(),
+            None => 0,
+        };
+        Ok((self.store()?.outcomes(&mesh)?, waiting))
     }
 }
 
 /// Reads a plan and keeps it as the newest.
-fn serve(file: &Path, store: &Path) -> Result<Served, Failure> {
+fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     let signed = signed(file)?;
     let checked = check(&signed.text, &file.display().to_string())?;
     let plan = &checked.plan;
-    let mut store = Store::open(store)?;
+    let mut store = place.open()?;
     let refused = |reason: String| {
         Failure::new(Fault::Usage, "serve plan", file.display().to_string(), reason)
             .advise("give it a greater revision, and sign it")
     };
-    let newest = store.mesh_plans(&plan.mesh)?.into_iter().next();
+    let newest = store.plans(&plan.mesh)?.into_iter().next();
     match &newest {
         Some(newest) if newest.revision > plan.revision => {
             let reason = format!("revision {}; agents have {}", plan.revision, newest.revision);
@@ -290,9 +349,42 @@ fn serve(file: &Path, store: &Path) -> Result<Served, Failure> {
         }
         _ => {}
     }
-    store.mesh_plan_is(&plan.mesh, &kept(&signed, plan, now_s()))?;
-    let since_s = store.mesh_plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
+    store.keep_plan(&plan.mesh, &kept(&signed, plan, now_s()))?;
+    let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
     Ok(Served { signed, checked, since_s })
+}
+
+/// Names runs that the store had and has no more, as their agents say.
+fn tell_set_back(given: &[AgentRun], new: &[bool]) {
+    let lost = given.iter().zip(new).filter(|(given, new)| {
+        let reason = given.run.reason.as_deref().unwrap_or_default();
+        **new && given.run.state == "lost" && reason.starts_with(SET_BACK)
+    });
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    lost.for_each(|(given, _)| *counts.entry(&given.agent).or_default() += 1);
+    for (agent, count) in counts {
+        tracing::warn!("{SET_BACK}: {count} runs of agent {agent} that it had are gaps now");
+    }
+}
+
+/// Reads the runs of a message, up to the first that makes no sense.
+fn read_all(
+    mesh: &str,
+    agent: &str,
+    runs: &RunResults,
+    given: &mut Vec<AgentRun>,
+) -> Result<(), Refused> {
+    if runs.results.len() > RESULTS_AT_ONCE {
+        return Err(Refused::Bad(format!("results: {RESULTS_AT_ONCE} at most")));
+    }
+    for run in &runs.results {
+        let (run, record) = read(&format!("{mesh}/{agent}"), run)?;
+        let followed = record.as_ref().map(followed);
+        let figure = followed.as_ref().and_then(|all| all.first());
+        let figure = figure.map(|(what, value)| (what.key(), *value));
+        given.push(AgentRun { agent: agent.to_owned(), run, record, figure });
+    }
+    Ok(())
 }
 
 /// A run as the store keeps it, with its record; that has to say that it is of this run.
@@ -302,8 +394,11 @@ fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refuse
         .task
         .split_once('/')
         .is_some_and(|(task, peer)| !task.is_empty() && !peer.is_empty() && !peer.contains('/'));
-    if !named || run.task.len() > NAME_MAX {
+    if !named || run.task.len() > NAME_MAX || run.task.contains(char::is_control) {
         return Err(bad("a task is TASK/AGENT"));
+    }
+    if !WHYS.contains(&run.why.as_str()) {
+        return Err(bad("a run is of the calendar or booked"));
     }
     if !STATES.contains(&run.state.as_str()) {
         return Err(bad("a state is ok, failed, missed or lost"));
@@ -326,7 +421,8 @@ fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refuse
             return Err(bad("its record is of another run"));
         }
     }
-    let reason = run.reason.as_ref().map(|text| text.chars().take(REASON_MAX).collect());
+    let plain = |text: &String| text.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
+    let reason = run.reason.as_ref().map(plain);
     let slot = SlotRun {
         task: run.task.clone(),
         start_s: run.start_s,

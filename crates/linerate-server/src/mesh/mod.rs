@@ -6,7 +6,11 @@
 
 mod agent;
 mod booking;
+#[cfg(feature = "scale")]
+mod bus;
 mod client;
+#[cfg(test)]
+mod conformance;
 mod found;
 mod further;
 mod hex;
@@ -21,6 +25,8 @@ mod watch;
 pub use crate::ask::Authority;
 pub use agent::{Agent, AgentEnded, AgentOptions};
 pub use booking::{Wanted, What, book};
+#[cfg(feature = "scale")]
+pub use bus::HubBus;
 pub use client::HubAddress;
 pub use hub::{Hub, Refused};
 pub use plan::{Checked, check, signed, state};

@@ -8,7 +8,7 @@ use linerate_engine::failure::words_of;
 
 use super::sign::{signature_file, verify};
 use crate::schedule::NEWS_S;
-use crate::store::{KeptPlan, Store};
+use crate::store::{HubPlace, KeptPlan, Store};
 
 /// A plan that can be run.
 #[derive(Clone, Debug)]
@@ -97,14 +97,21 @@ pub(super) fn kept(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan
 /// How a mesh of a hub's store stands.
 /// # Errors
 /// When the store cannot be read or has no plan of it.
-pub fn state(store: &Store, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
-    let kept = store.mesh_plans(mesh)?.into_iter().next().ok_or_else(|| {
-        let object = store.path().display().to_string();
-        Failure::new(Fault::Usage, "find mesh", mesh, format!("{object} has no plan of it"))
+pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
+    let mut store = place.open()?;
+    let kept = store.plans(mesh)?.into_iter().next().ok_or_else(|| {
+        let reason = format!("{} has no plan of it", store.place());
+        Failure::new(Fault::Usage, "find mesh", mesh, reason)
     })?;
     let Checked { plan, calendar } = check(&kept.text, mesh)?;
-    let (agents, cells) = (store.mesh_agents(mesh)?, store.mesh_cells(mesh)?);
+    let (agents, cells) = (store.agents(mesh)?, store.cells(mesh)?);
     let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
-    let found = found.with_bookings(store.mesh_bookings(mesh, now_s - NEWS_S)?);
-    Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
+    let found = found.with_bookings(store.bookings(mesh, now_s - NEWS_S)?);
+    Ok(match place {
+        HubPlace::File(path) => {
+            found.with_incidents(Store::open(path)?.incidents(mesh, now_s - NEWS_S)?)
+        }
+        #[cfg(feature = "scale")]
+        HubPlace::Database(_) => found,
+    })
 }

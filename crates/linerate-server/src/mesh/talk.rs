@@ -8,7 +8,7 @@ use linerate_core::mesh::{
     Ask, Beat, BeatAnswer, Link, RESULTS_AT_ONCE, ROOM_S, RunResult, RunResults, SET_BACK,
     SignedPlan, Stored, VERSION, is_plausible,
 };
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, Record};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
@@ -18,7 +18,7 @@ use super::plan::{check, kept};
 use super::sign::verify;
 use super::spool::Spool;
 use crate::schedule::Rein;
-use crate::store::{BOOKED, MeshSelf, SlotRun, Store, is_full};
+use crate::store::{BOOKED, MeshSelf, SlotRun, Store, TAG_RAW, is_full};
 
 /// Between two looks at the spool.
 const LOOK: Duration = Duration::from_millis(500);
@@ -53,7 +53,7 @@ pub(super) struct Talk {
     pub(super) full: bool,
 }
 
-fn mono_s() -> f64 {
+pub(super) fn mono_s() -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
     let seconds = monotonic().nanos() as f64 / 1e9;
     seconds
@@ -133,7 +133,7 @@ impl Talk {
     }
 
     /// What became of a request: told once when the hub is away, and once when it is back.
-    fn heard<T>(&mut self, link: &mut Link, answer: Result<T, NoAnswer>) -> Option<T> {
+    pub(super) fn heard<T>(&mut self, link: &mut Link, answer: Result<T, NoAnswer>) -> Option<T> {
         match answer {
             Ok(answer) => {
                 if std::mem::take(&mut self.away) {
@@ -151,7 +151,7 @@ impl Talk {
         }
     }
 
-    fn beat(
+    pub(super) fn beat(
         &mut self,
         link: &mut Link,
         (schedule, instance): (&str, &str),
@@ -166,7 +166,7 @@ impl Talk {
             ahead_s: self.ahead_s,
         };
         let (begin, steps) = (mono_s(), self.rein.steps());
-        let answer = self.client.post("/api/v1/mesh/beat", Some(&self.me.secret), &beat);
+        let answer = self.client.beat(&self.me, &beat);
         let took = mono_s() - begin;
         let here = wall_s() - took / 2.0;
         let Some(answer) = self.heard(link, answer) else { return Ok(()) };
@@ -205,8 +205,8 @@ impl Talk {
     }
 
     /// Takes a newer plan, if it is what it has to be; one that is not is not asked for again.
-    fn fetch(&mut self, link: &mut Link) -> Result<(), Failure> {
-        let answer = self.client.get("/api/v1/mesh/plan", &self.me.secret);
+    pub(super) fn fetch(&mut self, link: &mut Link) -> Result<(), Failure> {
+        let answer = self.client.plan(&self.me);
         let Some(signed) = self.heard::<SignedPlan>(link, answer) else { return Ok(()) };
         match self.taken(&signed) {
             Ok((plan, from_s)) => {
@@ -255,7 +255,7 @@ impl Talk {
     }
 
     /// Gives the oldest results, and drops what is stored.
-    fn give(&mut self, link: &mut Link, schedule: &str) -> Result<(), Failure> {
+    pub(super) fn give(&mut self, link: &mut Link, schedule: &str) -> Result<(), Failure> {
         let limit = if self.single { 1 } else { RESULTS_AT_ONCE };
         let mut runs = self.store.mesh_unsent(schedule, limit)?;
         let mut results = Vec::new();
@@ -270,8 +270,13 @@ impl Talk {
         }
         runs.truncate(results.len());
         let message = RunResults { v: VERSION, results };
-        let path = "/api/v1/mesh/results";
-        let mut answer = self.client.post::<Stored>(path, Some(&self.me.secret), &message);
+        let mut answer = self.client.give(&self.me, &message);
+        if matches!(answer, Err(NoAnswer::Refused(413, _))) && runs.len() == 1 {
+            // Larger than the wire takes: its figures without its samples.
+            let mut thin = message.clone();
+            thinned(&mut thin.results[0]);
+            answer = self.client.give(&self.me, &thin);
+        }
         if let Err(NoAnswer::Refused(400 | 413 | 422, say)) = &answer {
             if runs.len() > 1 {
                 self.single = true;
@@ -284,7 +289,7 @@ impl Talk {
             bare.results[0].state = "failed".to_owned();
             bare.results[0].reason = Some(format!("the hub refused its record: {say}"));
             runs[0].record = None;
-            answer = self.client.post(path, Some(&self.me.secret), &bare);
+            answer = self.client.give(&self.me, &bare);
         }
         if let Some(Stored { stored, known, runs: all }) = self.heard(link, answer) {
             link.went_well(mono_s());
@@ -295,7 +300,7 @@ impl Talk {
         Ok(())
     }
 
-    fn result(&self, run: &SlotRun) -> Result<RunResult, Failure> {
+    pub(super) fn result(&self, run: &SlotRun) -> Result<RunResult, Failure> {
         let record = match &run.record {
             Some(id) => self.store.stored(id)?,
             None => None,
@@ -309,6 +314,16 @@ impl Talk {
             record: record.and_then(|record| serde_json::to_value(&record).ok()),
         })
     }
+}
+
+/// Takes the samples out of a result's record, and says so in it.
+fn thinned(result: &mut RunResult) {
+    let record = result.record.as_ref().and_then(|it| Record::from_json(&it.to_string()).ok());
+    let Some(mut record) = record else { return };
+    record.tags.insert(TAG_RAW.to_owned(), "dropped".to_owned());
+    result.record = serde_json::to_value(record.without_samples()).ok();
+    result.reason =
+        Some("its samples were dropped: they are beyond what the broker takes".to_owned());
 }
 
 /// How far a clock may be from the hub's, so that no two are further apart than the margin.

@@ -48,7 +48,13 @@ struct Watched {
 /// # Errors
 /// When the store cannot be read at first.
 pub fn watch(hub: &Hub, stop: &Stop) -> Result<(), Failure> {
-    Watcher::new(hub, now_s())?.run(stop);
+    match hub.file()? {
+        Some(store) => Watcher::new(hub, store, now_s())?.run(stop),
+        None => tracing::warn!(
+            "changes and silence are not looked for in PostgreSQL: docs/monitoring has rules for \
+             Prometheus, which see silence"
+        ),
+    }
     Ok(())
 }
 
@@ -67,9 +73,8 @@ struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    fn new(hub: &'a Hub, now_s: i64) -> Result<Self, Failure> {
+    fn new(hub: &'a Hub, store: Store, now_s: i64) -> Result<Self, Failure> {
         let (served, rules) = (hub.served(), hub.rules());
-        let store = hub.store()?;
         let mesh = served.checked.plan.mesh.clone();
         let post = Post::new(owner(&mesh), rules.alert.as_ref());
         let incidents = Incidents::of(&store, &served.checked.plan, now_s)?;

@@ -206,7 +206,8 @@ fn hosts(record: &Record) -> Vec<&str> {
     record.plan.host_names().chain(addresses.map(String::as_str)).collect()
 }
 
-fn parse(id: &str, doc: &str) -> Result<Record, Failure> {
+/// A record of a document that a store has.
+pub(super) fn parse(id: &str, doc: &str) -> Result<Record, Failure> {
     let unreadable = |reason: String| {
         Failure::new(Fault::System, "read record", id, reason)
             .advise("use the linerate that wrote it")

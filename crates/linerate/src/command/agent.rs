@@ -17,8 +17,9 @@ use crate::{manager, output};
 /// Flags of `linerate agent`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Hub: https://HOST[:PORT] or http://HOST[:PORT], where linerate serve --mesh runs
-    #[arg(long, value_name = "URL")]
+    /// Hub: https://HOST[:PORT] or http://HOST[:PORT], where linerate serve --mesh runs; or the
+    /// broker that it hears, tls://[USER:PASSWORD@]HOST[:PORT] or nats://...
+    #[arg(long, value_name = "URL", env = "LINERATE_HUB", hide_env_values = true)]
     join: HubAddress,
     /// Token of linerate mesh token, for the first time
     #[arg(long, value_name = "TOKEN", env = "LINERATE_TOKEN", hide_env_values = true)]
@@ -59,8 +60,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     };
     let secure = args.join.is_secure();
     let authority = secure.then(|| Authority::read(args.ca.as_deref())).transpose()?;
-    if !secure {
-        output::note("linerate: without TLS the agent's secret can be read on the way: use https");
+    match (secure, args.join.is_broker()) {
+        (true, _) => {}
+        (false, false) => output::note(
+            "linerate: without TLS the agent's secret can be read on the way: use https",
+        ),
+        (false, true) => {
+            output::note("linerate: without TLS what agents say can be read on the way: use tls");
+        }
     }
     let stop = Stop::on_signals()?;
     let ready = stop.clone();

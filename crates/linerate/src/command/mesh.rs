@@ -12,7 +12,7 @@ use linerate_report::mesh::{booked, calendar, document};
 use linerate_server::mesh::{
     Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
 };
-use linerate_server::store::Store;
+use linerate_server::store::{HubPlace, HubStore, default_path};
 use linerate_sys::clock::{sleep, wall};
 use linerate_sys::stop::Stop;
 
@@ -77,9 +77,9 @@ enum Command {
         /// Refuse the token after this long
         #[arg(long, value_name = "TIME", default_value = "24h", value_parser = span)]
         within: Duration,
-        /// Store of the hub [default: as other commands]
-        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
-        store: Option<PathBuf>,
+        /// Store of the hub: a file, or postgresql://... [default: as other commands]
+        #[arg(long, value_name = "FILE|URL", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<String>,
     },
     /// Book one run beside the calendar, in its first gap
     Run {
@@ -98,9 +98,9 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Store of the hub [default: as other commands]
-        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
-        store: Option<PathBuf>,
+        /// Store of the hub: a file, or postgresql://... [default: as other commands]
+        #[arg(long, value_name = "FILE|URL", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<String>,
     },
     /// Show the matrix of a mesh; exit code 1 when something is in alert
     Status {
@@ -110,9 +110,9 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Store of the hub [default: as other commands]
-        #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
-        store: Option<PathBuf>,
+        /// Store of the hub: a file, or postgresql://... [default: as other commands]
+        #[arg(long, value_name = "FILE|URL", env = "LINERATE_STORE", hide_env_values = true)]
+        store: Option<String>,
     },
 }
 
@@ -252,7 +252,7 @@ fn sign(path: &Path, key: &Path) -> Outcome {
     Ok(0)
 }
 
-fn token(agent: &str, path: &Path, within: Duration, store: Option<&Path>) -> Outcome {
+fn token(agent: &str, path: &Path, within: Duration, store: Option<&str>) -> Outcome {
     let (plan, (_, Checked { plan: read, .. })) = (signed(path)?, read(path)?);
     if read.agent(agent).is_none() {
         let reason = format!("{} has no agent of that name", path.display());
@@ -260,15 +260,32 @@ fn token(agent: &str, path: &Path, within: Duration, store: Option<&Path>) -> Ou
     }
     let token = JoinToken::draw(&plan);
     let until_s = now_s() + i64::try_from(within.as_secs()).unwrap_or(i64::MAX / 4);
-    let mut store = paths::open_store(store)?;
-    store.mesh_token(&token.digest(), (&read.mesh, agent), until_s)?;
+    let mut store = place(store)?.open()?;
+    store.keep_token(&token.digest(), (&read.mesh, agent), until_s)?;
     output::line(&token.text());
     Ok(0)
 }
 
+/// The hub's store that a flag names, else this user's.
+fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
+    let Some(text) = flag else { return Ok(HubPlace::File(default_path()?)) };
+    // An address may have a password.
+    let failed = |reason| Failure::new(Fault::Usage, "open store", "--store", reason);
+    HubPlace::parse(text).map_err(failed)
+}
+
+/// The same, of a hub that is there: a file that is not is not made.
+fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
+    let place = place(flag)?;
+    if let HubPlace::File(path) = &place {
+        paths::filled(flag.is_some().then_some(path))?;
+    }
+    Ok(place)
+}
+
 /// A mesh of a store: the one of a name, or the only one.
-fn named(store: &Store, mesh: Option<&str>) -> Result<String, Failure> {
-    let known = store.meshes()?;
+fn named(store: &mut dyn HubStore, mesh: Option<&str>) -> Result<String, Failure> {
+    let known = store.plan_names()?;
     match (mesh, known.as_slice()) {
         (Some(mesh), _) => Ok(mesh.to_owned()),
         (None, [one]) => Ok(one.clone()),
@@ -277,8 +294,7 @@ fn named(store: &Store, mesh: Option<&str>) -> Result<String, Failure> {
                 [] => "it is no hub's: linerate serve --mesh PLAN is a hub".to_owned(),
                 known => format!("name one of {}", known.join(", ")),
             };
-            let object = store.path().display().to_string();
-            Err(Failure::new(Fault::Usage, "find the mesh of", object, reason))
+            Err(Failure::new(Fault::Usage, "find the mesh of", store.place(), reason))
         }
     }
 }
@@ -287,12 +303,12 @@ fn book_one(
     wanted: &Wanted,
     mesh: Option<&str>,
     (result, json): (bool, bool),
-    store: Option<&Path>,
+    store: Option<&str>,
 ) -> Outcome {
-    let mut store = paths::filled(store)?;
-    let mesh = named(&store, mesh)?;
+    let mut store = filled(store)?.open()?;
+    let mesh = named(&mut *store, mesh)?;
     let now_s = now_s();
-    let booking = book(&mut store, &mesh, wanted, now_s)?;
+    let booking = book(&mut *store, &mesh, wanted, now_s)?;
     let end_s = booking.start_s + booking.takes_s;
     if json && !result {
         output::line(&serde_json::to_string_pretty(&booking)?);
@@ -300,21 +316,21 @@ fn book_one(
         let said = booked(&wanted.from, &booking, now_s);
         if json { output::note(&said) } else { output::line(&said) }
     }
-    if result { ended(&store, (&mesh, &wanted.from), &booking, (end_s, json)) } else { Ok(0) }
+    if result { ended(&mut *store, (&mesh, &wanted.from), &booking, (end_s, json)) } else { Ok(0) }
 }
 
 /// Waits for a booked run's end, and prints it.
 fn ended(
-    store: &Store,
-    (mesh, agent): (&str, &str),
+    store: &mut dyn HubStore,
+    of: (&str, &str),
     booking: &Booking,
     (end_s, json): (i64, bool),
 ) -> Outcome {
-    let plan = format!("{mesh}/{agent}");
     let stop = Stop::on_signals()?;
+    let span = (booking.start_s, booking.start_s + 1);
     while !stop.asked() && now_s() < end_s + HEARD_WITHIN_S {
-        if let Some(run) = store.slot(&plan, &booking.task, booking.start_s)? {
-            let record = run.record.as_deref().map(|id| store.stored(id)).transpose()?.flatten();
+        if let Some(run) = store.runs(of, Some(&booking.task), span)?.pop() {
+            let record = store.record(of, &run)?;
             if json {
                 output::line(&serde_json::to_string_pretty(&record)?);
             } else if let Some(record) = &record {
@@ -330,10 +346,10 @@ fn ended(
     Ok(3)
 }
 
-fn status(mesh: Option<&str>, json: bool, store: Option<&Path>) -> Outcome {
-    let store = paths::filled(store)?;
-    let mesh = named(&store, mesh)?;
-    let matrix = state(&store, &mesh, now_s())?;
+fn status(mesh: Option<&str>, json: bool, store: Option<&str>) -> Outcome {
+    let place = filled(store)?;
+    let mesh = named(&mut *place.open()?, mesh)?;
+    let matrix = state(&place, &mesh, now_s())?;
     if json {
         output::line(&serde_json::to_string_pretty(&matrix)?);
     } else {

@@ -31,6 +31,7 @@ pub(crate) mod schedule;
 pub(crate) mod serve;
 #[cfg(feature = "web")]
 mod serve_export;
+mod serve_hub;
 pub(crate) mod stamp;
 mod stamp_key;
 pub(crate) mod study;

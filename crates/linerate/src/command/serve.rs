@@ -17,8 +17,6 @@ use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 #[cfg(feature = "web")]
-use linerate_server::mesh::Hub;
-#[cfg(feature = "web")]
 use linerate_server::store::{Store, default_path};
 #[cfg(feature = "web")]
 use linerate_server::web::{Outer, WebOptions};
@@ -36,6 +34,9 @@ use super::certificate::CertificateFlags;
 use super::measure::tool;
 #[cfg(feature = "web")]
 use super::serve_export::{ExportFlags, hand_on};
+#[cfg(feature = "web")]
+use super::serve_hub::Mesh;
+use super::serve_hub::MeshFlags;
 use super::{policy, stamp_key};
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
@@ -125,12 +126,8 @@ struct WebFlags {
     /// Keep results of browsers in this store [default: as other commands]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_save", "no_web"])]
     store: Option<PathBuf>,
-    /// Be the hub of the mesh of this plan, signed by linerate mesh sign; SIGHUP reads it again
-    #[arg(long, value_name = "PLAN", conflicts_with_all = ["no_web", "no_save"])]
-    mesh: Option<PathBuf>,
-    /// Look for changes in that mesh, and hand alerts on, as this file says; SIGHUP reads it again
-    #[arg(long, value_name = "FILE", requires = "mesh")]
-    mesh_rules: Option<PathBuf>,
+    #[command(flatten)]
+    mesh: MeshFlags,
     /// Keep no results of browsers
     #[arg(long)]
     no_save: bool,
@@ -159,7 +156,7 @@ struct WebFlags {
 impl WebFlags {
     /// Whether it names files that SIGHUP reads again.
     const fn is_reread(&self) -> bool {
-        self.certificate.is_reread() || self.mesh.is_some()
+        self.certificate.is_reread() || self.mesh.mesh.is_some()
     }
 }
 
@@ -311,54 +308,23 @@ fn answer_browsers(
     Ok(certificate)
 }
 
-/// Is the hub of a mesh, where there is a plan of one.
-#[cfg(feature = "web")]
-fn be_hub(server: &mut Server, flags: &WebFlags) -> Result<Option<Arc<Hub>>, Failure> {
-    let Some(plan) = &flags.mesh else { return Ok(None) };
-    let store = flags.store.clone().map_or_else(default_path, Ok)?;
-    let hub = Arc::new(Hub::open(plan, flags.mesh_rules.as_deref(), &store)?);
-    server.serve_mesh(Arc::clone(&hub));
-    let (mesh, revision, agents) = hub.about();
-    output::note(&format!(
-        "linerate: hub of mesh {mesh}, {agents} agents, plan of revision {revision}"
-    ));
-    Ok(Some(hub))
-}
-
 /// Watches the mesh and keeps the certificate, where there are any, until `stop`.
 #[cfg(feature = "web")]
 fn keep_up<'scope>(
     scope: &'scope Scope<'scope, '_>,
     certificate: Option<&'scope Certificate>,
-    hub: Option<&'scope Hub>,
+    mesh: Option<&'scope Mesh>,
     stop: &'scope Stop,
 ) {
-    hub.into_iter().for_each(|hub| drop(scope.spawn(|| watch(hub, stop))));
+    mesh.into_iter().for_each(|mesh| mesh.works(scope, stop));
     certificate.into_iter().for_each(|it| drop(scope.spawn(|| it.keep(stop))));
-}
-
-/// Watches the mesh. A hub that cannot goes on being one.
-#[cfg(feature = "web")]
-fn watch(hub: &Hub, stop: &Stop) {
-    if let Err(failure) = linerate_server::mesh::watch(hub, stop) {
-        tracing::error!("the mesh is not watched: {failure}");
-    }
 }
 
 /// Reads certificate and plan again, where there are any.
 #[cfg(feature = "web")]
-fn read_again(certificate: Option<&Certificate>, hub: Option<&Hub>) {
+fn read_again(certificate: Option<&Certificate>, mesh: Option<&Mesh>) {
     certificate.into_iter().for_each(Certificate::read_again);
-    hub.into_iter().for_each(read_plan_again);
-}
-
-/// A plan that cannot be served changes nothing.
-#[cfg(feature = "web")]
-fn read_plan_again(hub: &Hub) {
-    match hub.reload() {
-        Ok(revision) => tracing::info!("the plan was read again: revision {revision}"),
-        Err(failure) => tracing::error!("the plan stays as it was: {failure}"),
-    }
+    mesh.into_iter().for_each(Mesh::read_plan_again);
 }
 
 /// Does what is to be done whenever SIGHUP comes.
@@ -427,8 +393,9 @@ pub(crate) fn run(args: Args) -> Outcome {
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]
-    let (certificate, hub) =
-        (answer_browsers(&mut server, &args.web, local)?, be_hub(&mut server, &args.web)?);
+    let certificate = answer_browsers(&mut server, &args.web, local)?;
+    #[cfg(feature = "web")]
+    let mesh = Mesh::begin(&mut server, &args.web.mesh, args.web.store.as_deref())?;
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
@@ -453,14 +420,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     manager::tell("READY=1");
     std::thread::scope(|scope| {
         #[cfg(feature = "web")]
-        keep_up(scope, certificate.as_ref(), hub.as_deref(), &stop);
+        keep_up(scope, certificate.as_ref(), mesh.as_ref(), &stop);
         scope.spawn(|| manager::tell_of_the_end(&stop));
         if let Some(hang_up) = &hang_up {
             scope.spawn(|| {
                 on_hang_up(hang_up, &stop, || {
                     args.policy.iter().for_each(|file| policy::read_again(file, &server));
                     #[cfg(feature = "web")]
-                    read_again(certificate.as_ref(), hub.as_deref());
+                    read_again(certificate.as_ref(), mesh.as_ref());
                 });
             });
         }

@@ -167,7 +167,7 @@ fn every_flag_has_a_help_text_and_a_test() {
 fn locked_packages_are_few_and_free() {
     hold(&house::package_count(&read("Cargo.lock")));
     hold(&house::package_count_by_default(&metadata(&[])));
-    hold(&house::licences(&metadata(&[])));
+    hold(&house::licences(&metadata(&["--features=linerate/scale"])));
     let without_web = metadata(&["--no-default-features", "--features=linerate/rsa"]);
     hold(&house::package_count_without_web(&without_web));
 }

@@ -12,6 +12,7 @@ use linerate_core::time::WallTime;
 
 use super::super::SigningKey;
 use super::*;
+use crate::store::HubPlace;
 
 /// 2026-11-24 00:00 UTC.
 const NOW_S: i64 = 1_795_478_400;
@@ -50,7 +51,8 @@ fn mesh_with(period_s: i64, more: &str) -> Mesh {
     let told = path("told").display().to_string();
     let rules = format!("learn = \"1m\"\n[alert]\ncommand = \"cat >> {told}\"\n");
     std::fs::write(path("rules.toml"), rules).expect("room");
-    let hub = Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &path("hub.db"));
+    let hub =
+        Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &HubPlace::File(path("hub.db")));
     let hub = hub.expect("a hub");
     Mesh { hub, directory, seed: std::cell::Cell::new(1) }
 }
@@ -96,6 +98,7 @@ impl Mesh {
         let run = RunResult {
             task: format!("{task}/{to}"),
             start_s: at_s,
+            why: "calendar".to_owned(),
             state: "ok".to_owned(),
             reason: None,
             why: why.to_owned(),
@@ -117,7 +120,7 @@ impl Mesh {
     }
 
     fn heard(&self, agent: &str, at_s: i64) {
-        let mut store = self.hub.store().expect("a store");
+        let mut store = self.file();
         if !store.mesh_agents("m").expect("readable").contains_key(agent) {
             store.mesh_token(agent, ("m", agent), i64::MAX).expect("room");
             store.mesh_joins(agent, agent, at_s).expect("room");
@@ -134,12 +137,16 @@ impl Mesh {
         store.mesh_seen(("m", agent), &seen).expect("room");
     }
 
+    fn file(&self) -> Store {
+        self.hub.file().expect("a store").expect("a file")
+    }
+
     fn watcher(&self) -> Watcher<'_> {
-        Watcher::new(&self.hub, NOW_S).expect("a store")
+        Watcher::new(&self.hub, self.file(), NOW_S).expect("a store")
     }
 
     fn incidents(&self) -> Vec<Incident> {
-        self.hub.store().expect("a store").incidents("m", 0).expect("readable")
+        self.file().incidents("m", 0).expect("readable")
     }
 }
 
@@ -260,7 +267,7 @@ fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_wh
     assert_eq!(incident.shared, site(SharedKind::Agent, "d"));
     assert_eq!((incident.hit, incident.of, incident.members.len()), (3, 3, 3));
     // The series of the pair knows, too.
-    let states = mesh.hub.store().expect("a store").task_states().expect("readable");
+    let states = mesh.file().task_states().expect("readable");
     let state = states.iter().find(|it| it.plan == "m/a" && it.task == "delay/d").expect("it ran");
     assert!(state.no_data);
     for (from, to) in pairs() {

@@ -1,0 +1,150 @@
+//! How much the ingest takes, and how fast results are found again: by `bench/mesh_ingest`, for it
+//! says something on a quiet machine alone.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use linerate_core::mesh::{RESULTS_AT_ONCE, RunResult, RunResults, VERSION};
+
+use linerate_sys::clock::monotonic;
+
+use super::agent::{client, record, retried, stranger};
+use super::scaled::Scaled;
+use super::{World, now_s};
+
+/// Says a figure.
+macro_rules! told {
+    ($($words:tt)*) => {
+        writeln!(std::io::stdout(), $($words)*).expect("standard output is open")
+    };
+}
+
+/// Results per second that are to be reached.
+const GOAL: f64 = 5_000.0;
+/// Agents that give at once, and results of each.
+const AGENTS: usize = 24;
+const RESULTS_EACH: usize = 4_000;
+/// Rows of the table that is queried, its paths, and the longest that a query may take.
+const ROWS: usize = 10_000_000;
+const PATHS: usize = 1_000;
+const QUERY_MOST: Duration = Duration::from_millis(100);
+
+#[test]
+#[ignore = "bench/mesh_ingest runs it"]
+fn results_a_second_into_postgresql() {
+    let mut world = Scaled::new(true);
+    world.start();
+    let world = &world;
+    let (stored, start_s) = (AtomicUsize::new(0), now_s() - 80_000);
+    let names: Vec<String> = ('a'..='z').take(AGENTS).map(String::from).collect();
+    let agents: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let token = world.token(name);
+            let mut me = stranger(&token);
+            let client = client(world, &me);
+            let joined = retried(|| client.join(&me, &token.secret)).expect("it joins");
+            me.name = Some((joined.mesh, joined.agent));
+            (client, me)
+        })
+        .collect();
+    let given = |name: &str, first: usize| {
+        let result = |n: usize| {
+            let start_s = start_s + i64::try_from(first + n).expect("a few");
+            let record = record(&format!("m/{name}"), start_s, 1e6);
+            RunResult {
+                task: "delay/z".to_owned(),
+                start_s,
+                why: "calendar".to_owned(),
+                state: "ok".to_owned(),
+                reason: None,
+                record: serde_json::to_value(&record).ok(),
+            }
+        };
+        let results = (0..RESULTS_AT_ONCE).map(result).collect();
+        RunResults { v: VERSION, results }
+    };
+    // Made before the clock runs: an agent's time is not the hub's.
+    let all: Vec<Vec<RunResults>> = names
+        .iter()
+        .map(|name| (0..RESULTS_EACH).step_by(RESULTS_AT_ONCE).map(|n| given(name, n)).collect())
+        .collect();
+    let begin = monotonic();
+    std::thread::scope(|scope| {
+        for ((client, me), messages) in agents.iter().zip(&all) {
+            let stored = &stored;
+            scope.spawn(move || {
+                for message in messages {
+                    let done = retried(|| client.give(me, message)).expect("stored");
+                    stored.fetch_add(done.stored, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let took = monotonic().since(begin).as_secs_f64();
+    let count = stored.load(Ordering::SeqCst);
+    #[allow(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = count as f64 / took;
+    told!("{count} results of {AGENTS} agents in {took:.1} s: {rate:.0}/s (goal {GOAL:.0}/s)");
+    let rows = world.postgres.sql("mesh", "SELECT count(*) FROM mesh_result");
+    assert_eq!(rows, count.to_string(), "each is there once");
+    assert!(rate >= GOAL, "{rate:.0} results/s");
+}
+
+#[test]
+#[ignore = "bench/mesh_ingest runs it"]
+fn a_path_and_a_day_of_ten_million_rows() {
+    let mut world = Scaled::new(true);
+    world.start();
+    let begin = monotonic();
+    let days = i64::try_from(ROWS / PATHS / 1_000).expect("ten");
+    let first_s = (now_s() / 86_400 - days) * 86_400;
+    world.postgres.sql(
+        "mesh",
+        &format!(
+            "INSERT INTO mesh_path (mesh, agent, task)
+             SELECT 'm', 'agent' || n, 'delay/z' FROM generate_series(1, {PATHS}) AS n"
+        ),
+    );
+    for day in 0..days {
+        let (from_s, until_s) = (first_s + day * 86_400, first_s + (day + 1) * 86_400);
+        world.postgres.sql(
+            "mesh",
+            &format!(
+                "CREATE TABLE mesh_result_bench_{day} PARTITION OF mesh_result
+                     FOR VALUES FROM ({from_s}) TO ({until_s});
+                 INSERT INTO mesh_result (path, start_s, state, value, metric, record)
+                 SELECT path, {from_s} + n * 86, 'ok', 1e6 + n, 'rtt_ns', md5(n::text)
+                 FROM generate_series(0, 999) AS n, mesh_path WHERE agent LIKE 'agent%'"
+            ),
+        );
+    }
+    world.postgres.sql("mesh", "ANALYZE");
+    let rows = world.postgres.sql("mesh", "SELECT count(*) FROM mesh_result");
+    assert_eq!(rows, ROWS.to_string());
+    let bytes = "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits
+                 WHERE inhparent = 'mesh_result'::regclass";
+    let bytes: f64 = world.postgres.sql("mesh", bytes).parse().expect("a number");
+    #[allow(clippy::cast_precision_loss, reason = "a mean")]
+    let each = bytes / ROWS as f64;
+    told!("{rows} rows of {each:.0} bytes in {:.0} s", monotonic().since(begin).as_secs_f64());
+    let mut store = world.store();
+    let mut times: Vec<Duration> = (0..200)
+        .map(|n| {
+            let from_s = first_s + i64::from(n) % days * 86_400;
+            let agent = format!("agent{}", 1 + n * 37 % 1_000);
+            let begin = monotonic();
+            let runs = store.runs(("m", &agent), Some("delay/z"), (from_s, from_s + 86_400));
+            let took = monotonic().since(begin);
+            assert_eq!(runs.expect("readable").len(), 1_000);
+            took
+        })
+        .collect();
+    times.sort();
+    let (median, most) = (times[100], times[199]);
+    told!(
+        "a path and a day of them: median {median:.1?}, at most {most:.1?} (goal {QUERY_MOST:?})"
+    );
+    assert!(most <= QUERY_MOST, "{most:?}");
+}
