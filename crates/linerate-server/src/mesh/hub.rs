@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use linerate_core::mesh::{
-    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
-    SET_BACK, SignedPlan, Standing, Stored, judge, matrix,
+    Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults, SET_BACK, SignedPlan,
+    Stored, matrix,
 };
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_core::schedule::followed;
-use linerate_sys::clock::realtime_ns;
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::{monotonic, realtime_ns};
 
+use super::beats::Beats;
 use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
@@ -20,12 +23,13 @@ use crate::store::{
 };
 
 /// Characters of a task's name and of a reason that are kept.
-const NAME_MAX: usize = 100;
+pub(super) const NAME_MAX: usize = 100;
 const REASON_MAX: usize = 1000;
 const NOBODY: &str = "no agent of this mesh has that secret";
-/// An agent is told of bookings for so long after their begin, seconds: one that was away says then
-/// that it did not run.
-const BOOKED_S: i64 = 86_400;
+/// For so long the store is not asked again who has which secret. A join at this hub is seen at once.
+const LOGINS_FOR: Duration = Duration::from_secs(10);
+/// A matrix is shown for so long.
+const SHOWN_FOR: Duration = Duration::from_secs(1);
 /// Why runs are made.
 const WHYS: [&str; 2] = ["calendar", BOOKED];
 /// Ends of runs.
@@ -52,8 +56,16 @@ impl From<Failure> for Refused {
 #[derive(Debug)]
 pub(super) struct Served {
     signed: SignedPlan,
+    json: String,
     pub(super) checked: Checked,
     since_s: i64,
+}
+
+/// Who may speak for which agent, as the store had it a moment ago.
+#[derive(Debug, Default)]
+struct Logins {
+    known: BTreeMap<String, String>,
+    until: Option<MonoTime>,
 }
 
 /// A mesh's hub.
@@ -62,8 +74,9 @@ pub struct Hub {
     file: PathBuf,
     place: HubPlace,
     served: RwLock<Arc<Served>>,
-    /// Beats are judged one after another.
-    judging: Mutex<()>,
+    pub(super) beats: Beats,
+    logins: Mutex<Logins>,
+    shown: Mutex<Option<(MonoTime, Arc<str>)>>,
     rules_file: Option<PathBuf>,
     rules: RwLock<Arc<Rules>>,
     /// Agents and tasks whose series have something new.
@@ -97,7 +110,9 @@ impl Hub {
             file: file.to_owned(),
             place: place.clone(),
             served,
-            judging: Mutex::default(),
+            beats: Beats::default(),
+            logins: Mutex::default(),
+            shown: Mutex::default(),
             rules_file: rules_file.map(Path::to_owned),
             rules: RwLock::new(Arc::new(known)),
             arrived: Mutex::default(),
@@ -186,10 +201,24 @@ impl Hub {
     }
 
     fn agent_as(&self, login: &str) -> Result<String, Refused> {
-        let found = self.store()?.agent_of(&digest(login))?;
-        let mesh = self.about().0;
-        let unknown = || Refused::Unknown(NOBODY.to_owned());
-        found.filter(|(of, _)| *of == mesh).map(|(_, agent)| agent).ok_or_else(unknown)
+        let login = digest(login);
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = monotonic();
+        if logins.until.is_none_or(|until| now >= until) {
+            logins.known = self.store()?.logins(&self.about().0)?;
+            logins.until = Some(now + LOGINS_FOR);
+        }
+        if let Some(agent) = logins.known.get(&login) {
+            return Ok(agent.clone());
+        }
+        // One that has joined by another hub of the same database meanwhile.
+        let (_, agent) = self
+            .store()?
+            .agent_of(&login)?
+            .filter(|(of, _)| *of == self.about().0)
+            .ok_or_else(|| Refused::Unknown(NOBODY.to_owned()))?;
+        logins.known.insert(login, agent.clone());
+        Ok(agent)
     }
 
     /// An agent joins, by a secret of its own.
@@ -211,7 +240,13 @@ impl Hub {
         }
         let joined = self.store()?.joins(&digest(&asked.token), &digest(login), now_s())?;
         match joined {
-            Joined::As(mesh, agent) if mesh == self.about().0 => Ok(Enrolled { mesh, agent }),
+            Joined::As(mesh, agent) if mesh == self.about().0 => {
+                let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+                // The secret that the agent had before is nobody's now.
+                logins.known.retain(|_, of| *of != agent);
+                logins.known.insert(digest(login), agent.clone());
+                Ok(Enrolled { mesh, agent })
+            }
             Joined::As(..) | Joined::Unknown => Err(Refused::Unknown(
                 "the token is not known here or its time is over: linerate mesh token makes one"
                     .to_owned(),
@@ -227,26 +262,9 @@ impl Hub {
         self.served().signed.clone()
     }
 
-    /// An agent is there.
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
-        if beat.instance.len() > NAME_MAX || beat.instance.contains(char::is_control) {
-            return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
-        }
-        let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mesh, revision, _) = self.about();
-        let mut store = self.store()?;
-        let of = (mesh.as_str(), agent);
-        let known = store.last_seen(of)?;
-        let (seen, standing) = judge(known.as_ref(), beat, now_s());
-        store.saw(of, &seen)?;
-        #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
-        let wall_s = realtime_ns() as f64 / 1e9;
-        let double = standing == Standing::Double;
-        let bookings = store.bookings_open(of, now_s() - BOOKED_S)?;
-        let runs = store.runs_of(&mesh, &BTreeSet::from([agent]))?.remove(agent);
-        Ok(BeatAnswer { revision, wall_s, double, bookings, runs })
+    /// The same as JSON, which is made once: a thousand agents may ask at once.
+    pub fn plan_json(&self) -> String {
+        self.served().json.clone()
     }
 
     /// Keeps runs of an agent; what was said to be stored survives a crash.
@@ -291,6 +309,22 @@ impl Hub {
         Ok(answers.collect())
     }
 
+    /// How the mesh stands, as JSON: of this moment or of one a second ago, so that many who look
+    /// cost as much as one.
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn matrix_json(&self) -> Result<Arc<str>, Failure> {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((until, json)) = shown.as_ref()
+            && monotonic() < *until
+        {
+            return Ok(Arc::clone(json));
+        }
+        let json: Arc<str> = json(&self.matrix()?)?.into();
+        *shown = Some((monotonic() + SHOWN_FOR, Arc::clone(&json)));
+        Ok(json)
+    }
+
     /// How the mesh stands.
     /// # Errors
     /// When the store cannot be read.
@@ -327,6 +361,13 @@ impl Hub {
     }
 }
 
+fn json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
+    let failed = |error: serde_json::Error| {
+        Failure::new(Fault::System, "write", "a document", error.to_string())
+    };
+    serde_json::to_string(document).map_err(failed)
+}
+
 /// Reads a plan and keeps it as the newest.
 fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     let signed = signed(file)?;
@@ -351,7 +392,8 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     }
     store.keep_plan(&plan.mesh, &kept(&signed, plan, now_s()))?;
     let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
-    Ok(Served { signed, checked, since_s })
+    let json = json(&signed)?;
+    Ok(Served { signed, json, checked, since_s })
 }
 
 /// Names runs that the store had and has no more, as their agents say.
@@ -402,9 +444,6 @@ fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refuse
     }
     if !STATES.contains(&run.state.as_str()) {
         return Err(bad("a state is ok, failed, missed or lost"));
-    }
-    if !WHYS.contains(&run.why.as_str()) {
-        return Err(bad("a run is of the calendar or booked"));
     }
     let record = run.record.as_ref().map(|value| Record::from_json(&value.to_string()));
     let record = record.transpose().map_err(|reason| bad(&format!("its record: {reason}")))?;

@@ -5,6 +5,7 @@
 //! taken over can withhold plans and results, and can make no agent run anything.
 
 mod agent;
+mod beats;
 mod booking;
 #[cfg(feature = "scale")]
 mod bus;

@@ -60,15 +60,25 @@ pub trait HubStore: std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn agent_of(&mut self, secret: &str) -> Result<Option<(String, String)>, Failure>;
 
-    /// Keeps what a beat of an agent of a mesh says.
+    /// The agents of a mesh by the digests of their secrets.
     /// # Errors
     /// See [`HubStore`].
-    fn saw(&mut self, of: (&str, &str), seen: &Seen) -> Result<(), Failure>;
+    fn logins(&mut self, mesh: &str) -> Result<BTreeMap<String, String>, Failure>;
 
-    /// What was kept of the last one.
+    /// Keeps what beats of agents of a mesh say, all at once. The last seconds of it may not survive
+    /// that the power goes.
     /// # Errors
     /// See [`HubStore`].
-    fn last_seen(&mut self, of: (&str, &str)) -> Result<Option<Seen>, Failure>;
+    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure>;
+
+    /// What was kept of the last of some agents; nothing of those that were not heard.
+    /// # Errors
+    /// See [`HubStore`].
+    fn last_seen(
+        &mut self,
+        mesh: &str,
+        agents: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Seen>, Failure>;
 
     /// The agents of a mesh that have joined, by name.
     /// # Errors
@@ -124,11 +134,16 @@ pub trait HubStore: std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn books(&mut self, asked: &NewBooking) -> Result<Booked, Failure>;
 
-    /// Bookings of an agent of a mesh that begin at a time or later and of which it has no run, the
-    /// first first.
+    /// Bookings of some agents of a mesh that begin at a time or later and of which the agent has
+    /// no run, the first first; no entry for agents without any.
     /// # Errors
     /// See [`HubStore`].
-    fn bookings_open(&mut self, of: (&str, &str), since_s: i64) -> Result<Vec<Booking>, Failure>;
+    fn bookings_open(
+        &mut self,
+        mesh: &str,
+        agents: &BTreeSet<&str>,
+        since_s: i64,
+    ) -> Result<BTreeMap<String, Vec<Booking>>, Failure>;
 
     /// Bookings of a mesh that begin at a time or later, the newest first, each with how it ended.
     /// # Errors
@@ -209,12 +224,26 @@ impl HubStore for Store {
         self.mesh_agent_of(secret)
     }
 
-    fn saw(&mut self, of: (&str, &str), seen: &Seen) -> Result<(), Failure> {
-        self.mesh_seen(of, seen)
+    fn logins(&mut self, mesh: &str) -> Result<BTreeMap<String, String>, Failure> {
+        self.mesh_logins(mesh)
     }
 
-    fn last_seen(&mut self, (mesh, agent): (&str, &str)) -> Result<Option<Seen>, Failure> {
-        Ok(self.mesh_agents(mesh)?.remove(agent).and_then(|state| state.seen))
+    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
+        self.mesh_saw(mesh, seen)
+    }
+
+    fn last_seen(
+        &mut self,
+        mesh: &str,
+        agents: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Seen>, Failure> {
+        let mut found = BTreeMap::new();
+        for agent in agents {
+            if let Some(seen) = self.mesh_last_seen(mesh, agent)? {
+                found.insert((*agent).to_owned(), seen);
+            }
+        }
+        Ok(found)
     }
 
     fn agents(&mut self, mesh: &str) -> Result<BTreeMap<String, AgentState>, Failure> {
@@ -276,10 +305,18 @@ impl HubStore for Store {
 
     fn bookings_open(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agents: &BTreeSet<&str>,
         since_s: i64,
-    ) -> Result<Vec<Booking>, Failure> {
-        self.mesh_bookings_open(mesh, agent, since_s)
+    ) -> Result<BTreeMap<String, Vec<Booking>>, Failure> {
+        let mut found = BTreeMap::new();
+        for agent in agents {
+            let open = self.mesh_bookings_open(mesh, agent, since_s)?;
+            if !open.is_empty() {
+                found.insert((*agent).to_owned(), open);
+            }
+        }
+        Ok(found)
     }
 
     fn bookings(&mut self, mesh: &str, since_s: i64) -> Result<Vec<BookedRun>, Failure> {

@@ -66,6 +66,20 @@ fn counted(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(at).map(|value| u64::try_from(value).unwrap_or(0))
 }
 
+/// Of columns `seen_s, instance, starts, revision, waiting, ahead_s, double_s` from a place on.
+fn seen(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Seen>> {
+    let Some(at_s) = row.get::<_, Option<i64>>(at)? else { return Ok(None) };
+    Ok(Some(Seen {
+        at_s,
+        instance: row.get(at + 1)?,
+        starts: counted(row, at + 2)?,
+        revision: counted(row, at + 3)?,
+        waiting: counted(row, at + 4)?,
+        ahead_s: row.get(at + 5)?,
+        double_s: row.get(at + 6)?,
+    }))
+}
+
 impl Store {
     /// Who this host is; a start of it is counted. None where it has not asked to join.
     /// # Errors
@@ -257,25 +271,53 @@ impl Store {
         found.map_err(|error| self.fault("read store", &error))
     }
 
-    /// Keeps what an agent's beat says.
+    /// The agents of a mesh by the digests of their secrets.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn mesh_logins(&self, mesh: &str) -> Result<BTreeMap<String, String>, Failure> {
+        let sql = "SELECT secret, agent FROM mesh_agent WHERE mesh = ?1";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found = rows(&self.connection, sql, params![mesh], read);
+        Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())
+    }
+
+    /// Keeps what agents' beats say. It is not waited for the disk: the next beats say it again.
     /// # Errors
     /// One line when the file cannot be written.
-    pub fn mesh_seen(&mut self, (mesh, agent): (&str, &str), seen: &Seen) -> Result<(), Failure> {
+    pub fn mesh_saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
+        let work = |store: &mut Self| {
+            store.connection.pragma_update(None, "synchronous", "NORMAL")?;
+            let kept = store.keep_seen(mesh, seen);
+            store.connection.pragma_update(None, "synchronous", "FULL")?;
+            kept
+        };
+        work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+    }
+
+    fn keep_seen(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> rusqlite::Result<()> {
         let sql = "UPDATE mesh_agent SET seen_s = ?3, instance = ?4, starts = ?5, revision = ?6,
                        waiting = ?7, ahead_s = ?8, double_s = ?9
                    WHERE mesh = ?1 AND agent = ?2";
-        let values = params![
-            mesh,
-            agent,
-            seen.at_s,
-            seen.instance,
-            count(seen.starts),
-            count(seen.revision),
-            count(seen.waiting),
-            seen.ahead_s,
-            seen.double_s,
-        ];
-        self.mesh_change(sql, values).map(drop)
+        let begin = rusqlite::TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(begin)?;
+        for (agent, seen) in seen {
+            let Seen { at_s, instance, ahead_s, double_s, .. } = seen;
+            let [starts, revision, waiting] = [seen.starts, seen.revision, seen.waiting].map(count);
+            let values =
+                params![mesh, agent, at_s, instance, starts, revision, waiting, ahead_s, double_s];
+            transaction.prepare_cached(sql)?.execute(values)?;
+        }
+        transaction.commit()
+    }
+
+    /// What was kept of an agent's last beat.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn mesh_last_seen(&self, mesh: &str, agent: &str) -> Result<Option<Seen>, Failure> {
+        let sql = "SELECT seen_s, instance, starts, revision, waiting, ahead_s, double_s
+                   FROM mesh_agent WHERE mesh = ?1 AND agent = ?2";
+        let found = rows(&self.connection, sql, params![mesh, agent], |row| seen(row, 0));
+        Ok(found.map_err(|error| self.fault("read store", &error))?.pop().flatten())
     }
 
     /// The agents of a mesh that have joined, by name.
@@ -286,19 +328,7 @@ impl Store {
                           double_s
                    FROM mesh_agent WHERE mesh = ?1";
         let read = |row: &Row<'_>| {
-            let seen = match row.get::<_, Option<i64>>(2)? {
-                None => None,
-                Some(at_s) => Some(Seen {
-                    at_s,
-                    instance: row.get(3)?,
-                    starts: counted(row, 4)?,
-                    revision: counted(row, 5)?,
-                    waiting: counted(row, 6)?,
-                    ahead_s: row.get(7)?,
-                    double_s: row.get(8)?,
-                }),
-            };
-            Ok((row.get(0)?, AgentState { joined_s: row.get(1)?, seen }))
+            Ok((row.get(0)?, AgentState { joined_s: row.get(1)?, seen: seen(row, 2)? }))
         };
         let found = rows(&self.connection, sql, params![mesh], read);
         Ok(found.map_err(|error| self.fault("read store", &error))?.into_iter().collect())

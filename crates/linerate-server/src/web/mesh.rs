@@ -10,6 +10,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, State as Shared};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
 use axum::{Extension, Json};
 pub(super) use linerate_core::mesh::{
     Beat, BeatAnswer, Enrol, Enrolled, Matrix, RunResults, SignedPlan, Stored,
@@ -24,6 +25,8 @@ use crate::mesh::{Hub, Refused};
 
 /// A message of results: the record of a long survey has some megabytes.
 const RESULTS_BYTES_MAX: usize = 64 << 20;
+
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
 pub(crate) const fn results_body() -> DefaultBodyLimit {
     DefaultBodyLimit::max(RESULTS_BYTES_MAX)
@@ -80,10 +83,11 @@ pub(crate) async fn matrix(
     Shared(state): Shared<Arc<State>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-) -> Result<Json<Matrix>, ApiError> {
+) -> Result<impl IntoResponse, ApiError> {
     near(peer, &state, &headers)?;
     let hub = hub(&state)?;
-    Ok(Json(with_hub(hub, |hub| Ok(hub.matrix()?)).await?))
+    let json = with_hub(hub, |hub| Ok(hub.matrix_json()?)).await?;
+    Ok((JSON, json.as_bytes().to_vec()))
 }
 
 /// `POST /api/v1/mesh/enrol`.
@@ -98,8 +102,8 @@ pub(crate) async fn enrol(
 }
 
 /// `GET /api/v1/mesh/plan`.
-pub(crate) async fn plan(agent: Agent) -> Json<SignedPlan> {
-    Json(agent.hub.plan())
+pub(crate) async fn plan(agent: Agent) -> impl IntoResponse {
+    (JSON, agent.hub.plan_json())
 }
 
 /// `POST /api/v1/mesh/beat`.

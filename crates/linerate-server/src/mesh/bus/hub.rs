@@ -13,7 +13,7 @@ use async_nats::jetstream::{self, AckKind};
 use async_nats::{Client, HeaderMap, Message, Subscriber};
 use flate2::read::GzDecoder;
 use futures_util::StreamExt;
-use linerate_core::mesh::{Enrol, RunResults, Stored};
+use linerate_core::mesh::{Enrol, RunResults, SignedPlan, Stored};
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::stop::Stop;
 use serde::Serialize;
@@ -198,7 +198,10 @@ impl Work {
                 self.agent_of(message)
                     .and_then(|agent| self.hub.beat(&agent, &read(&message.payload)?)),
             ),
-            "plan" => Answer::of(self.agent_of(message).map(|_| self.hub.plan())),
+            "plan" => match self.agent_of(message) {
+                Ok(_) => Answer { status: 200, body: self.hub.plan_json().into_bytes() },
+                Err(refused) => Answer::of::<SignedPlan>(Err(refused)),
+            },
             _ => Answer::of(read::<Enrol>(&message.payload).and_then(|asked| {
                 if signer(message)? != asked.secret {
                     return Err(Refused::Bad("secret: the key that signs the message".to_owned()));

@@ -13,10 +13,11 @@ mod scaled;
 #[cfg(feature = "scale")]
 pub(crate) mod started;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_core::mesh::{
-    BeatAnswer, Booking, CellState, RunResult, RunResults, SET_BACK, Stored, VERSION,
+    BeatAnswer, Booking, CellState, RunResult, RunResults, SET_BACK, Seen, Stored, VERSION,
 };
 use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
@@ -63,6 +64,15 @@ trait World {
     fn runs(&self, agent: &str) -> Vec<SlotRun> {
         self.store().runs(("m", agent), None, (0, i64::MAX)).expect("readable")
     }
+}
+
+/// What the store has of an agent's last beat.
+fn last_seen(world: &dyn World, agent: &str) -> Option<Seen> {
+    let seen = world.store().last_seen("m", &BTreeSet::from([agent])).expect("readable");
+    seen.into_iter().next().map(|(of, seen)| {
+        assert_eq!(of, agent);
+        seen
+    })
 }
 
 /// A time of today, so that a partition is made for it.
@@ -122,7 +132,7 @@ fn two_programs_of_one_agent(world: &mut dyn World) {
     newer.beats();
     first.beats();
     assert!(first.talk.rein.is_double() && !newer.talk.rein.is_double());
-    let seen = world.store().last_seen(("m", "b")).expect("readable").expect("it was heard");
+    let seen = last_seen(world, "b").expect("it was heard");
     assert_eq!((seen.starts, seen.double_s.is_some()), (2, true));
 }
 
@@ -197,7 +207,7 @@ fn nobody_speaks_for_another(world: &mut dyn World) {
     let _ = one.talk.client.give(&me, &message(begin_s(), 3));
     let _ = one.talk.client.beat(&me, &beat("x"));
     assert_eq!(world.runs("f"), []);
-    assert_eq!(world.store().last_seen(("m", "f")), Ok(None));
+    assert_eq!(last_seen(world, "f"), None);
 }
 
 fn beat(instance: &str) -> linerate_core::mesh::Beat {
@@ -294,8 +304,11 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
     assert_eq!(store.books(&spent), Ok(Booked::Spent { until_s: hour_s + 3600 }));
     // Open until its run is there.
     let NewBooking { agent, booking, .. } = &kept[0];
-    let open =
-        |store: &mut dyn HubStore| store.bookings_open(("m", agent), hour_s).expect("readable");
+    let open = |store: &mut dyn HubStore| {
+        let some = BTreeSet::from([agent.as_str(), "nobody"]);
+        let mut open = store.bookings_open("m", &some, hour_s).expect("readable");
+        open.remove(agent).unwrap_or_default()
+    };
     let before = open(&mut *store);
     assert!(before.contains(booking), "{before:?}");
     let run = SlotRun {
@@ -342,7 +355,7 @@ fn another_version(world: &mut dyn World) {
         let answer = answer.expect("it is understood");
         assert_eq!(answer.revision, 1);
     }
-    let seen = world.store().last_seen(("m", "h")).expect("readable").expect("it was heard");
+    let seen = last_seen(world, "h").expect("it was heard");
     assert_eq!((seen.waiting, seen.ahead_s), (7, None));
     // What an agent and a hub of the version before say.
     let given = OtherResults { v: 1, results: message(begin_s(), 1).results };

@@ -98,7 +98,6 @@ impl Mesh {
         let run = RunResult {
             task: format!("{task}/{to}"),
             start_s: at_s,
-            why: "calendar".to_owned(),
             state: "ok".to_owned(),
             reason: None,
             why: why.to_owned(),
@@ -134,7 +133,8 @@ impl Mesh {
             ahead_s: None,
             double_s: None,
         };
-        store.mesh_seen(("m", agent), &seen).expect("room");
+        let seen = BTreeMap::from([(agent.to_owned(), seen)]);
+        store.mesh_saw("m", &seen).expect("room");
     }
 
     fn file(&self) -> Store {
@@ -314,7 +314,7 @@ const SELDOM_S: i64 = 200;
 
 /// Begins of bookings for a reason, with who runs what.
 fn booked(mesh: &Mesh, why: &str) -> Vec<(String, String, i64)> {
-    let all = mesh.hub.store().expect("a store").mesh_bookings("m", 0).expect("readable");
+    let all = mesh.file().mesh_bookings("m", 0).expect("readable");
     let mine = all.into_iter().rev().filter(|it| it.why == why);
     mine.map(|it| (it.agent, it.booking.task, it.booking.start_s)).collect()
 }
@@ -431,7 +431,7 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
     let mut watcher = mesh.watcher();
     assert_eq!(work(&mut watcher, &path, NOW_S + 150), Vec::<String>::new());
     assert_eq!(mesh.incidents(), []);
-    let events = mesh.hub.store().expect("a store").events("m/a", 0).expect("readable");
+    let events = mesh.file().events("m/a", 0).expect("readable");
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!(event.kind, "dropped");
     let said = event.detail["sentence"].as_str().expect("a sentence");
@@ -446,6 +446,6 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
         assert_eq!(work(&mut watcher, &path, NOW_S + later + 5), Vec::<String>::new(), "{later}");
     }
     assert_eq!((mesh.incidents(), booked(&mesh, "confirm").len()), (Vec::new(), 2));
-    let events = mesh.hub.store().expect("a store").events("m/a", 0).expect("readable");
+    let events = mesh.file().events("m/a", 0).expect("readable");
     assert!(events.iter().all(|it| it.detail["incident"] == "none"), "{events:?}");
 }

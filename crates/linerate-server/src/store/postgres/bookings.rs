@@ -1,6 +1,8 @@
 //! Bookings in PostgreSQL: an exclusion constraint (btree_gist) refuses what overlaps, so that of
 //! many who ask at once for the same time one has it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use linerate_core::mesh::{BookedRun, Booking, HOUR_S};
 use linerate_core::record::Failure;
 use tokio_postgres::error::SqlState;
@@ -55,22 +57,29 @@ impl PostgresStore {
         Ok(Booked::Taken { until_s: asked.booking.start_s + 1 })
     }
 
-    /// Bookings of an agent without a run.
+    /// Bookings of agents without a run.
     pub(super) fn open_bookings(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agents: &BTreeSet<&str>,
         since_s: i64,
-    ) -> Result<Vec<Booking>, Failure> {
+    ) -> Result<BTreeMap<String, Vec<Booking>>, Failure> {
         self.with(READ, async |client| {
-            let sql = "SELECT id, task, start_s, until_s - start_s FROM mesh_booking AS booking
-                       WHERE mesh = $1 AND agent = $2 AND start_s >= $3
+            let some: Vec<&str> = agents.iter().copied().collect();
+            let sql = "SELECT id, task, start_s, until_s - start_s, agent
+                       FROM mesh_booking AS booking
+                       WHERE mesh = $1 AND agent = ANY($2) AND start_s >= $3
                          AND NOT EXISTS (SELECT 1 FROM mesh_path JOIN mesh_result USING (path)
-                                         WHERE mesh_path.mesh = $1 AND mesh_path.agent = $2
+                                         WHERE mesh_path.mesh = $1
+                                           AND mesh_path.agent = booking.agent
                                            AND mesh_path.task = booking.task
                                            AND mesh_result.start_s = booking.start_s)
-                       ORDER BY start_s, task LIMIT 1000";
-            let found = client.query(sql, &[&mesh, &agent, &since_s]).await?;
-            Ok(found.iter().map(booking).collect())
+                       ORDER BY start_s, task";
+            let mut found: BTreeMap<String, Vec<Booking>> = BTreeMap::new();
+            for row in client.query(sql, &[&mesh, &some, &since_s]).await? {
+                found.entry(row.get(4)).or_default().push(booking(&row));
+            }
+            Ok(found)
         })
     }
 

@@ -126,25 +126,55 @@ impl HubStore for PostgresStore {
         })
     }
 
-    fn saw(&mut self, (mesh, agent): (&str, &str), seen: &Seen) -> Result<(), Failure> {
-        self.with(WRITE, async |client| {
-            let sql = "UPDATE mesh_agent SET seen_s = $3, instance = $4, starts = $5,
-                           revision = $6, waiting = $7, ahead_s = $8, double_s = $9
-                       WHERE mesh = $1 AND agent = $2";
-            let Seen { at_s, instance, ahead_s, double_s, .. } = seen;
-            let [starts, revision, waiting] = [seen.starts, seen.revision, seen.waiting].map(count);
-            let row: [&(dyn ToSql + Sync); 9] =
-                [&mesh, &agent, at_s, instance, &starts, &revision, &waiting, ahead_s, double_s];
-            client.execute(sql, &row).await.map(drop)
+    fn logins(&mut self, mesh: &str) -> Result<BTreeMap<String, String>, Failure> {
+        self.with(READ, async |client| {
+            let sql = "SELECT secret, agent FROM mesh_agent WHERE mesh = $1";
+            let found = client.query(sql, &[&mesh]).await?;
+            Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
         })
     }
 
-    fn last_seen(&mut self, (mesh, agent): (&str, &str)) -> Result<Option<Seen>, Failure> {
+    fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure> {
+        self.with(WRITE, async |client| {
+            let sql = "UPDATE mesh_agent AS known
+                       SET seen_s = u.seen_s, instance = u.instance, starts = u.starts,
+                           revision = u.revision, waiting = u.waiting, ahead_s = u.ahead_s,
+                           double_s = u.double_s
+                       FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[],
+                                   $6::bigint[], $7::bigint[], $8::float8[], $9::bigint[])
+                            AS u(agent, seen_s, instance, starts, revision, waiting, ahead_s,
+                                 double_s)
+                       WHERE known.mesh = $1 AND known.agent = u.agent";
+            let agents: Vec<&str> = seen.keys().map(String::as_str).collect();
+            let at_s: Vec<i64> = seen.values().map(|it| it.at_s).collect();
+            let instance: Vec<&str> = seen.values().map(|it| it.instance.as_str()).collect();
+            let starts: Vec<i64> = seen.values().map(|it| count(it.starts)).collect();
+            let revision: Vec<i64> = seen.values().map(|it| count(it.revision)).collect();
+            let waiting: Vec<i64> = seen.values().map(|it| count(it.waiting)).collect();
+            let ahead_s: Vec<Option<f64>> = seen.values().map(|it| it.ahead_s).collect();
+            let double_s: Vec<Option<i64>> = seen.values().map(|it| it.double_s).collect();
+            let columns: [&(dyn ToSql + Sync); 9] = [
+                &mesh, &agents, &at_s, &instance, &starts, &revision, &waiting, &ahead_s, &double_s,
+            ];
+            // The next beats say it again.
+            let transaction = client.transaction().await?;
+            transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
+            transaction.execute(sql, &columns).await?;
+            transaction.commit().await
+        })
+    }
+
+    fn last_seen(
+        &mut self,
+        mesh: &str,
+        agents: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Seen>, Failure> {
         self.with(READ, async |client| {
-            let sql = "SELECT seen_s, instance, starts, revision, waiting, ahead_s, double_s
-                       FROM mesh_agent WHERE mesh = $1 AND agent = $2";
-            let found = client.query_opt(sql, &[&mesh, &agent]).await?;
-            Ok(found.and_then(|row| seen(&row, 0)))
+            let some: Vec<&str> = agents.iter().copied().collect();
+            let sql = "SELECT agent, seen_s, instance, starts, revision, waiting, ahead_s, double_s
+                       FROM mesh_agent WHERE mesh = $1 AND agent = ANY($2)";
+            let found = client.query(sql, &[&mesh, &some]).await?;
+            Ok(found.iter().filter_map(|row| Some((row.get(0), seen(row, 1)?))).collect())
         })
     }
 
@@ -262,10 +292,11 @@ impl HubStore for PostgresStore {
 
     fn bookings_open(
         &mut self,
-        (mesh, agent): (&str, &str),
+        mesh: &str,
+        agents: &BTreeSet<&str>,
         since_s: i64,
-    ) -> Result<Vec<Booking>, Failure> {
-        self.open_bookings((mesh, agent), since_s)
+    ) -> Result<BTreeMap<String, Vec<Booking>>, Failure> {
+        self.open_bookings(mesh, agents, since_s)
     }
 
     fn bookings(&mut self, mesh: &str, since_s: i64) -> Result<Vec<BookedRun>, Failure> {
