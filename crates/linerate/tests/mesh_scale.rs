@@ -2,7 +2,7 @@
 //! packages, on loopback. What holds whatever happens to them is the suite of linerate-server's.
 #![cfg(feature = "scale")]
 
-#[path = "../../linerate-server/src/mesh/conformance/started.rs"]
+#[path = "../../linerate-server/src/mesh/tests/started.rs"]
 #[allow(dead_code, reason = "the suite needs more of it")]
 mod started;
 mod support;

@@ -13,8 +13,9 @@ use linerate_core::units::Bytes;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 use linerate_sys::stop::Stop;
 
+use super::address::HubAddress;
 use super::booking::desk;
-use super::client::{Client, HubAddress, NoAnswer};
+use super::client::{Client, NoAnswer};
 use super::plan::{Checked, check};
 use super::sign::verify;
 use super::spool::Spool;

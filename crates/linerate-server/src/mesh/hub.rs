@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use linerate_core::mesh::{
-    Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults, SET_BACK, SignedPlan,
-    Stored, matrix,
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
+    SET_BACK, SignedPlan, Stored, matrix, outcome,
 };
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_core::schedule::followed;
@@ -23,10 +23,11 @@ use crate::store::{
 };
 
 /// Characters of a task's name and of a reason that are kept.
-pub(super) const NAME_MAX: usize = 100;
+const NAME_MAX: usize = 100;
 const REASON_MAX: usize = 1000;
 const NOBODY: &str = "no agent of this mesh has that secret";
-/// For so long the store is not asked again who has which secret. A join at this hub is seen at once.
+/// For so long the store is not asked again who has which secret. A join at this hub is seen at
+/// once.
 const LOGINS_FOR: Duration = Duration::from_secs(10);
 /// A matrix is shown for so long.
 const SHOWN_FOR: Duration = Duration::from_secs(1);
@@ -74,7 +75,7 @@ pub struct Hub {
     file: PathBuf,
     place: HubPlace,
     served: RwLock<Arc<Served>>,
-    pub(super) beats: Beats,
+    beats: Beats,
     logins: Mutex<Logins>,
     shown: Mutex<Option<(MonoTime, Arc<str>)>>,
     rules_file: Option<PathBuf>,
@@ -267,12 +268,23 @@ impl Hub {
         self.served().json.clone()
     }
 
+    /// An agent is there.
+    /// # Errors
+    /// When the beat makes no sense, or the store cannot be read or written.
+    pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
+        if beat.instance.len() > NAME_MAX || beat.instance.contains(char::is_control) {
+            return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
+        }
+        let (mesh, revision, _) = self.about();
+        Ok(self.beats.answer((agent, beat), (&mesh, revision), || self.store())?)
+    }
+
     /// Keeps runs of an agent; what was said to be stored survives a crash.
     /// # Errors
     /// When one of them makes no sense, or the store cannot be written; those before it are kept.
     pub fn take(&self, agent: &str, runs: &RunResults) -> Result<Stored, Refused> {
         let done = self.take_all(&[(agent.to_owned(), runs.clone())])?;
-        done.into_iter().next().unwrap_or_else(|| Ok(Stored { stored: 0, known: 0, runs: None }))
+        done.into_iter().next().unwrap_or(Ok(Stored { stored: 0, known: 0, runs: None }))
     }
 
     /// Keeps messages of several agents at once, and answers each as [`Hub::take`] does.
@@ -399,8 +411,7 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
 /// Names runs that the store had and has no more, as their agents say.
 fn tell_set_back(given: &[AgentRun], new: &[bool]) {
     let lost = given.iter().zip(new).filter(|(given, new)| {
-        let reason = given.run.reason.as_deref().unwrap_or_default();
-        **new && given.run.state == "lost" && reason.starts_with(SET_BACK)
+        **new && outcome(&given.run.state, given.run.reason.as_deref()) == "set_back"
     });
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     lost.for_each(|(given, _)| *counts.entry(&given.agent).or_default() += 1);

@@ -4,14 +4,13 @@
 //! without the hub; what it measures stays in its own store until the hub's has it. A hub that was
 //! taken over can withhold plans and results, and can make no agent run anything.
 
+mod address;
 mod agent;
 mod beats;
 mod booking;
 #[cfg(feature = "scale")]
 mod bus;
 mod client;
-#[cfg(test)]
-mod conformance;
 mod found;
 mod further;
 mod hex;
@@ -21,14 +20,16 @@ mod plan;
 mod sign;
 mod spool;
 mod talk;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use crate::ask::Authority;
+pub use address::HubAddress;
 pub use agent::{Agent, AgentEnded, AgentOptions};
 pub use booking::{Wanted, What, book};
 #[cfg(feature = "scale")]
 pub use bus::HubBus;
-pub use client::HubAddress;
 pub use hub::{Hub, Refused};
 pub use plan::{Checked, check, signed, state};
 pub use sign::{SigningKey, signature_file};
@@ -87,7 +88,7 @@ fn digest(secret: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod token_tests {
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
 //! What a hub needs of a store, whichever it is: agents, tokens, plans, their runs, and the newest
-//! of each pair. A file of SQLite is one, a database of PostgreSQL another; `mesh/conformance` has
+//! of each pair. A file of SQLite is one, a database of PostgreSQL another; `mesh/tests` has
 //! what both of them hold to.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,8 +65,8 @@ pub trait HubStore: std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn logins(&mut self, mesh: &str) -> Result<BTreeMap<String, String>, Failure>;
 
-    /// Keeps what beats of agents of a mesh say, all at once. The last seconds of it may not survive
-    /// that the power goes.
+    /// Keeps what beats of agents of a mesh say, all at once. The last of it may not survive a loss
+    /// of power.
     /// # Errors
     /// See [`HubStore`].
     fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure>;

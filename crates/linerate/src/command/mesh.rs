@@ -277,8 +277,10 @@ fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
 /// The same, of a hub that is there: a file that is not is not made.
 fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
     let place = place(flag)?;
-    if let HubPlace::File(path) = &place {
-        paths::filled(flag.is_some().then_some(path))?;
+    match &place {
+        HubPlace::File(path) => drop(paths::filled(flag.is_some().then_some(path))?),
+        #[cfg(feature = "scale")]
+        HubPlace::Database(_) => {}
     }
     Ok(place)
 }

@@ -308,6 +308,17 @@ fn answer_browsers(
     Ok(certificate)
 }
 
+/// Answers browsers, and the agents of a mesh.
+#[cfg(feature = "web")]
+fn answer_web(
+    server: &mut Server,
+    flags: &WebFlags,
+    local: SocketAddr,
+) -> Result<(Option<Certificate>, Option<Mesh>), Failure> {
+    let certificate = answer_browsers(server, flags, local)?;
+    Ok((certificate, Mesh::begin(server, &flags.mesh, flags.store.as_deref())?))
+}
+
 /// Watches the mesh and keeps the certificate, where there are any, until `stop`.
 #[cfg(feature = "web")]
 fn keep_up<'scope>(
@@ -393,9 +404,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]
-    let certificate = answer_browsers(&mut server, &args.web, local)?;
-    #[cfg(feature = "web")]
-    let mesh = Mesh::begin(&mut server, &args.web.mesh, args.web.store.as_deref())?;
+    let (certificate, mesh) = answer_web(&mut server, &args.web, local)?;
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));

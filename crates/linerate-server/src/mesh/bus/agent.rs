@@ -12,7 +12,7 @@ use linerate_proto::digest::sha256;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-use super::super::client::HubAddress;
+use super::super::address::HubAddress;
 use super::super::hex;
 use super::seal::AgentKey;
 use super::{BATCH, KEY, SIGNATURE, STATUS, joins, options, runtime, subject};

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
-use super::super::client::HubAddress;
+use super::super::address::HubAddress;
 use super::super::hub::{Hub, Refused};
 use super::agent::header;
 use super::broker::of_its_disk;

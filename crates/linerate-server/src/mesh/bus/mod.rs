@@ -21,7 +21,7 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use linerate_core::record::{Failure, Fault};
 
-use super::client::HubAddress;
+use super::address::HubAddress;
 use crate::ask::Authority;
 
 /// The hub's answer: a status as of HTTP.

@@ -2,9 +2,9 @@
 //! beside them, so that the matrix is never read from results.
 //!
 //! Each connection is used by one caller at a time and goes back to be used again, unless it
-//! failed; what a connection knows of the tables (paths, partitions) is forgotten with it, so that a
-//! database that was restored is seen as it is. Statements that change something are committed with
-//! `synchronous_commit`, whatever the server's default.
+//! failed; what a connection knows of the tables (paths, partitions) is forgotten with it, so that
+//! a database that was restored is seen as it is. Statements that change something are committed
+//! with `synchronous_commit`, whatever the server's default, but for what beats say.
 
 mod batch;
 mod bookings;

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use linerate_core::record::Tool;
 use linerate_sys::stop::Stop;
 
-use super::super::client::HubAddress;
+use super::super::address::HubAddress;
 use super::super::{Authority, Hub, SigningKey};
 use super::agent::plan_is;
 use super::{World, holds};

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use async_nats::jetstream;
 use linerate_sys::stop::Stop;
 
+use super::super::address::HubAddress;
 use super::super::bus::{AgentBus, HubBus, connected};
-use super::super::client::HubAddress;
 use super::super::{Authority, Hub, SigningKey};
 use super::agent::{TestAgent, plan_is};
 use super::started::{Nats, Postgres};

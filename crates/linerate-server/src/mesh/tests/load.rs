@@ -1,7 +1,6 @@
 //! How much the ingest takes, and how fast results are found again: by `bench/mesh_ingest`, for it
 //! says something on a quiet machine alone.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -12,13 +11,6 @@ use linerate_sys::clock::monotonic;
 use super::agent::{client, record, retried, stranger};
 use super::scaled::Scaled;
 use super::{World, now_s};
-
-/// Says a figure.
-macro_rules! told {
-    ($($words:tt)*) => {
-        writeln!(std::io::stdout(), $($words)*).expect("standard output is open")
-    };
-}
 
 /// Results per second that are to be reached.
 const GOAL: f64 = 5_000.0;
@@ -86,7 +78,7 @@ fn results_a_second_into_postgresql() {
     let count = stored.load(Ordering::SeqCst);
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     let rate = count as f64 / took;
-    told!("{count} results of {AGENTS} agents in {took:.1} s: {rate:.0}/s (goal {GOAL:.0}/s)");
+    println!("{count} results of {AGENTS} agents in {took:.1} s: {rate:.0}/s (goal {GOAL:.0}/s)");
     let rows = world.postgres.sql("mesh", "SELECT count(*) FROM mesh_result");
     assert_eq!(rows, count.to_string(), "each is there once");
     assert!(rate >= GOAL, "{rate:.0} results/s");
@@ -128,7 +120,7 @@ fn a_path_and_a_day_of_ten_million_rows() {
     let bytes: f64 = world.postgres.sql("mesh", bytes).parse().expect("a number");
     #[allow(clippy::cast_precision_loss, reason = "a mean")]
     let each = bytes / ROWS as f64;
-    told!("{rows} rows of {each:.0} bytes in {:.0} s", monotonic().since(begin).as_secs_f64());
+    println!("{rows} rows of {each:.0} bytes in {:.0} s", monotonic().since(begin).as_secs_f64());
     let mut store = world.store();
     let mut times: Vec<Duration> = (0..200)
         .map(|n| {
@@ -143,7 +135,7 @@ fn a_path_and_a_day_of_ten_million_rows() {
         .collect();
     times.sort();
     let (median, most) = (times[100], times[199]);
-    told!(
+    println!(
         "a path and a day of them: median {median:.1?}, at most {most:.1?} (goal {QUERY_MOST:?})"
     );
     assert!(most <= QUERY_MOST, "{most:?}");

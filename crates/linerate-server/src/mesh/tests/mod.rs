@@ -23,7 +23,8 @@ use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
 
 use self::agent::{TestAgent, client, plan_is, retried, stranger, was_said};
-use super::client::{HubAddress, NoAnswer};
+use super::address::HubAddress;
+use super::client::NoAnswer;
 use super::hub::now_s;
 use super::{Authority, Hub, JoinToken, SigningKey, signed};
 use crate::store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
@@ -302,14 +303,17 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
         NewBooking { booking: Booking { id: "one more".to_owned(), ..spent.booking }, ..spent };
     spent.booking.start_s = hour_s + 3500;
     assert_eq!(store.books(&spent), Ok(Booked::Spent { until_s: hour_s + 3600 }));
-    // Open until its run is there.
-    let NewBooking { agent, booking, .. } = &kept[0];
+    open_until_its_run_is_there(&mut *store, &kept[0], hour_s);
+}
+
+fn open_until_its_run_is_there(store: &mut dyn HubStore, kept: &NewBooking, hour_s: i64) {
+    let NewBooking { agent, booking, .. } = kept;
     let open = |store: &mut dyn HubStore| {
         let some = BTreeSet::from([agent.as_str(), "nobody"]);
         let mut open = store.bookings_open("m", &some, hour_s).expect("readable");
         open.remove(agent).unwrap_or_default()
     };
-    let before = open(&mut *store);
+    let before = open(store);
     assert!(before.contains(booking), "{before:?}");
     let run = SlotRun {
         task: booking.task.clone(),
@@ -321,7 +325,7 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
     };
     let run = AgentRun { agent: agent.clone(), run, record: None, figure: None };
     assert_eq!(store.keep_runs("m", &[run]), Ok(vec![true]));
-    assert_eq!(open(&mut *store).len(), before.len() - 1);
+    assert_eq!(open(store).len(), before.len() - 1);
     let ended = store.bookings("m", hour_s).expect("readable");
     let ended = ended.iter().find(|it| it.booking == *booking).expect("kept");
     assert_eq!((ended.state.as_deref(), ended.why.as_str()), (Some("missed"), "adhoc"));
