@@ -92,6 +92,43 @@ pub(super) fn connected(
     (runtime, client.expect("the broker is there"))
 }
 
+/// An agent of a test that is many agents by one connection.
+#[cfg(test)]
+pub(super) struct OneOfMany {
+    key: seal::AgentKey,
+    beat: String,
+}
+
+#[cfg(test)]
+impl OneOfMany {
+    pub(super) fn of(secret: &str, (mesh, agent): (&str, &str)) -> Self {
+        let key = seal::AgentKey::of(secret).expect("a seed");
+        Self { key, beat: subject(mesh, agent, "beat") }
+    }
+
+    /// By what the hub knows it.
+    pub(super) fn public(&self) -> String {
+        self.key.public()
+    }
+
+    /// Asks as an agent does; whether it was answered well.
+    pub(super) fn beats(
+        &self,
+        client: async_nats::Client,
+        body: &str,
+    ) -> impl Future<Output = bool> + Send + use<> {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(KEY, self.key.public().as_str());
+        headers.insert(SIGNATURE, self.key.sign(&self.beat, body.as_bytes()).as_str());
+        let request = async_nats::Request::new().headers(headers).payload(body.to_owned().into());
+        let subject = self.beat.clone();
+        async move {
+            let answer = client.send_request(subject, request).await;
+            answer.is_ok_and(|message| agent::header(&message, STATUS) == Some("200"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

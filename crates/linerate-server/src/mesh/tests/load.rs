@@ -1,15 +1,21 @@
 //! How much the ingest takes, and how fast results are found again: by `bench/mesh_ingest`, for it
 //! says something on a quiet machine alone.
 
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_core::mesh::{RESULTS_AT_ONCE, RunResult, RunResults, VERSION};
 
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, random_bytes};
 
+use super::super::bus::{OneOfMany, connected};
+use super::super::client::NoAnswer;
+use super::super::{digest, hex};
 use super::agent::{client, record, retried, stranger};
 use super::scaled::Scaled;
+use super::started::Nats;
 use super::{World, now_s};
 
 /// Results per second that are to be reached.
@@ -139,4 +145,100 @@ fn a_path_and_a_day_of_ten_million_rows() {
         "a path and a day of them: median {median:.1?}, at most {most:.1?} (goal {QUERY_MOST:?})"
     );
     assert!(most <= QUERY_MOST, "{most:?}");
+}
+
+/// Agents that beat, and for how long.
+const BEATING: usize = 10_000;
+/// Beats a second: each every ten seconds.
+const EACH_S: f64 = 1_000.0;
+const BEATS_FOR: Duration = Duration::from_secs(40);
+/// Ticks of /proc/PID/stat (proc(5)).
+const USER_HZ: f64 = 100.0;
+/// What the hub may take of a processor for it.
+const HUB_MOST: f64 = 0.2;
+
+/// Seconds of a processor that processes of a name, or one of a number, have taken.
+fn cpu_s(is_it: impl Fn(&str, &str) -> bool) -> f64 {
+    let processes = std::fs::read_dir("/proc").expect("it is there").flatten();
+    let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
+    let of_one = |stat: String| {
+        let (head, fields) = stat.rsplit_once(") ")?;
+        let (number, name) = head.split_once(" (")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let spent: f64 = fields[11].parse::<f64>().ok()? + fields[12].parse::<f64>().ok()?;
+        is_it(number, name).then_some(spent / USER_HZ)
+    };
+    stats.filter_map(of_one).sum()
+}
+
+/// The hub is the program `LINERATE`, so that its time is its own.
+#[test]
+#[ignore = "bench/mesh_ingest runs it"]
+fn ten_thousand_agents_beat() {
+    let program = std::env::var("LINERATE").expect("LINERATE names a program with the feature");
+    let world = Scaled::new(true);
+    let plan = world.directory().join("plan.toml");
+    let mut hub = Command::new(program);
+    hub.args(["serve", "-B", "127.0.0.1", "-p", "0", "--foreign", "none", "--stamp-port", "none"]);
+    hub.arg("--mesh").arg(&plan).arg("--mesh-ca").arg(Nats::authority());
+    hub.args(["--mesh-store", &world.postgres.url("mesh"), "--mesh-bus", &world.bus()]);
+    hub.env("XDG_DATA_HOME", world.directory()).stderr(Stdio::null());
+    let mut hub = hub.spawn().expect("it starts");
+    let agents: Vec<(String, OneOfMany)> = (0..BEATING)
+        .map(|n| (format!("n{n}"), hex::of(&random_bytes::<32>())))
+        .map(|(name, secret)| (name.clone(), OneOfMany::of(&secret, ("m", &name))))
+        .collect();
+    let row = |(name, agent): &(String, OneOfMany)| {
+        let login = digest(&format!("ed25519 {}", agent.public()));
+        format!("('m', '{name}', '{login}', 0)")
+    };
+    let rows: Vec<String> = agents.iter().map(row).collect();
+    retried(|| match world.store().plan_names() {
+        Ok(names) if !names.is_empty() => Ok(()),
+        _ => Err(NoAnswer::Away("the hub has not begun".to_owned())),
+    })
+    .expect("the hub begins");
+    let insert = "INSERT INTO mesh_agent (mesh, agent, secret, joined_s) VALUES ";
+    for rows in rows.chunks(500) {
+        world.postgres.sql("mesh", &format!("{insert} {}", rows.join(", ")));
+    }
+    let number = hub.id().to_string();
+    let spent = || {
+        let of = |name: &str| cpu_s(|_, it| it == name);
+        [cpu_s(|it, _| it == number), of("nats-server"), of("postgres")]
+    };
+    let (runtime, client) = connected(&world.address(), world.authority().as_ref());
+    let (answered, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (begin, before) = (monotonic(), spent());
+    runtime.block_on(async {
+        let body = serde_json::to_string(&super::beat("x")).expect("JSON");
+        let mut sent = 0;
+        while monotonic().since(begin) < BEATS_FOR {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let due = (monotonic().since(begin).as_secs_f64() * EACH_S) as usize;
+            while sent < due {
+                let beat = agents[sent % BEATING].1.beats(client.clone(), &body);
+                let (answered, failed) = (Arc::clone(&answered), Arc::clone(&failed));
+                tokio::spawn(async move {
+                    if beat.await { &answered } else { &failed }.fetch_add(1, Ordering::SeqCst);
+                });
+                sent += 1;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(11)).await;
+    });
+    let took = monotonic().since(begin).as_secs_f64();
+    let after = spent();
+    let shares = [0, 1, 2].map(|at| (after[at] - before[at]) / took);
+    let (answered, failed) = (answered.load(Ordering::SeqCst), failed.load(Ordering::SeqCst));
+    let _ = hub.kill();
+    let _ = hub.wait();
+    println!(
+        "{BEATING} agents beat every 10 s: {answered} beats answered in {took:.0} s, {failed} \
+         failed; of a core the hub takes {:.3} (goal {HUB_MOST}), the broker {:.3}, the database \
+         {:.3}",
+        shares[0], shares[1], shares[2]
+    );
+    assert!(failed == 0 && shares[0] <= HUB_MOST, "{failed} failed, {:.3} of a core", shares[0]);
 }

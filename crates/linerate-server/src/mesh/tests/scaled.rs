@@ -32,8 +32,13 @@ impl Scaled {
         Self { directory, nats: Nats::start(), postgres, running: None }
     }
 
+    /// Where a hub finds the broker.
+    pub(super) fn bus(&self) -> String {
+        self.nats.url("hub")
+    }
+
     fn hub_address(&self) -> HubAddress {
-        self.nats.url("hub").parse().expect("an address")
+        self.bus().parse().expect("an address")
     }
 }
 
