@@ -77,6 +77,8 @@ pub struct Hub {
     served: RwLock<Arc<Served>>,
     beats: Beats,
     logins: Mutex<Logins>,
+    /// Joins are kept one after another: of hundreds that wait for the file itself some give up.
+    joining: Mutex<()>,
     shown: Mutex<Option<(MonoTime, Arc<str>)>>,
     rules_file: Option<PathBuf>,
     rules: RwLock<Arc<Rules>>,
@@ -113,6 +115,7 @@ impl Hub {
             served,
             beats: Beats::default(),
             logins: Mutex::default(),
+            joining: Mutex::default(),
             shown: Mutex::default(),
             rules_file: rules_file.map(Path::to_owned),
             rules: RwLock::new(Arc::new(known)),
@@ -239,6 +242,7 @@ impl Hub {
         if hex::bytes::<32>(&asked.secret).is_none() {
             return Err(Refused::Bad("secret: 64 hexadecimal digits".to_owned()));
         }
+        let _one = self.joining.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = self.store()?.joins(&digest(&asked.token), &digest(login), now_s())?;
         match joined {
             Joined::As(mesh, agent) if mesh == self.about().0 => {
