@@ -19,11 +19,19 @@ const BOOKED_S: i64 = 86_400;
 
 type Said = Result<BeatAnswer, Failure>;
 
-/// A beat that is to be judged, and where its answer comes.
+/// A beat of an agent.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) agent: String,
+    pub(super) beat: Beat,
+    /// When it came, nanoseconds since 1970-01-01 UTC.
+    pub(super) at_ns: u64,
+}
+
+/// A beat that waits, and where its answer comes.
 #[derive(Debug)]
 struct Waiting {
-    agent: String,
-    beat: Beat,
+    heard: Heard,
     answer: Arc<OnceLock<Said>>,
 }
 
@@ -40,28 +48,43 @@ impl Beats {
     /// When the store cannot be opened, read or written.
     pub(super) fn answer(
         &self,
-        (agent, beat): (&str, &Beat),
-        (mesh, revision): (&str, u64),
+        heard: Heard,
+        of: (&str, u64),
         open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
     ) -> Said {
         let answer = Arc::new(OnceLock::new());
-        let one =
-            Waiting { agent: agent.to_owned(), beat: beat.clone(), answer: Arc::clone(&answer) };
+        let agent = heard.agent.clone();
+        let one = Waiting { heard, answer: Arc::clone(&answer) };
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(one);
         let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.get().is_none() {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let all = std::mem::take(&mut *waiting);
             drop(waiting);
-            let said = open().and_then(|mut store| judged(&mut *store, (mesh, revision), &all));
-            for (at, one) in all.iter().enumerate() {
+            let (all, places): (Vec<Heard>, Vec<_>) =
+                all.into_iter().map(|one| (one.heard, one.answer)).unzip();
+            let said = open().and_then(|mut store| judged(&mut *store, of, &all));
+            for (at, place) in places.iter().enumerate() {
                 // Each is judged once.
-                let _ =
-                    one.answer.set(said.as_ref().map(|it| it[at].clone()).map_err(Clone::clone));
+                let _ = place.set(said.as_ref().map(|it| it[at].clone()).map_err(Clone::clone));
             }
         }
         let gone = || Err(Failure::new(Fault::System, "judge beat of", agent, "it was not judged"));
         answer.get().cloned().unwrap_or_else(gone)
+    }
+
+    /// What agents are answered that were heard together, in their order.
+    /// # Errors
+    /// As [`Beats::answer`].
+    #[cfg(feature = "scale")]
+    pub(super) fn answers(
+        &self,
+        all: &[Heard],
+        of: (&str, u64),
+        open: impl FnOnce() -> Result<Box<dyn HubStore>, Failure>,
+    ) -> Result<Vec<BeatAnswer>, Failure> {
+        let _one = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
+        judged(&mut *open()?, of, all)
     }
 }
 
@@ -69,30 +92,35 @@ impl Beats {
 fn judged(
     store: &mut dyn HubStore,
     (mesh, revision): (&str, u64),
-    all: &[Waiting],
+    all: &[Heard],
 ) -> Result<Vec<BeatAnswer>, Failure> {
     let now_s = i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX);
     let agents: BTreeSet<&str> = all.iter().map(|one| one.agent.as_str()).collect();
     let mut known = store.last_seen(mesh, &agents)?;
-    let mut heard = BTreeMap::new();
+    let mut seen_now = BTreeMap::new();
     let mut doubles = Vec::with_capacity(all.len());
-    for Waiting { agent, beat, .. } in all {
+    for Heard { agent, beat, .. } in all {
         let (seen, standing) = judge(known.get(agent), beat, now_s);
         known.insert(agent.clone(), seen.clone());
-        heard.insert(agent.clone(), seen);
+        seen_now.insert(agent.clone(), seen);
         doubles.push(standing == Standing::Double);
     }
-    store.saw(mesh, &heard)?;
+    store.saw(mesh, &seen_now)?;
     let bookings = store.bookings_open(mesh, &agents, now_s - BOOKED_S)?;
     let runs = store.runs_of(mesh, &agents)?;
-    #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
-    let wall_s = realtime_ns() as f64 / 1e9;
-    let answer = |(one, double): (&Waiting, bool)| BeatAnswer {
-        revision,
-        wall_s,
-        double,
-        bookings: bookings.get(&one.agent).cloned().unwrap_or_default(),
-        runs: runs.get(&one.agent).copied(),
+    let end_ns = realtime_ns();
+    let answer = |(one, double): (&Heard, bool)| {
+        // The middle of the time that it was here: an agent takes it for the middle of its round
+        // trip (RFC 5905 §8).
+        #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
+        let wall_s = one.at_ns.midpoint(end_ns) as f64 / 1e9;
+        BeatAnswer {
+            revision,
+            wall_s,
+            double,
+            bookings: bookings.get(&one.agent).cloned().unwrap_or_default(),
+            runs: runs.get(&one.agent).copied(),
+        }
     };
     Ok(all.iter().zip(doubles).map(answer).collect())
 }

@@ -14,7 +14,7 @@ use linerate_core::schedule::followed;
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, realtime_ns};
 
-use super::beats::Beats;
+use super::beats::{Beats, Heard};
 use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
@@ -276,11 +276,26 @@ impl Hub {
     /// # Errors
     /// When the beat makes no sense, or the store cannot be read or written.
     pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
+        let heard = Self::heard(agent.to_owned(), beat.clone(), realtime_ns())?;
+        let (mesh, revision, _) = self.about();
+        Ok(self.beats.answer(heard, (&mesh, revision), || self.store())?)
+    }
+
+    /// A beat that makes sense, and when it came, nanoseconds since 1970-01-01 UTC.
+    pub(super) fn heard(agent: String, beat: Beat, at_ns: u64) -> Result<Heard, Refused> {
         if beat.instance.len() > NAME_MAX || beat.instance.contains(char::is_control) {
             return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
         }
+        Ok(Heard { agent, beat, at_ns })
+    }
+
+    /// Agents are there.
+    /// # Errors
+    /// When the store cannot be read or written.
+    #[cfg(feature = "scale")]
+    pub(super) fn beats(&self, all: &[Heard]) -> Result<Vec<BeatAnswer>, Failure> {
         let (mesh, revision, _) = self.about();
-        Ok(self.beats.answer((agent, beat), (&mesh, revision), || self.store())?)
+        self.beats.answers(all, (&mesh, revision), || self.store())
     }
 
     /// Keeps runs of an agent; what was said to be stored survives a crash.

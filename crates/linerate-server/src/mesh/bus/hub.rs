@@ -10,11 +10,12 @@ use async_nats::jetstream::consumer::pull::Config as Pull;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::stream::{Config as Stream, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{self, AckKind};
-use async_nats::{Client, HeaderMap, Message, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use flate2::read::GzDecoder;
-use futures_util::StreamExt;
-use linerate_core::mesh::{Enrol, RunResults, SignedPlan, Stored};
+use futures_util::{FutureExt, StreamExt};
+use linerate_core::mesh::{BeatAnswer, Enrol, RunResults, SignedPlan, Stored};
 use linerate_core::record::{Failure, Fault};
+use linerate_sys::clock::realtime_ns;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,6 +48,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Requests that are answered at once.
 const REQUESTS_AT_ONCE: usize = 32;
+/// Beats of so long are answered together, and so many at the most.
+const MOMENT: Duration = Duration::from_millis(20);
+const BEATS_AT_ONCE: usize = 1_000;
 /// Between two looks whether it is to end.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 
@@ -140,14 +144,17 @@ impl HubBus {
         let ran = runtime.block_on(async {
             let key = work.hub.plan().key;
             let mesh = &work.mesh;
-            for subject in [joins(&key), subjects(mesh, "beat"), subjects(mesh, "plan")] {
+            let hear = async |subject: String| {
                 // Of several hubs on one database one answers.
                 let heard = client.queue_subscribe(subject.clone(), "hub".to_owned()).await;
-                let heard = heard.map_err(|error| {
+                heard.map_err(|error| {
                     Failure::new(Fault::PeerRefused, "hear", subject, error.to_string())
-                })?;
-                tokio::spawn(Arc::clone(&work).answers(heard));
+                })
+            };
+            for subject in [joins(&key), subjects(mesh, "plan")] {
+                tokio::spawn(Arc::clone(&work).answers(hear(subject).await?));
             }
+            tokio::spawn(Arc::clone(&work).answers_beats(hear(subjects(mesh, "beat")).await?));
             tokio::spawn(Arc::clone(&work).ingests());
             while !stop.asked() {
                 tokio::time::sleep(STOP_LOOK).await;
@@ -191,13 +198,55 @@ impl Work {
         }
     }
 
+    /// Beats are answered together: of a moment, and no more than so many.
+    async fn answers_beats(self: Arc<Self>, mut heard: Subscriber) {
+        while let Some(first) = heard.next().await {
+            tokio::time::sleep(MOMENT).await;
+            // They came in the middle of it, give or take half of it.
+            let at_ns = realtime_ns().saturating_sub(MOMENT.as_nanos() as u64 / 2);
+            let mut all = vec![first];
+            while all.len() < BEATS_AT_ONCE
+                && let Some(Some(next)) = heard.next().now_or_never()
+            {
+                all.push(next);
+            }
+            let this = Arc::clone(&self);
+            let answered = tokio::task::spawn_blocking(move || this.answer_beats(&all, at_ns));
+            let Ok(answered) = answered.await else { continue };
+            for (reply, answer) in answered {
+                let (headers, body) = (answer.headers(), answer.body.into());
+                // An agent that is not answered asks again.
+                let _ = self.client.publish_with_headers(reply, headers, body).await;
+            }
+        }
+    }
+
+    fn answer_beats(&self, all: &[Message], at_ns: u64) -> Vec<(Subject, Answer)> {
+        let (mut heard, mut places, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        for message in all {
+            let Some(reply) = message.reply.clone() else { continue };
+            let beat = self
+                .agent_of(message)
+                .and_then(|agent| Hub::heard(agent, read(&message.payload)?, at_ns));
+            match beat {
+                Ok(beat) => {
+                    heard.push(beat);
+                    places.push(reply);
+                }
+                Err(refused) => answers.push((reply, Answer::of::<BeatAnswer>(Err(refused)))),
+            }
+        }
+        let said = self.hub.beats(&heard);
+        answers.extend(places.into_iter().enumerate().map(|(at, reply)| {
+            let one = said.as_ref().map(|all| &all[at]).map_err(|it| Refused::from(it.clone()));
+            (reply, Answer::of(one))
+        }));
+        answers
+    }
+
     fn answer(&self, message: &Message) -> Answer {
         let what = message.subject.rsplit('.').next().unwrap_or_default();
         match what {
-            "beat" => Answer::of(
-                self.agent_of(message)
-                    .and_then(|agent| self.hub.beat(&agent, &read(&message.payload)?)),
-            ),
             "plan" => match self.agent_of(message) {
                 Ok(_) => Answer { status: 200, body: self.hub.plan_json().into_bytes() },
                 Err(refused) => Answer::of::<SignedPlan>(Err(refused)),
