@@ -193,6 +193,7 @@ impl Agent {
             away: false,
             spool: self.spool(),
             full: false,
+            stored: Vec::new(),
         })
     }
 

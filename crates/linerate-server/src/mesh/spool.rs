@@ -78,9 +78,14 @@ impl Spool {
         if used <= self.limit { Ok(Dropped::default()) } else { self.shrink(store, self.limit) }
     }
 
+    /// The disk has no room: what was kept for that is free.
+    pub(super) fn gives_reserve(&self) {
+        let _ = std::fs::remove_file(&self.reserve);
+    }
+
     /// The disk has no room: makes some, within the file.
     pub(super) fn makes_room(&self, store: &mut Store) -> Result<Dropped, Failure> {
-        let _ = std::fs::remove_file(&self.reserve);
+        self.gives_reserve();
         let used = store.used_bytes()?;
         self.shrink(store, used)
     }

@@ -51,6 +51,8 @@ pub(super) struct Talk {
     pub(super) spool: Spool,
     /// The disk had no room at the last try.
     pub(super) full: bool,
+    /// Runs that the hub's store has, and that could not be dropped here yet.
+    pub(super) stored: Vec<SlotRun>,
 }
 
 pub(super) fn mono_s() -> f64 {
@@ -85,7 +87,7 @@ impl Talk {
                     self.full = false;
                     self.spool.reserves();
                 }
-                Err(failure) if is_full(&failure) => self.make_room(&failure),
+                Err(failure) if is_full(&failure) => self.make_room(&schedule, &failure),
                 Err(failure) => return Err(failure),
             }
         }
@@ -119,10 +121,15 @@ impl Talk {
 
     /// The disk is full: the spool is made smaller, so that results can be dropped that the hub
     /// has.
-    fn make_room(&mut self, failure: &Failure) {
+    fn make_room(&mut self, schedule: &str, failure: &Failure) {
         let first = !std::mem::replace(&mut self.full, true);
         if first {
             (self.say)(&failure.to_string());
+        }
+        // What the hub has is no loss: it goes before anything that it has not.
+        self.spool.gives_reserve();
+        if !self.stored.is_empty() && self.confirm(schedule).is_ok() {
+            return;
         }
         match self.spool.makes_room(&mut self.store) {
             Ok(dropped) => dropped.said().iter().for_each(|line| (self.say)(line)),
@@ -294,9 +301,17 @@ impl Talk {
         if let Some(Stored { stored, known, runs: all }) = self.heard(link, answer) {
             link.went_well(mono_s());
             self.single = false;
-            self.store.mesh_confirmed(schedule, &runs, now_s() - REMEMBERED_S)?;
+            self.stored = runs;
+            self.confirm(schedule)?;
             self.hub_has(schedule, all, stored.saturating_sub(known) as u64)?;
         }
+        Ok(())
+    }
+
+    /// Drops what the hub's store has.
+    fn confirm(&mut self, schedule: &str) -> Result<(), Failure> {
+        self.store.mesh_confirmed(schedule, &self.stored, now_s() - REMEMBERED_S)?;
+        self.stored.clear();
         Ok(())
     }
 

@@ -86,6 +86,7 @@ impl TestAgent {
             away: false,
             spool,
             full: false,
+            stored: Vec::new(),
         };
         let instance = hex::of(&random_bytes::<8>());
         Self { talk, link: Link::new(1, 0, mono_s()), schedule, instance }
