@@ -21,7 +21,7 @@ mod sign;
 mod spool;
 mod talk;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod watch;
 
 pub use crate::ask::Authority;

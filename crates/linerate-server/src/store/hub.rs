@@ -149,6 +149,26 @@ pub trait HubStore: std::fmt::Debug + Send {
     /// # Errors
     /// See [`HubStore`].
     fn bookings(&mut self, mesh: &str, since_s: i64) -> Result<Vec<BookedRun>, Failure>;
+
+    /// Gives the runs of a mesh that began in a span, its end excluded, path by path: by agent,
+    /// task, the other agent and begin, some of a path at a time, all as the store is at one
+    /// moment. Ends early where no more are wanted.
+    /// # Errors
+    /// See [`HubStore`]; and what they are given to fails with.
+    #[cfg(feature = "scale")]
+    fn day(
+        &mut self,
+        mesh: &str,
+        span: (i64, i64),
+        take: &mut super::Takes<'_>,
+    ) -> Result<(), Failure>;
+
+    /// Takes a day of a mesh out if it has so many runs, all of it or nothing. The newest of each
+    /// pair stays, and so do counts of runs by how they ended.
+    /// # Errors
+    /// See [`HubStore`], and where it has more or fewer.
+    #[cfg(feature = "scale")]
+    fn day_goes(&mut self, mesh: &str, day: &super::Day, count: u64) -> Result<(), Failure>;
 }
 
 /// Where a hub keeps what it knows.
@@ -192,8 +212,8 @@ impl HubPlace {
 }
 
 /// How to get what this program was built without.
-pub const WITHOUT_SCALE: &str =
-    "this program was built without NATS and PostgreSQL: cargo build --features scale has them";
+pub const WITHOUT_SCALE: &str = "this program was built without NATS, PostgreSQL and Parquet: \
+     cargo build --features scale has them";
 
 impl HubStore for Store {
     fn place(&self) -> String {
@@ -321,5 +341,20 @@ impl HubStore for Store {
 
     fn bookings(&mut self, mesh: &str, since_s: i64) -> Result<Vec<BookedRun>, Failure> {
         self.mesh_bookings(mesh, since_s)
+    }
+
+    #[cfg(feature = "scale")]
+    fn day(
+        &mut self,
+        mesh: &str,
+        span: (i64, i64),
+        take: &mut super::Takes<'_>,
+    ) -> Result<(), Failure> {
+        self.mesh_day(mesh, span, take)
+    }
+
+    #[cfg(feature = "scale")]
+    fn day_goes(&mut self, mesh: &str, day: &super::Day, count: u64) -> Result<(), Failure> {
+        self.mesh_day_goes(mesh, day, count)
     }
 }

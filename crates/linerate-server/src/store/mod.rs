@@ -7,6 +7,8 @@
 
 mod add_up;
 mod alerts;
+#[cfg(feature = "scale")]
+mod archive;
 mod bookings;
 mod entry;
 mod fault;
@@ -31,6 +33,8 @@ mod sketches;
 mod spool;
 
 pub use alerts::{DueAlert, NewAlert};
+#[cfg(feature = "scale")]
+pub use archive::{Archived, Day, DayRun, Path as DayPath, Takes, ToArchive, archive};
 pub use bookings::{Booked, NewBooking};
 pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use fault::is_full;

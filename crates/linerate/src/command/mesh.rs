@@ -16,6 +16,7 @@ use linerate_server::store::{HubPlace, HubStore, default_path};
 use linerate_sys::clock::{sleep, wall};
 use linerate_sys::stop::Stop;
 
+use super::mesh_archive;
 use super::schedule::accept;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -29,6 +30,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Write a day of a hub's store as one file of Parquet, MESH-DAY.parquet
+    Archive(mesh_archive::Args),
     /// Check a plan: the slots of its calendar, beside the least possible
     Check {
         /// Plan file (TOML)
@@ -122,6 +125,7 @@ const HEARD_WITHIN_S: i64 = 60;
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.command {
+        Command::Archive(args) => mesh_archive::run(&args),
         Command::Check { plan, all, json } => look(&plan, all, json),
         Command::Import { template, name } => import(&template, name.as_deref()),
         Command::Key { file } => {
@@ -275,7 +279,7 @@ fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
 }
 
 /// The same, of a hub that is there: a file that is not is not made.
-fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
+pub(super) fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
     let place = place(flag)?;
     match &place {
         HubPlace::File(path) => drop(paths::filled(flag.is_some().then_some(path))?),
@@ -286,7 +290,7 @@ fn filled(flag: Option<&str>) -> Result<HubPlace, Failure> {
 }
 
 /// A mesh of a store: the one of a name, or the only one.
-fn named(store: &mut dyn HubStore, mesh: Option<&str>) -> Result<String, Failure> {
+pub(super) fn named(store: &mut dyn HubStore, mesh: Option<&str>) -> Result<String, Failure> {
     let known = store.plan_names()?;
     match (mesh, known.as_slice()) {
         (Some(mesh), _) => Ok(mesh.to_owned()),

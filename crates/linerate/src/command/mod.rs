@@ -20,6 +20,8 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 #[cfg(feature = "web")]
 pub(crate) mod mesh;
+#[cfg(feature = "web")]
+mod mesh_archive;
 pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod policy;

@@ -13,6 +13,15 @@ pub(super) const MESH_PAGES: &[Page] = &[
         see: &["agent", "serve", "schedule"],
     },
     Page {
+        command: "mesh archive",
+        shown: &[],
+        examples: &[
+            ("linerate mesh archive 2026-11-25 --into /srv/days", "campus-2026-11-25.parquet"),
+            ("linerate mesh archive yesterday --into . --drop", "the store has it no more"),
+        ],
+        see: &["mesh status", "history"],
+    },
+    Page {
         command: "mesh check",
         shown: &[],
         examples: &[

@@ -165,7 +165,7 @@ pub(super) fn retried<T>(mut ask: impl FnMut() -> Result<T, NoAnswer>) -> Result
 }
 
 /// The record of a run.
-pub(super) fn record(schedule: &str, start_s: i64, rtt_ns: f64) -> Record {
+pub(crate) fn record(schedule: &str, start_s: i64, rtt_ns: f64) -> Record {
     let millis = u64::try_from(start_s).expect("after 1970") * 1000;
     let id = RecordId::from_parts(millis, random_bytes());
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };

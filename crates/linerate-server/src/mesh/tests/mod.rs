@@ -5,6 +5,8 @@
 //! own. Each part has an agent of its own, so that none hides what another left.
 
 mod agent;
+#[cfg(feature = "scale")]
+mod day;
 mod embedded;
 #[cfg(feature = "scale")]
 mod load;
@@ -22,6 +24,8 @@ use linerate_core::mesh::{
 use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
 
+#[cfg(feature = "scale")]
+pub(crate) use self::agent::record;
 use self::agent::{TestAgent, client, plan_is, retried, stranger, was_said};
 use super::address::HubAddress;
 use super::client::NoAnswer;
@@ -91,6 +95,11 @@ fn holds(world: &mut dyn World) {
     the_newest_of_a_pair(world);
     another_version(world);
     one_time_for_each_of_many(world);
+    #[cfg(feature = "scale")]
+    {
+        day::a_day_path_by_path(world);
+        day::a_day_that_goes(world);
+    }
     a_hub_that_was_away(world);
     a_wire_that_lost_what_it_had(world);
     a_store_of_yesterday(world);

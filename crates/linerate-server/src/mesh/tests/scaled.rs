@@ -11,9 +11,10 @@ use super::super::address::HubAddress;
 use super::super::bus::{AgentBus, HubBus, connected};
 use super::super::{Authority, Hub, SigningKey};
 use super::agent::{TestAgent, plan_is};
+use super::day::{ago, run};
 use super::started::{Nats, Postgres};
 use super::{World, begin_s, holds, now_s};
-use crate::store::HubPlace;
+use crate::store::{Day, HubPlace};
 
 pub(super) struct Scaled {
     directory: tempfile::TempDir,
@@ -122,6 +123,7 @@ fn nats_with_postgresql_holds_to_it() {
     world.start();
     partitions_by_day(&mut world);
     a_key_is_no_secret(&world);
+    a_day_goes_as_a_partition(&world);
     holds(&mut world);
 }
 
@@ -135,6 +137,30 @@ fn a_key_is_no_secret(world: &Scaled) {
     for login in [key.clone(), format!("ed25519 {key}"), agent.talk.me.secret.clone()] {
         assert!(hub.agent_of(&login).is_err(), "{login}");
     }
+}
+
+/// A day that one mesh has alone leaves with its partition; one that others share leaves it to
+/// them.
+fn a_day_goes_as_a_partition(world: &Scaled) {
+    let (mut store, day) = (world.store(), ago(5));
+    let partition = format!("mesh_result_{}", day.date().replace('-', ""));
+    let is_there = || {
+        let sql = format!("SELECT to_regclass('{partition}') IS NOT NULL");
+        world.postgres.sql("mesh", &sql) == "t"
+    };
+    for mesh in ["v", "w"] {
+        let kept = store.keep_runs(mesh, &[run("a", "rate/b", day.span().0)]);
+        assert_eq!(kept, Ok(vec![true]));
+    }
+    assert_eq!((store.day_goes("v", &day, 1), is_there()), (Ok(()), true));
+    assert_eq!((store.day_goes("w", &day, 1), is_there()), (Ok(()), false));
+    // A day that has none of its own.
+    let far = Day::named("2001-02-03", linerate_sys::clock::wall()).expect("it is over");
+    assert_eq!(store.keep_runs("v", &[run("a", "rate/b", far.span().0)]), Ok(vec![true]));
+    let others = || world.postgres.sql("mesh", "SELECT count(*) FROM mesh_result_other");
+    let before: u64 = others().parse().expect("a number");
+    assert_eq!(store.day_goes("v", &far, 1), Ok(()));
+    assert_eq!(others(), (before - 1).to_string());
 }
 
 /// Days near today have a partition each; any other day is kept with others.

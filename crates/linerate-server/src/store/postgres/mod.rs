@@ -8,6 +8,7 @@
 
 mod batch;
 mod bookings;
+mod day;
 mod schema;
 mod tables;
 

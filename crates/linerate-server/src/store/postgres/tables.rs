@@ -10,7 +10,7 @@ use tokio_postgres::{IsolationLevel, Row};
 use super::PostgresStore;
 use crate::store::hub::{AgentRun, HubStore};
 use crate::store::records::parse;
-use crate::store::{Booked, Joined, KeptPlan, NewBooking, Outcomes, SlotRun};
+use crate::store::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, SlotRun, Takes};
 
 pub(super) const READ: &str = "read store";
 pub(super) const WRITE: &str = "store mesh in";
@@ -301,5 +301,13 @@ impl HubStore for PostgresStore {
 
     fn bookings(&mut self, mesh: &str, since_s: i64) -> Result<Vec<BookedRun>, Failure> {
         self.all_bookings(mesh, since_s)
+    }
+
+    fn day(&mut self, mesh: &str, span: (i64, i64), take: &mut Takes<'_>) -> Result<(), Failure> {
+        self.day_by_path(mesh, span, take)
+    }
+
+    fn day_goes(&mut self, mesh: &str, day: &Day, count: u64) -> Result<(), Failure> {
+        self.drop_day(mesh, day, count)
     }
 }
