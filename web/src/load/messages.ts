@@ -3,16 +3,19 @@ import type { Direction } from '../api/types';
 
 export interface LoadOrder {
   direction: Direction;
-  /** Absolute, without the stream's number. */
+  /** Absolute, without a stream's number. */
   url: string;
-  stream: number;
+  streams: number;
 }
 
+/** What all streams of a direction came to, together: `busy` is the share of the time in which not all
+ *  of them waited to read, `first_byte_ms` that of the slowest; null before. `over` and `cut` tell the
+ *  end of one stream each. */
 export type LoadReport =
-  | { is: 'count'; stream: number; bytes: number; busy: number | null; first_byte_ms: number | null }
-  | { is: 'via'; stream: number; via: string[] }
-  | { is: 'over'; stream: number; bytes: number }
-  | { is: 'cut'; stream: number; bytes: number; say: string };
+  | { is: 'count'; bytes: number; busy: number | null; first_byte_ms: number | null }
+  | { is: 'via'; via: string[] }
+  | { is: 'over' }
+  | { is: 'cut'; say: string };
 
 export interface FamiliesOrder {
   /** `ADDRESS:PORT` of each family. */

@@ -1,5 +1,7 @@
-// One stream of load in a thread of its own: reads and drops a download, or sends blobs of random
-// bytes. What it counts is only a check: the server's count is the result.
+// All streams of load of one direction: reads and drops downloads, or sends blobs of random bytes. What
+// it counts is only a check: the server's count is the result. One thread for all of them: each byte
+// goes through one thread of the browser's network process before, which takes more time for it than
+// this one does, so that more threads here only take turns with that one where cores are few.
 import type { LoadOrder, LoadReport } from './messages';
 import { nextLength, POST_BYTES } from './post';
 
@@ -7,7 +9,8 @@ const REPORT_MS = 100;
 /** A read that took longer than this waited for the network (timers are that coarse at worst). */
 const WAITED_MS = 0.2;
 const READ_BYTES = 1 << 20;
-const RANDOM_BYTES = 8 << 20;
+/** Stays in a cache, and is longer than what packers on a way remember of it (zlib: 32 KiB). */
+const RANDOM_BYTES = 1 << 20;
 
 const say = (report: LoadReport): void => postMessage(report);
 const now = (): number => performance.now();
@@ -18,38 +21,47 @@ function via(headers: Headers): string[] {
   return fields.filter((name) => headers.has(name)).map((name) => `${name}: ${headers.get(name)}`);
 }
 
-class Meter {
-  bytes = 0;
-  waited = 0;
-  first: number | null = null;
-  readonly start = now();
-  private told = 0;
-
-  constructor(readonly stream: number) {}
-
-  count(bytes: number, waited: number): void {
-    const at = now();
-    if (this.first === null && bytes > 0) this.first = at - this.start;
-    this.bytes += bytes;
-    if (waited > WAITED_MS) this.waited += waited;
-    if (at - this.told >= REPORT_MS) {
-      this.told = at;
-      this.tell(at);
-    }
-  }
-
-  tell(at = now()): void {
-    const lasted = at - this.start - (this.first ?? 0);
-    const busy = lasted > 500 ? Math.max(0, 1 - this.waited / lasted) : null;
-    const { stream, bytes, first } = this;
-    say({ is: 'count', stream, bytes, busy, first_byte_ms: first });
-  }
+/** What one stream moved. */
+interface Meter {
+  bytes: number;
+  /** From asking for it to its first byte, in ms. */
+  first: number | null;
 }
 
-async function down(order: LoadOrder, meter: Meter): Promise<void> {
-  const answer = await fetch(`${order.url}/down/${order.stream}`, { cache: 'no-store' });
+const start = now();
+let meters: Meter[] = [];
+let told = 0;
+/** When a read was asked for last, by any stream, and for how long all waited for one since data came. */
+let asked: number | null = null;
+let waited = 0;
+
+function count(meter: Meter, bytes: number): void {
+  const at = now();
+  if (asked !== null && at - asked > WAITED_MS && meters.some(({ first }) => first !== null)) {
+    waited += at - asked;
+  }
+  if (bytes > 0) meter.first ??= at - start;
+  meter.bytes += bytes;
+  if (at - told >= REPORT_MS) tell(at);
+}
+
+/** Tells what the streams came to so far, all together. */
+function tell(at = now()): void {
+  told = at;
+  const firsts = meters.map(({ first }) => first).filter((ms) => ms !== null);
+  const lasted = at - start - Math.min(...firsts);
+  say({
+    is: 'count',
+    bytes: meters.reduce((sum, { bytes }) => sum + bytes, 0),
+    busy: asked !== null && lasted > 500 ? Math.max(0, 1 - waited / lasted) : null,
+    first_byte_ms: firsts.length > 0 ? Math.max(...firsts) : null,
+  });
+}
+
+async function down(url: string, meter: Meter): Promise<void> {
+  const answer = await fetch(url, { cache: 'no-store' });
   if (!answer.ok || answer.body === null) throw new Error(`HTTP ${answer.status}`);
-  say({ is: 'via', stream: order.stream, via: via(answer.headers) });
+  say({ is: 'via', via: via(answer.headers) });
   await (readsOwnBuffer ? intoOneBuffer(answer.body, meter) : inPieces(answer.body, meter));
 }
 
@@ -67,10 +79,10 @@ async function intoOneBuffer(body: ReadableStream<Uint8Array>, meter: Meter): Pr
   const reader = body.getReader({ mode: 'byob' });
   let buffer = new ArrayBuffer(READ_BYTES);
   for (;;) {
-    const asked = now();
+    asked = now();
     const { done, value } = await reader.read(new Uint8Array(buffer));
     if (value !== undefined) buffer = value.buffer;
-    meter.count(value?.byteLength ?? 0, meter.first === null ? 0 : now() - asked);
+    count(meter, value?.byteLength ?? 0);
     if (done) return;
   }
 }
@@ -78,9 +90,9 @@ async function intoOneBuffer(body: ReadableStream<Uint8Array>, meter: Meter): Pr
 async function inPieces(body: ReadableStream<Uint8Array>, meter: Meter): Promise<void> {
   const reader = body.getReader();
   for (;;) {
-    const asked = now();
+    asked = now();
     const { done, value } = await reader.read();
-    meter.count(value?.byteLength ?? 0, meter.first === null ? 0 : now() - asked);
+    count(meter, value?.byteLength ?? 0);
     if (done) return;
   }
 }
@@ -105,36 +117,31 @@ function blobOf(source: Blob, length: number): Blob {
   return new Blob(parts);
 }
 
-async function up(order: LoadOrder, meter: Meter): Promise<void> {
-  const source = random();
+async function up(url: string, meter: Meter, stream: number, source: Blob): Promise<void> {
   let length: number = POST_BYTES.first;
   for (;;) {
-    const asked = now();
-    const answer = await fetch(`${order.url}/up/${order.stream}`, {
-      method: 'POST',
-      cache: 'no-store',
-      body: blobOf(source, length),
-    });
+    const begun = now();
+    const body = blobOf(source, length);
+    const answer = await fetch(url, { method: 'POST', cache: 'no-store', body });
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-    if (meter.first === null) {
-      say({ is: 'via', stream: order.stream, via: via(answer.headers) });
-    }
+    if (meter.first === null) say({ is: 'via', via: via(answer.headers) });
     const said = (await answer.json()) as { bytes?: number; over?: boolean };
-    meter.count(said.over === true ? (said.bytes ?? 0) : length, 0);
+    count(meter, said.over === true ? (said.bytes ?? 0) : length);
     if (said.over === true) return;
-    length = nextLength(length, now() - asked, order.stream);
+    length = nextLength(length, now() - begun, stream);
   }
 }
 
-onmessage = async ({ data }: MessageEvent<LoadOrder>): Promise<void> => {
-  const meter = new Meter(data.stream);
-  try {
-    await (data.direction === 'down' ? down(data, meter) : up(data, meter));
-    meter.tell();
-    say({ is: 'over', stream: data.stream, bytes: meter.bytes });
-  } catch (error) {
-    meter.tell();
-    const reason = (error as Error).message;
-    say({ is: 'cut', stream: data.stream, bytes: meter.bytes, say: reason });
-  }
+onmessage = ({ data }: MessageEvent<LoadOrder>): void => {
+  const { direction, streams } = data;
+  const source = direction === 'up' ? random() : new Blob();
+  meters = Array.from({ length: streams }, () => ({ bytes: 0, first: null }));
+  meters.forEach((meter, stream) => {
+    const url = `${data.url}/${direction}/${stream}`;
+    const moved = direction === 'up' ? up(url, meter, stream, source) : down(url, meter);
+    moved.then(
+      () => [tell(), say({ is: 'over' })],
+      (error: Error) => [tell(), say({ is: 'cut', say: error.message })],
+    );
+  });
 };

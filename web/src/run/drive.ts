@@ -50,7 +50,7 @@ const absolute = (path: string): string => new URL(path, location.href).href;
 
 let events: EventSource | null = null;
 let echo: Worker | null = null;
-let streams: Worker[] = [];
+let streams: Worker | null = null;
 let pulse: Worker | null = null;
 let families: Worker | null = null;
 let datagrams: Session | null = null;
@@ -193,49 +193,43 @@ function tryFamilies(hosts: string[]): void {
   worker.postMessage({ hosts } satisfies FamiliesOrder);
 }
 
-/** All streams of a direction, and what they saw, added up. */
+/** All streams of a direction, and what they saw. */
 function load(direction: Direction): void {
   const admitted = held?.admitted;
   if (!admitted) return;
+  const { streams: count } = admitted;
   // The last counts of the direction before may still be to come.
   const old = streams;
-  streams = [];
-  setTimeout(() => old.forEach((worker) => worker.terminate()), LAST_COUNTS_MS);
-  const counts = new Map<number, LoadReport & { is: 'count' }>();
-  const seen: Seen = { ...(held as Run).seen[direction], streams: admitted.streams };
+  setTimeout(() => old?.terminate(), LAST_COUNTS_MS);
+  const seen: Seen = { ...(held as Run).seen[direction], streams: count };
   const via = new Set<string>();
   let over = 0;
-  const add = (): void => {
-    const all = [...counts.values()];
-    const busy = all.map((one) => one.busy).filter((share) => share !== null);
-    const firsts = all.map((one) => one.first_byte_ms).filter((ms) => ms !== null);
-    seen.bytes = all.reduce((sum, one) => sum + one.bytes, 0);
-    seen.busy = busy.length > 0 ? busy.reduce((sum, one) => sum + one, 0) / busy.length : null;
-    seen.first_byte_ms = firsts.length > 0 ? Math.max(...firsts) : null;
-    seen.via = [...via];
-    happen({ is: 'seen', direction, seen: { ...seen } });
-  };
   const hear = (report: LoadReport): void => {
-    if (report.is === 'count') counts.set(report.stream, report);
-    if (report.is === 'via') report.via.forEach((name) => via.add(name));
+    if (report.is === 'count') {
+      const { bytes, busy, first_byte_ms } = report;
+      Object.assign(seen, { bytes, busy, first_byte_ms });
+    }
+    if (report.is === 'via') {
+      report.via.forEach((name) => via.add(name));
+      seen.via = [...via];
+    }
     if (report.is === 'cut') seen.cut += 1;
-    add();
+    happen({ is: 'seen', direction, seen: { ...seen } });
     if (report.is !== 'cut' && report.is !== 'over') return;
     over += 1;
-    if (over < admitted.streams) return;
+    if (over < count) return;
     const say = report.is === 'cut' ? `Each was refused or cut: ${report.say}.` : '';
     happen({ is: 'streams-over', direction, failed: seen.cut, say });
   };
+  const worker = new Worker(new URL('../load/stream.worker.ts', import.meta.url), { type: 'module' });
+  streams = worker;
+  worker.onmessage = ({ data }: MessageEvent<LoadReport>): void => hear(data);
+  worker.onerror = (): void => {
+    worker.terminate();
+    while (over < count) hear({ is: 'cut', say: 'the worker failed' });
+  };
   const url = absolute(base + admitted.load);
-  for (let stream = 0; stream < admitted.streams; stream += 1) {
-    const worker = new Worker(new URL('../load/stream.worker.ts', import.meta.url), {
-      type: 'module',
-    });
-    worker.onmessage = ({ data }: MessageEvent<LoadReport>): void => hear(data);
-    worker.onerror = (): void => hear({ is: 'cut', stream, bytes: 0, say: 'the worker failed' });
-    worker.postMessage({ direction, url, stream } satisfies LoadOrder);
-    streams.push(worker);
-  }
+  worker.postMessage({ direction, url, streams: count } satisfies LoadOrder);
 }
 
 function reportDelays(): void {
@@ -264,8 +258,8 @@ function endPulse(): void {
 }
 
 function endStreams(): void {
-  streams.forEach((worker) => worker.terminate());
-  streams = [];
+  streams?.terminate();
+  streams = null;
 }
 
 function stop(): void {

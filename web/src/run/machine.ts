@@ -41,7 +41,7 @@ export interface Seen {
   bytes: number;
   /** From asking for a stream to its first byte, the longest of the streams. */
   first_byte_ms: number | null;
-  /** Share of the time in which the readers did not wait for the network. */
+  /** Share of the time in which not all readers waited for the network. */
   busy: number | null;
   streams: number;
   cut: number;

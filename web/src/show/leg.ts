@@ -24,6 +24,8 @@ export interface Judged {
   worse: 'near' | 'far' | null;
   /** Why they are not told apart; empty where they are. */
   why: string;
+  /** What of the figures was not measured, where rates alone judge; empty where all is there. */
+  gone: string;
   /** What speaks for it, a line each. */
   evidence: string[];
 }
@@ -47,20 +49,22 @@ const WAYS = [
 
 const known = (value: number | null): value is number => value !== null && Number.isFinite(value) && value >= 0;
 
-/** What of the figures is not there. */
-function missing(near: Leg, far: Leg, whole: Rates, name: Name): string[] {
+/** Rates that are not there. */
+function missingRates(near: Leg, far: Leg, whole: Rates, name: Name): string[] {
   const list: string[] = [];
   for (const [way, title] of WAYS) {
     if (!known(near.rates[way])) list.push(`${title.toLowerCase()} over ${name.near}`);
     if (!known(far.rates[way])) list.push(`${title.toLowerCase()} over ${name.far}`);
     if (!known(whole[way])) list.push(`${title.toLowerCase()} over the whole way`);
   }
-  for (const leg of ['near', 'far'] as const) {
-    const { idle, loaded } = (leg === 'near' ? near : far).trips;
-    if (!known(idle) || !known(loaded)) list.push(`round trips over ${name[leg]}`);
-  }
   return list;
 }
+
+/** Round trips that are not there: how a leg's delay grows is known by both of its figures. */
+const missingTrips = (near: Leg, far: Leg, name: Name): string[] =>
+  ([['near', near], ['far', far]] as const).flatMap(([leg, { trips }]) =>
+    known(trips.idle) && known(trips.loaded) ? [] : [`round trips over ${name[leg]}`],
+  );
 
 function byRate(near: number, far: number): Vote {
   if (near * LOWER <= far) return 'near';
@@ -73,10 +77,16 @@ function byDelay(near: number, far: number): Vote {
 }
 
 /** The worse leg by the rates of both, each way, and by how the delay of both grows while the whole
- *  way carries load. One figure that speaks for a leg is enough if none speaks for the other. */
+ *  way carries load. One figure that speaks for a leg is enough if none speaks for the other. Where
+ *  delays are missing, rates alone judge, and it says so. */
 export function judge(near: Leg, far: Leg, whole: Rates, name: Name): Judged {
-  const gone = missing(near, far, whole, name);
-  if (gone.length > 0) return { worse: null, why: `Not measured: ${gone.join(', ')}.`, evidence: [] };
+  const trips = missingTrips(near, far, name);
+  const rates = missingRates(near, far, whole, name);
+  if (rates.length > 0) {
+    const why = `Not measured: ${[...rates, ...trips].join(', ')}.`;
+    return { worse: null, why, gone: '', evidence: [] };
+  }
+  const gone = trips.length > 0 ? `By rates alone. Not measured: ${trips.join(', ')}.` : '';
   const votes: Vote[] = [];
   const evidence: string[] = [];
   for (const [way, title] of WAYS) {
@@ -90,22 +100,27 @@ export function judge(near: Leg, far: Leg, whole: Rates, name: Name): Judged {
     if (all > WHOLE * slower || all * WHOLE < slower) {
       const than = all > slower ? 'faster than its slower leg' : 'far slower than either leg';
       const why = `${title} over the whole way is ${than}: the path changed meanwhile, or goes another way.`;
-      return { worse: null, why, evidence };
+      return { worse: null, why, gone, evidence };
     }
   }
-  const grown = [near, far].map(({ trips }) => (trips.loaded as number) - (trips.idle as number));
-  const [one, other] = grown as [number, number];
-  votes.push(byDelay(one, other));
-  const by = (ms: number): string => word(delay(Math.max(ms, 0)));
-  evidence.push(
-    `While the whole way carries load, the round trip grows by ${by(one)} over ${name.near} and by ` +
-      `${by(other)} over ${name.far}.`,
-  );
+  if (gone === '') {
+    const grown = ({ trips: { idle, loaded } }: Leg): number => (loaded as number) - (idle as number);
+    const [one, other] = [grown(near), grown(far)];
+    votes.push(byDelay(one, other));
+    const by = (ms: number): string => word(delay(Math.max(ms, 0)));
+    evidence.push(
+      `While the whole way carries load, the round trip grows by ${by(one)} over ${name.near} and by ` +
+        `${by(other)} over ${name.far}.`,
+    );
+  }
   const said = new Set(votes.filter((vote) => vote !== null));
-  if (said.size === 1) return { worse: [...said][0] as 'near' | 'far', why: '', evidence };
+  if (said.size === 1) return { worse: [...said][0] as 'near' | 'far', why: '', gone, evidence };
+  const alike = `Rates are within ${Math.round((LOWER - 1) * 100)} % of each other`;
   const why =
-    said.size === 0
-      ? `Rates are within ${Math.round((LOWER - 1) * 100)} % of each other, and neither leg's delay grows by much more.`
-      : 'The figures disagree: each leg is the worse one by some of them.';
-  return { worse: null, why, evidence };
+    said.size === 2
+      ? 'The figures disagree: each leg is the worse one by some of them.'
+      : gone === ''
+        ? `${alike}, and neither leg's delay grows by much more.`
+        : `${alike}.`;
+  return { worse: null, why, gone, evidence };
 }

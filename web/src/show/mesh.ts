@@ -28,6 +28,21 @@ export interface MeshIncident {
   sentence: string;
 }
 
+/** A run beside the calendar. */
+export interface MeshBooking {
+  id: string;
+  /** The agent that runs it; `task` is `NAME/PEER`. */
+  agent: string;
+  task: string;
+  start_s: number;
+  takes_s: number;
+  why: string;
+  /** How it ended; null where that is not known. */
+  state: string | null;
+  reason: string | null;
+  record: string | null;
+}
+
 export interface Mesh {
   mesh: string;
   revision: number;
@@ -37,6 +52,7 @@ export interface Mesh {
   cells: MeshCell[];
   alerts: string[];
   incidents: MeshIncident[];
+  bookings: MeshBooking[];
 }
 
 /** The cells of one task by source and destination. */
@@ -58,6 +74,38 @@ export function resultsOf(mesh: Mesh, cell: MeshCell): string | null {
 export function standing(mesh: Mesh, incident: MeshIncident): string {
   if (incident.until_s === null) return `open for ${age(mesh.now_s - incident.opened_s)}`;
   return `over after ${age(incident.until_s - incident.opened_s)}`;
+}
+
+const DAY_S = 86_400;
+
+/** Bookings that are to come, the next first, and those that began within a day, the newest first. */
+export function booked(mesh: Mesh): { next: MeshBooking[]; past: MeshBooking[] } {
+  const of = (from: number, until: number, sign: number): MeshBooking[] =>
+    mesh.bookings
+      .filter(({ start_s }) => start_s > from && start_s <= until)
+      .sort((a, b) => sign * (a.start_s - b.start_s));
+  return { next: of(mesh.now_s, Infinity, 1), past: of(mesh.now_s - DAY_S, mesh.now_s, -1) };
+}
+
+/** What a booking runs, from where to where. */
+export function bookedRun({ agent, task }: MeshBooking): string {
+  const [name, to] = task.split('/');
+  return `${name}, ${agent} to ${to}`;
+}
+
+const WHY: Record<string, string> = {
+  adhoc: 'asked for',
+  confirm: 'to confirm a change',
+  survey: 'to explain a change',
+};
+
+export const why = (booking: MeshBooking): string => WHY[booking.why] ?? booking.why;
+
+/** How a booking stands: when it begins, or how it ended. */
+export function ended(mesh: Mesh, { start_s, takes_s, state, reason }: MeshBooking): string {
+  if (state !== null) return reason === null ? state : `${state}: ${reason}`;
+  if (start_s > mesh.now_s) return `in ${age(start_s - mesh.now_s)}`;
+  return start_s + takes_s > mesh.now_s ? 'should be running' : 'nothing was heard of it yet';
 }
 
 /** A span as people say it. */

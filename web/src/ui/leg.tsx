@@ -156,6 +156,7 @@ function Found({ now, server }: { now: LegRun; server: Server }): JSX.Element | 
             {judged.worse === null ? 'The legs are not told apart' : `Worse: ${name[judged.worse]}`}
           </h2>
           {judged.why !== '' && <p>{judged.why}</p>}
+          {judged.gone !== '' && <p>{judged.gone}</p>}
           {now.unpinged !== '' && <p>{`No pings from ${server.host}: ${now.unpinged}`}</p>}
           {judged.evidence.length > 0 && (
             <ul>

@@ -1,7 +1,19 @@
 // The matrix of a mesh: a row and a column for each agent, and in each cell the two directions.
 import type { JSX } from 'preact';
 import { ask } from '../api/client';
-import { age, byPair, resultsOf, standing, type Mesh, type MeshCell } from '../show/mesh';
+import {
+  age,
+  booked,
+  bookedRun,
+  byPair,
+  ended,
+  resultsOf,
+  standing,
+  why,
+  type Mesh,
+  type MeshBooking,
+  type MeshCell,
+} from '../show/mesh';
 import { inUnit } from '../show/record';
 import { Failed, Loading, Notice, useLoaded } from './parts';
 
@@ -39,6 +51,7 @@ function Whole({ mesh }: { mesh: Mesh }): JSX.Element {
         <Matrix key={name} mesh={mesh} task={task} name={name} />
       ))}
       {mesh.incidents.length > 0 && <Incidents mesh={mesh} />}
+      <Bookings mesh={mesh} />
       <Agents mesh={mesh} />
     </>
   );
@@ -57,6 +70,62 @@ function Incidents({ mesh }: { mesh: Mesh }): JSX.Element {
         ))}
       </ul>
     </section>
+  );
+}
+
+/** Runs beside the calendar; nothing where there are none. */
+function Bookings({ mesh }: { mesh: Mesh }): JSX.Element | null {
+  const { next, past } = booked(mesh);
+  if (next.length + past.length === 0) return null;
+  return (
+    <section>
+      <h2>Bookings</h2>
+      {next.length > 0 && <Booked mesh={mesh} list={next} title="To come" />}
+      {past.length > 0 && <Booked mesh={mesh} list={past} title="Of the last day" />}
+    </section>
+  );
+}
+
+function Booked(props: { mesh: Mesh; list: MeshBooking[]; title: string }): JSX.Element {
+  const { mesh, list, title } = props;
+  return (
+    <>
+      <h3>{title}</h3>
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label={`Bookings: ${title}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="words">Run</th>
+              <th scope="col" class="words">Begins</th>
+              <th scope="col">Takes</th>
+              <th scope="col" class="words">Why</th>
+              <th scope="col" class="words">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((one) => (
+              <tr key={`${one.agent} ${one.id}`}>
+                <th scope="row">{bookedRun(one)}</th>
+                <td class="words">
+                  <time>{new Date(one.start_s * 1000).toLocaleString()}</time>
+                </td>
+                <td>{age(one.takes_s)}</td>
+                <td class="words">{why(one)}</td>
+                <td class="words wrap">
+                  {ended(mesh, one)}
+                  {one.record !== null && (
+                    <>
+                      {', '}
+                      <a href={`/results/${one.record}`} aria-label={`result of ${bookedRun(one)}`}>result</a>
+                    </>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }
 

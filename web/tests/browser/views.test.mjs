@@ -50,7 +50,71 @@ const half = (from, to, more) => ({
   no_data: false, ...more,
 });
 
+const booking = (start_s, more) => ({
+  id: `${start_s}`, agent: 'north', task: 'rate/south', start_s, takes_s: 14, asked_s: start_s - 60, why: 'adhoc', state: null,
+  reason: null, record: null, ...more,
+});
+
+/** A visit to the mesh's view, where a hub's answer is planted. */
+function visitMesh(server, mesh, more) {
+  const before = async (tab) => {
+    await tab.route('**/api/v1/server', async (route) => {
+      const response = await route.fetch();
+      const answer = await response.json();
+      await route.fulfill({ response, json: { ...answer, features: [...answer.features, 'mesh'] } });
+    });
+    await tab.route('**/api/v1/mesh', (route) => route.fulfill({ json: mesh }));
+    await more?.(tab);
+  };
+  return visit(server.base, '/mesh', { before });
+}
+
 describe('the mesh', () => {
+  it('has bookings to come and of the last day, and leads to their results', async () => {
+    const server = await serve({ time: '1s' });
+    const { tab: first, close: leave } = await visit(server.base);
+    await first.getByRole('button', { name: 'Test this path' }).click();
+    await first.getByRole('button', { name: /Test again|Try again/ }).waitFor({ timeout: 60_000 });
+    await leave();
+    const { results: [{ id: record }] } = await json(`${server.base}/api/v1/results`);
+    const now_s = Math.floor(Date.now() / 1000);
+    const mesh = {
+      mesh: 'campus', revision: 2, now_s, agents: [agent('north'), agent('south')], tasks: ['rate'], cells: [], alerts: [],
+      incidents: [],
+      bookings: [
+        booking(now_s + 3600),
+        booking(now_s + 60, { why: 'confirm', agent: 'south', task: 'rate/north' }),
+        booking(now_s - 600, { state: 'ok', record, why: 'survey' }),
+        booking(now_s - 1200, { state: 'skipped', reason: 'the booking was refused: it meets another booking' }),
+        booking(now_s - 90_000, { state: 'ok' }),
+      ],
+    };
+    const { tab, sound, close } = await visitMesh(server, mesh);
+    const rows = async (title) => {
+      const region = tab.getByRole('region', { name: `Bookings: ${title}` });
+      await region.waitFor();
+      const cells = await region.locator('tbody tr').evaluateAll((all) =>
+        all.map((row) => [0, 2, 3, 4].map((at) => row.children[at].innerText)));
+      return cells;
+    };
+    assert.deepEqual(await rows('To come'), [
+      ['rate, south to north', '14 s', 'to confirm a change', 'in 60 s'],
+      ['rate, north to south', '14 s', 'asked for', 'in 60 min'],
+    ]);
+    assert.deepEqual(await rows('Of the last day'), [
+      ['rate, north to south', '14 s', 'to explain a change', 'ok, result'],
+      ['rate, north to south', '14 s', 'asked for', 'skipped: the booking was refused: it meets another booking'],
+    ]);
+    await shots(tab, 'bookings');
+    assert.deepEqual(await barriers(tab), []);
+    await fits(tab);
+    await tab.getByRole('link', { name: 'result of rate, north to south' }).click();
+    await tab.waitForURL(`**/results/${record}`);
+    await tab.getByRole('heading', { level: 1 }).waitFor();
+    sound();
+    await close();
+  });
+
   it('has a cell of two halves for each pair, marks a change, and leads to the results', async () => {
     const server = await serve();
     const mesh = {
@@ -63,20 +127,15 @@ describe('the mesh', () => {
       ],
       alerts: [],
       incidents: [],
+      bookings: [],
     };
-    const before = async (tab) => {
-      await tab.route('**/api/v1/server', async (route) => {
-        const response = await route.fetch();
-        const answer = await response.json();
-        await route.fulfill({ response, json: { ...answer, features: [...answer.features, 'mesh'] } });
-      });
-      await tab.route('**/api/v1/mesh', (route) => route.fulfill({ json: mesh }));
+    const { tab, sound, close } = await visitMesh(server, mesh, async (tab) => {
       const value = (at_s, value) => ({ task: 'rate/south', metric: 'goodput_bps/up', at_s, value, record: 'r' });
       const values = [value(mesh.now_s - 60, 90e6), value(mesh.now_s, 94e6)];
       const series = { plan: 'campus/north', values, events: [], series: [] };
       await tab.route('**/api/v1/series*', (route) => route.fulfill({ json: series }));
-    };
-    const { tab, sound, close } = await visit(server.base, '/mesh', { before });
+    });
+    assert.equal(await tab.getByRole('heading', { name: 'Bookings' }).count(), 0);
     const cell = tab.locator('.matrix tbody tr', { hasText: 'north' }).first().locator('td').nth(1);
     const halves = cell.locator('.half');
     await halves.nth(1).waitFor();

@@ -72,6 +72,39 @@ test('what is missing is named, and 0 is not missing', () => {
   assert.equal(none.worse, 'near');
 });
 
+test('without round trips of a leg the rates alone judge, and it says so', () => {
+  const [near, far] = [leg(20 * M, 10 * M, 2, 180), leg(100 * M, 90 * M, null, null)];
+  const { worse, why, gone, evidence } = of(near, far, { down: 19 * M, up: 9.5 * M });
+  assert.deepEqual([worse, why], ['near', '']);
+  assert.equal(gone, 'By rates alone. Not measured: round trips over the second.');
+  assert.equal(evidence.length, 2);
+  assert.ok(evidence.every((line) => !line.includes('round trip')));
+  // The delay would have spoken against it: a figure of one leg alone does not.
+  const other = of(leg(100 * M, 90 * M, 2, 180), leg(20 * M, 10 * M, 12, null), { down: 19 * M, up: 9.5 * M });
+  assert.equal(other.worse, 'far');
+  const both = of(leg(20 * M, 20 * M, 1, null), leg(100 * M, 100 * M, null, 1), { down: 20 * M, up: 20 * M });
+  assert.equal(both.gone, 'By rates alone. Not measured: round trips over the first, round trips over the second.');
+  assert.equal(both.worse, 'near');
+});
+
+test('rates alone that are alike, disagree or do not fit the whole way name no leg', () => {
+  const judged = (far: [number, number], whole: Rates) =>
+    of(leg(100 * M, 100 * M, 1, 1), leg(far[0], far[1], null, null), whole);
+  const alike = judged([90 * M, 120 * M], { down: 90 * M, up: 100 * M });
+  assert.deepEqual([alike.worse, alike.why], [null, 'Rates are within 25 % of each other.']);
+  assert.match(alike.gone, /^By rates alone/);
+  const each = judged([10 * M, 1000 * M], { down: 10 * M, up: 100 * M });
+  assert.equal(each.worse, null);
+  assert.match(each.why, /disagree/);
+  const fast = judged([20 * M, 20 * M], { down: 60 * M, up: 20 * M });
+  assert.equal(fast.worse, null);
+  assert.match(fast.why, /^Download over the whole way is faster than its slower leg/);
+});
+
+test('where all is measured nothing is said to be missing', () => {
+  assert.equal(of(leg(20 * M, 20 * M, 1, 50), leg(100 * M, 100 * M, 5, 5), { down: 20 * M, up: 20 * M }).gone, '');
+});
+
 test('the view has an address', () => {
   assert.deepEqual(route('/leg'), { view: 'leg' });
   assert.equal(route('/leg/x').view, 'unknown');

@@ -1,7 +1,9 @@
 // The matrix of a mesh.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { age, byPair, resultsOf, standing, type Mesh } from '../../src/show/mesh';
+import {
+  age, booked, bookedRun, byPair, ended, resultsOf, standing, why, type Mesh, type MeshBooking,
+} from '../../src/show/mesh';
 import { route } from '../../src/show/route';
 
 const agent = (name: string) => ({ name, heard_s_ago: 1, revision: 1, waiting: 0, ahead_s: 0 });
@@ -19,6 +21,7 @@ const mesh: Mesh = {
   ],
   alerts: [],
   incidents: [],
+  bookings: [],
 };
 
 test('a pair has two halves, and each leads to its own results', () => {
@@ -39,6 +42,30 @@ test('an incident is open since it was found, and was as long as it lasted', () 
   const one = { id: 'i', opened_s: 400, until_s: null, sentence: '' };
   assert.equal(standing(mesh, one), 'open for 10 min');
   assert.equal(standing(mesh, { ...one, until_s: 520 }), 'over after 2 min');
+});
+
+const booking: MeshBooking = {
+  id: '1', agent: 'a', task: 'burst/b', start_s: 100_060, takes_s: 18, why: 'adhoc', state: null, reason: null, record: null,
+};
+
+test('bookings are those to come, the next first, and those of a day, the newest first', () => {
+  const starts = [100_300, 100_001, 100_000, 13_601, 13_600];
+  const bookings = starts.map((start_s) => ({ ...booking, id: `${start_s}`, start_s }));
+  const { next, past } = booked({ ...mesh, now_s: 100_000, bookings });
+  assert.deepEqual(next.map(({ start_s }) => start_s), [100_001, 100_300]);
+  assert.deepEqual(past.map(({ start_s }) => start_s), [100_000, 13_601]);
+});
+
+test('a booking says what runs, why, and how it stands', () => {
+  assert.equal(bookedRun(booking), 'burst, a to b');
+  assert.equal(why(booking), 'asked for');
+  assert.equal(why({ ...booking, why: 'later' }), 'later');
+  const at = (now_s: number, more: Partial<MeshBooking> = {}) => ended({ ...mesh, now_s }, { ...booking, ...more });
+  assert.equal(at(100_000), 'in 60 s');
+  assert.equal(at(100_060), 'should be running');
+  assert.equal(at(100_078), 'nothing was heard of it yet');
+  assert.equal(at(100_078, { state: 'ok' }), 'ok');
+  assert.equal(at(100_000, { state: 'skipped', reason: 'the booking was refused' }), 'skipped: the booking was refused');
 });
 
 test('an age is said in the unit that people use', () => {
