@@ -51,7 +51,7 @@ fn runs(draw: &mut Draw, from_s: i64, (least_ns, count): (u64, usize)) -> Vec<Da
     let step_s = 86_400 / i64::try_from(count).expect("a few");
     let run = |n| {
         let start_s = from_s + step_s * i64::try_from(n).expect("a few");
-        let is_good = draw.next() % 100 != 0;
+        let is_good = !draw.next().is_multiple_of(100);
         let mut random = [0; 10];
         let bytes = [draw.next().to_le_bytes(), draw.next().to_le_bytes()].concat();
         random.copy_from_slice(&bytes[..10]);
@@ -143,7 +143,9 @@ fn may_have(group: &RowGroupMetaData, at: usize, name: &str) -> bool {
 }
 
 /// Begins and values of a path in a day's file, and how many row groups were looked into.
-fn found(file: &FilePath, path: Path<'_>) -> Result<(Vec<(i64, Option<f64>)>, usize)> {
+type Found = (Vec<(i64, Option<f64>)>, usize);
+
+fn found(file: &FilePath, path: Path<'_>) -> Result<Found> {
     let options = ReadOptionsBuilder::new().with_page_index().build();
     let reader = SerializedFileReader::new_with_options(File::open(file)?, options)?;
     let (mut found, mut looked) = (Vec::new(), 0);
