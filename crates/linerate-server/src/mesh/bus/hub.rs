@@ -201,9 +201,10 @@ impl Work {
     /// Beats are answered together: of a moment, and no more than so many.
     async fn answers_beats(self: Arc<Self>, mut heard: Subscriber) {
         while let Some(first) = heard.next().await {
+            let first_ns = realtime_ns();
             tokio::time::sleep(MOMENT).await;
-            // They came in the middle of it, give or take half of it.
-            let at_ns = realtime_ns().saturating_sub(MOMENT.as_nanos() as u64 / 2);
+            // The others came within it: in its middle, give or take half of it.
+            let rest_ns = first_ns.midpoint(realtime_ns());
             let mut all = vec![first];
             while all.len() < BEATS_AT_ONCE
                 && let Some(Some(next)) = heard.next().now_or_never()
@@ -211,7 +212,8 @@ impl Work {
                 all.push(next);
             }
             let this = Arc::clone(&self);
-            let answered = tokio::task::spawn_blocking(move || this.answer_beats(&all, at_ns));
+            let answered =
+                tokio::task::spawn_blocking(move || this.answer_beats(&all, (first_ns, rest_ns)));
             let Ok(answered) = answered.await else { continue };
             for (reply, answer) in answered {
                 let (headers, body) = (answer.headers(), answer.body.into());
@@ -221,9 +223,15 @@ impl Work {
         }
     }
 
-    fn answer_beats(&self, all: &[Message], at_ns: u64) -> Vec<(Subject, Answer)> {
+    /// Answers beats; when the first came, and the others.
+    fn answer_beats(
+        &self,
+        all: &[Message],
+        (first_ns, rest_ns): (u64, u64),
+    ) -> Vec<(Subject, Answer)> {
         let (mut heard, mut places, mut answers) = (Vec::new(), Vec::new(), Vec::new());
-        for message in all {
+        for (at, message) in all.iter().enumerate() {
+            let at_ns = if at == 0 { first_ns } else { rest_ns };
             let Some(reply) = message.reply.clone() else { continue };
             let beat = self
                 .agent_of(message)
