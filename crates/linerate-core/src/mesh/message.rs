@@ -70,7 +70,8 @@ pub struct Beat {
 pub struct BeatAnswer {
     /// Revision of the plan that the hub has.
     pub revision: u64,
-    /// The hub's clock, seconds since 1970-01-01 UTC.
+    /// The hub's clock in the middle of the time that it had the beat, seconds since 1970-01-01
+    /// UTC.
     pub wall_s: f64,
     /// Another program is this agent: this one is to hold.
     #[serde(default)]

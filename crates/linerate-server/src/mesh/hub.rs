@@ -173,6 +173,8 @@ impl Hub {
         let new = serve(&self.file, &self.place)?;
         let revision = new.checked.plan.revision;
         *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        // They may be of another mesh.
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner).until = None;
         Ok(revision)
     }
 
@@ -205,24 +207,26 @@ impl Hub {
     }
 
     fn agent_as(&self, login: &str) -> Result<String, Refused> {
-        let login = digest(login);
+        let (login, mesh) = (digest(login), self.about().0);
+        if let Some(agent) = self.known_as(&login, &mesh)? {
+            return Ok(agent);
+        }
+        // One that has joined by another hub of the same database meanwhile, or nobody: no agent
+        // waits until that is looked up.
+        let found = self.store()?.agent_of(&login)?;
+        let unknown = || Refused::Unknown(NOBODY.to_owned());
+        found.filter(|(of, _)| *of == mesh).map(|(_, agent)| agent).ok_or_else(unknown)
+    }
+
+    /// The agent of a login, as the store had it some seconds ago at the most.
+    fn known_as(&self, login: &str, mesh: &str) -> Result<Option<String>, Failure> {
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic();
         if logins.until.is_none_or(|until| now >= until) {
-            logins.known = self.store()?.logins(&self.about().0)?;
+            logins.known = self.store()?.logins(mesh)?;
             logins.until = Some(now + LOGINS_FOR);
         }
-        if let Some(agent) = logins.known.get(&login) {
-            return Ok(agent.clone());
-        }
-        // One that has joined by another hub of the same database meanwhile.
-        let (_, agent) = self
-            .store()?
-            .agent_of(&login)?
-            .filter(|(of, _)| *of == self.about().0)
-            .ok_or_else(|| Refused::Unknown(NOBODY.to_owned()))?;
-        logins.known.insert(login, agent.clone());
-        Ok(agent)
+        Ok(logins.known.get(login).cloned())
     }
 
     /// An agent joins, by a secret of its own.

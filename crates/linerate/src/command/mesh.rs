@@ -274,7 +274,7 @@ fn token(agent: &str, path: &Path, within: Duration, store: Option<&str>) -> Out
 fn place(flag: Option<&str>) -> Result<HubPlace, Failure> {
     let Some(text) = flag else { return Ok(HubPlace::File(default_path()?)) };
     // An address may have a password.
-    let failed = |reason| Failure::new(Fault::Usage, "open store", "--store", reason);
+    let failed = |reason| Failure::new(Fault::Usage, "read", "--store", reason);
     HubPlace::parse(text).map_err(failed)
 }
 

@@ -70,6 +70,7 @@ mod at_work {
             store: Option<&Path>,
         ) -> Result<Option<Self>, Failure> {
             let Some(plan) = &flags.mesh else { return Ok(None) };
+            let broker = flags.mesh_bus.as_deref().map(broker).transpose()?;
             let place = match &flags.mesh_store {
                 Some(text) => database(text)?,
                 None => HubPlace::File(store.map_or_else(default_path, |it| Ok(it.to_owned()))?),
@@ -80,7 +81,6 @@ mod at_work {
             output::note(&format!(
                 "linerate: hub of mesh {mesh}, {agents} agents, plan of revision {revision}"
             ));
-            let broker = flags.mesh_bus.as_deref().map(broker).transpose()?;
             #[cfg(not(feature = "scale"))]
             {
                 debug_assert!(broker.is_none(), "an address of a broker is refused without it");
