@@ -15,6 +15,7 @@ pub mod http;
 pub mod icmp_error;
 pub mod iperf2;
 pub mod iperf3;
+pub mod meet;
 pub mod native;
 pub mod nuttcp;
 pub mod ptp4l;

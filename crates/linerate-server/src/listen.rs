@@ -137,6 +137,20 @@ impl Server {
         Ok(())
     }
 
+    /// Lets hosts behind NAT meet on the UDP port of the same number.
+    /// # Errors
+    /// When another program has that port.
+    pub fn let_meet(&mut self) -> Result<(), Failure> {
+        let port = self.local_addr()?.port();
+        let Some(echo) = &mut self.echo else {
+            let reason = "another program has the UDP port";
+            return Err(Failure::new(Fault::System, "let meet on", format!("UDP {port}"), reason)
+                .advise("choose a port with -p"));
+        };
+        echo.let_meet();
+        Ok(())
+    }
+
     /// Answers HTTP on the server's own port: the page, its API, and tests from browsers.
     #[cfg(feature = "web")]
     pub fn serve_web(&mut self, options: WebOptions) {

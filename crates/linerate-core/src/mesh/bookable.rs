@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::adhoc::AdhocCommand;
-use super::plan::{Agent, MeshPlan, check_command, is_name, no_name, takes_or, words_to};
+use super::plan::{Agent, MeshPlan, check_command, is_name, no_name, takes_or};
 use crate::lab::{Problem, Step};
 use crate::schedule::{Class, usual};
 
@@ -13,13 +12,6 @@ const COMMANDS_MAX: usize = 20;
 const TAKES_S: (u64, u64) = (6, 900);
 /// The most of an hour that may be given away, seconds.
 const SECONDS_MAX: u32 = 1800;
-
-impl AdhocCommand {
-    /// The words of the command to an agent.
-    pub fn words(&self, to: &Agent) -> Vec<String> {
-        words_to(&self.run, to)
-    }
-}
 
 /// A command that a plan lets be booked: one of `[adhoc]`, or of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +29,6 @@ pub struct Bookable<'a> {
 }
 
 impl Bookable<'_> {
-    /// The words of the command to an agent.
-    pub fn words(&self, to: &Agent) -> Vec<String> {
-        words_to(self.run, to)
-    }
-
     /// Whether a command that was asked for is this one: the same words, with the agent's name
     /// where this has `{to}`.
     fn is_asked(&self, asked: &[&str], to: &str) -> bool {
@@ -93,6 +80,7 @@ impl MeshPlan {
         };
         let known = self.bookable();
         let name = &self.agents[to].name;
+        self.bookable_to(to)?;
         if let Some(found) = known.iter().find(|it| it.is_asked(&words, name)) {
             return Ok((*found, to));
         }
@@ -102,6 +90,14 @@ impl MeshPlan {
             [] => "the plan has no [adhoc]: nothing runs beside its calendar".to_owned(),
             runs => format!("{line:?} may not be booked; the plan has: {}", runs.join(", ")),
         })
+    }
+
+    /// # Errors
+    /// One line, where an agent is not reached by others at a time that its calendar does not have.
+    pub fn bookable_to(&self, to: usize) -> Result<(), String> {
+        let Agent { name, nat, .. } = &self.agents[to];
+        let reason = || format!("{name} is behind NAT: book what it measures itself");
+        if nat.is_none() { Ok(()) } else { Err(reason()) }
     }
 
     /// # Errors
@@ -165,7 +161,7 @@ mod tests {
             (burst.name, burst.takes_s, burst.class, to),
             ("burst", 14, Class::Exclusive, 1)
         );
-        assert_eq!(burst.words(&with.agents[to]), ["tcp", "192.0.2.2:6000", "-t5"]);
+        assert_eq!(with.words((burst.name, burst.run), 0, to), ["tcp", "192.0.2.2:6000", "-t5"]);
         let (delay, to) = with.asked("ping  a -c2").expect("a task's");
         assert_eq!(
             (delay.name, delay.task, delay.class, to),

@@ -118,6 +118,9 @@ pub fn admit<'a>(
     let Some(to) = plan.agent(peer).filter(|to| *to != me) else {
         return refuse(format!("the plan has no other agent {peer:?}"));
     };
+    if let Err(why) = plan.bookable_to(to) {
+        return refuse(why);
+    }
     if booking.takes_s != what.takes_s {
         let (asked, has) = (booking.takes_s, what.takes_s);
         return refuse(format!("it takes {asked} s, by the plan {has} s"));

@@ -218,7 +218,7 @@ fn agent_calendar(plan: &MeshPlan, agent: usize, runs: &[MeshRun]) -> AgentCalen
         let (task, to) = (&plan.tasks[run.task], &plan.agents[run.to]);
         Task {
             name: format!("{}/{}", task.name, to.name),
-            run: task.words(to).join(" "),
+            run: plan.words((&task.name, &task.run), agent, run.to).join(" "),
             every: Some(seconds(run.period_s)),
             at: Vec::new(),
             takes: Some(seconds(run.takes_s - ROOM_S)),
@@ -252,8 +252,10 @@ fn whole(seconds: u64) -> i64 {
 fn of_task(plan: &MeshPlan, task: &MeshTask, shared: &Shared<'_>) -> Rounds {
     let number = |at: usize| u32::try_from(at).expect("a plan has 10,000 agents at most");
     let places = |of: Vec<usize>| -> Vec<u32> { of.into_iter().map(number).collect() };
-    let Met { from, to, except } = plan.met(task);
-    let except = except.into_iter().map(|(from, to)| (number(from), number(to)));
+    let met = plan.met(task);
+    let apart = plan.apart(task, &met);
+    let Met { from, to, except } = met;
+    let except = except.into_iter().chain(apart).map(|(from, to)| (number(from), number(to)));
     let meeting = Meeting { from: places(from), to: to.map(places), except: except.collect() };
     let between = |from, to| shared.between(from, to);
     rounds(&meeting, task.ways == Ways::Both, shared.names.len(), &between)

@@ -12,6 +12,7 @@ mod incident;
 mod link;
 mod matrix;
 mod message;
+mod nat;
 mod outcome;
 mod plan;
 mod psconfig;
@@ -35,6 +36,7 @@ pub use message::{
     Beat, BeatAnswer, Booking, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan,
     Stored, VERSION,
 };
+pub use nat::{MeetAt, Reach};
 pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};

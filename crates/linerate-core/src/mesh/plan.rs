@@ -29,7 +29,7 @@ const MARGIN_S_MAX: u64 = 60;
 /// Characters of a name.
 const NAME_MAX: usize = 40;
 /// Where the other agent's address goes.
-const TO: &str = "{to}";
+pub(super) const TO: &str = "{to}";
 
 /// A plan of a mesh.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -58,6 +58,9 @@ pub struct MeshPlan {
     /// What may be run beside that; nothing where it is not there.
     #[serde(default)]
     pub adhoc: Option<Adhoc>,
+    /// What only those know who have the plan, by which two agents behind NAT meet.
+    #[serde(skip)]
+    pub secret: String,
 }
 
 const fn margin() -> Span {
@@ -70,11 +73,15 @@ const fn margin() -> Span {
 pub struct Agent {
     /// Its name.
     pub name: String,
-    /// Where others reach it.
-    pub address: IpAddr,
+    /// Where others reach it; not behind NAT.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
     /// The port of its `linerate serve`.
     #[serde(default)]
     pub port: Option<u16>,
+    /// It is behind NAT, and meets others that are at this agent.
+    #[serde(default)]
+    pub nat: Option<String>,
     /// What all its runs share with those of other agents of the same name: a machine, a LAN.
     #[serde(default)]
     pub site: Option<String>,
@@ -157,11 +164,6 @@ impl MeshTask {
         self.class.unwrap_or_else(said)
     }
 
-    /// The words of its command to an agent.
-    pub fn words(&self, to: &Agent) -> Vec<String> {
-        words_to(&self.run, to)
-    }
-
     fn check(&self) -> Result<(), (&'static str, String)> {
         check_command(&self.run).map_err(|reason| ("run", reason))?;
         let (every, takes) = (self.every.seconds(), self.takes_s());
@@ -176,13 +178,6 @@ impl MeshTask {
         }
         Ok(())
     }
-}
-
-/// The words of a command to an agent.
-pub(super) fn words_to(run: &str, to: &Agent) -> Vec<String> {
-    let target = to.target(run);
-    let words = run.split_whitespace();
-    words.map(|word| if word == TO { target.clone() } else { word.to_owned() }).collect()
 }
 
 /// Seconds of a slot: as a plan says, or as its command usually takes.
@@ -210,12 +205,13 @@ pub(super) fn check_command(run: &str) -> Result<(), String> {
 
 impl Agent {
     /// Its address as a command takes it, with the port where the command asks its server.
-    fn target(&self, run: &str) -> String {
+    pub(super) fn target(&self, run: &str) -> String {
+        let Some(address) = self.address else { return self.name.clone() };
         let asks_server =
             matches!(run.split_whitespace().next(), Some("tcp" | "udp" | "test" | "rrul"));
         match self.port.filter(|_| asks_server) {
-            Some(port) => SocketAddr::new(self.address, port).to_string(),
-            None => self.address.to_string(),
+            Some(port) => SocketAddr::new(address, port).to_string(),
+            None => address.to_string(),
         }
     }
 }
@@ -313,8 +309,13 @@ impl MeshPlan {
             if !is_name(&agent.name) || !names.insert(&agent.name) {
                 return refuse("name", no_name(&agent.name));
             }
-            if !addresses.insert((agent.address, agent.port)) {
-                return refuse("address", format!("{}: another agent has it", agent.address));
+            if let Err((key, message)) = self.check_nat(agent) {
+                return refuse(key, message);
+            }
+            if let Some(address) = agent.address
+                && !addresses.insert((address, agent.port))
+            {
+                return refuse("address", format!("{address}: another agent has it"));
             }
             for (key, name) in [("site", &agent.site), ("uplink", &agent.uplink)] {
                 if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
@@ -384,8 +385,9 @@ mod tests {
         // 2026-11-24 00:00 UTC.
         assert_eq!(plan.from_s(), 1_795_478_400);
         let [rate, delay] = plan.tasks.as_slice() else { panic!("two tasks") };
-        assert_eq!(rate.words(&plan.agents[1]), ["tcp", "[2001:db8::2]:6000", "-t5", "-R"]);
-        assert_eq!(delay.words(&plan.agents[0]), ["ping", "192.0.2.1"]);
+        let words = |task: &MeshTask, from, to| plan.words((&task.name, &task.run), from, to);
+        assert_eq!(words(rate, 0, 1), ["tcp", "[2001:db8::2]:6000", "-t5", "-R"]);
+        assert_eq!(words(delay, 1, 0), ["ping", "192.0.2.1"]);
         assert_eq!((rate.class(), delay.class()), (Class::Exclusive, Class::Background));
         assert_eq!(plan.met(rate), Met { from: vec![0, 1], ..Met::default() });
         let star = "agents = [\"a\"]\nto = [\"b\"]\nexcept = [[\"b\", \"a\"]]";

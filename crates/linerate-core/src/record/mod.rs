@@ -83,9 +83,9 @@ pub use path_plan::{
 };
 pub use plain::one_line;
 pub use plan::{
-    Candidate, ComparePlan, Ecn, GoalPlan, PingMode, PingPlan, PingTransport, Plan, ProbeKind,
-    ProbePlan, ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan, TraceProbes,
-    UdpPlan, WaitMode,
+    Candidate, ComparePlan, Ecn, GoalPlan, Meeting, MetWay, PingMode, PingPlan, PingTransport,
+    Plan, ProbeKind, ProbePlan, ServerPlan, StampPlan, TRACE_PORT, TcpPlan, TestPlan, TracePlan,
+    TraceProbes, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
 pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};

@@ -1,5 +1,7 @@
 //! What is to be measured, with every default filled in. A plan alone repeats a measurement.
 
+use std::net::SocketAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -399,6 +401,31 @@ pub struct StampPlan {
     pub authenticated: bool,
     /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
     pub reply_dscp: Option<u8>,
+    /// How this host and the reflector came together, where NAT is before both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<Meeting>,
+}
+
+/// How two hosts behind NAT came together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Meeting {
+    /// The third host, at which they met.
+    #[schemars(with = "String")]
+    pub at: SocketAddr,
+    /// Which way the probes go.
+    pub way: MetWay,
+    /// The UDP port that they leave from.
+    pub local_port: u16,
+}
+
+/// The way between two hosts behind NAT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MetWay {
+    /// From one to the other: each NAT lets through what answers its own host.
+    Hole,
+    /// Through the third, which passes it on.
+    Relay,
 }
 
 /// When the next probe leaves.

@@ -11,6 +11,7 @@ mod collector;
 mod drive;
 mod fragments;
 mod host_floor;
+pub mod meet;
 mod one_way;
 mod outages;
 mod outcome;

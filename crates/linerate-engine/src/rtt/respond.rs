@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{PeerTimes, answer_in_place, class_asked, write_class};
+use linerate_proto::meet::{Deed, Meetings};
 use linerate_sys::answer_socket::{AnswerSocket, Question};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -21,6 +22,7 @@ pub const ANSWERS_PER_SECOND_MAX: u64 = 500_000;
 pub struct UdpResponder {
     socket: AnswerSocket,
     answers_per_second_max: u64,
+    meets: bool,
 }
 
 impl UdpResponder {
@@ -35,7 +37,7 @@ impl UdpResponder {
         })?;
         socket.take_arrival_times();
         socket.take_classes();
-        Ok(Self { socket, answers_per_second_max: ANSWERS_PER_SECOND_MAX })
+        Ok(Self { socket, answers_per_second_max: ANSWERS_PER_SECOND_MAX, meets: false })
     }
 
     /// The same responder with another limit.
@@ -43,6 +45,11 @@ impl UdpResponder {
     pub fn answering_at_most(mut self, per_second: u64) -> Self {
         self.answers_per_second_max = per_second;
         self
+    }
+
+    /// Lets hosts behind NAT meet here, too (`spec/meet.md`), and passes on what they send.
+    pub fn let_meet(&mut self) {
+        self.meets = true;
     }
 
     /// The bound address, with the port that the kernel chose where 0 was asked.
@@ -58,7 +65,8 @@ impl UdpResponder {
     /// The same for sources that `admits` takes; others get no answer.
     pub fn run_for(&self, stop: &Stop, admits: Admits<'_>) {
         let allowance = Allowance::new(self.answers_per_second_max);
-        let mut echo = Echo { socket: &self.socket, allowance, admits };
+        let meetings = self.meets.then(Meetings::default);
+        let mut echo = Echo { socket: &self.socket, allowance, admits, meetings };
         answering::run(&self.socket, &mut echo, stop);
     }
 }
@@ -67,13 +75,24 @@ struct Echo<'a> {
     socket: &'a AnswerSocket,
     allowance: Allowance,
     admits: Admits<'a>,
+    meetings: Option<Meetings<Question>>,
 }
 
 impl Answering for Echo<'_> {
     fn answer(&mut self, question: &Question, buffer: &mut [u8], now: MonoTime) -> bool {
         let datagram = &mut buffer[..question.len()];
-        let admitted = question.source().is_some_and(|source| (self.admits)(source.ip()));
-        if !admitted || !answer_in_place(datagram) || !self.allowance.take(now) {
+        let source = question.source().filter(|source| (self.admits)(source.ip()));
+        if let (Some(meetings), Some(source)) = (&mut self.meetings, source) {
+            let back = || question.clone();
+            match meetings.take(datagram, source, back, now) {
+                Deed::NotOurs => {}
+                Deed::Drop => return false,
+                _ if !self.allowance.take(now) => return false,
+                Deed::Answer(answer) => return self.socket.answer(question, &answer),
+                Deed::PassOn(way) => return self.socket.answer(way, datagram),
+            }
+        }
+        if source.is_none() || !answer_in_place(datagram) || !self.allowance.take(now) {
             return false;
         }
         let class = class_asked(datagram);

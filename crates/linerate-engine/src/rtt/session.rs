@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
-    PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
+    Caveat, CaveatCode, End, Event, Failure, Family, Fault, Meeting, MetWay, MetricId, PingMode,
+    PingPlan, PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
@@ -113,9 +113,8 @@ impl Session<'_, '_> {
             self.target_name(),
             sizes.join(", "),
             match &self.plan.stamp {
-                Some(stamp) if stamp.authenticated => "STAMP, signed",
-                Some(_) => "STAMP",
-                None => kind_words(self.kind),
+                Some(stamp) => stamp_words(*stamp),
+                None => kind_words(self.kind).to_owned(),
             },
             mode_words(self.plan),
         );
@@ -547,6 +546,19 @@ fn waiting(plan: &PingPlan) -> Waiting {
             Waiting::SpinThenSleep(SPIN_NS)
         }
         (WaitMode::Auto | WaitMode::Block, _) => Waiting::Sleep,
+    }
+}
+
+fn stamp_words(stamp: StampPlan) -> String {
+    let signed = if stamp.authenticated { "STAMP, signed" } else { "STAMP" };
+    match stamp.met {
+        None => signed.to_owned(),
+        Some(Meeting { at, way: MetWay::Hole, .. }) => {
+            format!("{signed}, through a hole punched with the help of {at}")
+        }
+        Some(Meeting { at, way: MetWay::Relay, .. }) => {
+            format!("{signed}, passed on by {at}, for no hole could be punched")
+        }
     }
 }
 

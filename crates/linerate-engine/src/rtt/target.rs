@@ -62,6 +62,7 @@ fn options(plan: &PingPlan, peer: SocketAddr) -> EchoOptions {
     EchoOptions {
         peer,
         source,
+        local_port: plan.stamp.and_then(|stamp| stamp.met).map(|met| met.local_port),
         ttl: plan.ttl,
         dscp: plan.dscp,
         dont_fragment: plan.dont_fragment,

@@ -1,7 +1,8 @@
 //! What was measured in a few words, and what it is of its ceiling.
 
 use linerate_core::record::{
-    CaveatCode, Ceiling, Direction, MetricId, PingPlan, Plan, Record, Stat, TcpDirections, UdpPlan,
+    CaveatCode, Ceiling, Direction, Meeting, MetWay, MetricId, PingPlan, Plan, Record, Stat,
+    TcpDirections, UdpPlan,
 };
 use linerate_core::time::decimals_of_ms;
 
@@ -149,7 +150,7 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
         let lost = sent - all(MetricId::Received).unwrap_or(0.0);
         format!(", {lost:.0} of {sent:.0} lost")
     });
-    let host = host(record);
+    let host = met(record, plan).unwrap_or_else(|| host(record).to_owned());
     match typical.as_slice() {
         [] => format!("no answer from {host}{lost}"),
         [(ms, of)] => format!("RTT {ms} ms to {host}{of}{}{lost}", each_way(record, plan)),
@@ -158,6 +159,15 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
             format!("RTT {first} ms to {host}{of} and {last} ms{of_last}{lost}")
         }
     }
+}
+
+/// Whom a measurement is of, where both ends are behind NAT.
+fn met(record: &Record, plan: &PingPlan) -> Option<String> {
+    let Meeting { at, way, .. } = plan.stamp?.met?;
+    Some(match way {
+        MetWay::Hole => format!("{}, through a punched hole,", host(record)),
+        MetWay::Relay => format!("a host behind NAT, passed on by {},", at.ip()),
+    })
 }
 
 /// The typical delays of both directions with the label that belongs to them; nothing where the

@@ -16,6 +16,7 @@ use linerate_sys::stop::Stop;
 use super::address::HubAddress;
 use super::booking::desk;
 use super::client::{Client, NoAnswer};
+use super::meet;
 use super::plan::{Checked, check};
 use super::sign::verify;
 use super::spool::Spool;
@@ -242,6 +243,7 @@ impl Agent {
         let Some(place) = checked.plan.agent(&self.name.1) else { return Ok(None) };
         let mine = checked.calendar.of_agent(&checked.plan, place);
         let checked_from_s = checked.plan.from_s();
+        let met = checked.calendar.meetings(&checked.plan, place);
         let options = Options {
             program: self.options.program.clone(),
             text,
@@ -254,7 +256,14 @@ impl Agent {
         };
         let mut store = Store::open(&self.options.store)?;
         self.owes(&mut store, checked_from_s)?;
-        Keeper::new(options, store, self.stop.clone())?.run().map(Some)
+        let keeper = Keeper::new(options, store, self.stop.clone())?;
+        let over = Stop::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| meet::keep(&met, &self.rein, &over, self.options.say));
+            let ended = keeper.run();
+            over.ask();
+            ended.map(Some)
+        })
     }
 
     /// What the plan before still had until this one came into force, while nothing ran, is missed.

@@ -112,7 +112,9 @@ fn wish<'a>(plan: &'a MeshPlan, wanted: &Wanted) -> Result<Wish<'a>, String> {
         What::Named(name, to) => {
             let none = || format!("the plan does not let {name} be booked");
             let what = plan.bookable_of(name).ok_or_else(none)?;
-            (what, plan.agent(to).ok_or_else(|| format!("the plan has no agent {to:?}"))?)
+            let to = plan.agent(to).ok_or_else(|| format!("the plan has no agent {to:?}"))?;
+            plan.bookable_to(to)?;
+            (what, to)
         }
     };
     if from == to {
@@ -148,7 +150,8 @@ pub(super) fn desk(checked: Checked, place: usize) -> Desk {
         let of = |(task, start_s): &BookedAt| occupied(plan, task, *start_s);
         let known: Vec<Occupied> = known.iter().map(of).collect();
         let wish = admit((plan, calendar), place, booking, &known)?;
-        Ok(task(&wish.what, &booking.task, &plan.agents[wish.to]))
+        let words = plan.words((wish.what.name, wish.what.run), place, wish.to);
+        Ok(task(&wish.what, &booking.task, &words))
     }))
 }
 
@@ -162,11 +165,11 @@ fn occupied(plan: &MeshPlan, task: &str, start_s: i64) -> Occupied {
     )
 }
 
-fn task(what: &Bookable<'_>, name: &str, to: &linerate_core::mesh::Agent) -> Task {
+fn task(what: &Bookable<'_>, name: &str, words: &[String]) -> Task {
     let takes = u64::try_from(what.takes_s - ROOM_S).unwrap_or(1);
     Task {
         name: name.to_owned(),
-        run: what.words(to).join(" "),
+        run: words.join(" "),
         every: None,
         at: Vec::new(),
         takes: Some(Span(std::time::Duration::from_secs(takes))),

@@ -16,6 +16,7 @@ mod further;
 mod hex;
 mod hub;
 mod incidents;
+mod meet;
 mod plan;
 mod sign;
 mod spool;

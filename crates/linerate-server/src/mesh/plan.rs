@@ -5,7 +5,9 @@ use std::path::Path;
 use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, Rules, SignedPlan, matrix};
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
+use linerate_proto::digest::sha256;
 
+use super::hex;
 use super::sign::{signature_file, verify};
 use crate::schedule::NEWS_S;
 use crate::store::{HubPlace, KeptPlan, Store};
@@ -27,13 +29,14 @@ pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
         Failure::new(Fault::Usage, "read plan", object, reason)
             .advise("docs/manual/mesh.md describes the file")
     };
-    let plan = MeshPlan::from_toml(text).map_err(|error| {
+    let mut plan = MeshPlan::from_toml(text).map_err(|error| {
         let object = match error.place {
             Some((line, column)) => format!("{file}:{line}:{column}"),
             None => file.to_owned(),
         };
         refused(object, error.reason)
     })?;
+    plan.secret = hex::of(&sha256(text.as_bytes())[..16]);
     let calendar = MeshCalendar::of(&plan).map_err(|reason| refused(file.to_owned(), reason))?;
     Ok(Checked { plan, calendar })
 }

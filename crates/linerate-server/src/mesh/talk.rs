@@ -252,7 +252,7 @@ impl Talk {
                 task.words().and_then(|words| (self.accept)(&words))?;
             }
             for command in plan.adhoc.iter().flat_map(|it| &it.commands) {
-                (self.accept)(&command.words(&plan.agents[agent]))?;
+                (self.accept)(&plan.words((&command.name, &command.run), agent, agent))?;
             }
         }
         self.apart_s = half(&plan);

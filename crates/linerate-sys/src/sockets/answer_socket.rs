@@ -27,6 +27,7 @@ pub struct AnswerSocket {
 }
 
 /// One datagram's way back: who sent it and to which of our addresses.
+#[derive(Clone)]
 pub struct Question {
     source: libc::sockaddr_storage,
     source_len: libc::socklen_t,

@@ -56,6 +56,8 @@ pub struct EchoOptions {
     pub peer: SocketAddr,
     /// Where probes leave from, or the kernel's choice.
     pub source: Option<Source>,
+    /// UDP port that probes leave from, or the kernel's choice.
+    pub local_port: Option<u16>,
     /// Time to live or hop limit.
     pub ttl: Option<u8>,
     /// Differentiated services code point.
@@ -179,7 +181,7 @@ impl EchoSocket {
     fn over(socket: Socket, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
         let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
         let socket = Self { socket, family, xdp: None };
-        socket.bind(options.source.as_ref())?;
+        socket.bind(options)?;
         socket.configure(options).map_err(OpenError::at(OpenStep::Option))?;
         socket
             .socket
@@ -215,20 +217,30 @@ impl EchoSocket {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    fn bind(&self, source: Option<&Source>) -> std::result::Result<(), OpenError> {
-        match source {
-            Some(Source::Address(address)) => self
-                .socket
-                .bind(&SockAddr::from(SocketAddr::new(*address, 0)))
-                .map_err(|source| Error::new("bind", address, source))
-                .map_err(OpenError::at(OpenStep::BindAddress)),
+    fn bind(&self, options: &EchoOptions) -> std::result::Result<(), OpenError> {
+        let mut address = None;
+        match &options.source {
+            Some(Source::Address(own)) => address = Some(*own),
             Some(Source::Interface(name)) => self
                 .socket
                 .bind_device(Some(name.as_bytes()))
                 .map_err(|source| Error::new("bind to interface", name, source))
-                .map_err(OpenError::at(OpenStep::BindInterface)),
-            None => Ok(()),
+                .map_err(OpenError::at(OpenStep::BindInterface))?,
+            None => {}
         }
+        let port = options.local_port.unwrap_or(0);
+        if address.is_none() && port == 0 {
+            return Ok(());
+        }
+        let any = match self.family {
+            Family::V4 => IpAddr::from([0; 4]),
+            Family::V6 => IpAddr::from([0; 16]),
+        };
+        let address = address.unwrap_or(any);
+        self.socket
+            .bind(&SockAddr::from(SocketAddr::new(address, port)))
+            .map_err(|source| Error::new("bind", address, source))
+            .map_err(OpenError::at(OpenStep::BindAddress))
     }
 
     fn configure(&self, options: &EchoOptions) -> Result<()> {

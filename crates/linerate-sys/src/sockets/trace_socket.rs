@@ -234,6 +234,7 @@ const fn options(peer: SocketAddr, source: Option<Source>) -> EchoOptions {
     EchoOptions {
         peer,
         source,
+        local_port: None,
         ttl: None,
         dscp: None,
         dont_fragment: false,

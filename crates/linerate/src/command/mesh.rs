@@ -167,9 +167,9 @@ fn read(path: &Path) -> Result<(String, Checked), Failure> {
 fn accepted(text: &str, file: &str) -> Result<Checked, Failure> {
     let checked = check(text, file)?;
     let plan = &checked.plan;
-    let tasks = plan.tasks.iter().map(|it| (&it.name, it.words(&plan.agents[0])));
+    let tasks = plan.tasks.iter().map(|it| (&it.name, plan.words((&it.name, &it.run), 0, 0)));
     let adhoc = plan.adhoc.iter().flat_map(|it| &it.commands);
-    let adhoc = adhoc.map(|it| (&it.name, it.words(&plan.agents[0])));
+    let adhoc = adhoc.map(|it| (&it.name, plan.words((&it.name, &it.run), 0, 0)));
     for (name, words) in tasks.chain(adhoc) {
         accept(&words).map_err(|reason| {
             let object = format!("{file}: task {name:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Ecn, PingPlan, PingTransport, WaitMode};
+use linerate_core::record::{Ecn, Family, PingPlan, PingTransport, WaitMode};
 use linerate_core::units::parse_span;
 use linerate_sys::clock;
 
@@ -62,6 +62,11 @@ pub(super) struct RoundTripFlags {
 }
 
 impl RoundTripFlags {
+    /// The address family that was asked for.
+    pub(super) fn family(&self) -> Option<Family> {
+        self.family.family()
+    }
+
     /// A plan for a host with these flags, and defaults for the rest.
     pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
         PingPlan {

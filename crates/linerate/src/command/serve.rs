@@ -79,6 +79,10 @@ pub(crate) struct Args {
     /// section 4.6): by a forged source more goes to another than came, up to 1000 a second
     #[arg(long)]
     stamp_short: bool,
+    /// Let two hosts behind NAT that know one word meet here (UDP, the server's port), and pass on
+    /// their STAMP packets where no hole can be punched
+    #[arg(long)]
+    meet: bool,
     /// Answer pings (ICMP echo) in the driver of this interface, before the kernel's IP (XDP);
     /// needs root
     #[arg(long, value_name = "INTERFACE")]
@@ -401,6 +405,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
     let (stateless, short) = (args.stamp_stateless, args.stamp_short);
     reflect_stamp(&mut server, args.stamp_port, ReflectorOptions { key, stateless, short })?;
+    if args.meet {
+        server.let_meet()?;
+        let port = local.port();
+        output::note(&format!("linerate: hosts behind NAT meet on UDP port {port}"));
+    }
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]

@@ -4,9 +4,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, PingPlan, PingTransport, STAMP_PORT, StampPlan};
+use linerate_core::record::{
+    DEFAULT_PORT, Failure, Meeting, MetWay, PingPlan, PingTransport, STAMP_PORT, StampPlan,
+};
 use linerate_engine::rtt;
-use linerate_proto::stamp::{Key, StampProbe};
+use linerate_engine::rtt::meet::{self, Rendezvous};
+use linerate_proto::meet::Role;
+use linerate_proto::stamp::{Key, ReflectorOptions, StampProbe};
+use linerate_sys::stop::Stop;
 
 use super::flags::nanos;
 use super::ping::probe;
@@ -15,12 +20,24 @@ use super::stamp_key;
 use super::target::Target;
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
+use crate::output;
 
 /// Flags of `linerate stamp`. Letters mean what they mean for `linerate ping`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Reflector: host name or address, or HOST:PORT
-    host: Target,
+    #[arg(required_unless_present = "meet")]
+    host: Option<Target>,
+    /// Where NAT is before both ends: meet the other at this host's `linerate serve --meet`; punch a
+    /// hole, or have it pass on the packets
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "port"], requires = "word")]
+    meet: Option<Target>,
+    /// What both ends of --meet say, and nobody else knows
+    #[arg(long, value_name = "WORD", requires = "meet")]
+    word: Option<String>,
+    /// Be the end of --meet that reflects, until no probe has come for 10 s
+    #[arg(long, requires = "meet")]
+    reflect: bool,
     /// UDP port of the reflector [default: 862]
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
@@ -45,6 +62,9 @@ pub(crate) struct Args {
 
 /// Largest time to live, so that the reflector sees the hops (RFC 8762 §4.1).
 const TTL: u8 = 255;
+/// How long each end of --meet waits for the other: who reflects is started first.
+const PROBER_WAITS: Duration = Duration::from_secs(60);
+const REFLECTOR_WAITS: Duration = Duration::from_secs(600);
 
 /// Runs the command. As ping: 0 when anything was answered, 1 when nothing was.
 pub(crate) fn run(args: Args) -> Outcome {
@@ -52,23 +72,62 @@ pub(crate) fn run(args: Args) -> Outcome {
         Some(path) => Some(stamp_key::read(path)?),
         None => stamp_key::from_environment()?,
     };
-    let plan = plan(&args, key.as_ref())?;
+    let (host, met) = match (&args.host, &args.meet) {
+        (Some(host), _) => (host.clone(), None),
+        (None, Some(third)) => {
+            let at = rendezvous(third, &args)?;
+            let stop = Stop::on_signals()?;
+            if args.reflect {
+                return reflect(&at, key, &stop);
+            }
+            let Some(met) = meet::meet(&at, Role::Measures, &stop)? else { return Ok(1) };
+            (Target::from(met.peer), Some(met.meeting))
+        }
+        (None, None) => return Ok(2),
+    };
+    let plan = plan(&args, &host, met, key.as_ref())?;
     probe(&args.prober, |context| rtt::run_signed(&plan, key, context))
 }
 
-fn plan(args: &Args, key: Option<&Key>) -> Result<PingPlan, Failure> {
-    let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
+fn rendezvous(third: &Target, args: &Args) -> Result<Rendezvous, Failure> {
+    let profile = Config::load()?.profile(&third.host, &KnownFlags::default());
+    let port = third.port(None, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let word = args.word.as_deref().unwrap_or_default();
+    let wait = if args.reflect { REFLECTOR_WAITS } else { PROBER_WAITS };
+    Rendezvous::at((&profile.host, port), args.prober.round_trip.family(), word, wait)
+}
+
+/// Reflects for one that comes to the same third; 1 where it was stopped before.
+fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
+    output::note(&format!("waits at {} for the one that measures", at.third));
+    let options = ReflectorOptions { key, stateless: false, short: false };
+    let Some(met) = meet::reflect(at, options, None, stop)? else { return Ok(1) };
+    let way = match met.meeting.way {
+        MetWay::Hole => "through a punched hole".to_owned(),
+        MetWay::Relay => format!("passed on by {}", met.meeting.at),
+    };
+    output::note(&format!("reflected for {}, {way}", met.peer));
+    Ok(0)
+}
+
+fn plan(
+    args: &Args,
+    host: &Target,
+    met: Option<Meeting>,
+    key: Option<&Key>,
+) -> Result<PingPlan, Failure> {
+    let profile = Config::load()?.profile(&host.host, &KnownFlags::default());
     let authenticated = key.is_some();
     let usual = StampProbe::usual_bytes(authenticated) as u32;
     // The port in a profile is that of linerate serve.
-    let port = args.host.port(args.port, STAMP_PORT)?;
+    let port = host.port(args.port, STAMP_PORT)?;
     let plan = args.prober.plan(profile, PingTransport::Stamp, port);
     let interval_ns = |rate| nanos(Duration::from_secs(1) / rate);
     Ok(PingPlan {
         sizes_bytes: if args.sizes.is_empty() { vec![usual] } else { args.sizes.clone() },
         interval_ns: args.rate.map_or(plan.interval_ns, interval_ns),
         ttl: Some(TTL),
-        stamp: Some(StampPlan { authenticated, reply_dscp: args.reply_dscp }),
+        stamp: Some(StampPlan { authenticated, reply_dscp: args.reply_dscp, met }),
         ..plan
     })
 }

@@ -1,5 +1,6 @@
 //! The other end as a command names it: `HOST`, `HOST:PORT`, `[2001:db8::1]:PORT`, `2001:db8::1`.
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use linerate_core::record::{Failure, Fault};
@@ -33,6 +34,12 @@ impl FromStr for Target {
             return Err("a host has a name or an address".to_owned());
         }
         Ok(Self { host: host.to_owned(), port: port.map(number).transpose()? })
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Self { host: address.ip().to_string(), port: Some(address.port()) }
     }
 }
 

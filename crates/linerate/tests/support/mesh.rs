@@ -78,6 +78,11 @@ impl Lab {
             .chain(["[[switch]]\nname = \"s\"\n".to_owned()])
             .chain(hosts.iter().map(|name| link(name)))
             .collect();
+        Self::of(directory, &plan)
+    }
+
+    /// The same of any plan.
+    pub(crate) fn of(directory: &Path, plan: &str) -> Self {
         std::fs::write(directory.join("lab.toml"), plan).expect("room");
         let mut command = Command::new(PROGRAM);
         command.args(["lab", "run", "lab.toml"]).current_dir(directory);
@@ -95,6 +100,15 @@ impl Lab {
         command.args(["lab", "shell", host, "--lab", &pid, "--", PROGRAM]).args(words);
         command.current_dir(directory).env("XDG_DATA_HOME", directory).env_remove("LINERATE_STORE");
         command
+    }
+
+    /// Runs a program of this machine on a host, to its end.
+    #[allow(dead_code, reason = "not every test needs another program")]
+    pub(crate) fn run(&self, host: &str, directory: &Path, words: &[&str]) -> Output {
+        let mut command = Command::new(PROGRAM);
+        let pid = self.held.id().to_string();
+        command.args(["lab", "shell", host, "--lab", &pid, "--"]).args(words);
+        command.current_dir(directory).output().expect("the program starts")
     }
 
     pub(crate) fn start_on(

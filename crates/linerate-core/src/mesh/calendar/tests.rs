@@ -37,7 +37,8 @@ impl Draw {
         let agents: Vec<Agent> = (0..count)
             .map(|at| Agent {
                 name: format!("a{at}"),
-                address: [192, 0, 2, u8::try_from(at).expect("small")].into(),
+                address: Some([192, 0, 2, u8::try_from(at).expect("small")].into()),
+                nat: None,
                 port: None,
                 site: if bound { self.shared('s') } else { None },
                 uplink: if bound { self.shared('u') } else { None },

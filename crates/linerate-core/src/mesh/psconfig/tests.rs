@@ -125,7 +125,7 @@ fn groups_are_who_meets_whom() {
     let names: Vec<&str> = plan.agents.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["north", "north-lat", "south", "east", "a-b", "south-six"]);
     assert_eq!(plan.agents[0].site, plan.agents[1].site, "one machine");
-    assert_eq!(plan.agents[2].address.to_string(), "192.0.2.2");
+    assert_eq!(plan.agents[2].address, Some([192, 0, 2, 2].into()));
     let group = |name: &str| plan.groups.iter().find(|group| group.name == name).expect(name);
     assert_eq!(group("all").agents, ["north", "north-lat", "south", "east"]);
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());

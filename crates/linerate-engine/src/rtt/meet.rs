@@ -1,0 +1,274 @@
+//! Two hosts behind NAT come together (`spec/meet.md`): this end of it.
+//!
+//! A hole is punched from the very port that the probes will leave from; the socket is closed
+//! then, and what measures or reflects binds that port again: to the NATs it is the same flow.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Family, Fault, Meeting, MetWay};
+use linerate_core::time::MonoTime;
+use linerate_proto::meet::{MEET_BYTES, Meet, MeetKey, Role, Say};
+use linerate_proto::stamp::ReflectorOptions;
+use linerate_sys::clock::{self, monotonic};
+use linerate_sys::stop::Stop;
+
+use super::reflect::StampReflector;
+use crate::address::resolve;
+use crate::failure::words_of;
+
+/// Between two questions to the third, and two greetings of the other.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+const HELLO_EVERY: Duration = Duration::from_millis(50);
+/// The other has been told of, and nothing of it came through for so long: there is no hole.
+const NO_HOLE_AFTER: Duration = Duration::from_secs(3);
+/// The third has never answered.
+const NO_THIRD_AFTER: Duration = Duration::from_secs(5);
+/// Greetings after the last that was needed, for those that are lost; the reflecting end is ready
+/// when the measuring one begins.
+const MORE_HELLOS: u32 = 5;
+const READY_AFTER: Duration = Duration::from_millis(500);
+/// A reflector without probes for so long has nothing more to do.
+const QUIET: Duration = Duration::from_secs(10);
+/// How often a wait looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What both ends know of a meeting.
+#[derive(Clone, Copy, Debug)]
+pub struct Rendezvous {
+    /// The third.
+    pub third: SocketAddr,
+    /// What names the pair.
+    pub key: MeetKey,
+    /// How long the other is waited for.
+    pub wait: Duration,
+}
+
+impl Rendezvous {
+    /// At a host and UDP port, of those who know a word.
+    /// # Errors
+    /// When the host has no address.
+    pub fn at(
+        (host, port): (&str, u16),
+        family: Option<Family>,
+        word: &str,
+        wait: Duration,
+    ) -> Result<Self, Failure> {
+        let third = resolve(host, port, family)?;
+        Ok(Self { third, key: MeetKey::of(word), wait })
+    }
+}
+
+/// Where the other's datagrams come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Its address; the third's where that passes on.
+    pub peer: SocketAddr,
+    /// As a record has it.
+    pub meeting: Meeting,
+}
+
+/// Comes together with the other end, or is asked to stop.
+/// # Errors
+/// When the third does not answer, or the other does not come.
+pub fn meet(at: &Rendezvous, role: Role, stop: &Stop) -> Result<Option<Met>, Failure> {
+    let third = SocketAddr::new(at.third.ip().to_canonical(), at.third.port());
+    let failed = |error: &std::io::Error| {
+        Failure::new(Fault::System, "meet at", third.to_string(), words_of(error))
+    };
+    let any = match third {
+        SocketAddr::V4(_) => IpAddr::from([0; 4]),
+        SocketAddr::V6(_) => IpAddr::from([0; 16]),
+    };
+    let socket = UdpSocket::bind((any, 0)).map_err(|error| failed(&error))?;
+    socket.set_read_timeout(Some(LOOK)).map_err(|error| failed(&error))?;
+    let local_port = socket.local_addr().map_err(|error| failed(&error))?.port();
+    let end = End { socket, third, key: at.key, role };
+    let mut seen = Seen::default();
+    let way = end.come_together(&mut seen, at.wait, stop)?;
+    let Some(way) = way else { return Ok(None) };
+    let peer = match way {
+        MetWay::Hole => seen.heard_from.unwrap_or(third),
+        MetWay::Relay => third,
+    };
+    if role == Role::Measures {
+        clock::sleep(READY_AFTER);
+    }
+    Ok(Some(Met { peer, meeting: Meeting { at: third, way, local_port } }))
+}
+
+/// Meets the other and reflects its probes until it has been quiet for ten seconds, or `until`;
+/// how the two met, where they did.
+/// # Errors
+/// As [`meet`], or when the port is taken.
+pub fn reflect(
+    at: &Rendezvous,
+    options: ReflectorOptions,
+    until: Option<MonoTime>,
+    stop: &Stop,
+) -> Result<Option<Met>, Failure> {
+    let Some(met) = meet(at, Role::Answers, stop)? else { return Ok(None) };
+    let any = match met.peer {
+        SocketAddr::V4(_) => IpAddr::from([0; 4]),
+        SocketAddr::V6(_) => IpAddr::from([0; 16]),
+    };
+    let address = SocketAddr::new(any, met.meeting.local_port);
+    let reflector = StampReflector::bind(address, options)?;
+    let (last_ns, over) = (AtomicU64::new(monotonic().nanos()), Stop::default());
+    let admits = |source: IpAddr| {
+        let ours = source.to_canonical() == met.peer.ip();
+        if ours {
+            last_ns.store(monotonic().nanos(), Ordering::Relaxed);
+        }
+        ours
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let is_late = |now: MonoTime| until.is_some_and(|until| now >= until);
+            let is_quiet = |now: MonoTime| {
+                now.nanos().saturating_sub(last_ns.load(Ordering::Relaxed))
+                    > QUIET.as_nanos() as u64
+            };
+            loop {
+                let now = monotonic();
+                if stop.asked() || is_late(now) || is_quiet(now) {
+                    break over.ask();
+                }
+                clock::sleep(LOOK);
+            }
+        });
+        reflector.run_for(&over, &admits);
+    });
+    Ok(Some(met))
+}
+
+/// What has been learnt on the way.
+#[derive(Debug, Default)]
+struct Seen {
+    cookie: u64,
+    answered: bool,
+    /// Where the other is, as the third says, and since when.
+    told: Option<(SocketAddr, MonoTime)>,
+    relayed: bool,
+    /// Where a greeting of the other came from, which a NAT may have made another than was told.
+    heard_from: Option<SocketAddr>,
+    /// It has heard this one.
+    both: bool,
+}
+
+struct End {
+    socket: UdpSocket,
+    third: SocketAddr,
+    key: MeetKey,
+    role: Role,
+}
+
+impl End {
+    fn come_together(
+        &self,
+        seen: &mut Seen,
+        wait: Duration,
+        stop: &Stop,
+    ) -> Result<Option<MetWay>, Failure> {
+        let began = monotonic();
+        let (mut asked, mut greeted) = (None::<MonoTime>, None::<MonoTime>);
+        let due = |last: Option<MonoTime>, every: Duration, now: MonoTime| {
+            last.is_none_or(|last| now >= last + every)
+        };
+        while !stop.asked() {
+            let now = monotonic();
+            let no_hole = seen.told.is_some_and(|(_, since)| now >= since + NO_HOLE_AFTER);
+            if due(asked, ASK_EVERY, now) {
+                asked = Some(now);
+                let (cookie, relay) = (seen.cookie, no_hole && !seen.both);
+                self.send(Say::Ask { cookie, relay }, self.third);
+            }
+            if due(greeted, HELLO_EVERY, now) {
+                greeted = Some(now);
+                self.greet(seen);
+            }
+            self.hear(seen);
+            if seen.both {
+                for _ in 0..MORE_HELLOS {
+                    clock::sleep(HELLO_EVERY);
+                    self.greet(seen);
+                }
+                return Ok(Some(MetWay::Hole));
+            }
+            if seen.relayed {
+                return Ok(Some(MetWay::Relay));
+            }
+            self.check(seen, now, (began, wait))?;
+        }
+        Ok(None)
+    }
+
+    fn check(
+        &self,
+        seen: &Seen,
+        now: MonoTime,
+        (began, wait): (MonoTime, Duration),
+    ) -> Result<(), Failure> {
+        let failed = |reason: String| {
+            Failure::new(Fault::Unreachable, "meet at", self.third.to_string(), reason)
+        };
+        if !seen.answered && now >= began + NO_THIRD_AFTER {
+            let advice = "start `linerate serve --meet` there; its UDP port is that of its tests";
+            return Err(failed("it does not answer".to_owned()).advise(advice));
+        }
+        if now < began + wait {
+            return Ok(());
+        }
+        Err(match seen.told {
+            None => failed(format!("the other end did not come within {} s", wait.as_secs()))
+                .advise("give both ends the same --word, one of them --reflect"),
+            Some((other, _)) => {
+                failed(format!("nothing came through from {other}, nor by the host itself"))
+                    .advise("let one of the two reach the other, by a forwarded UDP port")
+            }
+        })
+    }
+
+    fn send(&self, say: Say, to: SocketAddr) {
+        // What cannot be sent now is lost, as it might be on the way.
+        let message = Meet { key: self.key, role: self.role, say };
+        let _ = self.socket.send_to(&message.encode(), to);
+    }
+
+    /// Greets the other where it is said to be, and where it was heard from.
+    fn greet(&self, seen: &Seen) {
+        let told = seen.told.map(|(other, _)| other);
+        let heard = seen.heard_from.filter(|from| Some(*from) != told);
+        let same = |it: &SocketAddr| it.is_ipv4() == self.third.is_ipv4();
+        for other in told.into_iter().chain(heard).filter(same) {
+            self.send(Say::Hello { heard: seen.heard_from.is_some() }, other);
+        }
+    }
+
+    /// Takes what has come, for one wait of the socket.
+    fn hear(&self, seen: &mut Seen) {
+        let mut buffer = [0; MEET_BYTES + 1];
+        // An error is that of an earlier greeting, which a NAT refused.
+        let Ok((len, from)) = self.socket.recv_from(&mut buffer) else { return };
+        let Some(said) = Meet::decode(&buffer[..len]).filter(|it| it.key == self.key) else {
+            return;
+        };
+        match said.say {
+            Say::Told { cookie, other, relayed }
+                if from == self.third && said.role == self.role =>
+            {
+                (seen.cookie, seen.answered, seen.relayed) = (cookie, true, relayed);
+                if let Some(other) = other {
+                    let since = seen.told.map_or_else(monotonic, |(_, since)| since);
+                    seen.told = Some((other, since));
+                }
+            }
+            Say::Hello { heard } if said.role != self.role => {
+                seen.heard_from = Some(from);
+                seen.both |= heard;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! An agent behind NAT as the measured one: at the slots in which another such measures it, it goes
+//! to the third where both meet, and reflects.
+
+use std::time::Duration;
+
+use linerate_core::mesh::{MeetAt, ROOM_S};
+use linerate_core::schedule::Calendar;
+use linerate_engine::rtt::meet::{Rendezvous, reflect};
+use linerate_proto::meet::MeetKey;
+use linerate_proto::stamp::ReflectorOptions;
+use linerate_sys::clock::{monotonic, realtime_ns, sleep};
+use linerate_sys::stop::Stop;
+
+use crate::schedule::Rein;
+
+/// Between two looks at the calendar.
+const LOOK: Duration = Duration::from_millis(200);
+/// Who is measured is at the third so much earlier: the other may begin a little early by this
+/// clock.
+const EARLY_S: i64 = 2;
+
+/// Reflects in each slot of the calendar, until it is over.
+pub(super) fn keep(
+    (places, calendar): &(Vec<MeetAt>, Calendar),
+    rein: &Rein,
+    over: &Stop,
+    say: fn(&str),
+) {
+    if places.is_empty() {
+        return;
+    }
+    let now_s = || i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX);
+    let mut begun_s = now_s();
+    std::thread::scope(|scope| {
+        while !over.asked() {
+            let until_s = now_s() + EARLY_S;
+            // A clock that was set back does not begin what it had begun.
+            if until_s > begun_s && !rein.is_double() {
+                for slot in calendar.slots(begun_s + 1, until_s + 1) {
+                    let (place, for_s) = (&places[slot.task], slot.until_s - now_s() - ROOM_S / 2);
+                    scope.spawn(move || answer(place, for_s, over, say));
+                }
+            }
+            begun_s = begun_s.max(until_s);
+            sleep(LOOK);
+        }
+    });
+}
+
+/// Reflects for so many seconds; the one that measures says what came of it.
+fn answer(place: &MeetAt, for_s: i64, over: &Stop, say: fn(&str)) {
+    let span = Duration::from_secs(u64::try_from(for_s).unwrap_or(0));
+    let at = Rendezvous { third: place.third, key: MeetKey::of(&place.word), wait: span };
+    let options = ReflectorOptions { key: None, stateless: false, short: false };
+    if let Err(failure) = reflect(&at, options, Some(monotonic() + span), over) {
+        say(&format!("reflects for nobody: {failure}"));
+    }
+}
