@@ -158,7 +158,7 @@ mod tests {
         let (places, times) = calendar.meetings(&plan, 2);
         let third = "192.0.2.1:6000".parse().expect("an address");
         assert_eq!(places, [MeetAt { third, word: "5ec/delay/a/b".to_owned() }]);
-        let slots: Vec<i64> = times.slots(0, 120).map(|slot| slot.start_s).collect();
+        let slots: Vec<i64> = times.slots(0, 120).iter().map(|slot| slot.start_s).collect();
         assert_eq!(slots, [offset_s, offset_s + 60]);
         assert!(calendar.meetings(&plan, 0).0.is_empty());
     }

@@ -62,6 +62,7 @@ impl Draw {
             groups,
             tasks,
             adhoc: None,
+            secret: String::new(),
         }
     }
 
