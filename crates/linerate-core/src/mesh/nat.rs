@@ -112,7 +112,7 @@ impl MeshCalendar {
         let behind = plan.agents[agent].nat.is_some();
         let (places, times): (Vec<_>, Vec<_>) =
             self.runs().filter(|run| behind && run.to == agent).filter_map(met).unzip();
-        (places, Calendar::placed(times.into_iter()))
+        (places, Calendar::placed(times))
     }
 }
 
