@@ -1,5 +1,7 @@
 // A mesh's matrix: the two directions of each pair, and where a click on one leads.
 
+import { bytes, word } from './units';
+
 export interface MeshAgent {
   name: string;
   heard_s_ago: number | null;
@@ -43,6 +45,26 @@ export interface MeshBooking {
   record: string | null;
 }
 
+/** A day of a task. */
+export interface MeshPlanned {
+  alone: boolean;
+  runs_a_day: number;
+  period_s: number;
+  takes_s: number;
+  bytes_a_day: number | null;
+  /** Pairs of which no rate is known, and which `bytes_a_day` leaves out. */
+  unknown: number;
+}
+
+/** A slot of the calendar. */
+export interface MeshNextRun {
+  task: number;
+  from: number;
+  to: number;
+  start_s: number;
+  takes_s: number;
+}
+
 export interface Mesh {
   mesh: string;
   revision: number;
@@ -52,6 +74,8 @@ export interface Mesh {
   cells: MeshCell[];
   alerts: string[];
   incidents: MeshIncident[];
+  planned: MeshPlanned[];
+  next: MeshNextRun[];
   bookings: MeshBooking[];
 }
 
@@ -85,6 +109,18 @@ export function booked(mesh: Mesh): { next: MeshBooking[]; past: MeshBooking[] }
       .filter(({ start_s }) => start_s > from && start_s <= until)
       .sort((a, b) => sign * (a.start_s - b.start_s));
   return { next: of(mesh.now_s, Infinity, 1), past: of(mesh.now_s - DAY_S, mesh.now_s, -1) };
+}
+
+/** About what a task moves a day, and of how many pairs nothing is known. */
+export function moved({ bytes_a_day, unknown }: MeshPlanned): string {
+  if (bytes_a_day === null) return 'not known yet';
+  const amount = word(bytes(bytes_a_day));
+  return unknown === 0 ? amount : `${amount} and ${unknown} ${unknown === 1 ? 'pair' : 'pairs'} without a rate`;
+}
+
+/** What a slot runs, from where to where. */
+export function slot(mesh: Mesh, { task, from, to }: MeshNextRun): string {
+  return `${mesh.tasks[task]}, ${mesh.agents[from]?.name} to ${mesh.agents[to]?.name}`;
 }
 
 /** What a booking runs, from where to where. */

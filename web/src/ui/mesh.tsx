@@ -7,7 +7,9 @@ import {
   bookedRun,
   byPair,
   ended,
+  moved,
   resultsOf,
+  slot,
   standing,
   why,
   type Mesh,
@@ -51,6 +53,7 @@ function Whole({ mesh }: { mesh: Mesh }): JSX.Element {
         <Matrix key={name} mesh={mesh} task={task} name={name} />
       ))}
       {mesh.incidents.length > 0 && <Incidents mesh={mesh} />}
+      <Calendar mesh={mesh} />
       <Bookings mesh={mesh} />
       <Agents mesh={mesh} />
     </>
@@ -69,6 +72,64 @@ function Incidents({ mesh }: { mesh: Mesh }): JSX.Element {
           </li>
         ))}
       </ul>
+    </section>
+  );
+}
+
+/** What the plan has ahead: a day of each task, and the next slots. */
+function Calendar({ mesh }: { mesh: Mesh }): JSX.Element {
+  return (
+    <section>
+      <h2>Calendar</h2>
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label="A day of each task">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="words">Task</th>
+              <th scope="col">Runs a day</th>
+              <th scope="col">Every</th>
+              <th scope="col">Takes</th>
+              <th scope="col" class="words">Beside others</th>
+              <th scope="col" class="words">Moves a day, about</th>
+            </tr>
+          </thead>
+          <tbody>
+            {mesh.planned.map((one, at) => (
+              <tr key={mesh.tasks[at]}>
+                <th scope="row">{mesh.tasks[at]}</th>
+                <td>{Math.round(one.runs_a_day)}</td>
+                <td>{age(one.period_s)}</td>
+                <td>{age(one.takes_s)}</td>
+                <td class="words">{one.alone ? 'no' : 'yes'}</td>
+                <td class="words">{moved(one)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <h3>Next slots</h3>
+      <div class="scroll figures-table" tabIndex={0} role="region" aria-label="Next slots">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="words">Run</th>
+              <th scope="col" class="words">Begins</th>
+              <th scope="col">Takes</th>
+            </tr>
+          </thead>
+          <tbody>
+            {mesh.next.map((one) => (
+              <tr key={`${one.task} ${one.from} ${one.to}`}>
+                <th scope="row">{slot(mesh, one)}</th>
+                <td class="words">
+                  <time>{new Date(one.start_s * 1000).toLocaleString()}</time>, in {age(one.start_s - mesh.now_s)}
+                </td>
+                <td>{age(one.takes_s)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
 }

@@ -81,6 +81,8 @@ describe('the mesh', () => {
     const mesh = {
       mesh: 'campus', revision: 2, now_s, agents: [agent('north'), agent('south')], tasks: ['rate'], cells: [], alerts: [],
       incidents: [],
+      planned: [{ alone: true, runs_a_day: 48, period_s: 3600, takes_s: 14, bytes_a_day: 12e9, unknown: 1 }],
+      next: [{ task: 0, from: 1, to: 0, start_s: now_s + 30, takes_s: 14 }],
       bookings: [
         booking(now_s + 3600),
         booking(now_s + 60, { why: 'confirm', agent: 'south', task: 'rate/north' }),
@@ -90,13 +92,19 @@ describe('the mesh', () => {
       ],
     };
     const { tab, sound, close } = await visitMesh(server, mesh);
-    const rows = async (title) => {
-      const region = tab.getByRole('region', { name: `Bookings: ${title}` });
+    const table = async (name, columns) => {
+      const region = tab.getByRole('region', { name });
       await region.waitFor();
-      const cells = await region.locator('tbody tr').evaluateAll((all) =>
-        all.map((row) => [0, 2, 3, 4].map((at) => row.children[at].innerText)));
-      return cells;
+      return region.locator('tbody tr').evaluateAll((all, columns) =>
+        all.map((row) => columns.map((at) => row.children[at].innerText.replaceAll('\u00a0', ' '))), columns);
     };
+    const rows = (title) => table(`Bookings: ${title}`, [0, 2, 3, 4]);
+    assert.deepEqual(await table('A day of each task', [0, 1, 2, 3, 4, 5]), [
+      ['rate', '48', '60 min', '14 s', 'no', '12.0 GB and 1 pair without a rate'],
+    ]);
+    const [[run, begins, takes]] = await table('Next slots', [0, 1, 2]);
+    assert.deepEqual([run, takes], ['rate, south to north', '14 s']);
+    assert.match(begins, /, in 30 s$/);
     assert.deepEqual(await rows('To come'), [
       ['rate, south to north', '14 s', 'to confirm a change', 'in 60 s'],
       ['rate, north to south', '14 s', 'asked for', 'in 60 min'],
@@ -127,6 +135,8 @@ describe('the mesh', () => {
       ],
       alerts: [],
       incidents: [],
+      planned: [],
+      next: [],
       bookings: [],
     };
     const { tab, sound, close } = await visitMesh(server, mesh, async (tab) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  age, booked, bookedRun, byPair, ended, resultsOf, standing, why, type Mesh, type MeshBooking,
+  age, booked, bookedRun, byPair, ended, moved, resultsOf, slot, standing, why, type Mesh, type MeshBooking,
 } from '../../src/show/mesh';
 import { route } from '../../src/show/route';
 
@@ -21,6 +21,8 @@ const mesh: Mesh = {
   ],
   alerts: [],
   incidents: [],
+  planned: [],
+  next: [],
   bookings: [],
 };
 
@@ -66,6 +68,14 @@ test('a booking says what runs, why, and how it stands', () => {
   assert.equal(at(100_078), 'nothing was heard of it yet');
   assert.equal(at(100_078, { state: 'ok' }), 'ok');
   assert.equal(at(100_000, { state: 'skipped', reason: 'the booking was refused' }), 'skipped: the booking was refused');
+});
+
+test('a day says what it moves, and what is not in it', () => {
+  const day = { alone: true, runs_a_day: 48, period_s: 3600, takes_s: 14, bytes_a_day: 12e9, unknown: 0 };
+  assert.equal(moved(day), '12.0\u00a0GB');
+  assert.equal(moved({ ...day, unknown: 2 }), '12.0\u00a0GB and 2 pairs without a rate');
+  assert.equal(moved({ ...day, bytes_a_day: null, unknown: 2 }), 'not known yet');
+  assert.equal(slot(mesh, { task: 1, from: 1, to: 0, start_s: 0, takes_s: 1 }), 'delay, b to a');
 });
 
 test('an age is said in the unit that people use', () => {

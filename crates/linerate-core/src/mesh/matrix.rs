@@ -12,6 +12,7 @@ use super::booking::BookedRun;
 use super::calendar::{MeshCalendar, MeshRun};
 use super::incident::{Incident, IncidentKind};
 use super::plan::MeshPlan;
+use super::planned::{NextRun, Planned, next, planned};
 use super::roll::{SILENT_S, Seen};
 
 /// Periods without a result after which there is no data.
@@ -67,6 +68,10 @@ pub struct Matrix {
     pub alerts: Vec<String>,
     /// Incidents that are open, and those that were over within a day, the newest first.
     pub incidents: Vec<Incident>,
+    /// A day of each task, in the plan's order.
+    pub planned: Vec<Planned>,
+    /// The calendar's next slots, the next first.
+    pub next: Vec<NextRun>,
     /// Runs beside the calendar, to come and of the last day, the newest first.
     pub bookings: Vec<BookedRun>,
 }
@@ -145,7 +150,7 @@ pub fn matrix(
     runs.sort_by_key(|run| (run.task, run.from, run.to));
     let begin_s = since_s.max(plan.from_s());
     let name = |place: usize| plan.agents[place].name.clone();
-    for run in runs {
+    for run in &runs {
         let key = (found.tasks[run.task].clone(), name(run.from), name(run.to));
         let state = cells.get(&key).cloned().unwrap_or_default();
         let quiet = now_s - state.good_s.unwrap_or(begin_s);
@@ -162,6 +167,8 @@ pub fn matrix(
             changed: false,
         });
     }
+    found.planned = planned(plan, &runs, &found.cells);
+    found.next = next(plan, calendar, now_s);
     found.alerts = alerts(plan, agents, &found);
     found
 }

@@ -15,6 +15,7 @@ mod message;
 mod nat;
 mod outcome;
 mod plan;
+mod planned;
 mod psconfig;
 mod roll;
 mod rounds;
@@ -39,6 +40,7 @@ pub use message::{
 pub use nat::{MeetAt, Reach};
 pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
+pub use planned::{NextRun, Planned};
 pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};
 pub use roll::{SILENT_S, Seen, Standing, judge};
 pub use rules::Rules;

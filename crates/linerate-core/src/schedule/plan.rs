@@ -182,6 +182,17 @@ pub(crate) fn usual(line: &str) -> Option<(u64, Class)> {
     command_of(line).map(|(_, takes, class)| (*takes, *class))
 }
 
+/// The value of a flag, a word of its own or attached to it: `-t 5`, `-t5`, `--time=5`.
+fn value<'a>(words: &'a [String], [short, long]: [&str; 2]) -> Option<&'a str> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        if word == short || word == long {
+            return words.get(at + 1).map(String::as_str);
+        }
+        let attached = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
+        attached.or_else(|| word.strip_prefix(short).filter(|_| !word.starts_with("--")))
+    })
+}
+
 /// What probes send and receive at the most where the plan does not say, bit/s: ten packets of
 /// 1500 bytes a second.
 const PROBES_BPS: u64 = 120_000;
@@ -214,21 +225,32 @@ impl Task {
     }
 
     /// The most bytes that a run moves: by `rate`, or `-b` of its command, for as long as its
-    /// `-t` says or as it takes; of probes those of 120 kbit/s. None where nothing bounds the rate.
-    pub fn bytes_a_run(&self) -> Option<u64> {
+    /// `-t` says or as it takes; of probes those of 120 kbit/s. Where nothing bounds the rate, by
+    /// `measured_bps`.
+    pub fn bytes_a_run(&self, measured_bps: Option<f64>) -> Option<f64> {
         let words = self.words().ok()?;
-        let value = |flags: [&str; 2]| {
-            let at = words.iter().position(|word| flags.contains(&word.as_str()))?;
-            words.get(at + 1)
-        };
-        let paced = || value(["-b", "--bitrate"])?.parse::<BitRate>().ok();
+        let paced = || value(&words, ["-b", "--bitrate"])?.parse::<BitRate>().ok();
         let probes = (self.class() == Class::Background).then_some(PROBES_BPS);
-        let rate = self.rate.or_else(paced).map(BitRate::bits_per_sec).or(probes)?;
-        let time = value(["-t", "--time"]).and_then(|text| parse_span(text).ok());
+        let bounded = self.rate.or_else(paced).map(BitRate::bits_per_sec).or(probes);
+        let rate = bounded.map(|bps| bps as f64).or(measured_bps)?;
+        let time = value(&words, ["-t", "--time"]).and_then(|text| parse_span(text).ok());
         let seconds = time.map_or_else(|| self.takes_s() as f64, |time| time.as_secs_f64());
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-        let bytes = (rate as f64 * seconds / 8.0).ceil() as u64;
-        Some(bytes)
+        Some((rate * seconds / 8.0).ceil())
+    }
+
+    /// A task of a mesh, as far as its volume goes.
+    pub(crate) fn of_mesh(run: &str, takes_s: u64, class: Class) -> Self {
+        Self {
+            name: String::new(),
+            run: run.to_owned(),
+            every: None,
+            at: Vec::new(),
+            takes: Some(Span(Duration::from_secs(takes_s))),
+            class: Some(class),
+            rate: None,
+            least_change: 0.05,
+            survey: None,
+        }
     }
 
     fn command(&self) -> Option<&'static (&'static str, u64, Class)> {
@@ -301,7 +323,7 @@ impl SchedulePlan {
                 );
             }
             task.check().or_else(|(key, message)| refuse(at(key), message))?;
-            if self.bytes_a_month.is_some() && task.bytes_a_run().is_none() {
+            if self.bytes_a_month.is_some() && task.bytes_a_run(None).is_none() {
                 let message = "the plan has bytes_a_month: give the task's rate, as 100M";
                 return refuse(at("run"), message.to_owned());
             }
@@ -321,7 +343,7 @@ impl SchedulePlan {
 
     /// The most bytes that the calendar moves in 31 days; none where a task's rate is not bounded.
     pub fn bytes_in_a_month(&self) -> Option<f64> {
-        let month = |task: &Task| Some(task.bytes_a_run()? as f64 * task.runs_a_day() * 31.0);
+        let month = |task: &Task| Some(task.bytes_a_run(None)? * task.runs_a_day() * 31.0);
         self.tasks.iter().map(month).sum()
     }
 
@@ -408,8 +430,8 @@ mod tests {
     fn a_run_moves_what_its_rate_and_time_say_and_a_month_is_their_sum() {
         let plan = SchedulePlan::from_toml(GOOD).expect("a good plan");
         // 100 Mbit/s for 10 s are 125 MB, 24 times a day; 120 kbit/s for 30 s once a day.
-        assert_eq!(plan.tasks[0].bytes_a_run(), Some(125_000_000));
-        assert_eq!(plan.tasks[1].bytes_a_run(), Some(450_000));
+        assert_eq!(plan.tasks[0].bytes_a_run(None), Some(125e6));
+        assert_eq!(plan.tasks[1].bytes_a_run(None), Some(450e3));
         let month = 31.0 * (24.0 * 125e6 + 450e3);
         assert!((plan.bytes_in_a_month().expect("bounded") - month).abs() < 1.0);
         let small = GOOD.replace("500GB", "50GB");

@@ -139,6 +139,11 @@ fn now_s() -> i64 {
     (wall().unix_millis() / 1000) as i64
 }
 
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
+const fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
 fn check(path: &Path, all: bool, json: bool) -> Outcome {
     let Placed { plan, calendar: placed, .. } = read(path)?;
     let now = now_s();
@@ -149,7 +154,7 @@ fn check(path: &Path, all: bool, json: bool) -> Outcome {
             until_s: slot.until_s,
             task: task.name.clone(),
             run: task.run.clone(),
-            bytes: task.bytes_a_run(),
+            bytes: task.bytes_a_run(None).map(whole),
         }
     };
     let entries: Vec<Entry> = placed.slots(now, now + DAY_S).iter().map(entry).collect();
