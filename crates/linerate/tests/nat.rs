@@ -1,8 +1,8 @@
 //! Two hosts, each behind NAT, that measure each other by STAMP: through a hole that both punch, or
 //! passed on by the third at which they meet.
 //!
-//! The NATs are the kernel's (nft masquerade) in namespaces, and let nothing in that does not answer
-//! what went out. Needs root, or a kernel that lets users make namespaces; says `skipped: reason`
+//! The NATs are the kernel's (nft masquerade) in namespaces, and let in only answers to what went
+//! out. Needs root, or a kernel that lets users make namespaces; says `skipped: reason`
 //! without.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
@@ -23,7 +23,8 @@ const LAB: &str = "host = [{ name = \"a\" }, { name = \"b\" }, { name = \"t\" }]
 const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\
     [[agent]]\nname = \"t\"\naddress = \"THIRD\"\nport = 5210\n\
     [[agent]]\nname = \"a\"\nnat = \"t\"\n[[agent]]\nname = \"b\"\nnat = \"t\"\n\
-    [[task]]\nname = \"delay\"\nrun = \"stamp {to} -c5 -i50ms\"\nevery = \"20s\"\ntakes = \"14s\"\n";
+    [[task]]\nname = \"delay\"\nrun = \"stamp {to} -c5 -i50ms\"\n\
+    every = \"20s\"\ntakes = \"14s\"\n";
 
 /// Lines of `ip -4 addr` of a host, by interface.
 fn addresses(lab: &Lab, host: &str, path: &Path) -> Vec<(String, String)> {
@@ -43,11 +44,16 @@ fn addresses(lab: &Lab, host: &str, path: &Path) -> Vec<(String, String)> {
 fn translate(lab: &Lab, router: &str, path: &Path, how: &str) -> String {
     let found = addresses(lab, router, path);
     let (outside, address) = found.last().expect("two interfaces").clone();
+    let chain = |name: &str, hook: &str, rule: &str| {
+        format!(" chain {name} {{\n  type {hook} priority 0\n  {rule}\n }}\n")
+    };
+    let only_answers = format!("iif \"{outside}\" ct state new drop");
+    let leaves = format!("oif \"{outside}\" masquerade {how}");
     let rules = format!(
-        "flush ruleset\ntable ip nat {{\n chain post {{\n  type nat hook postrouting priority 100\n  \
-         oif \"{outside}\" masquerade {how}\n }}\n}}\ntable ip filter {{\n chain input {{\n  type \
-         filter hook input priority 0\n  iif \"{outside}\" ct state new drop\n }}\n chain forward \
-         {{\n  type filter hook forward priority 0\n  iif \"{outside}\" ct state new drop\n }}\n}}\n"
+        "flush ruleset\ntable ip nat {{\n{}}}\ntable ip filter {{\n{}{}}}\n",
+        chain("post", "nat hook postrouting", &leaves),
+        chain("input", "filter hook input", &only_answers),
+        chain("forward", "filter hook forward", &only_answers),
     );
     let file = path.join("rules");
     std::fs::write(&file, rules).expect("room");

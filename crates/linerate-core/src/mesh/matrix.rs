@@ -167,10 +167,18 @@ pub fn matrix(
             changed: false,
         });
     }
-    found.planned = planned(plan, &runs, &found.cells);
+    found.planned = planned(plan, &runs, &|task| rates(&found.cells, task));
     found.next = next(plan, calendar, now_s);
     found.alerts = alerts(plan, agents, &found);
     found
+}
+
+/// The newest rates of the pairs of a task, bit/s.
+fn rates(cells: &[Cell], task: usize) -> Vec<f64> {
+    let is_rate = |cell: &&Cell| {
+        cell.task == task && cell.metric.as_ref().is_some_and(|it| it.starts_with("goodput_bps"))
+    };
+    cells.iter().filter(is_rate).filter_map(|cell| cell.value).collect()
 }
 
 impl Matrix {
@@ -303,6 +311,8 @@ mod tests {
         .into();
         let found = matrix((&plan, &calendar), &agents, &cells, (0, now));
         assert_eq!(found.cells.len(), 6);
+        assert_eq!(rates(&found.cells, 0), [1e9; 4]);
+        assert!(rates(&found.cells, 1).is_empty());
         let [ab, ac] = [&found.cells[0], &found.cells[1]];
         assert_eq!((ab.no_data, ab.age_s, ac.no_data), (false, Some(900), true));
         assert_eq!(

@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calendar::{MeshCalendar, MeshRun};
-use super::matrix::Cell;
 use super::plan::MeshPlan;
 use crate::schedule::{Class, Task};
 
@@ -49,8 +48,12 @@ pub struct NextRun {
     pub takes_s: i64,
 }
 
-/// A day of each task, in the plan's order; cells are those of the runs, in any order.
-pub(super) fn planned(plan: &MeshPlan, runs: &[MeshRun], cells: &[Cell]) -> Vec<Planned> {
+/// A day of each task, in the plan's order; `rates` are the newest of the pairs of a task, bit/s.
+pub(super) fn planned(
+    plan: &MeshPlan,
+    runs: &[MeshRun],
+    rates: &dyn Fn(usize) -> Vec<f64>,
+) -> Vec<Planned> {
     let of_task = |(at, task): (usize, &super::MeshTask)| {
         let mine = || runs.iter().filter(|run| run.task == at);
         let period_s = i64::try_from(task.every.seconds()).unwrap_or(i64::MAX);
@@ -59,8 +62,7 @@ pub(super) fn planned(plan: &MeshPlan, runs: &[MeshRun], cells: &[Cell]) -> Vec<
         let (bytes, unknown) = match (one.bytes_a_run(None), one.bytes_a_run(Some(8.0))) {
             (Some(bytes), _) => (Some(bytes * count as f64), 0),
             (None, Some(seconds)) => {
-                let rates: Vec<f64> =
-                    cells.iter().filter(|cell| cell.task == at).filter_map(rate_of).collect();
+                let rates = rates(at);
                 let bytes = rates.iter().sum::<f64>() / 8.0 * seconds;
                 ((!rates.is_empty()).then_some(bytes), count.saturating_sub(rates.len()))
             }
@@ -76,11 +78,6 @@ pub(super) fn planned(plan: &MeshPlan, runs: &[MeshRun], cells: &[Cell]) -> Vec<
         }
     };
     plan.tasks.iter().enumerate().map(of_task).collect()
-}
-
-fn rate_of(cell: &Cell) -> Option<f64> {
-    let is_rate = cell.metric.as_ref()?.starts_with("goodput_bps");
-    cell.value.filter(|_| is_rate)
 }
 
 /// The next slots of tasks that are not in the background; of those where there are no others.
@@ -114,18 +111,12 @@ mod tests {
         [[task]]\nname = \"paced\"\nrun = \"udp {to} -b8M -t5\"\nevery = \"30m\"\ntakes = \"14s\"\n\
         [[task]]\nname = \"delay\"\nrun = \"ping {to} -c20\"\nevery = \"1m\"\ntakes = \"30s\"\n";
 
-    fn cell(task: usize, from: usize, metric: &str, value: f64) -> Cell {
-        let (metric, value) = (Some(metric.to_owned()), Some(value));
-        Cell { task, from, to: 1 - from, metric, value, ..Cell::default() }
-    }
-
     #[test]
     fn a_day_moves_what_commands_say_and_else_what_was_measured() {
         let plan = MeshPlan::from_toml(PLAN).expect("a plan");
         let calendar = MeshCalendar::of(&plan).expect("room");
         let runs: Vec<MeshRun> = calendar.runs().collect();
-        let cells = [cell(0, 0, "goodput_bps/up", 800e6), cell(2, 0, "rtt_ns/p50", 1e6)];
-        let found = planned(&plan, &runs, &cells);
+        let found = planned(&plan, &runs, &|task| if task == 0 { vec![800e6] } else { vec![] });
         let [rate, paced, delay] = found.as_slice() else { panic!("three tasks") };
         // Two pairs, 24 runs each; 800 Mbit/s for 5 s are 500 MB, of the pair that has a rate.
         assert_eq!((rate.runs_a_day, rate.unknown), (48.0, 1));
@@ -134,7 +125,7 @@ mod tests {
         assert_eq!((paced.bytes_a_day, paced.unknown), (Some(96.0 * 5e6), 0));
         // Probes of 120 kbit/s for the 30 s of a slot are 450,000 bytes; 2 x 1440 runs.
         assert_eq!((delay.bytes_a_day, delay.alone), (Some(2880.0 * 450e3), false));
-        assert_eq!(planned(&plan, &runs, &[])[0].bytes_a_day, None);
+        assert_eq!(planned(&plan, &runs, &|_| vec![])[0].bytes_a_day, None);
     }
 
     #[test]

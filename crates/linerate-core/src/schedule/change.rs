@@ -42,6 +42,8 @@ pub const CHANGED: f64 = 7.0;
 const LAGS: usize = 6;
 /// What this leaning is seen as where there is none.
 const LEANS_BY_CHANCE: f64 = 0.2;
+/// So many times as far off as any before, a value leans on none of them.
+const FAR: f64 = 3.0;
 /// Values in which the begin of a change is looked for.
 const DATED_WITHIN: usize = 96;
 /// Twice the logarithm of the likelihood by which places of the begin may differ (95 % of a
@@ -200,7 +202,10 @@ impl Watch {
         let below = residuals.iter().filter(|it| **it < off).count() as f64;
         let equal = residuals.iter().filter(|it| **it == off).count() as f64;
         let rank = (below + equal / 2.0 + 0.5) / (residuals.len() as f64 + 1.0);
-        Some(normal_score(rank) / self.leaning)
+        // What lies thrice as far off as anything before leans on none of it.
+        let farthest = residuals.iter().fold(0.0_f64, |most, it| most.max(it.abs()));
+        let leaning = if off.abs() > FAR * farthest { 1.0 } else { self.leaning };
+        Some(normal_score(rank) / leaning)
     }
 
     /// How many of the values tell how the path was: all but those of a sum that has not come back

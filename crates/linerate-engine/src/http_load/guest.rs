@@ -35,6 +35,12 @@ const LINGER: Duration = Duration::from_secs(2);
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Time between two points of the account.
 const POINT_EVERY: Duration = Duration::from_millis(200);
+/// What waits unsent delays the answers to probes of the same connection: no more than goes in so
+/// many nanoseconds (draft-ietf-ippm-responsiveness, on end systems), within bounds that a
+/// wake-up is worth and a probe is not.
+const UNSENT_NS: u64 = 5_000_000;
+const UNSENT_BYTES: (u64, u64) = (16 << 10, 4 << 20);
+const UNSENT_AT_FIRST: i32 = 128 << 10;
 /// Bytes of one call.
 const PIECE: usize = 64 << 10;
 /// Payload of the largest frame (RFC 9113 §4.2), and what is around it: its head (§4.1), and twice
@@ -126,6 +132,9 @@ impl Guest {
         let mut under = lock(&self.ways[place_of(direction)]);
         if under.legs == 0 {
             (under.begin, under.before, under.bytes) = (now, self.acknowledged(), 0);
+            if direction == Direction::Down {
+                tcp::set_unsent_low_water(&self.wire, UNSENT_AT_FIRST);
+            }
         }
         under.legs += 1;
         drop(under);
@@ -216,6 +225,14 @@ fn payload_of(wire_bytes: u64) -> u64 {
     u64::try_from(u128::from(wire_bytes) * FRAME / (FRAME + AROUND)).unwrap_or(u64::MAX)
 }
 
+/// What may wait unsent where so many bytes went in a span.
+fn unsent(bytes: u64, span: Duration) -> i32 {
+    let share = u128::from(bytes) * u128::from(UNSENT_NS) / span.as_nanos().max(1);
+    let (least, most) = UNSENT_BYTES;
+    let share = u64::try_from(share).unwrap_or(most).clamp(least, most);
+    i32::try_from(share).unwrap_or(UNSENT_AT_FIRST)
+}
+
 impl Leg {
     /// So many bytes may move now, at most; 0 when its time or the client's bytes are over.
     pub fn draw(&self) -> usize {
@@ -246,10 +263,14 @@ impl Leg {
         let mut under = lock(&self.guest.ways[place_of(self.direction)]);
         under.bytes += bytes as u64;
         let now = monotonic();
-        let last = under.points.last().map_or(under.begin, |last| last.0);
+        let (last, before) = under.points.last().copied().unwrap_or((under.begin, 0));
         if now >= last + POINT_EVERY {
             let arrived = self.guest.arrived(self.direction, &under);
             under.points.push((now, arrived));
+            if self.direction == Direction::Down {
+                let unsent = unsent(arrived.saturating_sub(before), now.since(last));
+                tcp::set_unsent_low_water(&self.guest.wire, unsent);
+            }
         }
     }
 
@@ -281,5 +302,14 @@ mod tests {
         assert_eq!(payload_of(16_437), 16_384);
         assert_eq!(payload_of(1_643_700_000), 1_638_400_000);
         assert_eq!(payload_of(0), 0);
+    }
+
+    #[test]
+    fn five_milliseconds_of_the_rate_may_wait_unsent() {
+        let second = Duration::from_secs(1);
+        // 100 Mbit/s are 12.5 MB a second, and 62,500 bytes in 5 ms.
+        assert_eq!(unsent(12_500_000, second), 62_500);
+        assert_eq!(unsent(2_500_000, second / 5), 62_500);
+        assert_eq!((unsent(0, second), unsent(u64::MAX, second)), (16 << 10, 4 << 20));
     }
 }

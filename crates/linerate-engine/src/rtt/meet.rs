@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Family, Fault, Meeting, MetWay};
+use linerate_core::record::{Failure, Family, Fault, Meeting, MetWay, StampPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::meet::{MEET_BYTES, Meet, MeetKey, Role, Say};
 use linerate_proto::stamp::ReflectorOptions;
@@ -96,6 +96,20 @@ pub fn meet(at: &Rendezvous, role: Role, stop: &Stop) -> Result<Option<Met>, Fai
         clock::sleep(READY_AFTER);
     }
     Ok(Some(Met { peer, meeting: Meeting { at: third, way, local_port } }))
+}
+
+/// A session of STAMP in words, with the way that its packets go.
+pub(super) fn words(stamp: StampPlan) -> String {
+    let signed = if stamp.authenticated { "STAMP, signed" } else { "STAMP" };
+    match stamp.met {
+        None => signed.to_owned(),
+        Some(Meeting { at, way: MetWay::Hole, .. }) => {
+            format!("{signed}, through a hole punched with the help of {at}")
+        }
+        Some(Meeting { at, way: MetWay::Relay, .. }) => {
+            format!("{signed}, passed on by {at}, for no hole could be punched")
+        }
+    }
 }
 
 /// Meets the other and reflects its probes until it has been quiet for ten seconds, or `until`;

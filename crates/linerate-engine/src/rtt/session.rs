@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Caveat, CaveatCode, End, Event, Failure, Family, Fault, Meeting, MetWay, MetricId, PingMode,
-    PingPlan, PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
+    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
+    PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
@@ -23,7 +23,7 @@ use super::outcome::{Outcome, rows};
 use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
-use super::{clock_check, real_time, target};
+use super::{clock_check, meet, real_time, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
@@ -113,7 +113,7 @@ impl Session<'_, '_> {
             self.target_name(),
             sizes.join(", "),
             match &self.plan.stamp {
-                Some(stamp) => stamp_words(*stamp),
+                Some(stamp) => meet::words(*stamp),
                 None => kind_words(self.kind).to_owned(),
             },
             mode_words(self.plan),
@@ -546,19 +546,6 @@ fn waiting(plan: &PingPlan) -> Waiting {
             Waiting::SpinThenSleep(SPIN_NS)
         }
         (WaitMode::Auto | WaitMode::Block, _) => Waiting::Sleep,
-    }
-}
-
-fn stamp_words(stamp: StampPlan) -> String {
-    let signed = if stamp.authenticated { "STAMP, signed" } else { "STAMP" };
-    match stamp.met {
-        None => signed.to_owned(),
-        Some(Meeting { at, way: MetWay::Hole, .. }) => {
-            format!("{signed}, through a hole punched with the help of {at}")
-        }
-        Some(Meeting { at, way: MetWay::Relay, .. }) => {
-            format!("{signed}, passed on by {at}, for no hole could be punched")
-        }
     }
 }
 

@@ -1,3 +1,5 @@
+//! What two hosts and their third say to each other, octet by octet, and how long it keeps them.
+
 use super::*;
 
 const A: &str = "192.0.2.1:40001";

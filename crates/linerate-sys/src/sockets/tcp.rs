@@ -296,6 +296,13 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
     let _ = set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
+/// A socket takes more only while less than this waits in it to be sent for the first time
+/// (TCP_NOTSENT_LOWAT, kernel 3.12).
+pub fn set_unsent_low_water(stream: &TcpStream, bytes: i32) {
+    // A kernel that refuses lets as much wait as the send buffer holds.
+    let _ = set_int(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
+}
+
 /// What has come and was not read yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {

@@ -255,6 +255,16 @@ fn reflect_stamp(
     }
 }
 
+/// Lets hosts behind NAT meet here, where that is asked for, and says so.
+fn let_meet(server: &mut Server, asked: bool) -> Result<(), Failure> {
+    if asked {
+        server.let_meet()?;
+        let port = server.local_addr()?.port();
+        output::note(&format!("linerate: hosts behind NAT meet on UDP port {port}"));
+    }
+    Ok(())
+}
+
 /// Puts the reflector of echo requests on an interface and says so.
 fn reflect_echo(interface: &str) -> Result<EchoReflector, Failure> {
     let failed = |reason: linerate_sys::Error| {
@@ -405,11 +415,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
     let (stateless, short) = (args.stamp_stateless, args.stamp_short);
     reflect_stamp(&mut server, args.stamp_port, ReflectorOptions { key, stateless, short })?;
-    if args.meet {
-        server.let_meet()?;
-        let port = local.port();
-        output::note(&format!("linerate: hosts behind NAT meet on UDP port {port}"));
-    }
+    let_meet(&mut server, args.meet)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
     #[cfg(feature = "web")]

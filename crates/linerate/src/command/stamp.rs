@@ -28,11 +28,11 @@ pub(crate) struct Args {
     /// Reflector: host name or address, or HOST:PORT
     #[arg(required_unless_present = "meet")]
     host: Option<Target>,
-    /// Where NAT is before both ends: meet the other at this host's `linerate serve --meet`; punch a
+    /// For two ends behind NAT: meet the other at this host's `linerate serve --meet`, punch a
     /// hole, or have it pass on the packets
     #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "port"], requires = "word")]
     meet: Option<Target>,
-    /// What both ends of --meet say, and nobody else knows
+    /// Name of the meeting: the same at both ends, and known to nobody else
     #[arg(long, value_name = "WORD", requires = "meet")]
     word: Option<String>,
     /// Be the end of --meet that reflects, until no probe has come for 10 s

@@ -179,6 +179,28 @@ fn a_large_step_after_few_values_is_found_in_ten() {
 }
 
 #[test]
+fn a_step_that_is_far_off_is_found_in_ten_however_much_values_lean_on_those_before() {
+    for leaning in [0.6, 0.9] {
+        for seed in 0..40 {
+            let mut random = Random::new(seed, 0);
+            let mut watch = Watch::new(0.05).learning(180.0);
+            let (mut off, mut found) = (0.0, None);
+            for run in 0..60_u32 {
+                off = leaning * off + 0.0004 * normal(&mut random);
+                let level = if run < 26 { 18.8e6 } else { 5.0e6 };
+                let at_s = BEGIN_S + 31.0 * f64::from(run);
+                let value = level * f64::exp(off);
+                if let Finding::Changed(_) = watch.add(Point { at_s, value }) {
+                    found = found.or(Some(run));
+                }
+            }
+            let run = found.expect("a quarter of the rate is a change");
+            assert!((26..36).contains(&run), "{leaning}, seed {seed}: {run}");
+        }
+    }
+}
+
+#[test]
 fn values_that_are_none_are_left_out() {
     let mut watch = Watch::new(0.05);
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
