@@ -258,5 +258,7 @@ fn note(
     TaskNote { plan, task, at_s, kind: "change", detail }
 }
 
+#[cfg(all(test, feature = "scale"))]
+mod database_tests;
 #[cfg(test)]
 mod tests;

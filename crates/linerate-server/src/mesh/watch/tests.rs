@@ -16,7 +16,7 @@ use super::*;
 use crate::store::{HubPlace, NewAlert, ScheduleEvent, Store};
 
 /// 2026-11-24 00:00 UTC.
-const NOW_S: i64 = 1_795_478_400;
+pub(super) const NOW_S: i64 = 1_795_478_400;
 const PERIOD_S: i64 = 10;
 
 /// Runs each of some tests with a file; and all with PostgreSQL, each in a database of its own.
@@ -59,16 +59,16 @@ with_either! {
 /// Where PostgreSQL is; a file is beside the plan.
 type Database<'a> = Option<&'a str>;
 
-struct Mesh {
+pub(super) struct Mesh {
     /// Where its store is, if that is a file.
     file: Option<PathBuf>,
-    directory: tempfile::TempDir,
-    hub: Hub,
+    pub(super) directory: tempfile::TempDir,
+    pub(super) hub: Hub,
     seed: std::cell::Cell<u64>,
 }
 
 /// Four agents, of which `c` and `d` share a site, and a hub whose alerts go to a file.
-fn mesh(database: Database<'_>) -> Mesh {
+pub(super) fn mesh(database: Option<&str>) -> Mesh {
     mesh_with(database, PERIOD_S, "")
 }
 
@@ -124,7 +124,13 @@ impl Mesh {
         self.gives((from, "delay", to), "calendar", at_s, rtt_ns);
     }
 
-    fn gives(&self, (from, task, to): (&str, &str, &str), why: &str, at_s: i64, rtt_ns: f64) {
+    pub(super) fn gives(
+        &self,
+        (from, task, to): (&str, &str, &str),
+        why: &str,
+        at_s: i64,
+        rtt_ns: f64,
+    ) {
         let mut tail = [0; 10];
         tail[..8].copy_from_slice(&self.draw().to_be_bytes());
         tail[8] = from.as_bytes()[0];
@@ -152,7 +158,7 @@ impl Mesh {
     }
 
     /// Rounds of all pairs that end at a time: 10 ms and a little noise, times what a pair has.
-    fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
+    pub(super) fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
         for round in 0..count {
             let at_s = until_s - (count - 1 - round) * PERIOD_S;
             for (from, to) in pairs() {
@@ -162,7 +168,7 @@ impl Mesh {
         }
     }
 
-    fn heard(&self, agent: &str, at_s: i64) {
+    pub(super) fn heard(&self, agent: &str, at_s: i64) {
         let mut store = self.store();
         if !store.agents("m").expect("readable").contains_key(agent) {
             store.keep_token(agent, ("m", agent), i64::MAX).expect("room");
@@ -181,15 +187,15 @@ impl Mesh {
         store.saw("m", &seen).expect("room");
     }
 
-    fn store(&self) -> Box<dyn HubStore> {
+    pub(super) fn store(&self) -> Box<dyn HubStore> {
         self.hub.store().expect("a store")
     }
 
-    fn watcher(&self) -> Watcher<'_> {
+    pub(super) fn watcher(&self) -> Watcher<'_> {
         Watcher::begin(&self.hub, NOW_S).expect("a store").expect("nobody else watches")
     }
 
-    fn incidents(&self) -> Vec<Incident> {
+    pub(super) fn incidents(&self) -> Vec<Incident> {
         self.store().incidents("m", 0).expect("readable")
     }
 
@@ -199,7 +205,7 @@ impl Mesh {
 }
 
 /// Looks at a time, and waits until what it tells is told; the kinds of all alerts so far.
-fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
+pub(super) fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
     watcher.silence_at = monotonic();
     watcher.work(now_s).expect("the store is there");
     for _ in 0..3000 {
