@@ -15,7 +15,7 @@ use linerate_core::record::Failure;
 use linerate_core::schedule::Alert;
 
 use crate::ask::post;
-use crate::store::{DueAlert, Store};
+use crate::store::{DueAlert, Outbox};
 
 /// The first wait after a failure, and the longest, seconds.
 const WAIT_S: (i64, i64) = (15, 900);
@@ -114,7 +114,7 @@ impl Post {
     /// When the store cannot be read or written.
     pub(crate) fn work(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn Outbox,
         now_s: i64,
         say: &dyn Fn(&str),
     ) -> Result<(), Failure> {

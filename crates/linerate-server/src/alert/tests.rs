@@ -9,7 +9,7 @@ use linerate_proto::iperf3::from_base64;
 use linerate_sys::clock::sleep;
 
 use super::*;
-use crate::store::NewAlert;
+use crate::store::{NewAlert, Store};
 
 const MADE_S: i64 = 1_795_478_400;
 

@@ -12,7 +12,7 @@ use super::booking::{Wanted, What, book};
 use super::found::{Found, Further};
 use super::incidents::{Incidents, Scene, tell, watched};
 use crate::schedule::NEWS_S;
-use crate::store::{SeriesValue, SlotRun, Store};
+use crate::store::{HubStore, SeriesValue, SlotRun};
 
 /// Further runs begin within so many seconds, or are not made.
 const CONFIRM_WITHIN_S: i64 = 900;
@@ -33,7 +33,11 @@ const SURVEY: &str = "survey";
 impl Incidents {
     /// Books further runs of changes that wait, and looks at those that are there: a change that
     /// they do not show is dropped.
-    pub(super) fn further(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
+    pub(super) fn further(
+        &mut self,
+        store: &mut dyn HubStore,
+        scene: &Scene<'_>,
+    ) -> Result<(), Failure> {
         let mut dropped = Vec::new();
         for at in 0..self.pending.len() {
             let asked =
@@ -63,19 +67,21 @@ impl Incidents {
     }
 
     /// Tells incidents whose survey has ended, with what it says.
-    pub(super) fn surveyed(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
+    pub(super) fn surveyed(
+        &mut self,
+        store: &mut dyn HubStore,
+        scene: &Scene<'_>,
+    ) -> Result<(), Failure> {
         let waits = |it: &&mut Incident| {
             let survey = it.survey.as_ref().is_some_and(|survey| survey.verdict.is_none());
             it.kind == IncidentKind::Change && survey
         };
         for incident in self.open.iter_mut().filter(waits) {
             let Some(survey) = &mut incident.survey else { continue };
-            let plan = format!("{}/{}", scene.plan.mesh, survey.agent);
-            let run = store.slot(&plan, &survey.task, survey.start_s)?;
-            let said = match run {
+            let of = (scene.plan.mesh.as_str(), survey.agent.as_str());
+            let said = match run_at(store, of, &survey.task, survey.start_s)? {
                 Some(run) => {
-                    let record = run.record.as_deref().map(|id| store.stored(id)).transpose()?;
-                    let line = record.flatten().map(|record| Headline::of(&record).line());
+                    let line = store.record(of, &run)?.map(|record| Headline::of(&record).line());
                     survey.record = run.record;
                     let none = || format!("no verdict: {}", run.reason.unwrap_or_default());
                     line.unwrap_or_else(none)
@@ -95,7 +101,7 @@ impl Incidents {
 }
 
 /// Books further runs of a change.
-fn ask(store: &mut Store, scene: &Scene<'_>, found: &Found) -> Result<Further, Failure> {
+fn ask(store: &mut dyn HubStore, scene: &Scene<'_>, found: &Found) -> Result<Further, Failure> {
     let mut starts = Vec::new();
     let mut end_s = 0;
     for _ in 0..scene.rules.confirm {
@@ -133,26 +139,37 @@ fn is_soon(scene: &Scene<'_>, found: &Found) -> bool {
     confirm > 0 && found.period_s <= SOON_S / i64::from(confirm)
 }
 
+/// A run of an agent's task that begins at a time.
+fn run_at(
+    store: &mut dyn HubStore,
+    of: (&str, &str),
+    task: &str,
+    start_s: i64,
+) -> Result<Option<SlotRun>, Failure> {
+    Ok(store.runs(of, Some(task), (start_s, start_s + 1))?.pop())
+}
+
 /// Further runs that have ended, and whether all have that are waited for.
 fn ended(
-    store: &Store,
+    store: &mut dyn HubStore,
     scene: &Scene<'_>,
     found: &Found,
-    (plan, task): (&str, &str),
+    task: &str,
 ) -> Result<(Vec<SlotRun>, bool), Failure> {
+    let of = (scene.plan.mesh.as_str(), found.from.as_str());
     match &found.further {
         Further::Booked(starts, until_s) => {
             let mut runs = Vec::new();
             for start_s in starts {
-                runs.extend(store.slot(plan, task, *start_s)?);
+                runs.extend(run_at(store, of, task, *start_s)?);
             }
             let all = runs.len() == starts.len() || scene.now_s >= *until_s;
             Ok((runs, all))
         }
         Further::Next(after_s, until_s) => {
             let count = scene.rules.confirm as usize;
-            let runs = store.slots(plan, *after_s)?.into_iter();
-            let good = runs.filter(|run| run.task == task && run.state == "ok");
+            let runs = store.runs(of, Some(task), (*after_s, i64::MAX))?.into_iter();
+            let good = runs.filter(|run| run.state == "ok");
             let runs: Vec<SlotRun> = good.take(count).collect();
             let all = runs.len() == count || scene.now_s >= *until_s;
             Ok((runs, all))
@@ -162,10 +179,10 @@ fn ended(
 }
 
 /// Looks whether further runs show a change, once they are there.
-fn judge(store: &mut Store, scene: &Scene<'_>, found: &mut Found) -> Result<(), Failure> {
+fn judge(store: &mut dyn HubStore, scene: &Scene<'_>, found: &mut Found) -> Result<(), Failure> {
     let plan = format!("{}/{}", scene.plan.mesh, found.from);
     let task = format!("{}/{}", found.task, found.to);
-    let (runs, all) = ended(store, scene, found, (&plan, &task))?;
+    let (runs, all) = ended(store, scene, found, &task)?;
     if !all {
         return Ok(());
     }
@@ -203,11 +220,11 @@ impl Scene<'_> {
     /// plan has one that may be booked, after probes a `trace` where it has only that.
     pub(super) fn survey(
         &self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         found: &Found,
     ) -> Result<Option<Survey>, Failure> {
         let mesh = &self.plan.mesh;
-        let made = store.mesh_bookings(mesh, self.now_s - NEWS_S)?;
+        let made = store.bookings(mesh, self.now_s - NEWS_S)?;
         let made = made.iter().filter(|it| it.why == SURVEY && it.asked_s > self.now_s - NEWS_S);
         let bookable = self.plan.bookable();
         let of = |command: &str| {

@@ -19,7 +19,7 @@ use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
 use crate::store::{
-    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, SlotRun, Store, TAG_PLAN, TAG_SLOT,
+    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, SlotRun, TAG_PLAN, TAG_SLOT,
 };
 
 /// Characters of a task's name and of a reason that are kept.
@@ -126,15 +126,6 @@ impl Hub {
     /// Its store.
     pub(super) fn store(&self) -> Result<Box<dyn HubStore>, Failure> {
         self.place.open()
-    }
-
-    /// Its store where that is a file: series, incidents and alerts are in none but that.
-    pub(super) fn file(&self) -> Result<Option<Store>, Failure> {
-        match &self.place {
-            HubPlace::File(path) => Store::open(path).map(Some),
-            #[cfg(feature = "scale")]
-            HubPlace::Database(_) => Ok(None),
-        }
     }
 
     pub(super) fn rules(&self) -> Arc<Rules> {
@@ -374,10 +365,7 @@ impl Hub {
         let (agents, cells) = (store.agents(&plan.mesh)?, store.cells(&plan.mesh)?);
         let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
         let found = found.with_bookings(store.bookings(&plan.mesh, now_s - NEWS_S)?);
-        Ok(match self.file()? {
-            Some(store) => found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?),
-            None => found,
-        })
+        Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
     }
 }
 
@@ -387,12 +375,9 @@ impl Hub {
     /// # Errors
     /// When the store cannot be read.
     pub fn counts(&self) -> Result<(Outcomes, usize), Failure> {
-        let mesh = self.about().0;
-        let waiting = match self.file()? {
-            Some(store) => store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len(),
-            None => 0,
-        };
-        Ok((self.store()?.outcomes(&mesh)?, waiting))
+        let (mesh, mut store) = (self.about().0, self.store()?);
+        let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len();
+        Ok((store.outcomes(&mesh)?, waiting))
     }
 }
 

@@ -18,7 +18,7 @@ use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
 use linerate_sys::clock::record_id;
 
 use super::found::{Found, Further, JOIN_S_MAX, read};
-use crate::store::{NewAlert, Store, TaskNote};
+use crate::store::{HubStore, NewAlert, TaskNote};
 
 /// Silence that is shorter is none: an agent asks a hub that is back after a minute at the latest.
 const HOLD_S: i64 = 90;
@@ -60,13 +60,17 @@ fn pair_of(plan: &MeshPlan, member: &Member) -> Option<Pair> {
 
 impl Incidents {
     /// As the store knows them: open ones, and changes that are part of none yet.
-    pub(super) fn of(store: &Store, plan: &MeshPlan, now_s: i64) -> Result<Self, Failure> {
+    pub(super) fn of(
+        store: &mut dyn HubStore,
+        plan: &MeshPlan,
+        now_s: i64,
+    ) -> Result<Self, Failure> {
         let known = store.incidents(&plan.mesh, i64::MAX)?;
         let (pending, dropped, dark) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut found = Self { open: known, pending, dropped, dark };
         for agent in &plan.agents {
             let events =
-                store.events(&format!("{}/{}", plan.mesh, agent.name), now_s - PENDING_S)?;
+                store.mesh_events(&format!("{}/{}", plan.mesh, agent.name), now_s - PENDING_S)?;
             let of = |kind: &'static str| {
                 let mine = events.iter().filter(move |event| event.kind == kind);
                 let left = mine.filter(|event| event.detail["incident"].is_null());
@@ -81,7 +85,7 @@ impl Incidents {
     /// A change was found: it is the way back of one that is open, part of one, or waits.
     pub(super) fn found(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         plan: &MeshPlan,
         mut found: Found,
     ) -> Result<(), Failure> {
@@ -149,7 +153,11 @@ impl Incidents {
     }
 
     /// Makes incidents of changes that have waited for others, and ends those that are back.
-    pub(super) fn join(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
+    pub(super) fn join(
+        &mut self,
+        store: &mut dyn HubStore,
+        scene: &Scene<'_>,
+    ) -> Result<(), Failure> {
         self.further(store, scene)?;
         self.surveyed(store, scene)?;
         self.end_changes(store, scene)?;
@@ -169,7 +177,7 @@ impl Incidents {
         let (batch, rest): (Vec<Found>, Vec<Found>) = self.pending.drain(..).partition(near);
         self.pending = rest;
         let hit: BTreeSet<Pair> = batch.iter().map(|it| it.pair).collect();
-        let cells = store.mesh_cells(&scene.plan.mesh)?;
+        let cells = store.cells(&scene.plan.mesh)?;
         let measured = cells.iter().filter(|(_, cell)| cell.good_s.is_some());
         let measured: BTreeSet<Pair> = measured
             .filter_map(|((_, from, to), _)| {
@@ -205,7 +213,7 @@ impl Incidents {
 
     fn opens(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         incident: Incident,
         with: (&[i64], &[TaskNote]),
@@ -218,7 +226,7 @@ impl Incidents {
     }
 
     /// Changes all of whose levels are back.
-    fn end_changes(&mut self, store: &mut Store, scene: &Scene<'_>) -> Result<(), Failure> {
+    fn end_changes(&mut self, store: &mut dyn HubStore, scene: &Scene<'_>) -> Result<(), Failure> {
         let is_back = |incident: &Incident| {
             let mut moved = incident.members.iter().flat_map(|it| &it.moved);
             let told = incident.survey.as_ref().is_none_or(|it| it.verdict.is_some());
@@ -233,7 +241,7 @@ impl Incidents {
     /// An incident is over, and that is told.
     fn over(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         at: usize,
         kind: &str,
@@ -252,7 +260,7 @@ impl Incidents {
     /// Changes that are no more news: what they brought is how it is.
     pub(super) fn age(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         news_s: i64,
     ) -> Result<(), Failure> {
@@ -266,7 +274,7 @@ impl Incidents {
 
     fn ends_quietly(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         at: usize,
     ) -> Result<(), Failure> {
@@ -279,7 +287,7 @@ impl Incidents {
     /// Looks at what brings no data.
     pub(super) fn silence(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         matrix: &Matrix,
     ) -> Result<(), Failure> {
@@ -322,7 +330,7 @@ impl Incidents {
 
     fn agents_dark(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         agents: &[Dark],
         dark: &BTreeMap<Dark, Darkness>,
@@ -340,7 +348,7 @@ impl Incidents {
 
     fn pairs_dark(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         pairs: &[Dark],
         dark: &BTreeMap<Dark, Darkness>,
@@ -378,7 +386,7 @@ impl Incidents {
 
     fn no_data(
         &mut self,
-        store: &mut Store,
+        store: &mut dyn HubStore,
         scene: &Scene<'_>,
         (shared, counts): (Option<Shared>, (usize, usize)),
         (members, since_s): (Vec<Member>, f64),
@@ -532,7 +540,7 @@ fn notes(scene: &Scene<'_>, incident: &Incident, kind: &'static str, said: &str)
 
 /// Keeps an incident, with its alert where somebody is to hear of it.
 pub(super) fn tell(
-    store: &mut Store,
+    store: &mut dyn HubStore,
     scene: &Scene<'_>,
     incident: &Incident,
     with: (&[i64], &[TaskNote]),

@@ -10,7 +10,7 @@ use linerate_proto::digest::sha256;
 use super::hex;
 use super::sign::{signature_file, verify};
 use crate::schedule::NEWS_S;
-use crate::store::{HubPlace, KeptPlan, Store};
+use crate::store::{HubPlace, KeptPlan};
 
 /// A plan that can be run.
 #[derive(Clone, Debug)]
@@ -110,11 +110,5 @@ pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure
     let (agents, cells) = (store.agents(mesh)?, store.cells(mesh)?);
     let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
     let found = found.with_bookings(store.bookings(mesh, now_s - NEWS_S)?);
-    Ok(match place {
-        HubPlace::File(path) => {
-            found.with_incidents(Store::open(path)?.incidents(mesh, now_s - NEWS_S)?)
-        }
-        #[cfg(feature = "scale")]
-        HubPlace::Database(_) => found,
-    })
+    Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
 }

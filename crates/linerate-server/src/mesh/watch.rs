@@ -2,7 +2,8 @@
 //! finds becomes incidents, and goes out as alerts.
 //!
 //! The detector and the outbox are those of `linerate schedule`. Further runs at once, and surveys,
-//! are booked where the plan lets them be.
+//! are booked where the plan lets them be. Of hubs that share a database one watches; what reaches
+//! the others it finds in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,18 +22,18 @@ use super::hub::{Hub, Served, now_s, owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
-use crate::store::{SeriesValue, Store, TaskNote};
+use crate::store::{HubStore, SeriesValue, TaskNote};
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two looks at what did not come.
+/// Between two looks at what did not come, and at what came by way of another hub.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
-/// After a failure of the store.
+/// After a failure of the store, and while another hub watches.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Values of a figure that a watch begins with: two of its windows and more.
 const VALUES_READ: usize = 700;
 /// Of a series that was never looked at, changes are news from so long ago on, seconds.
-const NEW_S: f64 = 86_400.0;
+const NEW_S: i64 = 86_400;
 /// Series that are watched: each takes some 10 kB.
 const SERIES_MAX: usize = 20_000;
 
@@ -44,18 +45,35 @@ struct Watched {
 }
 
 /// Watches what comes to a hub and what does not, and tells who is to know, until it is asked to
-/// stop.
-/// # Errors
-/// When the store cannot be read at first.
-pub fn watch(hub: &Hub, stop: &Stop) -> Result<(), Failure> {
-    match hub.file()? {
-        Some(store) => Watcher::new(hub, store, now_s())?.run(stop),
-        None => tracing::warn!(
-            "changes and silence are not looked for in PostgreSQL: docs/monitoring has rules for \
-             Prometheus, which see silence"
-        ),
+/// stop. A store that fails is tried again, and what it knows is read anew; while another hub of
+/// the same database watches, this one waits.
+pub fn watch(hub: &Hub, stop: &Stop) {
+    let mut waits = false;
+    while !stop.asked() {
+        match Watcher::begin(hub, now_s()) {
+            Ok(Some(watcher)) => {
+                waits = false;
+                if let Err(failure) = watcher.run(stop) {
+                    tracing::error!("the mesh is not watched, and tried again: {failure}");
+                }
+            }
+            Ok(None) if !std::mem::replace(&mut waits, true) => {
+                tracing::info!("another hub watches the mesh; this one does when that has ended");
+            }
+            Ok(None) => {}
+            Err(failure) => {
+                tracing::error!("the mesh is not watched, and tried again: {failure}");
+            }
+        }
+        pause(TRY_AGAIN, stop);
     }
-    Ok(())
+}
+
+fn pause(time: Duration, stop: &Stop) {
+    let until = monotonic() + time;
+    while !stop.asked() && monotonic() < until {
+        sleep(LOOK);
+    }
 }
 
 /// A hub's watch.
@@ -64,7 +82,7 @@ struct Watcher<'a> {
     hub: &'a Hub,
     served: Arc<Served>,
     rules: Arc<Rules>,
-    store: Store,
+    store: Box<dyn HubStore>,
     agents: BTreeMap<String, Watched>,
     incidents: Incidents,
     post: Post,
@@ -73,40 +91,44 @@ struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    fn new(hub: &'a Hub, store: Store, now_s: i64) -> Result<Self, Failure> {
+    /// One with what the store knows; none while another hub watches.
+    fn begin(hub: &'a Hub, now_s: i64) -> Result<Option<Self>, Failure> {
+        let mut store = hub.store()?;
+        let is_alone = store.mesh_watches(&hub.about().0)?;
+        is_alone.then(|| Self::new(hub, store, now_s)).transpose()
+    }
+
+    fn new(hub: &'a Hub, mut store: Box<dyn HubStore>, now_s: i64) -> Result<Self, Failure> {
         let (served, rules) = (hub.served(), hub.rules());
         let mesh = served.checked.plan.mesh.clone();
         let post = Post::new(owner(&mesh), rules.alert.as_ref());
-        let incidents = Incidents::of(&store, &served.checked.plan, now_s)?;
+        let incidents = Incidents::of(&mut *store, &served.checked.plan, now_s)?;
         let (agents, silence_at) = (BTreeMap::new(), monotonic());
         hub.look_at_all();
         Ok(Self { hub, served, rules, store, agents, incidents, post, silence_at, full: false })
     }
 
-    /// Watches until it is asked to stop. A store that fails is tried again.
-    fn run(mut self, stop: &Stop) {
-        while !stop.asked() {
-            let worked = self.work(now_s());
-            if let Err(failure) = &worked {
-                tracing::error!("the mesh is not watched, and tried again: {failure}");
-            }
-            let until = monotonic() + if worked.is_ok() { LOOK } else { TRY_AGAIN };
-            while !stop.asked() && monotonic() < until {
-                sleep(LOOK);
-            }
+    /// Watches until it is asked to stop, or the hub has another mesh.
+    fn run(mut self, stop: &Stop) -> Result<(), Failure> {
+        let mesh = self.hub.about().0;
+        while !stop.asked() && self.hub.about().0 == mesh {
+            self.work(now_s())?;
+            pause(LOOK, stop);
         }
+        Ok(())
     }
 
     /// Looks at what came and what did not, at a time.
     fn work(&mut self, now_s: i64) -> Result<(), Failure> {
         self.read_again();
+        let is_time = monotonic() >= self.silence_at;
         let mut arrived = self.hub.arrived();
-        while let Some((agent, task)) = arrived.pop_first() {
-            if let Err(failure) = self.look((&agent, &task), now_s) {
-                arrived.insert((agent, task));
-                arrived.iter().for_each(|(agent, task)| self.hub.came(agent, task));
-                return Err(failure);
-            }
+        if is_time {
+            let mesh = &self.served.checked.plan.mesh;
+            arrived.extend(self.store.mesh_unwatched(mesh, now_s - NEW_S)?);
+        }
+        for (agent, task) in arrived {
+            self.look((&agent, &task), now_s)?;
         }
         let outputs = self.post.words();
         let (served, rules) = (Arc::clone(&self.served), Arc::clone(&self.rules));
@@ -118,14 +140,14 @@ impl<'a> Watcher<'a> {
             outputs: &outputs,
             now_s,
         };
-        self.incidents.join(&mut self.store, &scene)?;
-        if monotonic() >= self.silence_at {
+        self.incidents.join(&mut *self.store, &scene)?;
+        if is_time {
             self.silence_at = monotonic() + SILENCE_EVERY;
             let matrix = self.hub.matrix_at(now_s)?;
-            self.incidents.silence(&mut self.store, &scene, &matrix)?;
-            self.incidents.age(&mut self.store, &scene, NEWS_S)?;
+            self.incidents.silence(&mut *self.store, &scene, &matrix)?;
+            self.incidents.age(&mut *self.store, &scene, NEWS_S)?;
         }
-        self.post.work(&mut self.store, now_s, &|line: &str| tracing::warn!("{line}"))
+        self.post.work(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
     }
 
     /// Takes another plan, and other rules.
@@ -157,20 +179,20 @@ impl<'a> Watcher<'a> {
     fn look(&mut self, (agent, task): (&str, &str), now_s: i64) -> Result<(), Failure> {
         let name = format!("{}/{agent}", self.served.checked.plan.mesh);
         let key = (name.as_str(), task);
+        let Some(watched) = self.watched(agent) else { return Ok(()) };
+        let is_new = !watched.watches.knows(task);
+        if is_new && self.is_full() {
+            return Ok(());
+        }
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
-        let now = now_s as f64;
-        let after = self.store.mesh_watched_s(&name, task)?.unwrap_or(now - NEW_S);
+        let first = (now_s - NEW_S) as f64;
+        let after = self.store.mesh_watched_s(&name, task)?.unwrap_or(first);
         let values = self.store.task_series(key, (after, f64::MAX), VALUES_READ)?;
         let Some(until) = values.last().map(|value| value.at_s) else { return Ok(()) };
-        let count: usize = self.agents.values().map(|it| it.watches.count()).sum();
-        let old = self.store.task_series(key, (f64::MIN, after), VALUES_READ)?;
+        let span = (f64::MIN, after);
+        let old = if is_new { self.store.task_series(key, span, VALUES_READ)? } else { Vec::new() };
         let Some(Watched { plan, watches }) = self.watched(agent) else { return Ok(()) };
-        if !watches.knows(task) {
-            if count >= SERIES_MAX {
-                return self.is_full();
-            }
-            watches.learn(plan, &old);
-        }
+        watches.learn(plan, &old);
         let (mut notes, mut changes) = (Vec::new(), Vec::new());
         for run in values.chunk_by(|a, b| a.record == b.record) {
             let found = watches.look(plan, run).changes;
@@ -183,16 +205,19 @@ impl<'a> Watcher<'a> {
         for (id, changes) in ids.into_iter().zip(changes) {
             let Some(found) = self.found((id, now_s), (agent, task), changes) else { continue };
             tracing::warn!("{}", found.sentence);
-            self.incidents.found(&mut self.store, &self.served.checked.plan, found)?;
+            self.incidents.found(&mut *self.store, &self.served.checked.plan, found)?;
         }
         Ok(())
     }
 
-    fn is_full(&mut self) -> Result<(), Failure> {
-        if !std::mem::replace(&mut self.full, true) {
+    /// Whether no more series are watched, which is said once.
+    fn is_full(&mut self) -> bool {
+        let count: usize = self.agents.values().map(|it| it.watches.count()).sum();
+        let full = count >= SERIES_MAX;
+        if full && !std::mem::replace(&mut self.full, true) {
             tracing::warn!("{SERIES_MAX} series are watched; changes in others are not looked for");
         }
-        Ok(())
+        full
     }
 
     fn found(
@@ -233,5 +258,7 @@ fn note(
     TaskNote { plan, task, at_s, kind: "change", detail }
 }
 
+#[cfg(all(test, feature = "scale"))]
+mod database_tests;
 #[cfg(test)]
 mod tests;

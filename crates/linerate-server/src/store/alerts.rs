@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::Store;
 
 /// Alerts are kept for a month, seconds.
-const KEPT_S: i64 = 30 * 86_400;
+pub(super) const KEPT_S: i64 = 30 * 86_400;
 
 /// An alert that is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,45 @@ pub struct DueAlert {
     pub json: String,
     /// How often the output has failed.
     pub tries: u32,
+}
+
+/// Alerts that are on their way. Times are seconds since 1970-01-01 UTC; each call fails with one
+/// line where the store cannot be read or written.
+pub trait Outbox {
+    /// The oldest alert of an owner that an output is to get now.
+    /// # Errors
+    /// See [`Outbox`].
+    fn alert_due(
+        &mut self,
+        owner: &str,
+        output: &str,
+        now_s: i64,
+    ) -> Result<Option<DueAlert>, Failure>;
+
+    /// An output has an alert.
+    /// # Errors
+    /// See [`Outbox`].
+    fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure>;
+
+    /// An output did not take an alert: when it is tried again, or never.
+    /// # Errors
+    /// See [`Outbox`].
+    fn alert_failed(
+        &mut self,
+        of: (&str, &str),
+        next_s: Option<i64>,
+        reason: &str,
+    ) -> Result<(), Failure>;
+
+    /// Alerts of an owner that an output has not got, of those that were made at a time or later,
+    /// with that output and why not, the oldest first; those that were given up among them.
+    /// # Errors
+    /// See [`Outbox`].
+    fn alerts_waiting(
+        &mut self,
+        owner: &str,
+        since_s: i64,
+    ) -> Result<Vec<(String, Option<String>)>, Failure>;
 }
 
 /// Writes an alert for each output, within the caller's transaction.
@@ -75,12 +114,11 @@ impl Store {
         };
         work(self).map_err(|error| self.fault("store alert in", &error))
     }
+}
 
-    /// The oldest alert of an owner that an output is to get now.
-    /// # Errors
-    /// One line when the file cannot be read.
-    pub fn alert_due(
-        &self,
+impl Outbox for Store {
+    fn alert_due(
+        &mut self,
         owner: &str,
         output: &str,
         now_s: i64,
@@ -103,20 +141,14 @@ impl Store {
         found.map_err(|error| self.fault("read store", &error))
     }
 
-    /// An output has an alert.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure> {
+    fn alert_told(&mut self, id: &str, output: &str, now_s: i64) -> Result<(), Failure> {
         let sql = "UPDATE alert_out SET told_s = ?3, next_s = NULL, reason = NULL
                    WHERE alert = ?1 AND output = ?2";
         let done = self.connection.execute(sql, params![id, output, now_s]);
         done.map(drop).map_err(|error| self.fault("store alert in", &error))
     }
 
-    /// An output did not take an alert: when it is tried again, or never.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn alert_failed(
+    fn alert_failed(
         &mut self,
         (id, output): (&str, &str),
         next_s: Option<i64>,
@@ -128,12 +160,8 @@ impl Store {
         done.map(drop).map_err(|error| self.fault("store alert in", &error))
     }
 
-    /// Alerts of an owner that an output has not got, of those that were made at a time or later,
-    /// with that output and why not, the oldest first; those that were given up among them.
-    /// # Errors
-    /// One line when the file cannot be read.
-    pub fn alerts_waiting(
-        &self,
+    fn alerts_waiting(
+        &mut self,
         owner: &str,
         since_s: i64,
     ) -> Result<Vec<(String, Option<String>)>, Failure> {

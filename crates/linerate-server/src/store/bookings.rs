@@ -134,47 +134,6 @@ impl Store {
     }
 }
 
-impl Store {
-    /// Keeps of changes that were found which runs were booked to confirm them.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn mesh_changes_ask(
-        &mut self,
-        events: &[i64],
-        further: &serde_json::Value,
-    ) -> Result<(), Failure> {
-        let sql = "UPDATE schedule_event SET detail = json_set(detail, '$.further', json(?2))
-                   WHERE id = ?1";
-        let further = further.to_string();
-        let work = |event: &i64| self.connection.execute(sql, params![event, further]).map(drop);
-        let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
-    }
-
-    /// Further runs did not show changes that were found: they are `dropped`, with a sentence.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn mesh_changes_dropped(&mut self, events: &[i64], sentence: &str) -> Result<(), Failure> {
-        let sql = "UPDATE schedule_event SET kind = 'dropped',
-                          detail = json_set(detail, '$.sentence', ?2)
-                   WHERE id = ?1 AND kind = 'change'";
-        let work = |event: &i64| self.connection.execute(sql, params![event, sentence]).map(drop);
-        let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
-    }
-
-    /// Changes that were found are part of no incident, and never will be.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure> {
-        let sql = "UPDATE schedule_event SET detail = json_set(detail, '$.incident', 'none')
-                   WHERE id = ?1";
-        let work = |event: &i64| self.connection.execute(sql, params![event]).map(drop);
-        let done = events.iter().try_for_each(work);
-        done.map_err(|error| self.fault("store mesh in", &error))
-    }
-}
-
 fn booking(row: &Row<'_>) -> rusqlite::Result<Booking> {
     Ok(Booking { id: row.get(0)?, task: row.get(1)?, start_s: row.get(2)?, takes_s: row.get(3)? })
 }

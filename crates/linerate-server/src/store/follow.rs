@@ -6,6 +6,8 @@
 //! itself: there is no moment at which one is kept and the others are not.
 
 use linerate_core::record::Record;
+#[cfg(feature = "scale")]
+use linerate_core::schedule::Followed;
 use linerate_core::schedule::followed;
 use rusqlite::{Connection, params};
 
@@ -22,6 +24,16 @@ pub const SURVEY: &str = "survey";
 /// The word of a run beside the calendar of a mesh.
 pub const BOOKED: &str = "booked";
 
+fn is_survey(record: &Record) -> bool {
+    record.tags.get(TAG_WHY).is_some_and(|why| why == SURVEY)
+}
+
+/// The values of a record that are part of its task's series: of a survey none.
+#[cfg(feature = "scale")]
+pub(super) fn in_series(record: &Record) -> Vec<(Followed, f64)> {
+    if is_survey(record) { Vec::new() } else { followed(record) }
+}
+
 /// Writes what a schedule follows of a record, in the record's own transaction.
 pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusqlite::Result<()> {
     let tag = |key: &str| record.tags.get(key).map(String::as_str);
@@ -31,7 +43,7 @@ pub(super) fn follow(connection: &Connection, record: &Record, id: &str) -> rusq
     };
     let run = "UPDATE schedule_run SET record = ?4 WHERE plan = ?1 AND task = ?2 AND start_s = ?3";
     connection.prepare_cached(run)?.execute(params![plan, task, slot, id])?;
-    if tag(TAG_WHY) == Some(SURVEY) {
+    if is_survey(record) {
         return Ok(());
     }
     #[allow(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit 53 bits")]

@@ -1,5 +1,5 @@
 //! What a hub needs of a store, whichever it is: agents, tokens, plans, their runs, and the newest
-//! of each pair. A file of SQLite is one, a database of PostgreSQL another; `mesh/tests` has
+//! of each pair; what its watch needs is in `watch`. A file of SQLite is one, a database of PostgreSQL another; `mesh/tests` has
 //! what both of them hold to.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use linerate_core::mesh::{AgentState, BookedRun, Booking, Cells, Seen};
 use linerate_core::record::{Failure, Record};
 
-use super::{Booked, Joined, KeptPlan, NewBooking, Outcomes, SlotRun, Store};
+use super::{Booked, Joined, KeptPlan, NewBooking, Outcomes, SlotRun, Store, WatchStore};
 
 /// A run of an agent, as a hub is given it.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct AgentRun {
 
 /// A hub's store. Times are seconds since 1970-01-01 UTC; each call fails with one line where the
 /// store cannot be read or written.
-pub trait HubStore: std::fmt::Debug + Send {
+pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// What it is called in messages: a file, or a database without its password.
     fn place(&self) -> String;
 
@@ -301,7 +301,11 @@ impl HubStore for Store {
         task: Option<&str>,
         (from_s, until_s): (i64, i64),
     ) -> Result<Vec<SlotRun>, Failure> {
-        let mut runs = self.slots(&format!("{mesh}/{agent}"), from_s)?;
+        let plan = format!("{mesh}/{agent}");
+        if let Some(task) = task.filter(|_| until_s == from_s.saturating_add(1)) {
+            return Ok(self.slot(&plan, task, from_s)?.into_iter().collect());
+        }
+        let mut runs = self.slots(&plan, from_s)?;
         runs.retain(|run| run.start_s < until_s && task.is_none_or(|task| run.task == task));
         runs.sort_by(|a, b| (a.start_s, &a.task).cmp(&(b.start_s, &b.task)));
         Ok(runs)

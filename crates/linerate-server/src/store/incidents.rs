@@ -1,50 +1,34 @@
-//! What a mesh's hub has found: until when it has looked at each series, and its incidents.
+//! What a mesh's hub has found, in a file: until when it has looked at each series, and its
+//! incidents.
+
+use std::collections::BTreeSet;
 
 use linerate_core::mesh::Incident;
 use linerate_core::record::Failure;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::alerts::{NewAlert, make};
+use super::alerts::make;
 use super::records::rows;
-use super::{SeriesValue, Store};
+use super::watch::READ_MAX;
+use super::{Outgoing, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
 
-/// Incidents that are read at most.
-const READ_MAX: i64 = 1000;
+impl WatchStore for Store {
+    fn mesh_watches(&mut self, _: &str) -> Result<bool, Failure> {
+        Ok(true)
+    }
 
-/// Something that happened to a task of an agent, to be kept with what was found of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskNote {
-    /// `MESH/AGENT`.
-    pub plan: String,
-    /// `TASK/AGENT`.
-    pub task: String,
-    /// When, seconds since 1970-01-01 UTC.
-    pub at_s: i64,
-    /// As of [`super::ScheduleEvent`].
-    pub kind: &'static str,
-    /// What is known of it.
-    pub detail: serde_json::Value,
-}
+    fn mesh_unwatched(&mut self, _: &str, _: i64) -> Result<BTreeSet<(String, String)>, Failure> {
+        Ok(BTreeSet::new())
+    }
 
-/// An alert, whose outbox it is in, and who is to get it.
-pub type Outgoing<'a> = (&'a str, &'a NewAlert, &'a [String]);
-
-impl Store {
-    /// Until when the series of a task were looked at, seconds since 1970-01-01 UTC.
-    /// # Errors
-    /// One line when the file cannot be read.
-    pub fn mesh_watched_s(&self, plan: &str, task: &str) -> Result<Option<f64>, Failure> {
+    fn mesh_watched_s(&mut self, plan: &str, task: &str) -> Result<Option<f64>, Failure> {
         let sql = "SELECT at_s FROM mesh_watched WHERE plan = ?1 AND task = ?2";
         let found = self.connection.query_row(sql, params![plan, task], |row| row.get(0));
         found.optional().map_err(|error| self.fault("read store", &error))
     }
 
-    /// The values of a task after a time and not after another, the oldest first; at most the
-    /// newest `limit` of each figure.
-    /// # Errors
-    /// One line when the file cannot be read.
-    pub fn task_series(
-        &self,
+    fn task_series(
+        &mut self,
         (plan, task): (&str, &str),
         (after_s, until_s): (f64, f64),
         limit: usize,
@@ -68,11 +52,7 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 
-    /// Keeps until when the series of a task were looked at, and the changes that were found
-    /// by it, both or neither; the changes' numbers.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn mesh_watched(
+    fn mesh_watched(
         &mut self,
         (plan, task): (&str, &str),
         until_s: f64,
@@ -91,11 +71,11 @@ impl Store {
         work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
     }
 
-    /// Keeps an incident, in place of what was kept of it; with it the changes that are part of it,
-    /// what is noted of tasks, and the alert: all or nothing.
-    /// # Errors
-    /// One line when the file cannot be written.
-    pub fn incident_is(
+    fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure> {
+        self.events(plan, since_s)
+    }
+
+    fn incident_is(
         &mut self,
         mesh: &str,
         incident: &Incident,
@@ -127,17 +107,7 @@ impl Store {
         work(self).map_err(|error| self.fault("store mesh in", &error))
     }
 
-    /// The incidents of a mesh that are open, or were over at a time or later, the newest first.
-    /// None where the file has no tables for them yet.
-    /// # Errors
-    /// One line when the file cannot be read.
-    pub fn incidents(&self, mesh: &str, since_s: i64) -> Result<Vec<Incident>, Failure> {
-        let known = "SELECT count(*) FROM sqlite_schema WHERE name = 'mesh_incident'";
-        let known: rusqlite::Result<i64> =
-            self.connection.query_row(known, params![], |row| row.get(0));
-        if known.map_err(|error| self.fault("read store", &error))? == 0 {
-            return Ok(Vec::new());
-        }
+    fn incidents(&mut self, mesh: &str, since_s: i64) -> Result<Vec<Incident>, Failure> {
         let sql = "SELECT doc FROM mesh_incident
                    WHERE mesh = ?1 AND (until_s IS NULL OR until_s >= ?2)
                    ORDER BY opened_s DESC, id DESC LIMIT ?3";
@@ -146,6 +116,36 @@ impl Store {
         let docs = docs.map_err(|error| self.fault("read store", &error))?;
         // One that another version wrote and this one does not know is passed over.
         Ok(docs.iter().filter_map(|doc| serde_json::from_str(doc).ok()).collect())
+    }
+
+    fn mesh_changes_ask(
+        &mut self,
+        events: &[i64],
+        further: &serde_json::Value,
+    ) -> Result<(), Failure> {
+        let sql = "UPDATE schedule_event SET detail = json_set(detail, '$.further', json(?2))
+                   WHERE id = ?1";
+        let further = further.to_string();
+        let work = |event: &i64| self.connection.execute(sql, params![event, further]).map(drop);
+        let done = events.iter().try_for_each(work);
+        done.map_err(|error| self.fault("store mesh in", &error))
+    }
+
+    fn mesh_changes_dropped(&mut self, events: &[i64], sentence: &str) -> Result<(), Failure> {
+        let sql = "UPDATE schedule_event SET kind = 'dropped',
+                          detail = json_set(detail, '$.sentence', ?2)
+                   WHERE id = ?1 AND kind = 'change'";
+        let work = |event: &i64| self.connection.execute(sql, params![event, sentence]).map(drop);
+        let done = events.iter().try_for_each(work);
+        done.map_err(|error| self.fault("store mesh in", &error))
+    }
+
+    fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure> {
+        let sql = "UPDATE schedule_event SET detail = json_set(detail, '$.incident', 'none')
+                   WHERE id = ?1";
+        let work = |event: &i64| self.connection.execute(sql, params![event]).map(drop);
+        let done = events.iter().try_for_each(work);
+        done.map_err(|error| self.fault("store mesh in", &error))
     }
 }
 

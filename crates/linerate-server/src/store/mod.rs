@@ -31,8 +31,9 @@ mod schema;
 mod set_back;
 mod sketches;
 mod spool;
+mod watch;
 
-pub use alerts::{DueAlert, NewAlert};
+pub use alerts::{DueAlert, NewAlert, Outbox};
 #[cfg(feature = "scale")]
 pub use archive::{Archived, Day, DayRun, Path as DayPath, Takes, ToArchive, archive};
 pub use bookings::{Booked, NewBooking};
@@ -42,7 +43,6 @@ pub use find::Known;
 pub use follow::{BOOKED, SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use hub::{AgentRun, HubPlace, HubStore, WITHOUT_SCALE};
-pub use incidents::{Outgoing, TaskNote};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
 pub use mesh::{Joined, KeptPlan, MeshSelf, Outcomes};
@@ -50,6 +50,7 @@ pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
 pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
+pub use watch::{Outgoing, TaskNote, WatchStore};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -153,19 +153,22 @@ fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
         let outputs = ["command".to_owned(), "webhook".to_owned()];
         store.event_alerts(event, "p", &alert, &outputs).expect("room");
     }
-    let due = |store: &Store, output: &str, now_s| {
+    let due = |store: &mut Store, output: &str, now_s| {
         let due = store.alert_due("p", output, now_s).expect("readable");
         due.map(|due| (due.id, due.tries))
     };
     let is = |id: &str, tries| Some((id.to_owned(), tries));
-    assert_eq!((due(&store, "command", 4), due(&store, "command", 9)), (None, is("a", 0)));
+    assert_eq!((due(&mut store, "command", 4), due(&mut store, "command", 9)), (None, is("a", 0)));
     assert_eq!(store.alert_due("q", "command", 9), Ok(None));
     store.alert_told("a", "command", 9).expect("room");
     store.alert_failed(("a", "webhook"), Some(24), "HTTP 500").expect("room");
-    assert_eq!((due(&store, "command", 9), due(&store, "webhook", 9)), (is("b", 0), is("b", 0)));
-    assert_eq!(due(&store, "webhook", 24), is("a", 1), "the older one first");
+    assert_eq!(
+        (due(&mut store, "command", 9), due(&mut store, "webhook", 9)),
+        (is("b", 0), is("b", 0))
+    );
+    assert_eq!(due(&mut store, "webhook", 24), is("a", 1), "the older one first");
     store.alert_failed(("a", "webhook"), None, "HTTP 500").expect("room");
-    assert_eq!(due(&store, "webhook", 9999), is("b", 0), "it was given up");
+    assert_eq!(due(&mut store, "webhook", 9999), is("b", 0), "it was given up");
     let waiting = store.alerts_waiting("p", 0).expect("readable");
     let reason = Some("HTTP 500".to_owned());
     let wanted = [("webhook", reason), ("command", None), ("webhook", None)];

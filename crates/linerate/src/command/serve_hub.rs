@@ -94,20 +94,13 @@ mod at_work {
             }
         }
 
-        /// Watches the mesh. A hub that cannot goes on being one.
-        fn watch(&self, stop: &Stop) {
-            if let Err(failure) = linerate_server::mesh::watch(&self.hub, stop) {
-                tracing::error!("the mesh is not watched: {failure}");
-            }
-        }
-
         /// Does what a hub does beside answering HTTP, until it is asked to stop.
         pub(crate) fn works<'scope>(
             &'scope self,
             scope: &'scope std::thread::Scope<'scope, '_>,
             stop: &'scope Stop,
         ) {
-            scope.spawn(|| self.watch(stop));
+            scope.spawn(|| linerate_server::mesh::watch(&self.hub, stop));
             #[cfg(feature = "scale")]
             scope.spawn(|| self.hear(stop));
         }

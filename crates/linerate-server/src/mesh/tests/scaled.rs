@@ -177,5 +177,5 @@ fn partitions_by_day(world: &mut Scaled) {
     let parts = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'mesh_result'::regclass";
     let parts: usize = world.postgres.sql("mesh", parts).parse().expect("a number");
     assert!((3..=4).contains(&parts), "yesterday, today, perhaps two of them, and others: {parts}");
-    assert_eq!(world.postgres.sql("mesh", "SELECT version FROM mesh_version"), "1");
+    assert_eq!(world.postgres.sql("mesh", "SELECT version FROM mesh_version"), "2");
 }

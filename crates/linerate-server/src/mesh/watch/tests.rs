@@ -1,6 +1,7 @@
-//! A hub is given results as agents give them, at times of the test's own, and watched.
+//! A hub is given results as agents give them, at times of the test's own, and watched: each test
+//! with a file, and with PostgreSQL.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_core::mesh::{
     Incident, IncidentKind, RunResult, RunResults, Seen, Shared, SharedKind, VERSION,
@@ -12,25 +13,67 @@ use linerate_core::time::WallTime;
 
 use super::super::SigningKey;
 use super::*;
-use crate::store::HubPlace;
+use crate::store::{HubPlace, NewAlert, ScheduleEvent, Store};
 
 /// 2026-11-24 00:00 UTC.
-const NOW_S: i64 = 1_795_478_400;
+pub(super) const NOW_S: i64 = 1_795_478_400;
 const PERIOD_S: i64 = 10;
 
-struct Mesh {
-    directory: tempfile::TempDir,
-    hub: Hub,
+/// Runs each of some tests with a file; and all with PostgreSQL, each in a database of its own.
+macro_rules! with_either {
+    ($($name:ident)*) => {
+        mod with_a_file {
+            $(#[test]
+            fn $name() {
+                super::$name(None);
+            })*
+        }
+
+        #[cfg(feature = "scale")]
+        #[test]
+        fn with_postgresql_all_is_as_with_a_file() {
+            let server = super::super::tests::started::Postgres::start(false);
+            let tests: &[(&str, fn(Database<'_>))] = &[$((stringify!($name), $name)),*];
+            for (at, (name, test)) in tests.iter().enumerate() {
+                println!("{name}");
+                let database = format!("mesh{at}");
+                server.sql("postgres", &format!("CREATE DATABASE {database}"));
+                test(Some(&server.url(&database)));
+            }
+        }
+    };
+}
+
+with_either! {
+    pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are_back
+    silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_when_they_are_back
+    a_change_of_one_pair_is_of_that_pair_and_old_after_a_day
+    a_change_is_an_incident_once_booked_runs_show_it_and_is_told_with_what_a_survey_says
+    a_task_that_repeats_often_is_shown_again_by_its_own_next_runs
+    a_survey_that_nothing_is_heard_of_holds_no_alert_for_ever
+    a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_either
+    an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all
+    each_output_of_a_mesh_gets_an_alert_until_it_has_it
+}
+
+/// Where PostgreSQL is; a file is beside the plan.
+type Database<'a> = Option<&'a str>;
+
+pub(super) struct Mesh {
+    /// Where its store is, if that is a file.
+    file: Option<PathBuf>,
+    pub(super) directory: tempfile::TempDir,
+    pub(super) hub: Hub,
     seed: std::cell::Cell<u64>,
 }
 
 /// Four agents, of which `c` and `d` share a site, and a hub whose alerts go to a file.
-fn mesh() -> Mesh {
-    mesh_with(PERIOD_S, "")
+pub(super) fn mesh(database: Option<&str>) -> Mesh {
+    mesh_with(database, PERIOD_S, "")
 }
 
 /// The same whose plan has another period, and more.
-fn mesh_with(period_s: i64, more: &str) -> Mesh {
+fn mesh_with(database: Database<'_>, period_s: i64, more: &str) -> Mesh {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name);
     let agent = |name: &str, last: u8, more: &str| {
@@ -51,10 +94,11 @@ fn mesh_with(period_s: i64, more: &str) -> Mesh {
     let told = path("told").display().to_string();
     let rules = format!("learn = \"1m\"\n[alert]\ncommand = \"cat >> {told}\"\n");
     std::fs::write(path("rules.toml"), rules).expect("room");
-    let hub =
-        Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &HubPlace::File(path("hub.db")));
-    let hub = hub.expect("a hub");
-    Mesh { hub, directory, seed: std::cell::Cell::new(1) }
+    let file = database.is_none().then(|| path("hub.db"));
+    let place = HubPlace::parse(database.unwrap_or(&path("hub.db").display().to_string()));
+    let place = place.expect("a place");
+    let hub = Hub::open(&path("plan.toml"), Some(&path("rules.toml")), &place).expect("a hub");
+    Mesh { hub, file, directory, seed: std::cell::Cell::new(1) }
 }
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -80,7 +124,13 @@ impl Mesh {
         self.gives((from, "delay", to), "calendar", at_s, rtt_ns);
     }
 
-    fn gives(&self, (from, task, to): (&str, &str, &str), why: &str, at_s: i64, rtt_ns: f64) {
+    pub(super) fn gives(
+        &self,
+        (from, task, to): (&str, &str, &str),
+        why: &str,
+        at_s: i64,
+        rtt_ns: f64,
+    ) {
         let mut tail = [0; 10];
         tail[..8].copy_from_slice(&self.draw().to_be_bytes());
         tail[8] = from.as_bytes()[0];
@@ -108,7 +158,7 @@ impl Mesh {
     }
 
     /// Rounds of all pairs that end at a time: 10 ms and a little noise, times what a pair has.
-    fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
+    pub(super) fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
         for round in 0..count {
             let at_s = until_s - (count - 1 - round) * PERIOD_S;
             for (from, to) in pairs() {
@@ -118,11 +168,11 @@ impl Mesh {
         }
     }
 
-    fn heard(&self, agent: &str, at_s: i64) {
-        let mut store = self.file();
-        if !store.mesh_agents("m").expect("readable").contains_key(agent) {
-            store.mesh_token(agent, ("m", agent), i64::MAX).expect("room");
-            store.mesh_joins(agent, agent, at_s).expect("room");
+    pub(super) fn heard(&self, agent: &str, at_s: i64) {
+        let mut store = self.store();
+        if !store.agents("m").expect("readable").contains_key(agent) {
+            store.keep_token(agent, ("m", agent), i64::MAX).expect("room");
+            store.joins(agent, agent, at_s).expect("room");
         }
         let seen = Seen {
             at_s,
@@ -134,24 +184,28 @@ impl Mesh {
             double_s: None,
         };
         let seen = BTreeMap::from([(agent.to_owned(), seen)]);
-        store.mesh_saw("m", &seen).expect("room");
+        store.saw("m", &seen).expect("room");
     }
 
-    fn file(&self) -> Store {
-        self.hub.file().expect("a store").expect("a file")
+    pub(super) fn store(&self) -> Box<dyn HubStore> {
+        self.hub.store().expect("a store")
     }
 
-    fn watcher(&self) -> Watcher<'_> {
-        Watcher::new(&self.hub, self.file(), NOW_S).expect("a store")
+    pub(super) fn watcher(&self) -> Watcher<'_> {
+        Watcher::begin(&self.hub, NOW_S).expect("a store").expect("nobody else watches")
     }
 
-    fn incidents(&self) -> Vec<Incident> {
-        self.file().incidents("m", 0).expect("readable")
+    pub(super) fn incidents(&self) -> Vec<Incident> {
+        self.store().incidents("m", 0).expect("readable")
+    }
+
+    fn events(&self, agent: &str) -> Vec<ScheduleEvent> {
+        self.store().mesh_events(&format!("m/{agent}"), 0).expect("readable")
     }
 }
 
 /// Looks at a time, and waits until what it tells is told; the kinds of all alerts so far.
-fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
+pub(super) fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
     watcher.silence_at = monotonic();
     watcher.work(now_s).expect("the store is there");
     for _ in 0..3000 {
@@ -175,9 +229,10 @@ fn site(kind: SharedKind, name: &str) -> Option<Shared> {
     Some(Shared { kind, name: name.to_owned() })
 }
 
-#[test]
-fn pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are_back() {
-    let mesh = mesh();
+fn pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are_back(
+    database: Database<'_>,
+) {
+    let mesh = mesh(database);
     let path = mesh.directory.path().to_owned();
     let slow = |from: &str, to: &str| if from == "c" || to == "c" { 2.5 } else { 1.0 };
     mesh.rounds(NOW_S - 300, 60, |_, _| 1.0);
@@ -222,9 +277,10 @@ fn pairs_that_changed_together_are_one_incident_told_once_and_over_when_they_are
     assert_eq!(mesh.incidents().len(), 1);
 }
 
-#[test]
-fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_when_they_are_back() {
-    let mesh = mesh();
+fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_when_they_are_back(
+    database: Database<'_>,
+) {
+    let mesh = mesh(database);
     let path = mesh.directory.path().to_owned();
     mesh.rounds(NOW_S, 3, |_, _| 1.0);
     NAMES.iter().for_each(|name| mesh.heard(name, NOW_S));
@@ -267,9 +323,14 @@ fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_wh
     assert_eq!(incident.shared, site(SharedKind::Agent, "d"));
     assert_eq!((incident.hit, incident.of, incident.members.len()), (3, 3, 3));
     // The series of the pair knows, too.
-    let states = mesh.file().task_states().expect("readable");
-    let state = states.iter().find(|it| it.plan == "m/a" && it.task == "delay/d").expect("it ran");
-    assert!(state.no_data);
+    let events = mesh.events("a");
+    assert!(events.iter().all(|it| it.task == "delay/d" && it.kind == "no_data"), "{events:?}");
+    assert!(events.len() == 1 && events[0].detail["incident"] == incident.id.as_str());
+    if let Some(path) = &mesh.file {
+        let states = Store::open(path).and_then(|it| it.task_states()).expect("readable");
+        let state = states.iter().find(|it| it.plan == "m/a" && it.task == "delay/d");
+        assert!(state.expect("it ran").no_data);
+    }
     for (from, to) in pairs() {
         if to == "d" {
             mesh.give(from, to, at_s, 10e6);
@@ -282,9 +343,8 @@ fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_wh
 /// What pairs without data wait for: 90 s and a period.
 const HOLD_AND_JOIN_S: i64 = 90 + PERIOD_S;
 
-#[test]
-fn a_change_of_one_pair_is_of_that_pair_and_old_after_a_day() {
-    let mesh = mesh();
+fn a_change_of_one_pair_is_of_that_pair_and_old_after_a_day(database: Database<'_>) {
+    let mesh = mesh(database);
     let path = mesh.directory.path().to_owned();
     let slow = |from: &str, to: &str| if (from, to) == ("a", "b") { 3.0 } else { 1.0 };
     mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
@@ -314,7 +374,7 @@ const SELDOM_S: i64 = 200;
 
 /// Begins of bookings for a reason, with who runs what.
 fn booked(mesh: &Mesh, why: &str) -> Vec<(String, String, i64)> {
-    let all = mesh.file().mesh_bookings("m", 0).expect("readable");
+    let all = mesh.store().bookings("m", 0).expect("readable");
     let mine = all.into_iter().rev().filter(|it| it.why == why);
     mine.map(|it| (it.agent, it.booking.task, it.booking.start_s)).collect()
 }
@@ -325,8 +385,8 @@ fn slow(from: &str, to: &str) -> f64 {
 
 /// A mesh in which the way from `a` to `b` takes three times as long for 300 s, which is found
 /// now; and when the two runs begin that are to show it.
-fn suspected() -> (Mesh, Vec<i64>) {
-    let mesh = mesh_with(SELDOM_S, ADHOC);
+fn suspected(database: Database<'_>) -> (Mesh, Vec<i64>) {
+    let mesh = mesh_with(database, SELDOM_S, ADHOC);
     mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
     mesh.rounds(NOW_S, 30, slow);
     NAMES.iter().for_each(|name| mesh.heard(name, NOW_S + 400));
@@ -345,9 +405,10 @@ fn suspected() -> (Mesh, Vec<i64>) {
     (mesh, starts)
 }
 
-#[test]
-fn a_change_is_an_incident_once_booked_runs_show_it_and_is_told_with_what_a_survey_says() {
-    let (mesh, starts) = suspected();
+fn a_change_is_an_incident_once_booked_runs_show_it_and_is_told_with_what_a_survey_says(
+    database: Database<'_>,
+) {
+    let (mesh, starts) = suspected(database);
     let path = mesh.directory.path().to_owned();
     // A hub that was killed meanwhile books no others.
     let mut watcher = mesh.watcher();
@@ -385,9 +446,8 @@ fn a_change_is_an_incident_once_booked_runs_show_it_and_is_told_with_what_a_surv
     assert_eq!(work(&mut watcher, &path, at_s + 60), ["change"], "told once");
 }
 
-#[test]
-fn a_task_that_repeats_often_is_shown_again_by_its_own_next_runs() {
-    let mesh = mesh_with(PERIOD_S, ADHOC);
+fn a_task_that_repeats_often_is_shown_again_by_its_own_next_runs(database: Database<'_>) {
+    let mesh = mesh_with(database, PERIOD_S, ADHOC);
     let path = mesh.directory.path().to_owned();
     mesh.rounds(NOW_S - 300, 40, |_, _| 1.0);
     mesh.rounds(NOW_S, 30, slow);
@@ -405,9 +465,8 @@ fn a_task_that_repeats_often_is_shown_again_by_its_own_next_runs() {
     assert_eq!(booked(&mesh, "survey").len(), 1);
 }
 
-#[test]
-fn a_survey_that_nothing_is_heard_of_holds_no_alert_for_ever() {
-    let (mesh, starts) = suspected();
+fn a_survey_that_nothing_is_heard_of_holds_no_alert_for_ever(database: Database<'_>) {
+    let (mesh, starts) = suspected(database);
     let path = mesh.directory.path().to_owned();
     starts.iter().for_each(|at| mesh.gives(("a", "delay", "b"), "booked", *at, 30e6));
     let mut watcher = mesh.watcher();
@@ -421,9 +480,10 @@ fn a_survey_that_nothing_is_heard_of_holds_no_alert_for_ever() {
     assert!(said.ends_with("nothing was heard of its survey"), "{said}");
 }
 
-#[test]
-fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_either() {
-    let (mesh, starts) = suspected();
+fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_either(
+    database: Database<'_>,
+) {
+    let (mesh, starts) = suspected(database);
     let path = mesh.directory.path().to_owned();
     for at_s in &starts {
         mesh.gives(("a", "delay", "b"), "booked", *at_s, 10e6);
@@ -431,7 +491,7 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
     let mut watcher = mesh.watcher();
     assert_eq!(work(&mut watcher, &path, NOW_S + 150), Vec::<String>::new());
     assert_eq!(mesh.incidents(), []);
-    let events = mesh.file().events("m/a", 0).expect("readable");
+    let events = mesh.events("a");
     let [event] = &events[..] else { panic!("{events:?}") };
     assert_eq!(event.kind, "dropped");
     let said = event.detail["sentence"].as_str().expect("a sentence");
@@ -446,6 +506,105 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
         assert_eq!(work(&mut watcher, &path, NOW_S + later + 5), Vec::<String>::new(), "{later}");
     }
     assert_eq!((mesh.incidents(), booked(&mesh, "confirm").len()), (Vec::new(), 2));
-    let events = mesh.file().events("m/a", 0).expect("readable");
+    let events = mesh.events("a");
     assert!(events.iter().all(|it| it.detail["incident"] == "none"), "{events:?}");
+}
+
+fn incident_of(id: &str) -> Incident {
+    Incident {
+        id: id.to_owned(),
+        kind: IncidentKind::Change,
+        opened_s: NOW_S,
+        since_s: NOW_S as f64,
+        until_s: None,
+        shared: None,
+        hit: 1,
+        of: 1,
+        members: Vec::new(),
+        confirmed: false,
+        survey: None,
+        sentence: "slower".to_owned(),
+    }
+}
+
+fn alert_of(id: &str, at_s: i64) -> NewAlert {
+    let (sentence, json) = ("slower".to_owned(), "{}".to_owned());
+    NewAlert { id: id.to_owned(), at_s, sentence, json }
+}
+
+fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all(
+    database: Database<'_>,
+) {
+    let mesh = mesh(database);
+    mesh.give("a", "b", NOW_S, 10e6);
+    let mut store = mesh.store();
+    let note = |kind: &'static str| TaskNote {
+        plan: "m/a".to_owned(),
+        task: "delay/b".to_owned(),
+        at_s: NOW_S,
+        kind,
+        detail: serde_json::json!({ "sentence": kind }),
+    };
+    let key = ("m/a", "delay/b");
+    let ids = store.mesh_watched(key, NOW_S as f64, &[note("change"), note("change")]);
+    let ids = ids.expect("room");
+    assert_eq!(store.mesh_watched_s(key.0, key.1), Ok(Some(NOW_S as f64)));
+    assert_eq!(store.mesh_watched_s(key.0, "delay/c"), Ok(None));
+    let (alert, to) = (alert_of("x", NOW_S), ["command".to_owned()]);
+    let out = || Some(("mesh:m", &alert, &to[..]));
+    store.incident_is("m", &incident_of("1"), (&ids[..1], &[]), out()).expect("room");
+    // The alert of that identifier is there: nothing of the second is kept.
+    let refused = store.incident_is("m", &incident_of("2"), (&ids, &[note("data")]), out());
+    assert!(refused.is_err());
+    assert_eq!(mesh.incidents(), [incident_of("1")]);
+    let events = mesh.events("a");
+    let of: Vec<_> = events.iter().map(|it| (it.id, it.detail["incident"].as_str())).collect();
+    assert_eq!(of, [(ids[0], Some("1")), (ids[1], None)]);
+    // Over, it is what it was, and is passed over later on.
+    let over = Incident { until_s: Some(NOW_S + 5), ..incident_of("1") };
+    let mut store = mesh.store();
+    store.incident_is("m", &over, (&[], &[note("data")]), None).expect("room");
+    assert_eq!(store.incidents("m", NOW_S + 5), Ok(vec![over]));
+    assert_eq!(store.incidents("m", NOW_S + 6), Ok(Vec::new()));
+    assert_eq!(store.incidents("n", 0), Ok(Vec::new()));
+    assert_eq!(mesh.events("a")[2].kind, "data");
+    assert_eq!((mesh.events("b"), mesh.events("a").len()), (Vec::new(), 3));
+    let late = store.mesh_events("m/a", NOW_S + 1);
+    assert_eq!(late, Ok(Vec::new()));
+}
+
+fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Database<'_>) {
+    let mesh = mesh(database);
+    let mut store = mesh.store();
+    let to = ["command".to_owned(), "webhook".to_owned()];
+    for (id, at_s) in [("x", NOW_S), ("y", NOW_S + 1)] {
+        let alert = alert_of(id, at_s);
+        let out = Some(("mesh:m", &alert, &to[..]));
+        store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
+    }
+    let due = |store: &mut Box<dyn HubStore>, output: &str, now_s| {
+        let due = store.alert_due("mesh:m", output, now_s).expect("readable");
+        due.map(|due| (due.id, due.tries, due.json))
+    };
+    let is = |id: &str, tries| Some((id.to_owned(), tries, "{}".to_owned()));
+    assert_eq!(due(&mut store, "command", NOW_S - 1), None);
+    assert_eq!(due(&mut store, "command", NOW_S + 1), is("x", 0));
+    assert_eq!(store.alert_due("mesh:n", "command", NOW_S + 1), Ok(None));
+    store.alert_told("x", "command", NOW_S + 1).expect("room");
+    store.alert_failed(("x", "webhook"), Some(NOW_S + 20), "HTTP 500").expect("room");
+    assert_eq!(due(&mut store, "command", NOW_S + 1), is("y", 0));
+    assert_eq!(due(&mut store, "webhook", NOW_S + 1), is("y", 0));
+    assert_eq!(due(&mut store, "webhook", NOW_S + 20), is("x", 1), "the older one first");
+    store.alert_failed(("x", "webhook"), None, "HTTP 500").expect("room");
+    assert_eq!(due(&mut store, "webhook", NOW_S + 9999), is("y", 0), "it was given up");
+    let wanted = [("webhook", Some("HTTP 500")), ("command", None), ("webhook", None)];
+    let wanted = wanted.map(|(to, why)| (to.to_owned(), why.map(str::to_owned)));
+    assert_eq!(store.alerts_waiting("mesh:m", 0), Ok(wanted.to_vec()));
+    assert_eq!(store.alerts_waiting("mesh:m", NOW_S + 1).expect("readable").len(), 2);
+    // A month later it is forgotten.
+    let month_s = 30 * 86_400;
+    let alert = alert_of("z", NOW_S + month_s + 1);
+    let out = Some(("mesh:m", &alert, &to[..1]));
+    store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
+    assert_eq!(store.alerts_waiting("mesh:m", 0).expect("readable").len(), 3);
 }

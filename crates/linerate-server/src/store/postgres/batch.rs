@@ -12,6 +12,7 @@ use tokio_postgres::{Client, Error, Transaction};
 
 use super::schema::LOCK;
 use super::{Link, PostgresStore};
+use crate::store::follow::in_series;
 use crate::store::hub::AgentRun;
 
 const DAY_S: i64 = 86_400;
@@ -19,11 +20,20 @@ const DAY_S: i64 = 86_400;
 /// any day.
 const OWN_DAYS: (i64, i64) = (31, 2);
 
-/// A run, the number of its path, and its record as it is kept.
+/// A run, the number of its path, its record as it is kept, and the values of its series.
 struct Row<'a> {
     path: i32,
     given: &'a AgentRun,
     doc: Option<String>,
+    followed: Option<String>,
+}
+
+/// The values of a run that are part of a series, by figure.
+fn followed(given: &AgentRun) -> Option<String> {
+    let values = in_series(given.record.as_ref()?);
+    let values: BTreeMap<String, f64> =
+        values.into_iter().map(|(what, value)| (what.key(), value)).collect();
+    if values.is_empty() { None } else { serde_json::to_string(&values).ok() }
 }
 
 impl PostgresStore {
@@ -43,18 +53,18 @@ impl PostgresStore {
         let docs = docs.map_err(|error| {
             Failure::new(Fault::System, "write record", self.database.0.shown.clone(), error)
         })?;
-        let mut link = match self.link.take() {
-            Some(link) => link,
-            None => self.database.connect()?,
-        };
+        let mut link = self.taken()?;
         let Link { runtime, client, paths, days } = &mut link;
         let work = async {
             number(client, paths, mesh, runs).await?;
             partitions(client, days, runs).await?;
             let number = |given: &AgentRun| paths[&key(mesh, given)];
             let rows = runs.iter().zip(docs);
-            let rows: Vec<Row<'_>> =
-                rows.map(|(given, doc)| Row { path: number(given), given, doc }).collect();
+            let rows = rows.map(|(given, doc)| {
+                let (path, followed) = (number(given), followed(given));
+                Row { path, given, doc, followed }
+            });
+            let rows: Vec<Row<'_>> = rows.collect();
             let transaction = client.transaction().await?;
             let new = insert(&transaction, &rows).await?;
             outcomes(&transaction, mesh, &rows, &new).await?;
@@ -157,13 +167,15 @@ async fn insert(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<Vec<b
     let record: Vec<Option<&str>> =
         order.iter().map(|row| row.given.run.record.as_deref()).collect();
     let doc: Vec<Option<&str>> = order.iter().map(|row| row.doc.as_deref()).collect();
+    let followed: Vec<Option<&str>> = order.iter().map(|row| row.followed.as_deref()).collect();
     let sql = "INSERT INTO mesh_result
-                   (path, start_s, why, state, value, metric, reason, record, doc)
+                   (path, start_s, why, state, value, metric, reason, record, doc, followed)
                SELECT * FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::float8[],
-                                    $6::text[], $7::text[], $8::text[], $9::text[])
+                                    $6::text[], $7::text[], $8::text[], $9::text[],
+                                    $10::text[])
                ON CONFLICT DO NOTHING RETURNING path, start_s";
-    let columns: [&(dyn ToSql + Sync); 9] =
-        [&path, &start_s, &why, &state, &value, &metric, &reason, &record, &doc];
+    let columns: [&(dyn ToSql + Sync); 10] =
+        [&path, &start_s, &why, &state, &value, &metric, &reason, &record, &doc, &followed];
     let inserted = transaction.query(sql, &columns).await?;
     let mut inserted: BTreeSet<(i32, i64)> =
         inserted.iter().map(|row| (row.get(0), row.get(1))).collect();

@@ -11,6 +11,7 @@ mod bookings;
 mod day;
 mod schema;
 mod tables;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -73,6 +74,9 @@ impl Drop for Driver {
 pub struct PostgresStore {
     database: Database,
     link: Option<Link>,
+    /// The mesh that it alone watches. The right to that ends with the connection: there is no
+    /// other in its place, and nobody has it next.
+    watches: Option<String>,
 }
 
 impl Database {
@@ -123,7 +127,7 @@ impl Database {
             Some(link) => link,
             None => self.connect()?,
         };
-        Ok(PostgresStore { database: self.clone(), link: Some(link) })
+        Ok(PostgresStore { database: self.clone(), link: Some(link), watches: None })
     }
 
     fn connect(&self) -> Result<Link, Failure> {
@@ -149,16 +153,25 @@ impl Database {
 }
 
 impl PostgresStore {
+    /// Its connection, or another one.
+    fn taken(&mut self) -> Result<Link, Failure> {
+        match (self.link.take(), &self.watches) {
+            (Some(link), _) => Ok(link),
+            (None, None) => self.database.connect(),
+            (None, Some(mesh)) => {
+                let reason = format!("the connection that watched mesh {mesh} is over");
+                Err(Failure::new(Fault::System, "use store", self.database.0.shown.clone(), reason))
+            }
+        }
+    }
+
     /// Does something with the connection. One that failed is not used again.
     fn with<T>(
         &mut self,
         attempt: &str,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Failure> {
-        let mut link = match self.link.take() {
-            Some(link) => link,
-            None => self.database.connect()?,
-        };
+        let mut link = self.taken()?;
         let Link { runtime, client, .. } = &mut link;
         match runtime.block_on(work(client)) {
             Ok(done) => {
@@ -186,7 +199,7 @@ fn is_over(code: &SqlState) -> bool {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        let Some(link) = self.link.take() else { return };
+        let Some(link) = self.link.take().filter(|_| self.watches.is_none()) else { return };
         let mut idle = self.database.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < KEPT_MAX {
             idle.push(link);

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::{Link, fault};
 
 /// One entry per version: what brings a database from the one before to it.
-const STEPS: &[&str] = &[STEP_1];
+const STEPS: &[&str] = &[STEP_1, STEP_2];
 
 /// Whoever holds it changes tables: steps, and partitions.
 pub(super) const LOCK: i64 = 0x006c_696e_6572_6174;
@@ -107,6 +107,52 @@ CREATE TABLE mesh_occupied (
     EXCLUDE USING gist (mesh WITH =, thing WITH =, int8range(start_s, until_s) WITH &&)
 );
 CREATE INDEX mesh_occupied_booking ON mesh_occupied (booking);
+";
+
+/// What a hub's watch finds. The values of a run that are part of a series are in its own row, as
+/// JSON, figure by figure: a row of its own for each would make many of one. Runs of version 1 have
+/// none.
+const STEP_2: &str = "
+ALTER TABLE mesh_result ADD COLUMN followed text;
+CREATE TABLE mesh_watched (
+    path integer PRIMARY KEY REFERENCES mesh_path (path),
+    at_s double precision NOT NULL
+);
+CREATE TABLE mesh_event (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    plan   text NOT NULL,
+    task   text NOT NULL,
+    at_s   bigint NOT NULL,
+    kind   text NOT NULL,
+    detail jsonb NOT NULL
+);
+CREATE INDEX mesh_event_plan ON mesh_event (plan, at_s);
+CREATE TABLE mesh_incident (
+    id       text PRIMARY KEY,
+    mesh     text NOT NULL,
+    opened_s bigint NOT NULL,
+    until_s  bigint,
+    doc      text NOT NULL
+);
+CREATE INDEX mesh_incident_until ON mesh_incident (mesh, until_s);
+CREATE TABLE mesh_alert (
+    id       text PRIMARY KEY,
+    owner    text NOT NULL,
+    at_s     bigint NOT NULL,
+    sentence text NOT NULL,
+    doc      text NOT NULL
+);
+CREATE INDEX mesh_alert_at ON mesh_alert (at_s);
+CREATE TABLE mesh_alert_out (
+    alert  text NOT NULL REFERENCES mesh_alert (id) ON DELETE CASCADE,
+    output text NOT NULL,
+    tries  integer NOT NULL DEFAULT 0,
+    next_s bigint,
+    told_s bigint,
+    reason text,
+    PRIMARY KEY (alert, output)
+);
+CREATE INDEX mesh_alert_out_next ON mesh_alert_out (output, next_s) WHERE next_s IS NOT NULL;
 ";
 
 /// Brings the tables to this version, all steps or none.
