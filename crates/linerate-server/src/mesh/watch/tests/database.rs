@@ -1,5 +1,5 @@
-//! What a watch has to itself with PostgreSQL: other hubs beside it, tables of an older version, and
-//! a connection that ends.
+//! What a watch has to itself with PostgreSQL: other hubs beside it, tables of an older version,
+//! and a connection that ends.
 
 use super::*;
 use crate::mesh::tests::started::Postgres;
