@@ -5,7 +5,8 @@
 //! are booked where the plan lets them be. Of hubs that share a database one watches; what reaches
 //! the others it finds in the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,12 +23,14 @@ use super::hub::{Hub, Served, now_s, owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
-use crate::store::{HubStore, SeriesValue, TaskNote};
+use crate::store::{HubStore, Marks, SeriesValue, TaskNote};
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(500);
 /// Between two looks at what did not come, and at what came by way of another hub.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
+/// What came is looked at for so long, before it is time for the rest of the work.
+const LOOKS_FOR: Duration = Duration::from_secs(10);
 /// After a failure of the store, and while another hub watches.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Values of a figure that a watch begins with: two of its windows and more.
@@ -42,6 +45,8 @@ const SERIES_MAX: usize = 20_000;
 struct Watched {
     plan: SchedulePlan,
     watches: Watches,
+    /// Until when each task's series were looked at.
+    until: BTreeMap<String, f64>,
 }
 
 /// Watches what comes to a hub and what does not, and tells who is to know, until it is asked to
@@ -84,6 +89,11 @@ struct Watcher<'a> {
     rules: Arc<Rules>,
     store: Box<dyn HubStore>,
     agents: BTreeMap<String, Watched>,
+    /// Agents and tasks that have something new, and the last that was looked at.
+    waiting: BTreeSet<(String, String)>,
+    last: (String, String),
+    /// What was looked at and brought nothing, until that is kept.
+    marks: Marks,
     incidents: Incidents,
     post: Post,
     silence_at: MonoTime,
@@ -103,9 +113,21 @@ impl<'a> Watcher<'a> {
         let mesh = served.checked.plan.mesh.clone();
         let post = Post::new(owner(&mesh), rules.alert.as_ref());
         let incidents = Incidents::of(&mut *store, &served.checked.plan, now_s)?;
-        let (agents, silence_at) = (BTreeMap::new(), monotonic());
         hub.look_at_all();
-        Ok(Self { hub, served, rules, store, agents, incidents, post, silence_at, full: false })
+        Ok(Self {
+            hub,
+            served,
+            rules,
+            store,
+            agents: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            last: Default::default(),
+            marks: Marks::new(),
+            incidents,
+            post,
+            silence_at: monotonic(),
+            full: false,
+        })
     }
 
     /// Watches until it is asked to stop, or the hub has another mesh.
@@ -122,14 +144,12 @@ impl<'a> Watcher<'a> {
     fn work(&mut self, now_s: i64) -> Result<(), Failure> {
         self.read_again();
         let is_time = monotonic() >= self.silence_at;
-        let mut arrived = self.hub.arrived();
+        self.waiting.extend(self.hub.arrived());
         if is_time {
             let mesh = &self.served.checked.plan.mesh;
-            arrived.extend(self.store.mesh_unwatched(mesh, now_s - NEW_S)?);
+            self.waiting.extend(self.store.mesh_unwatched(mesh, now_s - NEW_S)?);
         }
-        for (agent, task) in arrived {
-            self.look((&agent, &task), now_s)?;
-        }
+        self.look_in_turn(now_s)?;
         let outputs = self.post.words();
         let (served, rules) = (Arc::clone(&self.served), Arc::clone(&self.rules));
         let scene = Scene {
@@ -170,9 +190,24 @@ impl<'a> Watcher<'a> {
             for task in &mut plan.tasks {
                 task.least_change = self.rules.least_change;
             }
-            self.agents.insert(agent.to_owned(), Watched { plan, watches: Watches::default() });
+            let (watches, until) = (Watches::default(), BTreeMap::new());
+            self.agents.insert(agent.to_owned(), Watched { plan, watches, until });
         }
         self.agents.get_mut(agent)
+    }
+
+    /// Looks at what waits for that: in turn, so that none waits for ever where more comes than can
+    /// be looked at.
+    fn look_in_turn(&mut self, now_s: i64) -> Result<(), Failure> {
+        let until = monotonic() + LOOKS_FOR;
+        while monotonic() < until {
+            let next = self.waiting.range((Bound::Excluded(&self.last), Bound::Unbounded)).next();
+            let Some(next) = next.or_else(|| self.waiting.first()).cloned() else { break };
+            self.waiting.remove(&next);
+            self.look((&next.0, &next.1), now_s)?;
+            self.last = next;
+        }
+        self.store.mesh_looked(&std::mem::take(&mut self.marks))
     }
 
     /// Looks at what is new in the series of a task of an agent.
@@ -180,18 +215,24 @@ impl<'a> Watcher<'a> {
         let name = format!("{}/{agent}", self.served.checked.plan.mesh);
         let key = (name.as_str(), task);
         let Some(watched) = self.watched(agent) else { return Ok(()) };
-        let is_new = !watched.watches.knows(task);
+        let (is_new, known) = (!watched.watches.knows(task), watched.until.get(task).copied());
         if is_new && self.is_full() {
             return Ok(());
         }
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
         let first = (now_s - NEW_S) as f64;
-        let after = self.store.mesh_watched_s(&name, task)?.unwrap_or(first);
+        let after = match known {
+            Some(until) => until,
+            None => self.store.mesh_watched_s(&name, task)?.unwrap_or(first),
+        };
         let values = self.store.task_series(key, (after, f64::MAX), VALUES_READ)?;
         let Some(until) = values.last().map(|value| value.at_s) else { return Ok(()) };
         let span = (f64::MIN, after);
         let old = if is_new { self.store.task_series(key, span, VALUES_READ)? } else { Vec::new() };
-        let Some(Watched { plan, watches }) = self.watched(agent) else { return Ok(()) };
+        let Some(Watched { plan, watches, until: known }) = self.watched(agent) else {
+            return Ok(());
+        };
+        known.insert(task.to_owned(), until);
         watches.learn(plan, &old);
         let (mut notes, mut changes) = (Vec::new(), Vec::new());
         for run in values.chunk_by(|a, b| a.record == b.record) {
@@ -200,6 +241,10 @@ impl<'a> Watcher<'a> {
                 notes.push(note((&name, task), &run[0], &found, now_s));
                 changes.push(found);
             }
+        }
+        if notes.is_empty() {
+            self.marks.insert((name, task.to_owned()), until);
+            return Ok(());
         }
         let ids = self.store.mesh_watched(key, until, &notes)?;
         for (id, changes) in ids.into_iter().zip(changes) {
@@ -258,7 +303,5 @@ fn note(
     TaskNote { plan, task, at_s, kind: "change", detail }
 }
 
-#[cfg(all(test, feature = "scale"))]
-mod database_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What a hub needs of a store, whichever it is: agents, tokens, plans, their runs, and the newest
-//! of each pair; what its watch needs is in `watch`. A file of SQLite is one, a database of PostgreSQL another; `mesh/tests` has
-//! what both of them hold to.
+//! of each pair; what its watch needs is in `watch`. A file of SQLite is one, a database of
+//! PostgreSQL another; `mesh/tests` has what both of them hold to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

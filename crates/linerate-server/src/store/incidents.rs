@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::alerts::make;
 use super::records::rows;
 use super::watch::READ_MAX;
-use super::{Outgoing, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
+use super::{Marks, Outgoing, ScheduleEvent, SeriesValue, Store, TaskNote, WatchStore};
 
 impl WatchStore for Store {
     fn mesh_watches(&mut self, _: &str) -> Result<bool, Failure> {
@@ -60,15 +60,27 @@ impl WatchStore for Store {
     ) -> Result<Vec<i64>, Failure> {
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
-            let mark = "INSERT INTO mesh_watched (plan, task, at_s) VALUES (?1, ?2, ?3)
-                        ON CONFLICT (plan, task) DO UPDATE SET at_s = excluded.at_s";
-            transaction.prepare_cached(mark)?.execute(params![plan, task, until_s])?;
+            mark(&transaction, (plan, task), until_s)?;
             let ids =
                 notes.iter().map(|note| noted(&transaction, note)).collect::<Result<_, _>>()?;
             transaction.commit()?;
             Ok(ids)
         };
         work(self).map_err(|error: rusqlite::Error| self.fault("store mesh in", &error))
+    }
+
+    fn mesh_looked(&mut self, marks: &Marks) -> Result<(), Failure> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let work = |store: &mut Self| {
+            let transaction = store.connection.transaction()?;
+            for ((plan, task), until_s) in marks {
+                mark(&transaction, (plan, task), *until_s)?;
+            }
+            transaction.commit()
+        };
+        work(self).map_err(|error| self.fault("store mesh in", &error))
     }
 
     fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure> {
@@ -147,6 +159,16 @@ impl WatchStore for Store {
         let done = events.iter().try_for_each(work);
         done.map_err(|error| self.fault("store mesh in", &error))
     }
+}
+
+fn mark(
+    connection: &rusqlite::Connection,
+    (plan, task): (&str, &str),
+    until_s: f64,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO mesh_watched (plan, task, at_s) VALUES (?1, ?2, ?3)
+               ON CONFLICT (plan, task) DO UPDATE SET at_s = excluded.at_s";
+    connection.prepare_cached(sql)?.execute(params![plan, task, until_s]).map(drop)
 }
 
 fn noted(connection: &rusqlite::Connection, note: &TaskNote) -> rusqlite::Result<i64> {

@@ -50,7 +50,7 @@ pub use newest::TaskState;
 pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
 pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
-pub use watch::{Outgoing, TaskNote, WatchStore};
+pub use watch::{Marks, Outgoing, TaskNote, WatchStore};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! looked at, what was found, incidents, and the outbox of their alerts. A plan here is
 //! `MESH/AGENT`, a task `TASK/AGENT`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::Incident;
 use linerate_core::record::Failure;
@@ -30,6 +30,9 @@ pub struct TaskNote {
 
 /// An alert, whose outbox it is in, and who is to get it.
 pub type Outgoing<'a> = (&'a str, &'a NewAlert, &'a [String]);
+
+/// Until when series were looked at, by plan and task.
+pub type Marks = BTreeMap<(String, String), f64>;
 
 /// A store of which one hub watches what came. Times are seconds since 1970-01-01 UTC; each call
 /// fails with one line where the store cannot be read or written.
@@ -77,6 +80,12 @@ pub trait WatchStore: Outbox {
         until_s: f64,
         notes: &[TaskNote],
     ) -> Result<Vec<i64>, Failure>;
+
+    /// Keeps until when series were looked at of which nothing was found. The last of it may not
+    /// survive a loss of power: the same values are looked at again then, and nothing is found.
+    /// # Errors
+    /// See [`WatchStore`].
+    fn mesh_looked(&mut self, marks: &Marks) -> Result<(), Failure>;
 
     /// What happened to tasks of an agent at a time or later, the oldest first.
     /// # Errors

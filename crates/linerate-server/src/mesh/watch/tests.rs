@@ -11,12 +11,20 @@ use linerate_core::record::{
 };
 use linerate_core::time::WallTime;
 
+use self::kept::{
+    an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all,
+    each_output_of_a_mesh_gets_an_alert_until_it_has_it,
+};
 use super::super::SigningKey;
 use super::*;
-use crate::store::{HubPlace, NewAlert, ScheduleEvent, Store};
+use crate::store::{HubPlace, ScheduleEvent, Store};
+
+#[cfg(feature = "scale")]
+mod database;
+mod kept;
 
 /// 2026-11-24 00:00 UTC.
-pub(super) const NOW_S: i64 = 1_795_478_400;
+const NOW_S: i64 = 1_795_478_400;
 const PERIOD_S: i64 = 10;
 
 /// Runs each of some tests with a file; and all with PostgreSQL, each in a database of its own.
@@ -59,16 +67,16 @@ with_either! {
 /// Where PostgreSQL is; a file is beside the plan.
 type Database<'a> = Option<&'a str>;
 
-pub(super) struct Mesh {
+struct Mesh {
     /// Where its store is, if that is a file.
     file: Option<PathBuf>,
-    pub(super) directory: tempfile::TempDir,
-    pub(super) hub: Hub,
+    directory: tempfile::TempDir,
+    hub: Hub,
     seed: std::cell::Cell<u64>,
 }
 
 /// Four agents, of which `c` and `d` share a site, and a hub whose alerts go to a file.
-pub(super) fn mesh(database: Option<&str>) -> Mesh {
+fn mesh(database: Option<&str>) -> Mesh {
     mesh_with(database, PERIOD_S, "")
 }
 
@@ -124,13 +132,7 @@ impl Mesh {
         self.gives((from, "delay", to), "calendar", at_s, rtt_ns);
     }
 
-    pub(super) fn gives(
-        &self,
-        (from, task, to): (&str, &str, &str),
-        why: &str,
-        at_s: i64,
-        rtt_ns: f64,
-    ) {
+    fn gives(&self, (from, task, to): (&str, &str, &str), why: &str, at_s: i64, rtt_ns: f64) {
         let mut tail = [0; 10];
         tail[..8].copy_from_slice(&self.draw().to_be_bytes());
         tail[8] = from.as_bytes()[0];
@@ -158,7 +160,7 @@ impl Mesh {
     }
 
     /// Rounds of all pairs that end at a time: 10 ms and a little noise, times what a pair has.
-    pub(super) fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
+    fn rounds(&self, until_s: i64, count: i64, times: impl Fn(&str, &str) -> f64) {
         for round in 0..count {
             let at_s = until_s - (count - 1 - round) * PERIOD_S;
             for (from, to) in pairs() {
@@ -168,7 +170,7 @@ impl Mesh {
         }
     }
 
-    pub(super) fn heard(&self, agent: &str, at_s: i64) {
+    fn heard(&self, agent: &str, at_s: i64) {
         let mut store = self.store();
         if !store.agents("m").expect("readable").contains_key(agent) {
             store.keep_token(agent, ("m", agent), i64::MAX).expect("room");
@@ -187,15 +189,22 @@ impl Mesh {
         store.saw("m", &seen).expect("room");
     }
 
-    pub(super) fn store(&self) -> Box<dyn HubStore> {
+    fn store(&self) -> Box<dyn HubStore> {
         self.hub.store().expect("a store")
     }
 
-    pub(super) fn watcher(&self) -> Watcher<'_> {
-        Watcher::begin(&self.hub, NOW_S).expect("a store").expect("nobody else watches")
+    /// A watch; where one has just ended a database hears of that a moment later.
+    fn watcher(&self) -> Watcher<'_> {
+        for _ in 0..600 {
+            if let Some(watcher) = Watcher::begin(&self.hub, NOW_S).expect("a store") {
+                return watcher;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!("nobody watches, and it is not to be had");
     }
 
-    pub(super) fn incidents(&self) -> Vec<Incident> {
+    fn incidents(&self) -> Vec<Incident> {
         self.store().incidents("m", 0).expect("readable")
     }
 
@@ -205,7 +214,7 @@ impl Mesh {
 }
 
 /// Looks at a time, and waits until what it tells is told; the kinds of all alerts so far.
-pub(super) fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
+fn work(watcher: &mut Watcher<'_>, directory: &Path, now_s: i64) -> Vec<String> {
     watcher.silence_at = monotonic();
     watcher.work(now_s).expect("the store is there");
     for _ in 0..3000 {
@@ -508,103 +517,4 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
     assert_eq!((mesh.incidents(), booked(&mesh, "confirm").len()), (Vec::new(), 2));
     let events = mesh.events("a");
     assert!(events.iter().all(|it| it.detail["incident"] == "none"), "{events:?}");
-}
-
-fn incident_of(id: &str) -> Incident {
-    Incident {
-        id: id.to_owned(),
-        kind: IncidentKind::Change,
-        opened_s: NOW_S,
-        since_s: NOW_S as f64,
-        until_s: None,
-        shared: None,
-        hit: 1,
-        of: 1,
-        members: Vec::new(),
-        confirmed: false,
-        survey: None,
-        sentence: "slower".to_owned(),
-    }
-}
-
-fn alert_of(id: &str, at_s: i64) -> NewAlert {
-    let (sentence, json) = ("slower".to_owned(), "{}".to_owned());
-    NewAlert { id: id.to_owned(), at_s, sentence, json }
-}
-
-fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all(
-    database: Database<'_>,
-) {
-    let mesh = mesh(database);
-    mesh.give("a", "b", NOW_S, 10e6);
-    let mut store = mesh.store();
-    let note = |kind: &'static str| TaskNote {
-        plan: "m/a".to_owned(),
-        task: "delay/b".to_owned(),
-        at_s: NOW_S,
-        kind,
-        detail: serde_json::json!({ "sentence": kind }),
-    };
-    let key = ("m/a", "delay/b");
-    let ids = store.mesh_watched(key, NOW_S as f64, &[note("change"), note("change")]);
-    let ids = ids.expect("room");
-    assert_eq!(store.mesh_watched_s(key.0, key.1), Ok(Some(NOW_S as f64)));
-    assert_eq!(store.mesh_watched_s(key.0, "delay/c"), Ok(None));
-    let (alert, to) = (alert_of("x", NOW_S), ["command".to_owned()]);
-    let out = || Some(("mesh:m", &alert, &to[..]));
-    store.incident_is("m", &incident_of("1"), (&ids[..1], &[]), out()).expect("room");
-    // The alert of that identifier is there: nothing of the second is kept.
-    let refused = store.incident_is("m", &incident_of("2"), (&ids, &[note("data")]), out());
-    assert!(refused.is_err());
-    assert_eq!(mesh.incidents(), [incident_of("1")]);
-    let events = mesh.events("a");
-    let of: Vec<_> = events.iter().map(|it| (it.id, it.detail["incident"].as_str())).collect();
-    assert_eq!(of, [(ids[0], Some("1")), (ids[1], None)]);
-    // Over, it is what it was, and is passed over later on.
-    let over = Incident { until_s: Some(NOW_S + 5), ..incident_of("1") };
-    let mut store = mesh.store();
-    store.incident_is("m", &over, (&[], &[note("data")]), None).expect("room");
-    assert_eq!(store.incidents("m", NOW_S + 5), Ok(vec![over]));
-    assert_eq!(store.incidents("m", NOW_S + 6), Ok(Vec::new()));
-    assert_eq!(store.incidents("n", 0), Ok(Vec::new()));
-    assert_eq!(mesh.events("a")[2].kind, "data");
-    assert_eq!((mesh.events("b"), mesh.events("a").len()), (Vec::new(), 3));
-    let late = store.mesh_events("m/a", NOW_S + 1);
-    assert_eq!(late, Ok(Vec::new()));
-}
-
-fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Database<'_>) {
-    let mesh = mesh(database);
-    let mut store = mesh.store();
-    let to = ["command".to_owned(), "webhook".to_owned()];
-    for (id, at_s) in [("x", NOW_S), ("y", NOW_S + 1)] {
-        let alert = alert_of(id, at_s);
-        let out = Some(("mesh:m", &alert, &to[..]));
-        store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
-    }
-    let due = |store: &mut Box<dyn HubStore>, output: &str, now_s| {
-        let due = store.alert_due("mesh:m", output, now_s).expect("readable");
-        due.map(|due| (due.id, due.tries, due.json))
-    };
-    let is = |id: &str, tries| Some((id.to_owned(), tries, "{}".to_owned()));
-    assert_eq!(due(&mut store, "command", NOW_S - 1), None);
-    assert_eq!(due(&mut store, "command", NOW_S + 1), is("x", 0));
-    assert_eq!(store.alert_due("mesh:n", "command", NOW_S + 1), Ok(None));
-    store.alert_told("x", "command", NOW_S + 1).expect("room");
-    store.alert_failed(("x", "webhook"), Some(NOW_S + 20), "HTTP 500").expect("room");
-    assert_eq!(due(&mut store, "command", NOW_S + 1), is("y", 0));
-    assert_eq!(due(&mut store, "webhook", NOW_S + 1), is("y", 0));
-    assert_eq!(due(&mut store, "webhook", NOW_S + 20), is("x", 1), "the older one first");
-    store.alert_failed(("x", "webhook"), None, "HTTP 500").expect("room");
-    assert_eq!(due(&mut store, "webhook", NOW_S + 9999), is("y", 0), "it was given up");
-    let wanted = [("webhook", Some("HTTP 500")), ("command", None), ("webhook", None)];
-    let wanted = wanted.map(|(to, why)| (to.to_owned(), why.map(str::to_owned)));
-    assert_eq!(store.alerts_waiting("mesh:m", 0), Ok(wanted.to_vec()));
-    assert_eq!(store.alerts_waiting("mesh:m", NOW_S + 1).expect("readable").len(), 2);
-    // A month later it is forgotten.
-    let month_s = 30 * 86_400;
-    let alert = alert_of("z", NOW_S + month_s + 1);
-    let out = Some(("mesh:m", &alert, &to[..1]));
-    store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
-    assert_eq!(store.alerts_waiting("mesh:m", 0).expect("readable").len(), 3);
 }

@@ -14,7 +14,7 @@ use super::tables::{READ, WRITE};
 use crate::store::alerts::KEPT_S;
 use crate::store::watch::READ_MAX;
 use crate::store::{
-    DueAlert, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
+    DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
 };
 
 /// The number of a path; a result is read by it, in the partitions of a span.
@@ -104,18 +104,26 @@ impl WatchStore for PostgresStore {
         let (mesh, agent) = parts(plan);
         self.with(WRITE, async |client| {
             let transaction = client.transaction().await?;
-            if notes.is_empty() {
-                // Where the last of it is lost, the same values are looked at again.
-                transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
-            }
-            let mark = "INSERT INTO mesh_watched (path, at_s)
-                        SELECT path, $4 FROM mesh_path
-                        WHERE mesh = $1 AND agent = $2 AND task = $3
-                        ON CONFLICT (path) DO UPDATE SET at_s = excluded.at_s";
-            transaction.execute(mark, &[&mesh, &agent, &task, &until_s]).await?;
+            mark(&transaction, (&[mesh], &[agent], &[task]), &[until_s]).await?;
             let ids = noted(&transaction, notes).await?;
             transaction.commit().await?;
             Ok(ids)
+        })
+    }
+
+    fn mesh_looked(&mut self, marks: &Marks) -> Result<(), Failure> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let (meshes, agents): (Vec<&str>, Vec<&str>) =
+            marks.keys().map(|(plan, _)| parts(plan)).unzip();
+        let tasks: Vec<&str> = marks.keys().map(|(_, task)| task.as_str()).collect();
+        let until_s: Vec<f64> = marks.values().copied().collect();
+        self.with(WRITE, async |client| {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute("SET LOCAL synchronous_commit = off").await?;
+            mark(&transaction, (&meshes, &agents, &tasks), &until_s).await?;
+            transaction.commit().await
         })
     }
 
@@ -275,6 +283,21 @@ fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
         record: record.clone().unwrap_or_default(),
     };
     values.into_iter().map(value).collect()
+}
+
+/// Until when series were looked at: of paths by mesh, agent and task.
+async fn mark(
+    transaction: &Transaction<'_>,
+    (meshes, agents, tasks): (&[&str], &[&str], &[&str]),
+    until_s: &[f64],
+) -> Result<(), Error> {
+    let sql = "INSERT INTO mesh_watched (path, at_s)
+               SELECT path, u.at_s
+               FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[])
+                    AS u(mesh, agent, task, at_s)
+               JOIN mesh_path USING (mesh, agent, task)
+               ON CONFLICT (path) DO UPDATE SET at_s = excluded.at_s";
+    transaction.execute(sql, &[&meshes, &agents, &tasks, &until_s]).await.map(drop)
 }
 
 async fn noted(transaction: &Transaction<'_>, notes: &[TaskNote]) -> Result<Vec<i64>, Error> {

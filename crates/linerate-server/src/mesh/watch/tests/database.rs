@@ -1,15 +1,8 @@
-//! What a watch has to itself with PostgreSQL: other hubs beside it, tables of an older version, and
-//! a connection that ends.
+//! What a watch has to itself with PostgreSQL: other hubs beside it, tables of an older version,
+//! and a connection that ends.
 
-use std::collections::BTreeSet;
-
-use super::tests::{Mesh, NOW_S, mesh, work};
 use super::*;
 use crate::mesh::tests::started::Postgres;
-
-fn slow(from: &str, to: &str) -> f64 {
-    if (from, to) == ("a", "b") { 3.0 } else { 1.0 }
-}
 
 fn database(server: &Postgres, name: &str) -> String {
     server.sql("postgres", &format!("CREATE DATABASE {name}"));
@@ -36,7 +29,7 @@ fn one_hub_of_a_database_watches_what_reaches_any_and_another_when_it_has_ended(
     assert!(waits(), "it still has it");
     // Its process is gone, and what it had not said yet is said by the other.
     drop(watcher);
-    let mut watcher = taken_over(&second);
+    let mut watcher = second.watcher();
     assert_eq!(watcher.incidents.pending.len(), 1);
     let path = second.directory.path().to_owned();
     assert_eq!(work(&mut watcher, &path, NOW_S + 15), ["change"]);
@@ -45,17 +38,6 @@ fn one_hub_of_a_database_watches_what_reaches_any_and_another_when_it_has_ended(
     // Another mesh of the database has a watch of its own.
     let mut store = first.store();
     assert_eq!((store.mesh_watches("n"), store.mesh_watches("m")), (Ok(true), Ok(false)));
-}
-
-/// The database hears that a connection ended a moment later.
-fn taken_over(mesh: &Mesh) -> Watcher<'_> {
-    for _ in 0..600 {
-        if let Some(watcher) = Watcher::begin(&mesh.hub, NOW_S).expect("a store") {
-            return watcher;
-        }
-        sleep(Duration::from_millis(100));
-    }
-    panic!("nobody watches, and it is not to be had");
 }
 
 #[test]
@@ -72,7 +54,7 @@ fn a_watch_whose_connection_ended_says_so_and_has_no_other_in_its_place() {
     let failure = watcher.work(NOW_S).expect_err("another may have the right by now");
     assert!(failure.reason.contains("watched mesh m is over"), "{failure}");
     drop(watcher);
-    let mut watcher = taken_over(&mesh);
+    let mut watcher = mesh.watcher();
     assert_eq!(watcher.work(NOW_S), Ok(()));
 }
 
