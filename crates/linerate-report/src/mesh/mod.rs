@@ -220,6 +220,8 @@ mod tests {
             cells: vec![good, dark],
             alerts: vec!["rate: no data from b to a".to_owned()],
             incidents: vec![incident],
+            planned: Vec::new(),
+            next: Vec::new(),
             bookings: vec![booked],
         };
         let text = document(&matrix).text(Some(100));
