@@ -463,7 +463,8 @@ impl World {
             ahead_s: None,
         };
         let standing = self.hub.hears(place, &beat, wall_s);
-        let bookings = self.hub.open(place, wall_s - 3600);
+        // As the hub itself does: what began within a day may still lack its row.
+        let bookings = self.hub.open(place, wall_s - 86_400);
         let (runs, offered) = (self.hub.taken[place], self.offered());
         let believes = self.believes_its_clock;
         let me = &mut self.agents[agent];
