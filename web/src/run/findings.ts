@@ -71,7 +71,7 @@ function counts(run: Run): Finding[] {
       {
         title: `Browser and server count the ${NAME[way]} differently`,
         evidence: `Browser ${word(bytes(seen.bytes))}, server ${word(bytes(server))}.`,
-        effect: 'Something in between keeps data. The server’s count is shown.',
+        effect: 'Something in between keeps data, or the browser does before the page sees it. The server’s count is shown.',
       },
     ];
   });
