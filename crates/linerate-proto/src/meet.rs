@@ -274,10 +274,17 @@ impl<W> Meetings<W> {
         }
         let place = self.places.entry(key).or_insert_with(|| Place::new(now));
         if place.is_over(now) {
-            *place = Place::new(now);
+            let before = std::mem::replace(place, Place::new(now));
+            for end in before.ends.iter().flatten() {
+                self.passed.remove(&end.source);
+            }
         }
         let (mine, others) = (place_of(role), 1 - place_of(role));
-        place.ends[mine] = Some(end);
+        let source = end.source;
+        let before = place.ends[mine].replace(end);
+        if let Some(before) = before.filter(|before| before.source != source) {
+            self.passed.remove(&before.source);
+        }
         let there = |end: &&End<W>| now.nanos_since(end.at) <= GONE_NS;
         let [Some(me), Some(other)] =
             [mine, others].map(|at| place.ends[at].as_ref().filter(there))

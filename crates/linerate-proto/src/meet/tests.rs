@@ -126,6 +126,25 @@ fn datagrams_are_passed_on_only_where_both_asked_for_it_and_not_without_an_end()
 }
 
 #[test]
+fn where_an_end_was_before_is_forgotten() {
+    let mut third = Meetings::default();
+    let from = |port: u64| format!("192.0.2.1:{}", 40_000 + port);
+    let probe = [9; 72];
+    for minute in 0..100 {
+        // Each slot has a port of its own; every other one follows on the heels of the last.
+        let now = time(minute / 2 * 60);
+        ask(&mut third, (Role::Measures, &from(minute)), true, now);
+        assert!(ask(&mut third, (Role::Answers, B), true, now).1);
+        ask(&mut third, (Role::Measures, &from(minute)), true, now);
+        assert_eq!(third.take(&probe, at(&from(minute)), || 'a', now), Deed::PassOn(&'b'));
+        assert_eq!(third.passed.len(), 2, "minute {minute}");
+        if minute > 0 {
+            assert_eq!(third.take(&probe, at(&from(minute - 1)), || 'a', now), Deed::NotOurs);
+        }
+    }
+}
+
+#[test]
 fn only_so_many_meet_at_one_time_and_those_who_are_gone_make_room() {
     let mut third = Meetings::default();
     let mut come = |number: usize, now: MonoTime| {
