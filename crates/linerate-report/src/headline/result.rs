@@ -165,8 +165,8 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
 fn met(record: &Record, plan: &PingPlan) -> Option<String> {
     let Meeting { at, way, .. } = plan.stamp?.met?;
     Some(match way {
-        MetWay::Hole => format!("{}, through a punched hole,", host(record)),
-        MetWay::Relay => format!("a host behind NAT, passed on by {},", at.ip()),
+        MetWay::Hole => format!("{}, through a punched hole", host(record)),
+        MetWay::Relay => format!("a host behind NAT, passed on by {}", at.ip()),
     })
 }
 

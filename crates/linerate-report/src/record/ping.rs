@@ -375,7 +375,9 @@ fn percent(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Caveat, CaveatCode, End, Plan, RecordId, Summary, Tool};
+    use linerate_core::record::{
+        Caveat, CaveatCode, End, Meeting, MetWay, Plan, RecordId, StampPlan, Summary, Tool,
+    };
     use linerate_core::time::WallTime;
 
     use super::*;
@@ -546,6 +548,28 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         let text = text(&record);
         assert!(text.contains("min/avg/max/stddev = 0.006/0.006/0.083/0.002 ms"), "{text}");
         assert!(text.starts_with("RTT 0.006 ms to 192.0.2.1"), "{text}");
+    }
+
+    #[test]
+    fn a_way_between_two_hosts_behind_nat_is_named() {
+        let text_by = |way| {
+            let mut record = record(&[56], PingMode::Flood);
+            fill(&mut record, 56);
+            let at = "198.51.100.7:5210".parse().expect("an address");
+            let met = Some(Meeting { at, way, local_port: 40_000 });
+            if let Plan::Ping(plan) = &mut record.plan {
+                plan.stamp = Some(StampPlan { authenticated: false, reply_dscp: None, met });
+            }
+            text(&record)
+        };
+        let hole = text_by(MetWay::Hole);
+        assert!(
+            hole.starts_with("RTT 0.00630 ms to 192.0.2.1, through a punched hole, "),
+            "{hole}"
+        );
+        let relay = text_by(MetWay::Relay);
+        let said = "RTT 0.00630 ms to a host behind NAT, passed on by 198.51.100.7, ";
+        assert!(relay.starts_with(said), "{relay}");
     }
 
     #[test]

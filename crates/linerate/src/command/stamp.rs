@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use linerate_core::record::{
     DEFAULT_PORT, Failure, Meeting, MetWay, PingPlan, PingTransport, STAMP_PORT, StampPlan,
 };
@@ -26,17 +27,18 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Reflector: host name or address, or HOST:PORT
-    #[arg(required_unless_present = "meet")]
+    #[arg(required_unless_present_any = ["meet", "reflect"])]
     host: Option<Target>,
     /// For two ends behind NAT: meet the other at this host's `linerate serve --meet`, punch a
     /// hole, or have it pass on the packets
     #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "port"], requires = "word")]
     meet: Option<Target>,
     /// Name of the meeting: the same at both ends, and known to nobody else
-    #[arg(long, value_name = "WORD", requires = "meet")]
+    #[arg(long, value_name = "WORD", requires = "meet", conflicts_with = "host",
+          value_parser = NonEmptyStringValueParser::new())]
     word: Option<String>,
     /// Be the end of --meet that reflects, until no probe has come for 10 s
-    #[arg(long, requires = "meet")]
+    #[arg(long, requires = "meet", conflicts_with = "host")]
     reflect: bool,
     /// UDP port of the reflector [default: 862]
     #[arg(short, long, value_name = "PORT")]
@@ -102,11 +104,11 @@ fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
     output::note(&format!("waits at {} for the one that measures", at.third));
     let options = ReflectorOptions { key, stateless: false, short: false };
     let Some(met) = meet::reflect(at, options, None, stop)? else { return Ok(1) };
-    let way = match met.meeting.way {
-        MetWay::Hole => "through a punched hole".to_owned(),
-        MetWay::Relay => format!("passed on by {}", met.meeting.at),
+    let peer = match met.meeting.way {
+        MetWay::Hole => format!("{}, through a punched hole", met.peer),
+        MetWay::Relay => format!("a host behind NAT, passed on by {}", met.meeting.at),
     };
-    output::note(&format!("reflected for {}, {way}", met.peer));
+    output::note(&format!("reflected for {peer}"));
     Ok(0)
 }
 
