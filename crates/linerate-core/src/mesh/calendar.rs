@@ -216,17 +216,11 @@ fn agent_calendar(plan: &MeshPlan, agent: usize, runs: &[MeshRun]) -> AgentCalen
     let seconds = |s: i64| Span(std::time::Duration::from_secs(s.unsigned_abs()));
     let tasks = runs.iter().map(|run| {
         let (task, to) = (&plan.tasks[run.task], &plan.agents[run.to]);
-        Task {
-            name: format!("{}/{}", task.name, to.name),
-            run: plan.words((&task.name, &task.run), agent, run.to).join(" "),
-            every: Some(seconds(run.period_s)),
-            at: Vec::new(),
-            takes: Some(seconds(run.takes_s - ROOM_S)),
-            class: Some(task.class()),
-            rate: None,
-            least_change: 0.05,
-            survey: None,
-        }
+        let name = format!("{}/{}", task.name, to.name);
+        let words = plan.words((&task.name, &task.run), agent, run.to).join(" ");
+        let takes_s = (run.takes_s - ROOM_S).unsigned_abs();
+        let every = Some(seconds(run.period_s));
+        Task { every, ..Task::of_mesh(&name, &words, takes_s, task.class()) }
     });
     let schedule = SchedulePlan {
         name: format!("{}/{}", plan.mesh, plan.agents[agent].name),

@@ -37,7 +37,7 @@ pub use message::{
     Beat, BeatAnswer, Booking, Enrol, Enrolled, RESULTS_AT_ONCE, RunResult, RunResults, SignedPlan,
     Stored, VERSION,
 };
-pub use nat::{MeetAt, Reach};
+pub use nat::MeetAt;
 pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use planned::{NextRun, Planned};

@@ -10,7 +10,7 @@ use crate::schedule::{Calendar, Repeated};
 
 /// How a run gets from one agent to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub(super) enum Reach {
     /// By its address.
     Direct,
     /// Both are behind NAT.
@@ -39,7 +39,7 @@ fn is_stamp(run: &str) -> bool {
 
 impl MeshPlan {
     /// How an agent reaches another with a command; none where it does not.
-    pub fn reach(&self, (name, run): (&str, &str), from: usize, to: usize) -> Option<Reach> {
+    pub(super) fn reach(&self, (name, run): (&str, &str), from: usize, to: usize) -> Option<Reach> {
         let (from, to) = (&self.agents[from], &self.agents[to]);
         if to.nat.is_none() {
             return Some(Reach::Direct);

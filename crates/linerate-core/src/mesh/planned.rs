@@ -5,12 +5,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calendar::{MeshCalendar, MeshRun};
-use super::plan::MeshPlan;
+use super::plan::{MeshPlan, MeshTask};
 use crate::schedule::{Class, Task};
 
 /// Slots that are named.
 const NEXT_MAX: usize = 12;
 const DAY_S: f64 = 86_400.0;
+/// What tcp and udp send for without `-t`.
+const LOAD_S: u64 = 10;
+/// The flag by which a test loads both directions.
+const BIDIR: &str = "--bidir";
 
 /// A task's day.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -54,11 +58,12 @@ pub(super) fn planned(
     runs: &[MeshRun],
     rates: &dyn Fn(usize) -> Vec<f64>,
 ) -> Vec<Planned> {
-    let of_task = |(at, task): (usize, &super::MeshTask)| {
+    let of_task = |(at, task): (usize, &MeshTask)| {
         let mine = || runs.iter().filter(|run| run.task == at);
         let period_s = i64::try_from(task.every.seconds()).unwrap_or(i64::MAX);
         let (count, a_day) = (mine().count(), DAY_S / period_s as f64);
-        let one = Task::of_mesh(&task.run, task.takes_s(), task.class());
+        let one = Task::of_mesh(&task.name, &task.run, lasts_s(task), task.class());
+        let ways = if task.run.split_whitespace().any(|word| word == BIDIR) { 2.0 } else { 1.0 };
         let (bytes, unknown) = match (one.bytes_a_run(None), one.bytes_a_run(Some(8.0))) {
             (Some(bytes), _) => (Some(bytes * count as f64), 0),
             (None, Some(seconds)) => {
@@ -73,11 +78,18 @@ pub(super) fn planned(
             runs_a_day: count as f64 * a_day,
             period_s,
             takes_s: i64::try_from(task.takes_s()).unwrap_or(i64::MAX),
-            bytes_a_day: bytes.map(|bytes| bytes * a_day),
+            bytes_a_day: bytes.map(|bytes| bytes * a_day * ways),
             unknown,
         }
     };
     plan.tasks.iter().enumerate().map(of_task).collect()
+}
+
+/// Seconds that a command without `-t` sends: tcp and udp 10, the others what they take.
+fn lasts_s(task: &MeshTask) -> u64 {
+    let takes_s = task.takes_s();
+    let is_load = matches!(task.run.split_whitespace().next(), Some("tcp" | "udp"));
+    if is_load { takes_s.min(LOAD_S) } else { takes_s }
 }
 
 /// The next slots of tasks that are not in the background; of those where there are no others.
@@ -126,6 +138,11 @@ mod tests {
         // Probes of 120 kbit/s for the 30 s of a slot are 450,000 bytes; 2 x 1440 runs.
         assert_eq!((delay.bytes_a_day, delay.alone), (Some(2880.0 * 450e3), false));
         assert_eq!(planned(&plan, &runs, &|_| vec![])[0].bytes_a_day, None);
+        // Without -t a test sends for 10 s of its slot; with --bidir both ways.
+        let usual = PLAN.replace("tcp {to} -t5", "tcp {to} --bidir").replace("14s", "30s");
+        let plan = MeshPlan::from_toml(&usual).expect("a plan");
+        let found = planned(&plan, &runs, &|task| if task == 0 { vec![800e6] } else { vec![] });
+        assert_eq!(found[0].bytes_a_day, Some(24.0 * 1000e6 * 2.0));
     }
 
     #[test]

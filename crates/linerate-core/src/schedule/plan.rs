@@ -238,10 +238,10 @@ impl Task {
         Some((rate * seconds / 8.0).ceil())
     }
 
-    /// A task of a mesh, as far as its volume goes.
-    pub(crate) fn of_mesh(run: &str, takes_s: u64, class: Class) -> Self {
+    /// A run of a mesh, whose calendar says when.
+    pub fn of_mesh(name: &str, run: &str, takes_s: u64, class: Class) -> Self {
         Self {
-            name: String::new(),
+            name: name.to_owned(),
             run: run.to_owned(),
             every: None,
             at: Vec::new(),

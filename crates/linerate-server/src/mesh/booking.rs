@@ -5,7 +5,7 @@ use linerate_core::mesh::{
     Bookable, Booking, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit,
 };
 use linerate_core::record::{Failure, Fault};
-use linerate_core::schedule::{Span, Task};
+use linerate_core::schedule::Task;
 use linerate_sys::clock::record_id;
 
 use super::plan::{Checked, check};
@@ -166,16 +166,6 @@ fn occupied(plan: &MeshPlan, task: &str, start_s: i64) -> Occupied {
 }
 
 fn task(what: &Bookable<'_>, name: &str, words: &[String]) -> Task {
-    let takes = u64::try_from(what.takes_s - ROOM_S).unwrap_or(1);
-    Task {
-        name: name.to_owned(),
-        run: words.join(" "),
-        every: None,
-        at: Vec::new(),
-        takes: Some(Span(std::time::Duration::from_secs(takes))),
-        class: Some(what.class),
-        rate: None,
-        least_change: 0.05,
-        survey: None,
-    }
+    let takes_s = u64::try_from(what.takes_s - ROOM_S).unwrap_or(1);
+    Task::of_mesh(name, &words.join(" "), takes_s, what.class)
 }
