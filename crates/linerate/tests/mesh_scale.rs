@@ -123,8 +123,9 @@ fn what_cannot_be_reached_or_makes_no_sense_is_one_line() {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(part) && !said.contains("secret"), "{said}");
     };
-    let far = "postgresql://me:secret@192.0.2.1/m";
-    fails(&["mesh", "status", "--store", far], 2, "sslmode=disable");
+    let far = |options: &str| format!("postgresql://me:secret@192.0.2.1/m?{options}");
+    fails(&["mesh", "status", "--store", &far("sslmode=prefer")], 2, "say verify-full");
+    fails(&["mesh", "status", "--store", &far("sslrootcert=no.pem")], 2, "read authorities no.pem");
     let nobody =
         format!("postgresql://me:secret@{}/m", path.display().to_string().replace('/', "%2F"));
     fails(&["mesh", "status", "--store", &nobody], 3, "see whether PostgreSQL runs there");

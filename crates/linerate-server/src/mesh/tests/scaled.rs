@@ -179,3 +179,33 @@ fn partitions_by_day(world: &mut Scaled) {
     assert!((3..=4).contains(&parts), "yesterday, today, perhaps two of them, and others: {parts}");
     assert_eq!(world.postgres.sql("mesh", "SELECT version FROM mesh_version"), "2");
 }
+
+/// A password goes to the host that a certificate names, and to no other.
+#[test]
+fn a_database_of_another_host_is_reached_by_tls() {
+    let postgres = Postgres::start_secure();
+    postgres.sql("postgres", "CREATE ROLE hub LOGIN PASSWORD 'secret'");
+    postgres.sql("postgres", "CREATE DATABASE mesh OWNER hub");
+    let root = Nats::authority().display().to_string().replace('/', "%2F");
+    let open = |host: &str, options: &str| {
+        let place = format!("postgresql://hub:secret@{host}:{}/mesh?{options}", postgres.port());
+        let place = HubPlace::parse(&place).expect("an address");
+        place.open().map_err(|error| error.to_string())
+    };
+    // With the proof that is good for this connection alone.
+    let options = format!("sslmode=verify-full&sslrootcert={root}&channel_binding=require");
+    let mut store = open("localhost", &options).expect("it is reached");
+    assert_eq!(store.plan_names(), Ok(Vec::new()));
+    let how = "SELECT version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+               WHERE usename = 'hub'";
+    assert_eq!(postgres.sql("mesh", how), "TLSv1.3");
+    let refused = |host: &str, options: &str, part: &str| match open(host, options) {
+        Ok(_) => panic!("{host} {options}: it is reached"),
+        Err(said) => assert!(said.contains(part) && !said.contains("secret"), "{said}"),
+    };
+    // The certificate is of another name, or of nobody who is known here.
+    let other = format!("{options}&hostaddr=127.0.0.1");
+    refused("other.example", &other, "name the host as its certificate does");
+    refused("localhost", "sslmode=verify-full", "sslrootcert=FILE");
+    refused("localhost", "sslmode=disable", "no encryption");
+}

@@ -2,6 +2,7 @@
 //! directory, on loopback and on a socket there.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -37,12 +38,38 @@ pub(crate) struct Postgres {
     _program: Program,
     programs: PathBuf,
     directory: tempfile::TempDir,
+    port: u16,
 }
 
 impl Postgres {
     /// Starts one that nobody else reaches. Where it does not sync it writes to the disk when it
     /// likes, which is faster; no test here is of a power cut.
     pub(crate) fn start(sync: bool) -> Self {
+        let sync = if sync { "fsync=on" } else { "fsync=off" };
+        Self::begin(5432, |_| vec!["listen_addresses=".to_owned(), sync.to_owned()])
+    }
+
+    /// Starts one that is reached by TLS, as `localhost`, where a user needs a password.
+    pub(crate) fn start_secure() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        Self::begin(free.expect("a free port").port(), |directory| {
+            let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tls");
+            let key = directory.join("key");
+            std::fs::copy(tls.join("one.key"), &key).expect("room");
+            std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("its own");
+            let certificate = tls.join("one.pem").canonicalize().expect("testdata");
+            let rules = "local all all trust\nhostssl all all all scram-sha-256\n";
+            std::fs::write(directory.join("data/pg_hba.conf"), rules).expect("room");
+            vec![
+                "listen_addresses=127.0.0.1".to_owned(),
+                "ssl=on".to_owned(),
+                format!("ssl_cert_file={}", certificate.display()),
+                format!("ssl_key_file={}", key.display()),
+            ]
+        })
+    }
+
+    fn begin(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let programs = programs();
         let data = directory.path().join("data");
@@ -68,15 +95,16 @@ impl Postgres {
             .status();
         assert!(made.is_ok_and(|it| it.success()), "initdb; its words are in the log");
         let child = as_user("postgres")
-            .args(["-c", "listen_addresses=", "-c", "max_connections=40"])
-            .args(["-c", if sync { "fsync=on" } else { "fsync=off" }, "-k"])
+            .args(["-p", &port.to_string(), "-c", "max_connections=40"])
+            .args(settings(directory.path()).iter().flat_map(|it| ["-c", it]))
+            .arg("-k")
             .arg(directory.path())
             .arg("-D")
             .arg(&data)
             .stderr(log)
             .spawn()
             .expect("postgres starts");
-        let started = Self { _program: Program(child), programs, directory };
+        let started = Self { _program: Program(child), programs, directory, port };
         eventually("PostgreSQL takes connections", || {
             started.asked("postgres", "SELECT 1").is_ok()
         });
@@ -89,6 +117,11 @@ impl Postgres {
         format!("postgresql://postgres@{socket}/{database}")
     }
 
+    /// Where others find it.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Does something in a database.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         self.asked(database, sql).unwrap_or_else(|said| panic!("{sql}: {said}"))
@@ -97,7 +130,8 @@ impl Postgres {
     fn asked(&self, database: &str, sql: &str) -> Result<String, String> {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-U", "postgres", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
-        command.arg(database).arg("-h").arg(self.directory.path()).arg("-c").arg(sql);
+        command.arg(database).arg("-h").arg(self.directory.path());
+        command.args(["-p", &self.port.to_string(), "-c", sql]);
         let output = command.stdin(Stdio::null()).output().expect("psql starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }

@@ -11,6 +11,7 @@ mod bookings;
 mod day;
 mod schema;
 mod tables;
+mod tls;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
@@ -24,6 +25,8 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
+use tls::{Asked, Tls};
+
 /// A connection is there within this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Connections that are kept for the next caller.
@@ -36,6 +39,8 @@ pub struct Database(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     config: Config,
+    /// None where nobody else can read what is said, or the address says that they may.
+    tls: Option<Tls>,
     shown: String,
     idle: Mutex<Vec<Link>>,
 }
@@ -80,29 +85,20 @@ pub struct PostgresStore {
 }
 
 impl Database {
-    /// Reads `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` (libpq's connection URIs). Without TLS
-    /// a password goes to this host alone, unless `sslmode=disable` says that it may.
+    /// Reads `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` (libpq's connection URIs). Another
+    /// host is reached by TLS, whose certificate is checked, unless `sslmode=disable` says not to.
     /// # Errors
-    /// One line where it makes no sense.
+    /// One line where it makes no sense, or there are no authorities to check a certificate by.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
+        let asked = Asked::of(text);
+        let mut config: Config = asked.rest.parse().map_err(|error: tokio_postgres::Error| {
             let cause =
                 std::error::Error::source(&error).map_or_else(String::new, |it| format!(": {it}"));
             format!("{error}{cause}; a database is postgresql://USER@HOST/DATABASE")
         })?;
-        let far = config.get_hosts().iter().any(|host| match host {
-            Host::Unix(_) => false,
-            Host::Tcp(name) => {
-                name != "localhost" && !name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
-            }
-        });
-        if far && config.get_ssl_mode() != SslMode::Disable {
-            return Err(
-                "what goes to another host's database can be read on the way: use a socket, \
-                        a tunnel, or say sslmode=disable in the address"
-                    .to_owned(),
-            );
-        }
+        let secure = is_secure(&asked, &config)?;
+        config.ssl_mode(if secure { SslMode::Require } else { SslMode::Disable });
+        let tls = secure.then(|| Tls::read(asked.authority.as_deref())).transpose()?;
         let hosts: Vec<String> = config
             .get_hosts()
             .iter()
@@ -114,7 +110,7 @@ impl Database {
         let name = config.get_dbname().or_else(|| config.get_user()).unwrap_or("");
         let shown = format!("postgresql://{}/{name}", hosts.join(","));
         config.application_name("linerate").connect_timeout(CONNECT_WITHIN);
-        Ok(Self(Arc::new(Inner { config, shown, idle: Mutex::default() })))
+        Ok(Self(Arc::new(Inner { config, tls, shown, idle: Mutex::default() })))
     }
 
     /// A connection: one that was used before, or a new one, whose tables are brought to this
@@ -136,9 +132,16 @@ impl Database {
             Failure::new(Fault::System, "open store", self.0.shown.clone(), error.to_string())
         })?;
         let connecting = async {
-            let (client, connection) = self.0.config.connect(NoTls).await?;
-            // It ends with its client; what was wrong the client's next call tells.
-            tokio::spawn(connection);
+            // A connection ends with its client; what was wrong the client's next call tells.
+            let client = if let Some(tls) = &self.0.tls {
+                let (client, connection) = self.0.config.connect(tls.clone()).await?;
+                tokio::spawn(connection);
+                client
+            } else {
+                let (client, connection) = self.0.config.connect(NoTls).await?;
+                tokio::spawn(connection);
+                client
+            };
             client.batch_execute("SET synchronous_commit = on").await?;
             Ok::<Client, tokio_postgres::Error>(client)
         };
@@ -149,6 +152,33 @@ impl Database {
         let mut link = Link { runtime, client, paths, days };
         schema::migrate(&mut link, &self.0.shown)?;
         Ok(link)
+    }
+}
+
+/// Whether TLS is used: to each host but this one, and where it is asked for. A socket of this host
+/// has none (PostgreSQL's manual 34.19).
+fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
+    let is_near = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+        }
+    };
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    // Where there are addresses, hosts are names alone.
+    let near = match addresses {
+        [] => hosts.iter().all(is_near),
+        addresses => addresses.iter().all(IpAddr::is_loopback),
+    };
+    let sockets = addresses.is_empty() && hosts.iter().all(|it| matches!(it, Host::Unix(_)));
+    match asked.mode.as_deref() {
+        Some("disable") => Ok(false),
+        Some("require" | "verify-full") => Ok(!sockets),
+        None => Ok(!sockets && (!near || asked.authority.is_some())),
+        Some(mode) => Err(format!(
+            "sslmode={mode} takes a connection that others may read, or that another host may \
+             answer: say verify-full (which other hosts have without a word), or disable"
+        )),
     }
 }
 
@@ -218,7 +248,8 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     let of = if error.code().is_some() { Fault::System } else { Fault::Unreachable };
     let failure = Failure::new(of, attempt, shown, reason);
     let Some(code) = error.code() else {
-        return failure.advise("see whether PostgreSQL runs there and takes connections");
+        let advice = not_reached(&failure.reason);
+        return failure.advise(advice);
     };
     let full = *code == SqlState::DISK_FULL;
     let failure = failure.coded(full.then_some(FailureCode::NoRoom));
@@ -232,12 +263,23 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     }
 }
 
+/// What to do where there is no connection. What was wrong with TLS the driver tells in words alone.
+fn not_reached(reason: &str) -> &'static str {
+    if reason.contains("certificate") {
+        "name the host as its certificate does, and whose certificate vouches for it: sslrootcert=FILE"
+    } else if reason.contains("TLS") {
+        "let PostgreSQL take TLS 1.3 (ssl = on); sslmode=disable lets passwords be read on the way"
+    } else {
+        "see whether PostgreSQL runs there and takes connections"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_database_is_shown_without_its_password_and_a_far_one_is_asked_for_in_words() {
+    fn a_database_is_shown_without_its_password() {
         let shown = |text: &str| Database::parse(text).map(|it| it.0.shown.clone());
         let of = |text: &str| Ok(text.to_owned());
         assert_eq!(
@@ -245,9 +287,29 @@ mod tests {
             of("postgresql://localhost/mesh")
         );
         assert_eq!(shown("postgresql://me@%2Frun%2Fpg/mesh"), of("postgresql:///run/pg/mesh"));
-        let far = "postgresql://me:secret@192.0.2.1/mesh";
-        assert!(shown(far).is_err_and(|say| say.contains("sslmode=disable")));
-        assert_eq!(shown(&format!("{far}?sslmode=disable")), of("postgresql://192.0.2.1/mesh"));
         assert!(shown("postgresql://h/m?color=red").is_err_and(|say| say.contains("color")));
+    }
+
+    #[test]
+    fn other_hosts_are_reached_by_tls_unless_the_address_says_not_to() {
+        let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tls/ca.pem");
+        let is_secure = |text: &str| Database::parse(text).map(|it| it.0.tls.is_some());
+        let root = format!("sslrootcert={}", ca.replace('/', "%2F"));
+        let (yes, no) = (Ok(true), Ok(false));
+        assert_eq!(is_secure(&format!("postgresql://me@192.0.2.1/mesh?{root}")), yes);
+        assert_eq!(is_secure("postgresql://me@192.0.2.1/mesh?sslmode=disable"), no);
+        assert_eq!(is_secure("postgresql://me@localhost,127.0.0.1,[::1]/mesh"), no);
+        assert_eq!(is_secure(&format!("postgresql://me@localhost/mesh?{root}")), yes);
+        let asked = format!("postgresql://me@localhost/mesh?sslmode=verify-full&{root}");
+        assert_eq!(is_secure(&asked), yes);
+        // A socket has none.
+        assert_eq!(is_secure("postgresql://me@%2Frun%2Fpg/mesh?sslmode=verify-full"), no);
+        // A name is no address where there is one.
+        let elsewhere = format!("postgresql://me@localhost/mesh?hostaddr=192.0.2.1&{root}");
+        assert_eq!(is_secure(&elsewhere), yes);
+        let weak = is_secure("postgresql://me@192.0.2.1/mesh?sslmode=prefer");
+        assert!(weak.is_err_and(|say| say.contains("verify-full")));
+        let nobody = is_secure("postgresql://me@192.0.2.1/mesh?sslrootcert=nothing.pem");
+        assert!(nobody.is_err_and(|say| say.contains("nothing.pem")));
     }
 }
