@@ -19,6 +19,12 @@ impl RecordId {
     pub fn from_parts(unix_millis: u64, random: [u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(unix_millis, &random).into_uuid())
     }
+
+    /// The wall clock's part of it, in milliseconds since 1970-01-01 UTC.
+    pub fn unix_millis(self) -> u64 {
+        // The first 48 of 128 bits.
+        u64::try_from(self.0.as_u128() >> 80).unwrap_or(u64::MAX)
+    }
 }
 
 impl fmt::Display for RecordId {
@@ -52,7 +58,9 @@ mod tests {
     #[test]
     fn an_id_carries_its_time_and_version_as_rfc_9562_lays_them_out() {
         // RFC 9562 appendix A.6: 2022-02-22T19:22:22.000Z is 0x017F22E279B0 milliseconds.
-        let id = RecordId::from_parts(0x017F_22E2_79B0, [0; 10]).to_string();
+        let id = RecordId::from_parts(0x017F_22E2_79B0, [0; 10]);
+        assert_eq!(id.unix_millis(), 0x017F_22E2_79B0);
+        let id = id.to_string();
         assert!(id.starts_with("017f22e2-79b0-7"), "{id}");
     }
 }

@@ -19,13 +19,14 @@ use serde::de::DeserializeOwned;
 use super::address::HubAddress;
 #[cfg(feature = "scale")]
 use super::bus::AgentBus;
+use super::pack::{GZIP, unpacked};
 use crate::ask::{Authority, connect};
 use crate::store::MeshSelf;
 
 /// For each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);
 /// An answer is a plan at the most.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
+pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Why there is no answer that helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
@@ -138,13 +139,14 @@ impl Client {
         };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{login}Content-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+             Content-Length: {}\r\nAccept-Encoding: {GZIP}\r\nConnection: close\r\n\r\n{body}",
             self.hub.authority(),
             body.len()
         );
         let answer = self.talk(request.as_bytes()).map_err(|it| words_of(&it)).and_then(|bytes| {
-            let (status, body) = parted(&bytes).ok_or("its answer is cut")?;
-            Ok((status, body.to_vec()))
+            let (status, is_packed, body) = parted(&bytes).ok_or("its answer is cut")?;
+            let body = if is_packed { unpacked(body, ANSWER_BYTES_MAX) } else { Ok(body.to_vec()) };
+            Ok((status, body.map_err(|error| error.to_string())?))
         });
         self.answer(answer)
     }
@@ -192,17 +194,22 @@ fn exchange(stream: &mut (impl Read + Write), request: &[u8]) -> std::io::Result
     }
 }
 
-/// Status and body of a whole answer (RFC 9112 §4, §6.2); none of one that is cut.
-fn parted(bytes: &[u8]) -> Option<(u16, &[u8])> {
+/// Status and body of a whole answer, and whether that is packed (RFC 9112 §4, §6.2; RFC 9110
+/// §8.4); none of one that is cut.
+fn parted(bytes: &[u8]) -> Option<(u16, bool, &[u8])> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?;
     let mut lines = head.split("\r\n");
     let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    let fields = lines.filter_map(|line| line.split_once(':'));
-    let mut length = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length: usize = length.next()?.1.trim().parse().ok()?;
+    let fields: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
+    let field = |of: &str| {
+        let found = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(of));
+        found.map(|(_, value)| value.trim())
+    };
+    let length: usize = field("content-length")?.parse().ok()?;
+    let is_packed = field("content-encoding").is_some_and(|it| it.eq_ignore_ascii_case(GZIP));
     let body = &bytes[end + 4..];
-    (body.len() == length).then_some((status, body))
+    (body.len() == length).then_some((status, is_packed, body))
 }
 
 #[cfg(test)]
@@ -212,7 +219,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_cut_anywhere_is_none() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nx: y\r\n\r\n{}\n";
-        assert_eq!(parted(whole), Some((200, b"{}\n".as_slice())));
+        assert_eq!(parted(whole), Some((200, false, b"{}\n".as_slice())));
         for cut in 0..whole.len() {
             assert_eq!(parted(&whole[..cut]), None, "{cut}");
         }

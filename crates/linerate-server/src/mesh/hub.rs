@@ -9,17 +9,19 @@ use linerate_core::mesh::{
     Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
     SET_BACK, SignedPlan, Stored, matrix, outcome,
 };
-use linerate_core::record::{Failure, Fault, Record};
+use linerate_core::record::{Failure, Fault, Record, RecordId};
 use linerate_core::schedule::followed;
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, realtime_ns};
 
 use super::beats::{Beats, Heard};
+use super::pack::packed;
 use super::plan::{Checked, check, kept, rules, signed};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
 use crate::store::{
-    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, SlotRun, TAG_PLAN, TAG_SLOT,
+    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
+    SlotRun, TAG_PLAN, TAG_SLOT,
 };
 
 /// Characters of a task's name and of a reason that are kept.
@@ -58,6 +60,8 @@ impl From<Failure> for Refused {
 pub(super) struct Served {
     signed: SignedPlan,
     json: String,
+    /// The same in gzip's format, a tenth of it: ten thousand agents may ask at once.
+    packed: Vec<u8>,
     pub(super) checked: Checked,
     since_s: i64,
 }
@@ -126,6 +130,46 @@ impl Hub {
     /// Its store.
     pub(super) fn store(&self) -> Result<Box<dyn HubStore>, Failure> {
         self.place.open()
+    }
+
+    /// Whether its store is a database, and no file that lists of results are read from.
+    pub(crate) const fn has_database(&self) -> bool {
+        self.place.is_database()
+    }
+
+    /// Whether the series of a schedule are in its database: those of its agents.
+    pub(crate) fn has_series(&self, schedule: &str) -> bool {
+        let mesh = self.about().0;
+        self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
+    }
+
+    /// The newest values of a task of a schedule since a time, and what happened to that.
+    pub(crate) fn series(
+        &self,
+        (schedule, task): (&str, &str),
+        since_s: i64,
+        runs: usize,
+    ) -> Result<(Vec<SeriesValue>, Vec<ScheduleEvent>), Refused> {
+        let mut store = self.store()?;
+        #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
+        let span = (since_s.saturating_sub(1) as f64, f64::MAX);
+        let values = store.task_series((schedule, task), span, runs)?;
+        Ok((values, store.mesh_events(schedule, since_s)?))
+    }
+
+    /// Sketches of a task of a schedule: see [`HubStore::spreads`].
+    pub(crate) fn spreads(
+        &self,
+        (schedule, task, merge): (&str, &str, bool),
+        spans: (i64, i64),
+    ) -> Result<Vec<Sketched>, Refused> {
+        let of = schedule.split_once('/').unwrap_or((schedule, ""));
+        Ok(self.store()?.spreads(of, (task, merge), spans)?)
+    }
+
+    /// A record by its identifier.
+    pub(crate) fn record_named(&self, id: RecordId) -> Result<Option<Record>, Refused> {
+        Ok(self.store()?.record_named(id)?)
     }
 
     pub(super) fn rules(&self) -> Arc<Rules> {
@@ -265,6 +309,11 @@ impl Hub {
     /// The same as JSON, which is made once: a thousand agents may ask at once.
     pub fn plan_json(&self) -> String {
         self.served().json.clone()
+    }
+
+    /// The same in gzip's format.
+    pub fn plan_packed(&self) -> Vec<u8> {
+        self.served().packed.clone()
     }
 
     /// An agent is there.
@@ -413,7 +462,8 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     store.keep_plan(&plan.mesh, &kept(&signed, plan, now_s()))?;
     let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
     let json = json(&signed)?;
-    Ok(Served { signed, json, checked, since_s })
+    let packed = packed(json.as_bytes());
+    Ok(Served { signed, json, packed, checked, since_s })
 }
 
 /// Names runs that the store had and has no more, as their agents say.

@@ -17,6 +17,7 @@ mod hex;
 mod hub;
 mod incidents;
 mod meet;
+mod pack;
 mod plan;
 mod sign;
 mod spool;

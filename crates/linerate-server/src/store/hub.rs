@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, Cells, Seen};
-use linerate_core::record::{Failure, Record};
+use linerate_core::record::{Failure, Record, RecordId};
 
-use super::{Booked, Joined, KeptPlan, NewBooking, Outcomes, SlotRun, Store, WatchStore};
+use super::{Booked, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Store, WatchStore};
 
 /// A run of an agent, as a hub is given it.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,22 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// See [`HubStore`], and when this program is older than the record.
     fn record(&mut self, of: (&str, &str), run: &SlotRun) -> Result<Option<Record>, Failure>;
 
+    /// A record by its identifier.
+    /// # Errors
+    /// See [`HubStore`], and when this program is older than the record.
+    fn record_named(&mut self, id: RecordId) -> Result<Option<Record>, Failure>;
+
+    /// Sketches of what a task of an agent of a mesh measured, in spans of a length that reach
+    /// behind a time; where that is asked for, of each of its tasks of that name before the slash.
+    /// # Errors
+    /// See [`HubStore`], and where there is too much to be added up.
+    fn spreads(
+        &mut self,
+        of: (&str, &str),
+        tasks: (&str, bool),
+        spans: (i64, i64),
+    ) -> Result<Vec<Sketched>, Failure>;
+
     /// The newest of each task and pair of a mesh.
     /// # Errors
     /// See [`HubStore`].
@@ -197,6 +213,11 @@ impl HubPlace {
         {
             Err(WITHOUT_SCALE.to_owned())
         }
+    }
+
+    /// Whether it is a database, and no file that lists of results are read from.
+    pub const fn is_database(&self) -> bool {
+        !matches!(self, Self::File(_))
     }
 
     /// Opens it.
@@ -313,6 +334,22 @@ impl HubStore for Store {
 
     fn record(&mut self, _: (&str, &str), run: &SlotRun) -> Result<Option<Record>, Failure> {
         Ok(run.record.as_deref().map(|id| self.stored(id)).transpose()?.flatten())
+    }
+
+    fn record_named(&mut self, id: RecordId) -> Result<Option<Record>, Failure> {
+        self.stored(&id.to_string())
+    }
+
+    fn spreads(
+        &mut self,
+        (mesh, agent): (&str, &str),
+        (task, merge): (&str, bool),
+        (step_s, since_s): (i64, i64),
+    ) -> Result<Vec<Sketched>, Failure> {
+        let mut all = self.sketches(&format!("{mesh}/{agent}"), step_s, since_s)?;
+        let name = |of: &str| of.split('/').next() == Some(task);
+        all.retain(|it| it.task == task || merge && name(&it.task));
+        Ok(all)
     }
 
     fn cells(&mut self, mesh: &str) -> Result<Cells, Failure> {

@@ -10,13 +10,14 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, State as Shared};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 pub(super) use linerate_core::mesh::{
     Beat, BeatAnswer, Enrol, Enrolled, Matrix, RunResults, SignedPlan, Stored,
 };
 
 use super::error::ApiError;
+use super::page::takes_gzip;
 use super::request::Peer;
 use super::results::near;
 use super::runs::read;
@@ -102,8 +103,12 @@ pub(crate) async fn enrol(
 }
 
 /// `GET /api/v1/mesh/plan`.
-pub(crate) async fn plan(agent: Agent) -> impl IntoResponse {
-    (JSON, agent.hub.plan_json())
+pub(crate) async fn plan(agent: Agent, headers: HeaderMap) -> Response {
+    if takes_gzip(&headers) {
+        let encoding = [(header::CONTENT_ENCODING, "gzip"), (header::VARY, "accept-encoding")];
+        return (JSON, encoding, agent.hub.plan_packed()).into_response();
+    }
+    (JSON, agent.hub.plan_json()).into_response()
 }
 
 /// `POST /api/v1/mesh/beat`.

@@ -85,9 +85,8 @@ pub(crate) async fn page(
     let Some(file) = file.filter(|_| !path.starts_with("/api/")) else {
         return ApiError::not_found(format!("{path}: there is no such path")).into_response();
     };
-    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    let packs = takes.is_some_and(|value| value.split(',').any(|it| it.trim().starts_with("gzip")));
-    let packs = packs && !file.packed.is_empty() && file.packed.len() < file.plain.len();
+    let packs =
+        takes_gzip(&headers) && !file.packed.is_empty() && file.packed.len() < file.plain.len();
     let body = if packs { Body::from(file.packed.as_slice()) } else { Body::from(file.plain) };
     let mut response = (StatusCode::OK, body).into_response();
     let fields = response.headers_mut();
@@ -111,6 +110,12 @@ pub(crate) async fn page(
     let keep = if asset { "public, max-age=31536000, immutable" } else { "no-cache" };
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
     response
+}
+
+/// Whether an answer may be packed (RFC 9110 §12.5.3).
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    takes.is_some_and(|value| value.split(',').any(|it| it.trim().starts_with("gzip")))
 }
 
 /// `GET /robots.txt`: a measurement server is nothing to index.

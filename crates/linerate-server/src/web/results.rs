@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
 use super::measure::{telling, verdict_said};
+use super::mesh::with_hub;
 use super::request::{Peer, client_of};
 use super::state::State;
 use crate::store::{Line, LineFilter, Store};
@@ -105,7 +106,15 @@ async fn stored(state: &State, id: &str) -> Result<Record, ApiError> {
     let unknown = ApiError::not_found(format!("{id}: there is no such result"));
     let Ok(whole) = id.parse::<RecordId>() else { return Err(unknown) };
     let id = whole.to_string();
-    let found = with_store(state, move |store| store.stored(&id)).await?;
+    let hub = state.mesh.get().filter(|hub| hub.has_database());
+    let found = match (&state.options.store, hub) {
+        (None, Some(_)) => None,
+        _ => with_store(state, move |store| store.stored(&id)).await?,
+    };
+    let found = match (found, hub) {
+        (None, Some(hub)) => with_hub(Arc::clone(hub), move |hub| hub.record_named(whole)).await?,
+        (found, _) => found,
+    };
     found.ok_or(unknown)
 }
 

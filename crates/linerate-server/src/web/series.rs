@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
+use super::mesh::with_hub;
 use super::request::Peer;
 use super::results::{near, with_store};
 use super::state::State;
@@ -46,6 +47,15 @@ pub(crate) struct Asked {
 enum By {
     Hour,
     Day,
+}
+
+impl By {
+    const fn step_s(self) -> i64 {
+        match self {
+            Self::Hour => HOUR_S,
+            Self::Day => DAY_S,
+        }
+    }
 }
 
 /// Spreads that a client gets at most: 35 days by the hour of ten figures.
@@ -114,21 +124,35 @@ pub(crate) async fn series(
     let limit = asked.limit.unwrap_or(VALUES_USUAL).clamp(1, VALUES_MAX);
     let since_s = asked.since_s.unwrap_or(0);
     let (name, by) = (plan.clone(), asked.by);
+    if let Some(hub) = state.mesh.get().filter(|hub| hub.has_series(&plan)) {
+        let say = "task: which, of an agent of a mesh whose store is a database";
+        let task = asked.task.clone().ok_or_else(|| ApiError::bad(say))?;
+        let merge = asked.merge;
+        let found = with_hub(Arc::clone(hub), move |hub| {
+            let spreads = by.map(|by| hub.spreads((&name, &task, merge), (by.step_s(), since_s)));
+            let (values, events) = hub.series((&name, &task), since_s, limit)?;
+            Ok((values, events, spreads.transpose()?.unwrap_or_default()))
+        });
+        return Ok(Json(said(&asked, &plan, found.await?)));
+    }
     let found = with_store(&state, move |store| {
         if !store.knows_schedules()? || store.schedules()?.iter().all(|it| it.plan != name) {
             return Ok(None);
         }
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 fit 53 bits")]
         let values = store.series(&name, since_s as f64, limit)?;
-        let sketches = match by {
-            Some(By::Hour) => store.sketches(&name, HOUR_S, since_s)?,
-            Some(By::Day) => store.sketches(&name, DAY_S, since_s)?,
-            None => Vec::new(),
-        };
-        Ok(Some((values, store.events(&name, since_s)?, sketches)))
+        let sketches = by.map(|by| store.sketches(&name, by.step_s(), since_s)).transpose()?;
+        Ok(Some((values, store.events(&name, since_s)?, sketches.unwrap_or_default())))
     });
     let unknown = || ApiError::not_found(format!("{plan}: no such plan was run on this store"));
-    let (values, events, sketches) = found.await?.ok_or_else(unknown)?;
+    Ok(Json(said(&asked, &plan, found.await?.ok_or_else(unknown)?)))
+}
+
+/// Values, events, and sketches of a plan.
+type Whole = (Vec<SeriesValue>, Vec<ScheduleEvent>, Vec<Sketched>);
+
+/// What was asked of them.
+fn said(asked: &Asked, plan: &str, (values, events, sketches): Whole) -> Value {
     let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|name| name == is);
     let values = values
         .iter()
@@ -140,9 +164,9 @@ pub(crate) async fn series(
         "events": events.map(event).collect::<Vec<_>>(),
     });
     if asked.by.is_some() {
-        answer["spreads"] = json!(spreads(sketches, &asked));
+        answer["spreads"] = json!(spreads(sketches, asked));
     }
-    Ok(Json(answer))
+    answer
 }
 
 #[cfg(test)]

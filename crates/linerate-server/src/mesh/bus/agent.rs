@@ -1,27 +1,26 @@
 //! An agent's end of the bus: it asks as over HTTP, and waits for each answer.
 
-use std::io::Write;
 use std::time::Duration;
 
 use async_nats::jetstream;
 use async_nats::{Client, HeaderMap, Message, Request, Subscriber};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures_util::StreamExt;
 use linerate_proto::digest::sha256;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
 use super::super::address::HubAddress;
+use super::super::client::ANSWER_BYTES_MAX;
 use super::super::hex;
+use super::super::pack::{GZIP, packed, unpacked};
 use super::seal::AgentKey;
-use super::{BATCH, KEY, SIGNATURE, STATUS, joins, options, runtime, subject};
+use super::{
+    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, joins, options, runtime, subject,
+};
 use crate::ask::Authority;
 
 /// The store has results within this of the broker.
 const STORED_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 30 });
-/// Room for the subject and the headers within what a broker takes.
-const HEAD_BYTES: usize = 4096;
 
 /// Status and body, as of HTTP.
 pub(in super::super) type Answered = (u16, Vec<u8>);
@@ -88,7 +87,8 @@ impl AgentBus {
     }
 
     fn request(&self, subject: String, body: &str) -> Result<Answered, String> {
-        let headers = self.headers(&subject, body.as_bytes());
+        let mut headers = self.headers(&subject, body.as_bytes());
+        headers.insert(ACCEPTS, GZIP);
         let request = Request::new().headers(headers).payload(body.to_owned().into());
         let answer = self.runtime.block_on(self.client.send_request(subject, request));
         answered(&answer.map_err(|error| error.to_string())?)
@@ -96,7 +96,7 @@ impl AgentBus {
 
     /// Gives results: to the broker, and then waits until the store has them.
     async fn give(&self, (mesh, agent): (&str, &str), body: &str) -> Result<Answered, String> {
-        let body = packed(body.as_bytes()).map_err(|error| error.to_string())?;
+        let body = packed(body.as_bytes());
         let most = self.client.max_payload().saturating_sub(HEAD_BYTES);
         if body.len() > most {
             let say = format!("{} bytes; the broker takes {most}", body.len());
@@ -143,11 +143,9 @@ pub(super) fn header<'a>(message: &'a Message, name: &str) -> Option<&'a str> {
 fn answered(message: &Message) -> Result<Answered, String> {
     let status = header(message, STATUS).and_then(|text| text.parse().ok());
     let status = status.ok_or("the answer has no status")?;
-    Ok((status, message.payload.to_vec()))
-}
-
-fn packed(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut packing = GzEncoder::new(Vec::new(), Compression::fast());
-    packing.write_all(body)?;
-    packing.finish()
+    let body = match header(message, ENCODING) {
+        Some(GZIP) => unpacked(&message.payload, ANSWER_BYTES_MAX).map_err(|it| it.to_string())?,
+        _ => message.payload.to_vec(),
+    };
+    Ok((status, body))
 }

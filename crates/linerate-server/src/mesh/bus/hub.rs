@@ -1,7 +1,6 @@
 //! A hub's end of the bus: answers requests, and takes results from the stream into the store.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +10,6 @@ use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::stream::{Config as Stream, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{self, AckKind};
 use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
-use flate2::read::GzDecoder;
 use futures_util::{FutureExt, StreamExt};
 use linerate_core::mesh::{BeatAnswer, Enrol, RunResults, SignedPlan, Stored};
 use linerate_core::record::{Failure, Fault};
@@ -24,10 +22,14 @@ use tokio::sync::Semaphore;
 
 use super::super::address::HubAddress;
 use super::super::hub::{Hub, Refused};
+use super::super::pack::{GZIP, unpacked};
 use super::agent::header;
 use super::broker::of_its_disk;
 use super::seal::is_signed;
-use super::{BATCH, KEY, SIGNATURE, STATUS, agent_in, joins, options, runtime, subject, subjects};
+use super::{
+    ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, agent_in, joins, options,
+    runtime, subject, subjects,
+};
 use crate::ask::Authority;
 
 /// Messages of results that are stored in one transaction at most.
@@ -82,6 +84,7 @@ struct Work {
 struct Answer {
     status: u16,
     body: Vec<u8>,
+    packed: bool,
 }
 
 impl Answer {
@@ -97,13 +100,30 @@ impl Answer {
                 (status, serde_json::to_vec(&serde_json::json!({ "say": say })))
             }
         };
-        Self { status, body: body.unwrap_or_default() }
+        Self { status, body: body.unwrap_or_default(), packed: false }
     }
 
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(STATUS, self.status.to_string().as_str());
+        if self.packed {
+            headers.insert(ENCODING, GZIP);
+        }
         headers
+    }
+
+    /// Itself where a broker takes so many bytes, or that it does not: one that is silent about it
+    /// is asked for ever.
+    fn within(self, most: usize) -> Self {
+        if self.body.len() + HEAD_BYTES <= most {
+            return self;
+        }
+        let say = format!(
+            "an answer of {} bytes; the broker takes {most}: raise max_payload there",
+            self.body.len()
+        );
+        tracing::error!("{say}");
+        Self::of::<()>(Err(Refused::System(say)))
     }
 }
 
@@ -190,6 +210,7 @@ impl Work {
                 let work = Arc::clone(&this);
                 let answer = tokio::task::spawn_blocking(move || work.answer(&message)).await;
                 let Ok(answer) = answer else { return };
+                let answer = answer.within(this.client.max_payload());
                 let (headers, body) = (answer.headers(), answer.body.into());
                 // An agent that is not answered asks again.
                 let _ = this.client.publish_with_headers(reply, headers, body).await;
@@ -256,7 +277,12 @@ impl Work {
         let what = message.subject.rsplit('.').next().unwrap_or_default();
         match what {
             "plan" => match self.agent_of(message) {
-                Ok(_) => Answer { status: 200, body: self.hub.plan_json().into_bytes() },
+                Ok(_) => {
+                    let packed = header(message, ACCEPTS) == Some(GZIP);
+                    let json = || self.hub.plan_json().into_bytes();
+                    let body = if packed { self.hub.plan_packed() } else { json() };
+                    Answer { status: 200, body, packed }
+                }
                 Err(refused) => Answer::of::<SignedPlan>(Err(refused)),
             },
             _ => Answer::of(read::<Enrol>(&message.payload).and_then(|asked| {
@@ -384,7 +410,7 @@ impl Work {
                 agents.entry(key).or_insert_with_key(|key| self.hub.agent_with_key(key)).clone();
             let runs = agent
                 .and_then(|agent| self.own(message, agent))
-                .and_then(|agent| Ok((agent, unpacked(&message.payload)?)));
+                .and_then(|agent| Ok((agent, results(&message.payload)?)));
             reads.push(match runs {
                 Ok(runs) => {
                     given.push(runs);
@@ -445,9 +471,21 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| Refused::Bad(error.to_string()))
 }
 
-fn unpacked(body: &[u8]) -> Result<RunResults, Refused> {
-    let mut bytes = Vec::new();
-    let unpacking = GzDecoder::new(body).take(UNPACKED_MAX).read_to_end(&mut bytes);
-    unpacking.map_err(|error| Refused::Bad(format!("it cannot be unpacked: {error}")))?;
-    read(&bytes)
+fn results(body: &[u8]) -> Result<RunResults, Refused> {
+    let bytes = unpacked(body, UNPACKED_MAX);
+    read(&bytes.map_err(|error| Refused::Bad(format!("it cannot be unpacked: {error}")))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_the_broker_does_not_take_says_so_instead() {
+        let answer = |bytes: usize| Answer { status: 200, body: vec![b' '; bytes], packed: true };
+        assert_eq!(answer(100).within(100 + HEAD_BYTES).status, 200);
+        let said = answer(101).within(100 + HEAD_BYTES);
+        let say = String::from_utf8(said.body.clone()).expect("text");
+        assert!(said.status == 500 && !said.packed && say.contains("101 bytes"), "{say}");
+    }
 }

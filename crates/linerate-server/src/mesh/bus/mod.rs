@@ -32,6 +32,12 @@ const BATCH: &str = "Linerate-Batch";
 const KEY: &str = "Linerate-Key";
 const SIGNATURE: &str = "Linerate-Signature";
 
+/// What a request takes as its answer's encoding, and what that is in (RFC 9110 §12.5.3, §8.4).
+const ACCEPTS: &str = "Accept-Encoding";
+const ENCODING: &str = "Content-Encoding";
+/// Room for the subject and the headers within what a broker takes.
+const HEAD_BYTES: usize = 4096;
+
 /// A connection, and each answer of the broker, is there within this.
 const WITHIN: Duration = Duration::from_secs(10);
 

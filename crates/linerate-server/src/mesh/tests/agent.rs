@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_core::mesh::Link;
 use linerate_core::record::{
-    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+    Distribution, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
 use linerate_core::time::WallTime;
 use linerate_core::units::Bytes;
@@ -111,7 +111,11 @@ impl TestAgent {
         };
         let (store, schedule) = (&mut self.talk.store, &self.schedule);
         assert_eq!(store.slot_begun(schedule, &run), Ok(true));
-        store.put(&record(schedule, start_s, rtt_ns)).expect("room");
+        let mut record = record(schedule, start_s, rtt_ns);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ns")]
+        let samples = [rtt_ns as u64];
+        record.distributions = vec![Distribution::from_samples(MetricId::Rtt, &samples)];
+        store.put(&record).expect("room");
         store.slot_ended(schedule, (&run.task, start_s), "ok", None).expect("room");
     }
 
@@ -191,8 +195,13 @@ pub(super) fn plan_is(directory: &Path, key: &super::super::SigningKey, revision
         "mesh = \"m\"\nrevision = {revision}\n{agents}[[task]]\nname = \"delay\"\n\
          run = \"ping {{to}}\"\nevery = \"10s\"\ntakes = \"9s\"\n"
     );
-    let signed = key.sign(&plan);
-    std::fs::write(directory.join("plan.toml"), &plan).expect("room");
+    plan_reads(directory, key, &plan);
+}
+
+/// A directory's signed file of a plan.
+pub(super) fn plan_reads(directory: &Path, key: &super::super::SigningKey, plan: &str) {
+    let signed = key.sign(plan);
+    std::fs::write(directory.join("plan.toml"), plan).expect("room");
     let lines = format!("{}\n{}\n", signed.key, signed.signature);
     std::fs::write(directory.join("plan.toml.sig"), lines).expect("room");
 }

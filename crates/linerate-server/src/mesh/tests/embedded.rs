@@ -18,13 +18,23 @@ use crate::listen::{LogEntry, ServeOptions, Server};
 use crate::store::HubPlace;
 use crate::web::WebOptions;
 
-struct Embedded {
+pub(super) struct Embedded {
     directory: tempfile::TempDir,
-    local: SocketAddr,
+    pub(super) local: SocketAddr,
+    /// A database in the file's place.
+    pub(super) database: Option<String>,
     running: Option<(Arc<Hub>, Stop, JoinHandle<()>)>,
 }
 
 impl Embedded {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let key = SigningKey::make(&directory.path().join("key")).expect("a key");
+        plan_is(directory.path(), &key, 1);
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { directory, local, database: None, running: None }
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -56,7 +66,10 @@ impl World for Embedded {
     }
 
     fn place(&self) -> HubPlace {
-        HubPlace::File(self.file("hub.db"))
+        match &self.database {
+            Some(database) => HubPlace::parse(database).expect("an address"),
+            None => HubPlace::File(self.file("hub.db")),
+        }
     }
 
     fn start(&mut self) {
@@ -107,11 +120,7 @@ impl Drop for Embedded {
 
 #[test]
 fn the_embedded_hub_holds_to_it() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let key = SigningKey::make(&directory.path().join("key")).expect("a key");
-    plan_is(directory.path(), &key, 1);
-    let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut world = Embedded { directory, local, running: None };
+    let mut world = Embedded::new();
     world.start();
     holds(&mut world);
 }

@@ -158,7 +158,7 @@ const USER_HZ: f64 = 100.0;
 const HUB_MOST: f64 = 0.2;
 
 /// Seconds of a processor that processes of a name, or one of a number, have taken.
-fn cpu_s(is_it: impl Fn(&str, &str) -> bool) -> f64 {
+pub(super) fn cpu_s(is_it: impl Fn(&str, &str) -> bool) -> f64 {
     let processes = std::fs::read_dir("/proc").expect("it is there").flatten();
     let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
     let of_one = |stat: String| {

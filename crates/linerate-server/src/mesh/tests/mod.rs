@@ -14,6 +14,8 @@ mod load;
 mod scaled;
 #[cfg(feature = "scale")]
 pub(crate) mod started;
+#[cfg(feature = "scale")]
+mod storm;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -22,6 +22,8 @@ use crate::store::{HubPlace, ScheduleEvent, Store};
 #[cfg(feature = "scale")]
 mod database;
 mod kept;
+#[cfg(feature = "scale")]
+mod load;
 
 /// 2026-11-24 00:00 UTC.
 const NOW_S: i64 = 1_795_478_400;

@@ -10,6 +10,7 @@ mod batch;
 mod bookings;
 mod day;
 mod schema;
+mod sketches;
 mod tables;
 mod tls;
 mod watch;

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::{Link, fault};
 
 /// One entry per version: what brings a database from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3];
 
 /// Whoever holds it changes tables: steps, and partitions.
 pub(super) const LOCK: i64 = 0x006c_696e_6572_6174;
@@ -154,6 +154,9 @@ CREATE TABLE mesh_alert_out (
 );
 CREATE INDEX mesh_alert_out_next ON mesh_alert_out (output, next_s) WHERE next_s IS NOT NULL;
 ";
+
+/// A result is found by its record: identifiers of records sort by time, so it grows at its end.
+const STEP_3: &str = "CREATE INDEX mesh_result_record ON mesh_result (record);";
 
 /// Brings the tables to this version, all steps or none.
 pub(super) fn migrate(link: &mut Link, shown: &str) -> Result<(), Failure> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, CellState, Cells, Seen};
-use linerate_core::record::{Failure, Record};
+use linerate_core::record::{Failure, Record, RecordId};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
 use super::PostgresStore;
 use crate::store::hub::{AgentRun, HubStore};
 use crate::store::records::parse;
-use crate::store::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, SlotRun, Takes};
+use crate::store::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Takes};
 
 pub(super) const READ: &str = "read store";
 pub(super) const WRITE: &str = "store mesh in";
@@ -253,6 +253,27 @@ impl HubStore for PostgresStore {
         })?;
         let id = run.record.as_deref().unwrap_or_default();
         doc.map(|doc| parse(id, &doc)).transpose()
+    }
+
+    fn record_named(&mut self, id: RecordId) -> Result<Option<Record>, Failure> {
+        let (name, begin_s) = (id.to_string(), (id.unix_millis() / 1000).cast_signed());
+        let doc: Option<String> = self.with(READ, async |client| {
+            // A record begins with its run: the partitions of a day before and after are enough.
+            let sql = "SELECT doc FROM mesh_result
+                       WHERE record = $1 AND start_s BETWEEN $2 - 86400 AND $2 + 86400";
+            let found = client.query_opt(sql, &[&name, &begin_s]).await?;
+            Ok(found.and_then(|row| row.get(0)))
+        })?;
+        doc.map(|doc| parse(&name, &doc)).transpose()
+    }
+
+    fn spreads(
+        &mut self,
+        of: (&str, &str),
+        tasks: (&str, bool),
+        spans: (i64, i64),
+    ) -> Result<Vec<Sketched>, Failure> {
+        self.add_up(of, tasks, spans)
     }
 
     fn cells(&mut self, mesh: &str) -> Result<Cells, Failure> {

@@ -65,13 +65,13 @@ fn a_database_of_version_1_is_watched_from_its_next_results_on() {
     let before = mesh(Some(&url));
     before.rounds(NOW_S - 300, 40, |_, _| 1.0);
     let path = before.directory.path().to_owned();
-    let older = "ALTER TABLE mesh_result DROP COLUMN followed;
+    let older = "DROP INDEX mesh_result_record; ALTER TABLE mesh_result DROP COLUMN followed;
         DROP TABLE mesh_watched, mesh_event, mesh_incident, mesh_alert_out, mesh_alert;
         UPDATE mesh_version SET version = 1";
     server.sql("mesh", older);
     // A program of this version begins: its connections are new.
     let after = mesh(Some(&url));
-    assert_eq!(server.sql("mesh", "SELECT version FROM mesh_version"), "2");
+    assert_eq!(server.sql("mesh", "SELECT version FROM mesh_version"), "3");
     let mut store = after.store();
     assert_eq!(store.runs(("m", "a"), Some("delay/b"), (0, i64::MAX)).expect("kept").len(), 40);
     let mut watcher = after.watcher();
