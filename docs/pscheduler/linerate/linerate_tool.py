@@ -1,18 +1,20 @@
-"""A tool of pScheduler for the tests throughput and rtt, by linerate.
+"""A tool of pScheduler for the tests throughput, rtt and latency, by linerate.
 
 Each program reads one JSON document on standard input and writes one on standard output. A
 throughput test goes to a `linerate serve` that runs at the destination as a service, so its second
-participant has nothing to do. Source: pScheduler 5.2, its schemas of both tests
-(pscheduler-test-*/validate.py) and the programs of its tools iperf3 and ping.
+participant has nothing to do. A latency test goes to what reflects STAMP there, the same service or
+a router. Source: pScheduler 5.2, its schemas of these tests (pscheduler-test-*/validate.py) and the
+programs of its tools iperf3, ping, owping and twping.
 
-Left out: the test latency (a record has percentiles of one-way delay, and the test's result is a
-histogram of it), and options of a spec that can-run names.
+Left out: options of a spec that can-run names.
 """
 
 import datetime
+import ipaddress
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -34,10 +36,25 @@ FLAGS = {
         "deadline": "-w", "timeout": "-W", "protocol": None, "hostnames": None,
         "flow-label": "--flow-label", "suppress-loopback": None,
     },
+    "latency": {
+        "schema": None, "source": None, "source-node": None, "dest": None, "dest-node": None,
+        "protocol": None, "packet-count": "-c", "packet-interval": "-i", "packet-timeout": "-W",
+        "packet-padding": "-s", "ctrl-port": "-p", "ip-tos": "--dscp", "ip-version": None,
+        "bucket-width": None, "flip": None, "reverse": None, "traverse-nat": None,
+    },
 }
+PROTOCOLS = {"rtt": "icmp", "latency": "stamp"}
 # Of these UDP has none.
 TCP_ONLY = ("mss", "congestion", "no-delay", "zero-copy")
 TIMES = ("duration", "omit", "interval", "deadline", "timeout")
+# Numbers of seconds; those of pScheduler's other tests are durations of ISO 8601.
+SECONDS = ("packet-interval", "packet-timeout")
+# A time-out of 0 is what owping takes for none: the program's own, as without one.
+LATENCY = {"packet-count": 100, "packet-interval": 0.1}
+TIMEOUT_S = 1
+# Bytes of a packet of STAMP without padding, and those that its extensions need.
+STAMP_BYTES = 44
+STAMP_EXTENDED_BYTES = 72
 DURATION = re.compile(
     r"P(?:([\d.]+)W)?(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?)?"
 )
@@ -67,7 +84,7 @@ def duration(value):
 
 def configured():
     """Program and ports; the file is for what differs on this host."""
-    found = {"program": "linerate", "port": 5210}
+    found = {"program": "linerate", "port": 5210, "stamp-port": 862}
     try:
         with open(os.environ.get("LINERATE_PSCHEDULER", CONFIGURATION), encoding="utf-8") as file:
             found.update(json.load(file))
@@ -81,11 +98,17 @@ def can_run(test):
     if kind not in FLAGS:
         return {"can-run": False, "reasons": ["linerate has no test of type %s here" % kind]}
     spec = test.get("spec") or {}
-    reasons = ["linerate does not take %s" % key for key in spec if key not in FLAGS[kind]]
+    reasons = [
+        "linerate does not take %s" % key
+        for key in spec if key not in FLAGS[kind] and not (kind == "latency" and spec[key] is False)
+    ]
     if "dest" not in spec:
         reasons.append("the spec has no dest")
-    if spec.get("protocol", "icmp") != "icmp":
-        reasons.append("of protocols linerate takes icmp here")
+    takes = PROTOCOLS.get(kind)
+    if takes and spec.get("protocol", takes) != takes:
+        reasons.append("of protocols linerate takes %s here" % takes)
+    if kind == "latency":
+        reasons += latency_reasons(spec)
     if "flow-label" in spec and spec.get("ip-version") != 6:
         reasons.append("a flow label takes ip-version 6")
     if spec.get("udp"):
@@ -93,9 +116,28 @@ def can_run(test):
     return {"can-run": not reasons, **({"reasons": reasons} if reasons else {})}
 
 
+def latency_reasons(spec):
+    reasons = []
+    if spec.get("flip") and "source" not in spec:
+        reasons.append("flip takes a source")
+    bytes_ = spec.get("packet-padding", STAMP_EXTENDED_BYTES) + STAMP_BYTES
+    if "ip-tos" in spec and comes_back(spec) and bytes_ < STAMP_EXTENDED_BYTES:
+        room = STAMP_EXTENDED_BYTES - STAMP_BYTES
+        reasons.append("the class of answers takes a packet-padding of %d and more" % room)
+    return reasons
+
+
+def comes_back(spec):
+    """Whether the delay asked for is that of the answers: the end that measures receives."""
+    return bool(spec.get("flip")) != bool(spec.get("reverse"))
+
+
 def needs_s(test):
     """Seconds that a run takes by itself."""
     spec = test["spec"]
+    if test["type"] == "latency":
+        count, interval = (spec.get(key, usual) for key, usual in LATENCY.items())
+        return (count - 1) * interval + (spec.get("packet-timeout") or TIMEOUT_S)
     if test["type"] == "throughput":
         return seconds(spec.get("duration", "PT10S")) + seconds(spec.get("omit", "PT0S"))
     if "deadline" in spec:
@@ -107,9 +149,11 @@ def needs_s(test):
 
 def command(test, participants):
     """The command line of a run."""
-    kind, spec, own = test["type"], test["spec"], configured()
+    kind, spec, own = test["type"], with_address(test["spec"]), configured()
     dest = spec["dest"]
-    if kind == "throughput":
+    if kind == "latency":
+        spec, words = stamp(spec, own)
+    elif kind == "throughput":
         port = next((it["port"] for it in participants[1:] if it and "port" in it), own["port"])
         program = "udp" if spec.get("udp") else "tcp"
         words = [program, dest, "-p", str(port), "--wait", "%ds" % (BESIDE_S // 2)]
@@ -123,6 +167,8 @@ def command(test, participants):
             continue
         if key in TIMES:
             words += [flag, "%dms" % round(seconds(value) * 1000)]
+        elif key in SECONDS:
+            words += [flag, "%dns" % round(value * 1e9)]
         elif key == "ip-tos":
             words += [flag, str(int(value) >> 2)]
         else:
@@ -130,6 +176,49 @@ def command(test, participants):
     if "ip-version" in spec:
         words.append("-%d" % spec["ip-version"])
     return [own["program"], *words, "--json", "--no-save"]
+
+
+def with_address(spec):
+    """The spec with an address for the name of the end that measures: one that the other end has
+    the like of."""
+    here, there = ("dest", "source") if spec.get("flip") else ("source", "dest")
+    if here not in spec or is_address(spec[here]):
+        return spec
+    family = {4: socket.AF_INET, 6: socket.AF_INET6}.get(spec.get("ip-version"), 0)
+    try:
+        mine, other = (
+            socket.getaddrinfo(spec[end], None, family, socket.SOCK_DGRAM) for end in (here, there)
+        )
+    except OSError as error:
+        raise Refused("%s or %s: %s" % (spec[here], spec[there], error.strerror)) from error
+    for wanted in other:
+        for found in mine:
+            if found[0] == wanted[0]:
+                version = 6 if found[0] == socket.AF_INET6 else 4
+                return {**spec, here: found[4][0], "ip-version": version}
+    raise Refused("%s and %s have no addresses of one family" % (spec[here], spec[there]))
+
+
+def is_address(host):
+    try:
+        return bool(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return False
+
+
+def stamp(spec, own):
+    """The spec with what is usual, and the first words; flipped, the destination measures."""
+    here, there = spec.get("source"), spec["dest"]
+    if spec.get("flip"):
+        here, there = there, here
+    words = ["stamp", there, "--samples"] + (["-I", here] if here else [])
+    if "ip-tos" in spec and comes_back(spec):
+        words += ["--reply-dscp", str(int(spec["ip-tos"]) >> 2)]
+    full = {"ctrl-port": own["stamp-port"], **LATENCY, **spec}
+    if "packet-padding" in spec:
+        full["packet-padding"] += STAMP_BYTES
+    full["packet-timeout"] = spec.get("packet-timeout") or TIMEOUT_S
+    return full, words
 
 
 def run(asked):
@@ -153,10 +242,16 @@ def run(asked):
     except ValueError:
         record = {}
     if done.returncode != 0 or record.get("status") != "ok":
-        return failed(words, done.stderr.strip() or "it ended with %d" % done.returncode)
-    made = throughput if test["type"] == "throughput" else round_trip
-    result = {"schema": 1, "succeeded": True, **made(record, test["spec"])}
-    result["diags"] = "%s\nrecord %s" % (" ".join(words), record["id"])
+        ended = {1: "nothing was answered"}.get(done.returncode, "code %d" % done.returncode)
+        return failed(words, done.stderr.strip() or ended)
+    made = {"throughput": throughput, "rtt": round_trip, "latency": one_way}[test["type"]]
+    try:
+        found = made(record, test["spec"])
+    except Refused as error:
+        return failed(words, str(error))
+    said = found.pop("said", [])
+    result = {"schema": 1, "succeeded": True, **found}
+    result["diags"] = "\n".join([" ".join(words), "record %s" % record["id"], *said])
     return {"schema": 1, "succeeded": True, "diags": result["diags"], "result": result}
 
 
@@ -267,6 +362,69 @@ def round_trip(record, _spec):
         for at, value in enumerate(series["values"]) if value is not None
     ]
     return result
+
+
+def one_way(record, spec):
+    """Result of the test latency; delays are those that linerate found trustworthy."""
+    way = "down" if comes_back(spec) else "up"
+    clocks = (record.get("clocks") or [{"state": "unsynchronised"}])[0]
+    if clocks["state"] == "unsynchronised":
+        raise Refused("the clocks of both ends are not synchronised, and their offset could not "
+                      "be estimated: no delay of one way is known")
+    said = ["clocks: %s, within %d ns" % (clocks["state"].replace("_", " "), clocks["error_ns"])]
+    if clocks["state"] == "offset_estimated":
+        said.append("the offset is the one that makes the smallest delays of both ways equal")
+    if clocks["claim_refuted"]:
+        said.append("the packets prove the error wrong that both ends state for their clocks")
+    delays = next(
+        it["values"] for it in record["series"]
+        if it["metric"] == "owd_ns" and it["direction"] == way
+    )
+    delays = [value / 1e9 for value in delays if value is not None]
+    counts, more = packets(record, way)
+    said += more + ["of %d packets the delay is known" % len(delays)]
+    return {
+        **counts,
+        "max-clock-error": round(clocks["error_ns"] / 1e6, 6),
+        "histogram-latency": histogram(delays, spec.get("bucket-width", 0.001)),
+        "said": said,
+    }
+
+
+def packets(record, way):
+    """Packets of one way, and what is to be said of their counts."""
+    total = lambda metric: int(rows(record, metric)[0])
+    sent, unanswered = total("probes_sent"), total("probes_sent") - total("probes_answered")
+    lost = {}
+    for row in record["summary"]:
+        if row["metric"] == "loss_one_way_ratio":
+            lost[row["direction"]] = round(row["value"] * row["n"])
+    said = []
+    # Losses before the first and after the last answer may be of either way: they count as lost.
+    unknown = unanswered - sum(lost.values())
+    if unknown:
+        said.append("of %d lost packets the way is not known: they count as lost" % unknown)
+    if way == "down":
+        sent -= lost.get("up", 0)
+    missing = lost.get(way, 0) + unknown
+    late = rows(record, "reordered_one_way", direction=way) or rows(record, "reordered")
+    counts = {
+        "packets-sent": sent, "packets-received": sent - missing, "packets-lost": missing,
+        "packets-duplicated": total("duplicates"), "packets-reordered": int(late[0]),
+    }
+    if not lost:
+        said.append("the reflector does not count: losses and order are those of both ways")
+    return counts, said
+
+
+def histogram(delays, width):
+    """Delays by width, to two decimals, as owping's and twping's programs have them."""
+    found = {}
+    for delay in delays:
+        # 0 is added for -0.00.
+        key = "%.2f" % (round(delay / width, 2) + 0)
+        found[key] = found.get(key, 0) + 1
+    return found
 
 
 def merged(asked):

@@ -378,6 +378,10 @@ metrics! {
         "Probes lost on the way there, or answers on the way back, over those sent there, by the \
          reflector's own count between the first and the last answered probe.",
         "RFC 7680 §2, RFC 8762 §4.3";
+    ReorderedOneWay = "reordered_one_way", "reordered, one direction", "packets", None, Lower,
+        "Probes that reached the reflector after one that was sent later, or answers that came back \
+         after one that left later, by the reflector's own count.",
+        "RFC 4737 §3.3, RFC 8762 §4.3";
     Pps = "pings_per_sec", "pings per second", "1/s", None, Higher,
         "Answered probes over the time from the first send to the last answer.",
         "own";

@@ -1,7 +1,7 @@
 //! What a run leaves behind: samples, stamp pairs, times of the first send and the last answer,
 //! and what is told while it goes on.
 
-use linerate_core::record::{Event, MetricId, PingProgress, PingReply, Series};
+use linerate_core::record::{Direction, Event, MetricId, PingProgress, PingReply, Series};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 
@@ -163,17 +163,38 @@ impl<'a> Collector<'a> {
         let of = |(place, metric): (usize, &MetricId)| {
             let values: Vec<_> = kept.iter().map(|probe| known(probe.times[place])).collect();
             let any = *metric == MetricId::Rtt || values.iter().any(Option::is_some);
-            any.then(|| Series {
-                metric: *metric,
-                direction: None,
-                flow: None,
-                side: None,
-                payload_bytes: Some(self.wishes.payload_bytes),
-                t_ns: kept.iter().map(|probe| probe.t_ns).collect(),
-                values,
-            })
+            any.then(|| self.series_of(kept, *metric, values))
         };
         KEPT.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// The same of the delays of each direction, where all samples were asked for.
+    pub(crate) fn series_one_way(&self, delays: &[(Direction, Vec<(u64, i64)>)]) -> Vec<Series> {
+        let Some(kept) = self.kept.as_ref().filter(|_| self.wishes.keep == Keep::All) else {
+            return Vec::new();
+        };
+        let of = |(direction, probes): &(Direction, Vec<(u64, i64)>)| {
+            let mut values = vec![None; kept.len()];
+            for (sequence, ns) in probes {
+                let place = usize::try_from(*sequence).ok().and_then(|place| values.get_mut(place));
+                place.into_iter().for_each(|value| *value = Some(*ns as f64));
+            }
+            let series = self.series_of(kept, MetricId::OneWayDelay, values);
+            Series { direction: Some(*direction), ..series }
+        };
+        delays.iter().map(of).collect()
+    }
+
+    fn series_of(&self, kept: &[Kept], metric: MetricId, values: Vec<Option<f64>>) -> Series {
+        Series {
+            metric,
+            direction: None,
+            flow: None,
+            side: None,
+            payload_bytes: Some(self.wishes.payload_bytes),
+            t_ns: kept.iter().map(|probe| probe.t_ns).collect(),
+            values,
+        }
     }
 
     fn keep(&mut self, sequence: u64, change: impl FnOnce(&mut Kept)) {

@@ -195,19 +195,12 @@ impl TimesBook {
             samples: four.len() as u64,
             changes: changes(&probes, &offset, &steps),
         };
-        let mut figures = Figures { clocks, rows: Vec::new(), distributions: Vec::new() };
+        let mut figures =
+            Figures { clocks, rows: Vec::new(), distributions: Vec::new(), delays: Vec::new() };
         figures.add_paths(&four);
         figures.add_direction(Direction::Up, &probes, &arrivals, &offset);
         figures.add_direction(Direction::Down, &probes, &arrivals, &offset);
-        if let Some(Losses { sent, there, back, .. }) = counts {
-            let ratio = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
-            for (direction, lost, of) in
-                [(Direction::Up, there, sent), (Direction::Down, back, sent.saturating_sub(there))]
-            {
-                let row = Summary::of(MetricId::LossOneWay, Stat::Value, ratio(lost, of));
-                figures.rows.push(row.with_n(of).in_direction(direction));
-            }
-        }
+        figures.rows.extend(counts.iter().flat_map(Losses::rows));
         Some(figures)
     }
 
@@ -246,19 +239,23 @@ impl TimesBook {
         if !self.answered.iter().any(counts) {
             return None;
         }
-        let mut by_probe: Vec<(u64, u32)> =
-            self.answered.iter().map(|t| (t.sequence, t.reply_sequence)).collect();
+        let answered = self.answered.iter().enumerate();
+        let mut by_probe: Vec<Numbers> = answered.map(|(at, t)| Numbers::of(at, t)).collect();
         by_probe.sort_unstable();
         let mut all = Losses::default();
-        for part in by_probe.chunk_by(|a, b| !anew(*a, *b)) {
-            let (first, last) = (part.first()?, part.last()?);
-            let numbers = || part.iter().map(|(_, reply)| ahead(*reply, first.1));
+        for part in by_probe.chunk_by_mut(|a, b| !anew(*a, *b)) {
+            let (first, last) = (*part.first()?, *part.last()?);
+            let numbers = || part.iter().map(|it| ahead(it.reply, first.reply));
             let taken = (numbers().max()? - numbers().min()? + 1).cast_unsigned();
-            let sent = last.0 - first.0 + 1;
+            let sent = last.probe - first.probe + 1;
             all.parts += 1;
             all.sent += sent;
             all.there += sent.checked_sub(taken)?;
             all.back += taken.checked_sub(part.len() as u64)?;
+            part.sort_unstable_by_key(|it| ahead(it.reply, first.reply));
+            all.reordered_there += late(part.iter().map(|it| it.probe));
+            part.sort_unstable_by_key(|it| it.arrival);
+            all.reordered_back += late(part.iter().map(|it| ahead(it.reply, first.reply)));
         }
         Some(all)
     }
@@ -300,10 +297,35 @@ fn changes(
         .collect()
 }
 
-/// Whether the reflector began its count anew between two neighbours: probe and reply's number.
-fn anew(a: (u64, u32), b: (u64, u32)) -> bool {
-    let back = -ahead(b.1, a.1);
-    back >= RESTART || (back > OVERTAKEN && u64::from(b.1) <= b.0 - a.0)
+/// The numbers of an answered probe; in order by that of the probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Numbers {
+    probe: u64,
+    reply: u32,
+    arrival: usize,
+}
+
+impl Numbers {
+    const fn of(arrival: usize, times: &Times) -> Self {
+        Self { probe: times.sequence, reply: times.reply_sequence, arrival }
+    }
+}
+
+/// Whether the reflector began its count anew between two neighbours.
+fn anew(a: Numbers, b: Numbers) -> bool {
+    let back = -ahead(b.reply, a.reply);
+    back >= RESTART || (back > OVERTAKEN && u64::from(b.reply) <= b.probe - a.probe)
+}
+
+/// How many come after a greater one (RFC 4737 §3.3).
+fn late<T: Copy + Ord>(numbers: impl Iterator<Item = T>) -> u64 {
+    let mut greatest = None;
+    let mut is_late = |number: T| {
+        let late = Some(number) < greatest;
+        greatest = greatest.max(Some(number));
+        late
+    };
+    numbers.filter(|number| is_late(*number)).count() as u64
 }
 
 /// How far `number` lies ahead of `of`, both of 32 bits that wrap.
@@ -318,6 +340,31 @@ struct Losses {
     sent: u64,
     there: u64,
     back: u64,
+    reordered_there: u64,
+    reordered_back: u64,
+}
+
+impl Losses {
+    /// Loss and order of each direction.
+    fn rows(&self) -> [Summary; 4] {
+        let answers = self.sent.saturating_sub(self.there);
+        let received = answers.saturating_sub(self.back);
+        let lost = |direction, lost: u64, of: u64| {
+            let ratio = lost as f64 / of.max(1) as f64;
+            Summary::of(MetricId::LossOneWay, Stat::Value, ratio).with_n(of).in_direction(direction)
+        };
+        // Of a probe whose answer was lost nothing is known but that it came.
+        let late = |direction, count: u64| {
+            let row = Summary::of(MetricId::ReorderedOneWay, Stat::Value, count as f64);
+            row.with_n(received).in_direction(direction)
+        };
+        [
+            lost(Direction::Up, self.there, self.sent),
+            lost(Direction::Down, self.back, answers),
+            late(Direction::Up, self.reordered_there),
+            late(Direction::Down, self.reordered_back),
+        ]
+    }
 }
 
 impl Times {
@@ -345,6 +392,8 @@ pub(crate) struct Figures {
     pub(crate) clocks: ClockAgreement,
     pub(crate) rows: Vec<Summary>,
     pub(crate) distributions: Vec<Distribution>,
+    /// Delay of each probe by its number, rising, of the directions in which it is known.
+    pub(crate) delays: Vec<(Direction, Vec<(u64, i64)>)>,
 }
 
 impl Figures {
@@ -394,6 +443,8 @@ impl Figures {
                 _ => Summary { value: row.value + least as f64, ..row },
             };
             add(delays.into_iter().map(back).collect());
+            let each = by_probe.iter().map(|probe| (probe.sequence, probe.delay_ns)).collect();
+            self.delays.push((direction, each));
         }
         add(Distribution::from_samples(MetricId::Pdv, &above).summary());
         let steps: Vec<u64> = ipdv(&by_probe).iter().map(|step| step.ns.unsigned_abs()).collect();

@@ -65,6 +65,12 @@ fn the_vector_of_delay_variation_comes_out_of_four_times() {
     );
     assert!(near(value(&figures, MetricId::RttPath, Stat::Max, None), 25.0));
     assert!(near(value(&figures, MetricId::Residence, Stat::Max, None), 0.05));
+    let ms = [(0, 50), (1, 52), (3, 250), (4, 51), (5, 49), (6, 53), (9, 60)]
+        .map(|(sequence, tenths)| (sequence, tenths * 100_000));
+    assert_eq!(figures.delays[0], (Direction::Up, ms.to_vec()), "each probe has its delay");
+    assert_eq!(figures.delays[1].1[2], (3, 0), "and its answer");
+    // Probe 4 came before 3.
+    assert!((up(MetricId::ReorderedOneWay, Stat::Value) - 1.0).abs() < 1e-9);
 }
 
 /// Arrivals in the order 0, 1, 4, 5, 3, 6, 9: 3.010 after each step of RFC 3550, 2.326353 ms.
@@ -89,9 +95,16 @@ fn losses_of_both_directions_are_told_apart_by_the_reflectors_count() {
         book.losses()
     };
     // Probes 2 and 3 lost there, the reply to 5 lost back.
-    let of = |sent, there, back| Some(Losses { parts: 1, sent, there, back });
+    let of = |sent, there, back| Some(Losses { parts: 1, sent, there, back, ..Losses::default() });
     assert_eq!(losses(&[(0, 10), (1, 11), (4, 12), (6, 14)]), of(7, 2, 1));
-    assert_eq!(losses(&[(0, 10), (2, 11), (1, 12)]), of(3, 0, 0), "reordered there");
+    let late = |there, back| {
+        of(4, 0, 0).map(|it| Losses { reordered_there: there, reordered_back: back, ..it })
+    };
+    let order = |numbers: [(u64, u32); 4]| losses(&numbers);
+    assert_eq!(order([(0, 10), (2, 11), (1, 12), (3, 13)]), late(1, 0), "reordered there");
+    assert_eq!(order([(3, 13), (0, 10), (1, 11), (2, 12)]), late(0, 3), "reordered back");
+    assert_eq!(order([(0, 10), (1, 12), (2, 11), (3, 13)]), late(1, 1), "and back again");
+    assert_eq!(order([(0, u32::MAX), (2, 0), (1, 1), (3, 2)]), late(1, 0), "the count wraps");
     assert_eq!(losses(&[(0, u32::MAX), (1, 0), (3, 1)]), of(4, 1, 0), "the count wraps");
     let anew = of(4, 0, 0).map(|losses| Losses { parts: 2, ..losses });
     assert_eq!(losses(&[(0, 900), (1, 901), (3, 0), (4, 1)]), anew, "begun anew");

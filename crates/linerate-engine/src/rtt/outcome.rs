@@ -54,7 +54,9 @@ impl Outcome {
             delays.push(Summary::of(MetricId::OutageMax, Stat::Value, longest_ns as f64));
         }
         let figures = collector.times.as_ref().and_then(|times| times.figures(payload_bytes));
+        let mut series = collector.series();
         let clocks = figures.map(|figures| {
+            series.extend(collector.series_one_way(&figures.delays));
             delays.extend(figures.rows);
             distributions.extend(figures.distributions);
             figures.clocks
@@ -63,7 +65,7 @@ impl Outcome {
             clocks,
             distributions,
             delays,
-            series: collector.series(),
+            series,
             span_ns: collector.span_ns(),
             paired: collector.book.as_ref().map_or(0, |book| book.paired),
             impossible: collector.book.as_ref().map_or(0, |book| book.impossible),

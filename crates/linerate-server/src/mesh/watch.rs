@@ -23,7 +23,7 @@ use super::hub::{Hub, Served, now_s, owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
-use crate::store::{HubStore, Marks, SeriesValue, TaskNote};
+use crate::store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(500);
@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
 /// What came is looked at for so long, before it is time for the rest of the work.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
+/// How often what happened long ago is looked for; what is left of it is gone in the next looks.
+const FORGET_EVERY: Duration = Duration::from_secs(3600);
 /// After a failure of the store, and while another hub watches.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Values of a figure that a watch begins with: two of its windows and more.
@@ -97,6 +99,7 @@ struct Watcher<'a> {
     incidents: Incidents,
     post: Post,
     silence_at: MonoTime,
+    forget_at: MonoTime,
     full: bool,
 }
 
@@ -126,6 +129,7 @@ impl<'a> Watcher<'a> {
             incidents,
             post,
             silence_at: monotonic(),
+            forget_at: monotonic(),
             full: false,
         })
     }
@@ -167,7 +171,19 @@ impl<'a> Watcher<'a> {
             self.incidents.silence(&mut *self.store, &scene, &matrix)?;
             self.incidents.age(&mut *self.store, &scene, NEWS_S)?;
         }
+        self.forget(now_s)?;
         self.post.work(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
+    }
+
+    /// Deletes what happened long ago, some hundreds at a look.
+    fn forget(&mut self, now_s: i64) -> Result<(), Failure> {
+        let now = monotonic();
+        if now >= self.forget_at {
+            let mesh = &self.served.checked.plan.mesh;
+            let gone = self.store.mesh_forgets(mesh, now_s - HAPPENED_KEPT_S)?;
+            self.forget_at = if gone > 0 { now } else { now + FORGET_EVERY };
+        }
+        Ok(())
     }
 
     /// Takes another plan, and other rules.

@@ -22,7 +22,7 @@ use super::rein::{Hindered, Rein};
 use super::watches::Watches;
 use super::{NOT_RUNNING, lock, words};
 use crate::alert::Post;
-use crate::store::{BOOKED, SeriesValue, SlotRun, Store};
+use crate::store::{BOOKED, HAPPENED_KEPT_S, SeriesValue, SlotRun, Store};
 
 /// The newest values of a figure that a new keeper reads: two windows of a watch and more.
 const VALUES_READ: usize = 2000;
@@ -503,11 +503,15 @@ impl Keeper {
         self.post.work(&mut self.store, now_s, &self.options.say)
     }
 
-    /// Deletes records whose time is over.
+    /// Deletes records whose time is over, and what happened long before.
     fn forget(&mut self) -> Result<(), Failure> {
-        let Some(keep) = self.plan().keep else { return Ok(()) };
-        let before_s = now_s() - i64::try_from(keep.seconds()).unwrap_or(i64::MAX / 4);
-        let name = self.options.plan.name.clone();
-        self.store.schedule_forgets(&name, before_s).map(drop)
+        let keep = self.plan().keep;
+        let keep_s = keep.map(|keep| i64::try_from(keep.seconds()).unwrap_or(i64::MAX / 4));
+        let (name, now_s) = (self.options.plan.name.clone(), now_s());
+        if let Some(keep_s) = keep_s {
+            self.store.schedule_forgets(&name, now_s - keep_s)?;
+        }
+        let kept_s = keep_s.unwrap_or(0).max(HAPPENED_KEPT_S);
+        self.store.events_forget(&name, now_s - kept_s).map(drop)
     }
 }

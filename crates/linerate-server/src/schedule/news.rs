@@ -12,7 +12,7 @@ use linerate_sys::clock::{monotonic, record_id};
 use std::time::Duration;
 
 use super::{NEWS_S, NO_DATA_RUNS, words};
-use crate::store::{NewAlert, ScheduleEvent, Store};
+use crate::store::{HAPPENED_KEPT_S, NewAlert, ScheduleEvent, Store};
 
 /// How long an alert waits for its survey.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);
@@ -47,7 +47,7 @@ impl News {
     /// As the store knows it.
     pub(super) fn of(plan: &SchedulePlan, store: &Store, now_s: i64) -> Result<Self, Failure> {
         let mut silent = vec![false; plan.tasks.len()];
-        for event in store.events(&plan.name, now_s - 400 * NEWS_S)? {
+        for event in store.events(&plan.name, now_s - HAPPENED_KEPT_S)? {
             let at = plan.tasks.iter().position(|task| task.name == event.task);
             match (at, event.kind.as_str()) {
                 (Some(at), "no_data") => silent[at] = true,

@@ -7,12 +7,12 @@ use linerate_core::schedule::{Calendar, SchedulePlan};
 use linerate_report::schedule::{EventView, Gap, SeriesView, Spread, TaskView, View};
 
 use super::{NEWS_S, SILENT_S};
-use crate::store::{ScheduleEvent, Sketched, SlotRun, Store};
+use crate::store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, SlotRun, Store};
 
 /// Values of a figure that are read at most.
 const VALUES_MAX: usize = 20_000;
 /// Changes and silence before the time that is shown are looked for as far back, seconds.
-const LOOK_BACK_S: i64 = 400 * NEWS_S;
+const LOOK_BACK_S: i64 = HAPPENED_KEPT_S;
 
 /// What stands of a plan at a time, with what it did in the seconds before. The calendar is that
 /// of the plan; without one the next runs are not said.

@@ -159,6 +159,10 @@ impl WatchStore for Store {
         let done = events.iter().try_for_each(work);
         done.map_err(|error| self.fault("store mesh in", &error))
     }
+
+    fn mesh_forgets(&mut self, mesh: &str, before_s: i64) -> Result<usize, Failure> {
+        self.mesh_forgets_old(mesh, before_s)
+    }
 }
 
 fn mark(

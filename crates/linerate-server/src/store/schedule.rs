@@ -268,8 +268,8 @@ impl Store {
     }
 
     /// Deletes whole records of a plan's runs that began before a time, some hundreds at once; the
-    /// values of their series, and what happened, stay. How many are gone; their room is used again
-    /// by what comes.
+    /// values of their series stay, and what happened does for longer. How many are gone; their
+    /// room is used again by what comes.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn schedule_forgets(&mut self, plan: &str, before_s: i64) -> Result<usize, Failure> {

@@ -116,6 +116,35 @@ fn records_go_when_their_time_is_over_and_their_series_stay() {
 }
 
 #[test]
+fn what_happened_goes_after_its_time_but_the_newest_of_each_kind_of_a_task() {
+    let directory = directory();
+    let mut store = open(&directory);
+    let detail = serde_json::json!({});
+    let mut happened = |plan: &str, task: &str, at_s: i64, kind: &str| {
+        store.event_happened(plan, (task, BEGIN_S + at_s), kind, &detail).expect("room")
+    };
+    happened("p", "a", 1, "no_data");
+    happened("p", "a", 2, "data");
+    let silent = happened("p", "a", 3, "no_data");
+    let data = happened("p", "a", 4, "data");
+    let began = happened("p", "", 5, "begin");
+    let others = happened("p/q", "a", 1, "data");
+    happened("p/q", "a", 2, "data");
+    for _ in 0..1100 {
+        happened("p", "a", 6, "change");
+    }
+    let changed = happened("p", "a", 900, "change");
+    let gone = [0; 4].map(|_| store.events_forget("p", BEGIN_S + 900).expect("room"));
+    assert_eq!(gone, [500, 500, 102, 0], "some hundreds at a time");
+    let left = |plan: &str| -> Vec<i64> {
+        store.events(plan, 0).expect("readable").iter().map(|it| it.id).collect()
+    };
+    assert_eq!(left("p"), [silent, data, began, changed]);
+    assert_eq!(left("p/q").len(), 2);
+    assert_eq!(left("p/q")[0], others);
+}
+
+#[test]
 fn what_happened_is_told_once_and_a_plan_keeps_its_first_day() {
     let directory = directory();
     let mut store = open(&directory);

@@ -123,4 +123,11 @@ pub trait WatchStore: Outbox {
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_changes_closed(&mut self, events: &[i64]) -> Result<(), Failure>;
+
+    /// Deletes events of a mesh before a time, and incidents that were over before it, some
+    /// hundreds of each at once; how many are gone. The newest event of each kind of a task stays,
+    /// and so do open incidents with their events.
+    /// # Errors
+    /// See [`WatchStore`].
+    fn mesh_forgets(&mut self, mesh: &str, before_s: i64) -> Result<usize, Failure>;
 }

@@ -14,6 +14,7 @@ use linerate_core::time::WallTime;
 use self::kept::{
     an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all,
     each_output_of_a_mesh_gets_an_alert_until_it_has_it,
+    what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_events,
 };
 use super::super::SigningKey;
 use super::*;
@@ -64,6 +65,7 @@ with_either! {
     a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_either
     an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all
     each_output_of_a_mesh_gets_an_alert_until_it_has_it
+    what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_events
 }
 
 /// Where PostgreSQL is; a file is beside the plan.

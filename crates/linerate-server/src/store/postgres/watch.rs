@@ -12,6 +12,7 @@ use tokio_postgres::{Error, Row, Transaction};
 use super::PostgresStore;
 use super::tables::{READ, WRITE};
 use crate::store::alerts::KEPT_S;
+use crate::store::happened::at_once;
 use crate::store::watch::READ_MAX;
 use crate::store::{
     DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
@@ -20,6 +21,17 @@ use crate::store::{
 /// The number of a path; a result is read by it, in the partitions of a span.
 const PATH: &str = "(SELECT path FROM mesh_path WHERE mesh = $1 AND agent = $2 AND task = $3)";
 const ALERT: &str = "store alert in";
+/// As of a file: see `crate::store::happened`.
+const OLD_EVENTS: &str = "DELETE FROM mesh_event WHERE id IN
+    (SELECT id FROM mesh_event AS old
+     WHERE starts_with(plan, $1 || '/') AND at_s < $2
+       AND id NOT IN (SELECT max(id) FROM mesh_event WHERE starts_with(plan, $1 || '/')
+                      GROUP BY plan, task, kind)
+       AND NOT EXISTS (SELECT 1 FROM mesh_incident AS incident
+                       WHERE incident.id = old.detail ->> 'incident' AND until_s IS NULL)
+     LIMIT $3)";
+const OLD_INCIDENTS: &str = "DELETE FROM mesh_incident WHERE id IN
+    (SELECT id FROM mesh_incident WHERE mesh = $1 AND until_s < $2 ORDER BY until_s LIMIT $3)";
 
 /// Mesh and agent of `MESH/AGENT`.
 fn parts(plan: &str) -> (&str, &str) {
@@ -207,6 +219,15 @@ impl WatchStore for PostgresStore {
             let sql = "UPDATE mesh_event SET detail = jsonb_set(detail, '{incident}', '\"none\"')
                        WHERE id = ANY($1)";
             client.execute(sql, &[&events]).await.map(drop)
+        })
+    }
+
+    fn mesh_forgets(&mut self, mesh: &str, before_s: i64) -> Result<usize, Failure> {
+        self.with("delete events in", async |client| {
+            let values: [&(dyn ToSql + Sync); 3] = [&mesh, &before_s, &at_once()];
+            let events = client.execute(OLD_EVENTS, &values).await?;
+            let incidents = client.execute(OLD_INCIDENTS, &values).await?;
+            Ok(usize::try_from(events + incidents).unwrap_or(usize::MAX))
         })
     }
 }

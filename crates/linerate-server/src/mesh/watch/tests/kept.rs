@@ -1,9 +1,9 @@
 //! What is kept of a watch: whole or not at all, and until it has been told.
 
-use linerate_core::mesh::{Incident, IncidentKind};
+use linerate_core::mesh::{Incident, IncidentKind, Member, Moved};
 
 use super::{Database, NOW_S, mesh};
-use crate::store::{HubStore, NewAlert, TaskNote};
+use crate::store::{HAPPENED_KEPT_S, HubStore, NewAlert, TaskNote};
 
 fn incident_of(id: &str) -> Incident {
     Incident {
@@ -108,4 +108,63 @@ pub(super) fn each_output_of_a_mesh_gets_an_alert_until_it_has_it(database: Data
     let out = Some(("mesh:m", &alert, &to[..1]));
     store.incident_is("m", &incident_of("1"), (&[], &[]), out).expect("room");
     assert_eq!(store.alerts_waiting("mesh:m", 0).expect("readable").len(), 3);
+}
+
+/// A pair whose level is not back.
+fn changed() -> Member {
+    let moved = Moved {
+        metric: "rtt_ns".to_owned(),
+        before: 1e6,
+        after: 2e6,
+        since_s: NOW_S as f64,
+        between_s: (NOW_S as f64, NOW_S as f64),
+        back_s: None,
+    };
+    let (to, task) = (Some("b".to_owned()), Some("delay".to_owned()));
+    Member { from: "a".to_owned(), to, task, moved: vec![moved], reason: None }
+}
+
+pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_events(
+    database: Database<'_>,
+) {
+    let mesh = mesh(database);
+    let mut store = mesh.store();
+    let old_s = NOW_S - HAPPENED_KEPT_S - 1;
+    let note = |plan: &str, at_s: i64, kind: &'static str, incident: &str| TaskNote {
+        plan: plan.to_owned(),
+        task: "delay/b".to_owned(),
+        at_s,
+        kind,
+        detail: serde_json::json!({ "incident": incident }),
+    };
+    let of = |id: &str, until_s: Option<i64>| Incident { until_s, ..incident_of(id) };
+    let mut keep = |mesh: &str, incident: &Incident, notes: &[TaskNote]| {
+        store.incident_is(mesh, incident, (&[], notes), None).expect("room");
+    };
+    let over: Vec<TaskNote> = (0..1200).map(|_| note("m/a", old_s, "no_data", "over")).collect();
+    let open = [note("m/a", old_s, "no_data", "open"), note("m/a", old_s, "data", "open")];
+    let other = || note("n/a", old_s, "data", "other");
+    let newest = [note("m/a", old_s, "data", "over"), note("m/a", old_s + 1, "no_data", "late")];
+    keep("m", &of("over", Some(old_s)), &over);
+    keep("m", &Incident { members: vec![changed()], ..of("open", None) }, &open);
+    keep("m", &of("late", Some(old_s + 1)), &newest);
+    keep("n", &of("other", Some(old_s)), &[other(), other()]);
+    let mut watcher = mesh.watcher();
+    for _ in 0..4 {
+        watcher.work(NOW_S).expect("the store is there");
+    }
+    let mut ids: Vec<String> = mesh.incidents().into_iter().map(|it| it.id).collect();
+    ids.sort();
+    assert_eq!(ids, ["late", "open"]);
+    let events = mesh.events("a");
+    let left: Vec<_> = events
+        .iter()
+        .map(|it| (it.at_s - old_s, it.kind.as_str(), it.detail["incident"].as_str()))
+        .collect();
+    let stay = [(0, "no_data", "open"), (0, "data", "open"), (0, "data", "over")];
+    assert_eq!(left[..3], stay.map(|(at_s, kind, of)| (at_s, kind, Some(of))));
+    assert_eq!(left[3], (1, "no_data", Some("late")));
+    // Another mesh of the store is its own hub's.
+    assert_eq!(mesh.store().incidents("n", 0).expect("readable").len(), 1);
+    assert_eq!(mesh.store().mesh_events("n/a", 0).expect("readable").len(), 2);
 }
