@@ -223,7 +223,7 @@ impl PostgresStore {
     }
 }
 
-/// Class 57 of SQLSTATE: the server ends.
+/// Class 57P of SQLSTATE: the server ends, or has not started yet.
 fn is_over(code: &SqlState) -> bool {
     code.code().starts_with("57P")
 }
@@ -246,7 +246,8 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
         (None, None) => error.to_string(),
     };
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let of = if error.code().is_some() { Fault::System } else { Fault::Unreachable };
+    let away = error.code().is_none_or(is_over);
+    let of = if away { Fault::Unreachable } else { Fault::System };
     let failure = Failure::new(of, attempt, shown, reason);
     let Some(code) = error.code() else {
         let advice = not_reached(&failure.reason);
@@ -256,6 +257,7 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     let failure = failure.coded(full.then_some(FailureCode::NoRoom));
     match code {
         code if *code == SqlState::DISK_FULL => failure.advise("make room there"),
+        code if is_over(code) => failure.advise("see that it has started, and try again"),
         code if *code == SqlState::INVALID_CATALOG_NAME => failure.advise("createdb makes it"),
         code if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
             failure.advise("let the user own the database, or its tables")
