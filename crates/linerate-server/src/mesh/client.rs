@@ -19,14 +19,12 @@ use serde::de::DeserializeOwned;
 use super::address::HubAddress;
 #[cfg(feature = "scale")]
 use super::bus::AgentBus;
-use super::pack::{GZIP, unpacked};
+use super::pack::{ANSWER_BYTES_MAX, GZIP, unpacked};
 use crate::ask::{Authority, connect};
 use crate::store::MeshSelf;
 
 /// For each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);
-/// An answer is a plan at the most.
-pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Why there is no answer that helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {

@@ -9,6 +9,9 @@ use flate2::write::GzEncoder;
 /// Its name as an encoding (RFC 9110 §8.4.1.3).
 pub(super) const GZIP: &str = "gzip";
 
+/// An answer is a plan at the most.
+pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
 /// Packs.
 pub(super) fn packed(body: &[u8]) -> Vec<u8> {
     let mut packing = GzEncoder::new(Vec::new(), Compression::fast());

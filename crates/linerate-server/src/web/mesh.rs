@@ -21,7 +21,7 @@ use super::page::takes_gzip;
 use super::request::Peer;
 use super::results::near;
 use super::runs::read;
-use super::state::State;
+use super::state::{State, with_hub};
 use crate::mesh::{Hub, Refused};
 
 /// A message of results: the record of a long survey has some megabytes.
@@ -33,29 +33,9 @@ pub(crate) const fn results_body() -> DefaultBodyLimit {
     DefaultBodyLimit::max(RESULTS_BYTES_MAX)
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Bad(say) => Self::bad(say),
-            Refused::Unknown(say) => Self::new(StatusCode::UNAUTHORIZED, "policy", say),
-            Refused::System(say) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say),
-        }
-    }
-}
-
 fn hub(state: &State) -> Result<Arc<Hub>, ApiError> {
     let none = || ApiError::not_found("this server is no hub: linerate serve --mesh PLAN is one");
     state.mesh.get().cloned().ok_or_else(none)
-}
-
-/// Does something with the hub's store, on a thread that may wait for it.
-pub(super) async fn with_hub<T: Send + 'static>(
-    hub: Arc<Hub>,
-    work: impl FnOnce(&Hub) -> Result<T, Refused> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(move || work(&hub)).await;
-    let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
-    Ok(done.map_err(|error| failed(error.to_string()))??)
 }
 
 /// An agent of the hub's mesh, by its secret.

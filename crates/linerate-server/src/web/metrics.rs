@@ -12,12 +12,11 @@ use axum::response::{IntoResponse, Response};
 use linerate_core::record::Failure;
 
 use super::error::ApiError;
-use super::mesh::with_hub;
 use super::mesh_metrics::{self, MeshState};
 use super::open_metrics::{Exemplar, Histogram, Labels, OpenMetrics, Row, labels};
 use super::request::Peer;
 use super::results::{near, with_store};
-use super::state::State;
+use super::state::{State, with_hub};
 use crate::admission::Gate;
 use crate::mesh::Hub;
 use crate::store::{Line, LineFilter, SeriesValue, Sketched, Store, TaskState};

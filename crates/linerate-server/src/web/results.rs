@@ -18,9 +18,8 @@ use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
 use super::measure::{telling, verdict_said};
-use super::mesh::with_hub;
 use super::request::{Peer, client_of};
-use super::state::State;
+use super::state::{State, with_hub};
 use crate::store::{Line, LineFilter, Store};
 
 /// Lines of one page of a list.

@@ -15,10 +15,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
-use super::mesh::with_hub;
 use super::request::Peer;
 use super::results::{near, with_store};
-use super::state::State;
+use super::state::{State, with_hub};
 use crate::store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 
 /// Values of each figure of each task.

@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use axum::http::StatusCode;
 use linerate_engine::http_load::{LoadRegistry, Visits};
 use linerate_sys::stop::Stop;
 use tokio::sync::Semaphore;
 
 use super::datagrams::port::Port;
+use super::error::ApiError;
 use super::run_table::Runs;
 use super::studies::place::Studies;
 use super::{About, Outer, WebOptions};
 use crate::admission::{Gate, Limits};
-use crate::mesh::Hub;
+use crate::mesh::{Hub, Refused};
 
 /// Shared by the runtime, the runs, and the threads that read heads of load.
 #[derive(Debug)]
@@ -64,4 +66,24 @@ impl State {
     pub(crate) fn about(&self) -> About {
         self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Bad(say) => Self::bad(say),
+            Refused::Unknown(say) => Self::new(StatusCode::UNAUTHORIZED, "policy", say),
+            Refused::System(say) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say),
+        }
+    }
+}
+
+/// Does something with the hub's store, on a thread that may wait for it.
+pub(super) async fn with_hub<T: Send + 'static>(
+    hub: Arc<Hub>,
+    work: impl FnOnce(&Hub) -> Result<T, Refused> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(move || work(&hub)).await;
+    let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
+    Ok(done.map_err(|error| failed(error.to_string()))??)
 }

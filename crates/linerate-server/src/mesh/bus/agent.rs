@@ -10,9 +10,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
 use super::super::address::HubAddress;
-use super::super::client::ANSWER_BYTES_MAX;
 use super::super::hex;
-use super::super::pack::{GZIP, packed, unpacked};
+use super::super::pack::{ANSWER_BYTES_MAX, GZIP, packed, unpacked};
 use super::seal::AgentKey;
 use super::{
     ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, joins, options, runtime, subject,

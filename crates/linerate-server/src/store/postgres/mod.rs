@@ -16,6 +16,7 @@ mod tls;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -250,8 +251,7 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     let of = if away { Fault::Unreachable } else { Fault::System };
     let failure = Failure::new(of, attempt, shown, reason);
     let Some(code) = error.code() else {
-        let advice = not_reached(&failure.reason);
-        return failure.advise(advice);
+        return failure.advise(not_reached(error));
     };
     let full = *code == SqlState::DISK_FULL;
     let failure = failure.coded(full.then_some(FailureCode::NoRoom));
@@ -266,14 +266,20 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     }
 }
 
-/// What to do where there is no connection. What was wrong with TLS the driver tells in words alone.
-fn not_reached(reason: &str) -> &'static str {
-    if reason.contains("certificate") {
-        "name the host as its certificate does, and whose certificate vouches for it: sslrootcert=FILE"
-    } else if reason.contains("TLS") {
-        "let PostgreSQL take TLS 1.3 (ssl = on); sslmode=disable lets passwords be read on the way"
-    } else {
-        "see whether PostgreSQL runs there and takes connections"
+/// What to do where there is no connection.
+fn not_reached(error: &tokio_postgres::Error) -> &'static str {
+    let below = std::error::Error::source(error).and_then(|it| it.downcast_ref::<io::Error>());
+    let of_tls = below.and_then(io::Error::get_ref).and_then(|it| it.downcast_ref());
+    match of_tls {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            "name the host as its certificate does, and whose certificate vouches for it: \
+             sslrootcert=FILE"
+        }
+        Some(_) => "let PostgreSQL take TLS 1.3",
+        None => {
+            "see whether PostgreSQL runs there and takes connections, by TLS where the address \
+             has another host (ssl = on, or sslmode=disable)"
+        }
     }
 }
 
