@@ -260,7 +260,8 @@ impl HubStore for PostgresStore {
         let doc: Option<String> = self.with(READ, async |client| {
             // A record begins with its run: the partitions of a day before and after are enough.
             let sql = "SELECT doc FROM mesh_result
-                       WHERE record = $1 AND start_s BETWEEN $2 - 86400 AND $2 + 86400";
+                       WHERE record = $1
+                         AND start_s BETWEEN $2::bigint - 86400 AND $2::bigint + 86400";
             let found = client.query_opt(sql, &[&name, &begin_s]).await?;
             Ok(found.and_then(|row| row.get(0)))
         })?;
