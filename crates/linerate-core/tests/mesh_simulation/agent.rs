@@ -34,8 +34,9 @@ pub(crate) struct Agent {
     runner: Option<(usize, Runner)>,
     going: Vec<Going>,
     link: Link,
-    looks_at: u64,
-    talks_at: u64,
+    /// When it looks and talks next; of a life.
+    pub(crate) looks_at: u64,
+    pub(crate) talks_at: u64,
     /// Why its clock is not gone by.
     clock: bool,
     double: bool,

@@ -8,7 +8,7 @@
 //! Nothing may overlap that excludes each other, and each slot of each agent, and each booking, has
 //! exactly one row at the hub in the end: a result, or a reason why there is none.
 //!
-//! 1,000 agents are a test; 10,000 for a day take an hour of a core and 2 GB (CONTRIBUTING.md):
+//! 1,000 agents are a test; 10,000 for a day take six minutes of a core and 2 GB (CONTRIBUTING.md):
 //!
 //!     cargo test --release -p linerate-core --test mesh_simulation -- --ignored --nocapture
 
@@ -74,7 +74,7 @@ fn clocks_that_are_further_apart_than_the_plan_says_do_disturb() {
 
 /// A day of 10,000 agents, in 50 full meshes of 200.
 #[test]
-#[ignore = "an hour of a core"]
+#[ignore = "six minutes of a core"]
 fn ten_thousand_agents_for_a_day() {
     let mut world = World::new(Scale {
         agents: 10_000,

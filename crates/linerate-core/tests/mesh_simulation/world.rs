@@ -248,6 +248,9 @@ impl World {
     fn happens(&mut self, event: Event) {
         let lives = |world: &Self, agent: usize, life| world.agents[agent].life == life;
         match event {
+            // An earlier one took the place of one that comes at another time.
+            Event::Look(agent, _) if self.agents[agent].looks_at != self.now => {}
+            Event::Talk(agent, _) if self.agents[agent].talks_at != self.now => {}
             Event::Look(agent, life) if lives(self, agent, life) => self.look(agent),
             Event::Talk(agent, life) if lives(self, agent, life) => self.talk(agent),
             Event::End(agent, life, at) if lives(self, agent, life) => self.end(agent, at),
