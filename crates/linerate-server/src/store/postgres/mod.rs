@@ -177,10 +177,11 @@ fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
         Some("disable") => Ok(false),
         Some("require" | "verify-full") => Ok(!sockets),
         None => Ok(!sockets && (!near || asked.authority.is_some())),
-        Some(mode) => Err(format!(
+        Some(mode @ ("allow" | "prefer" | "verify-ca")) => Err(format!(
             "sslmode={mode} takes a connection that others may read, or that another host may \
              answer: say verify-full (which other hosts have without a word), or disable"
         )),
+        Some(mode) => Err(format!("sslmode={mode}: there is verify-full, and disable")),
     }
 }
 
@@ -318,7 +319,12 @@ mod tests {
         assert_eq!(is_secure(&elsewhere), yes);
         let weak = is_secure("postgresql://me@192.0.2.1/mesh?sslmode=prefer");
         assert!(weak.is_err_and(|say| say.contains("verify-full")));
+        let unknown = is_secure("postgresql://me@192.0.2.1/mesh?sslmode=REQUIRE");
+        assert!(unknown.is_err_and(|say| say.contains("there is verify-full")));
         let nobody = is_secure("postgresql://me@192.0.2.1/mesh?sslrootcert=nothing.pem");
-        assert!(nobody.is_err_and(|say| say.contains("nothing.pem")));
+        let advised = |say: &str| say.contains("nothing.pem") && say.contains("sslrootcert=FILE");
+        assert!(nobody.is_err_and(|say| advised(&say)));
+        // As of libpq: nothing is what is usual.
+        assert_eq!(Asked::of("postgresql://h/m?sslrootcert=").authority, None);
     }
 }

@@ -48,7 +48,9 @@ impl Asked {
         for option in options.split('&') {
             match option.split_once('=') {
                 Some(("sslmode", it)) => mode = Some(it.to_owned()),
-                Some(("sslrootcert", it)) => authority = Some(decoded(it)),
+                Some(("sslrootcert", it)) => {
+                    authority = Some(decoded(it)).filter(|it| !it.is_empty())
+                }
                 _ => left.push(option),
             }
         }
@@ -72,7 +74,11 @@ impl Tls {
     /// One line, where there are none.
     pub(super) fn read(authority: Option<&str>) -> Result<Self, String> {
         let file = authority.filter(|it| *it != "system").map(Path::new);
-        let mut config = Authority::read(file).map_err(|it| it.to_string())?.config();
+        let found = Authority::read(file).map_err(|failure| {
+            let advice = "name whose certificate vouches for the database's: sslrootcert=FILE";
+            failure.advise(advice).to_string()
+        });
+        let mut config = found?.config();
         config.alpn_protocols = vec![PROTOCOL.to_owned()];
         Ok(Self(Arc::new(config)))
     }
