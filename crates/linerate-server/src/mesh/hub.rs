@@ -164,7 +164,11 @@ impl Hub {
         spans: (i64, i64),
     ) -> Result<Vec<Sketched>, Refused> {
         let of = schedule.split_once('/').unwrap_or((schedule, ""));
-        Ok(self.store()?.spreads(of, (task, merge), spans)?)
+        self.store()?.spreads(of, (task, merge), spans).map_err(|failure| match failure.fault {
+            // Too much was asked for.
+            Fault::Usage => Refused::Bad(failure.to_string()),
+            _ => failure.into(),
+        })
     }
 
     /// A record by its identifier.
