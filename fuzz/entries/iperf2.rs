@@ -1,9 +1,10 @@
 //! Any bytes as what iperf 2 or ttcp sends: no panic, headers within their length that survive
 //! being written again, datagrams that never count more than came, reports that come back the same.
 
+use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpReceiver, UdpReport, UdpTaken,
-    opening,
+    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpOpening, UdpReceiver, UdpReport,
+    UdpTaken, UdpTally, answered_cookie, cookie, cookie_answer, opening, put_cookie,
 };
 use linerate_proto::ttcp;
 
@@ -29,12 +30,42 @@ pub(crate) fn run(bytes: &[u8]) {
     if let Some(report) = UdpReport::parse(bytes) {
         assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
     }
+    if let Some(number) = cookie(bytes) {
+        let mut again = bytes.to_vec();
+        put_cookie(&mut again, number);
+        assert_eq!(again, bytes);
+        assert_eq!(answered_cookie(&cookie_answer(number)), Some(number));
+    }
+    let _ = answered_cookie(bytes);
     datagrams(bytes);
+    tallied(bytes);
+}
+
+/// The bytes as datagrams of one sender: never more answered than came.
+fn tallied(bytes: &[u8]) {
+    let length = bytes.last().map_or(1, |last| usize::from(*last).max(1));
+    let _ = UdpOpening::asks_to_receive(bytes);
+    if let Some(mut opening) = UdpOpening::of(bytes) {
+        for datagram in bytes.chunks(length) {
+            let _ = opening.take(datagram);
+        }
+    }
+    let mut tally = UdpTally::of(&bytes[..length.min(bytes.len())], MonoTime::from_nanos(0));
+    let (mut came, mut answered) = (0, 0);
+    for (datagram, us) in bytes.chunks(length).zip(0_u64..) {
+        came += datagram.len() as u64;
+        let answer = tally.take(datagram, MonoTime::from_nanos(us * 1000), us);
+        answered += answer.map_or(0, |answer| answer.len() as u64);
+        assert!(answered <= came);
+    }
+    assert_eq!(tally.came(MonoTime::from_nanos(1 << 40)).bytes, came);
+    let _ = (tally.header(), tally.counted());
 }
 
 /// The bytes as datagrams of several lengths, one after the other.
 fn datagrams(bytes: &[u8]) {
     let length = usize::from(bytes.first().copied().unwrap_or(0)).max(1);
+    let _ = Layout::of(bytes);
     let (mut receiver, mut old) = (UdpReceiver::default(), ttcp::UdpReceiver::default());
     let (mut came, mut ended) = (0, false);
     for (datagram, now_us) in bytes.chunks(length).zip(0_u64..) {

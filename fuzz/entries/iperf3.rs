@@ -3,8 +3,8 @@
 
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientOrder, Cookie, CounterWidth, Credentials, DatagramHeader,
-    Params, Results, ServerEvent, ServerOrder, Users, WireError, from_base64, to_base64,
-    token_bytes,
+    Params, Results, ServerEvent, ServerOrder, Users, WireError, from_base64, is_connect_reply,
+    to_base64, token_bytes,
 };
 
 /// Runs the entry.
@@ -32,6 +32,7 @@ pub(crate) fn run(bytes: &[u8]) {
         results_survive(&results);
     }
     credentials_survive(bytes);
+    assert!(!is_connect_reply(bytes) || bytes.len() == 4);
     for width in [CounterWidth::Bits32, CounterWidth::Bits64] {
         if let Some(header) = DatagramHeader::parse(bytes, width) {
             let mut again = vec![0; width.header_bytes()];

@@ -6,8 +6,8 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{Input, Machine, Output, Reason};
 use linerate_proto::nuttcp::{
-    Client, ClientNews, ClientTest, LineError, Parameters, PeerFault, Server, UdpReceiver, Version,
-    WIRE_VERSION,
+    Client, ClientNews, ClientTest, LineError, Parameters, PeerFault, Server, UdpMark, UdpReceiver,
+    Version, WIRE_VERSION, announced, is_swapped, sent_us,
 };
 
 const NOW: MonoTime = MonoTime::from_nanos(0);
@@ -19,7 +19,11 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(server(bytes, bytes.len().max(1)), server(bytes, piece));
     let mut receiver = UdpReceiver::default();
     for datagram in bytes.chunks(piece) {
-        receiver.take(datagram, datagram.len());
+        if let Some(mark) = receiver.take(datagram, datagram.len()) {
+            assert_eq!(UdpMark::parse(datagram), Some(mark));
+        }
+        let swapped = is_swapped(datagram, datagram.len());
+        let _ = (announced(datagram, datagram.len(), swapped), sent_us(datagram));
     }
     assert!(receiver.bytes <= bytes.len() as u64);
     let _ = receiver.lost(piece as u32);

@@ -35,6 +35,8 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
+/// Longest payload of UDP over IPv4.
+const BYTES_MAX: usize = 65_507;
 /// RFC 5357 section 4.2.1: shorter open requests get no answer.
 const BYTES_TWAMP_REPLY: usize = 41;
 
@@ -42,7 +44,8 @@ fn request(bytes: &[u8], key: Option<Key>) {
     let signed = key.is_some();
     let base = if signed { BYTES_AUTHENTICATED } else { BYTES_OPEN };
     let (stateless, short) = (bytes.len().is_multiple_of(2), bytes.len().is_multiple_of(3));
-    let mut reflector = Reflector::new(ReflectorOptions { key, stateless, short });
+    let mut reflector =
+        Reflector::new(ReflectorOptions { key, stateless, short, low_ports: false });
     let arrived = Arrived {
         source: SocketAddr::from(([192, 0, 2, 1], 5000)),
         local: SocketAddr::from(([192, 0, 2, 2], 862)),
@@ -70,7 +73,7 @@ fn request(bytes: &[u8], key: Option<Key>) {
 
 fn reply(bytes: &[u8], key: Option<Key>) {
     let usual = StampProbe::usual_bytes(key.is_some());
-    for size in [usual, usual + bytes.len()] {
+    for size in [usual, (usual + bytes.len()).min(BYTES_MAX)] {
         let options = ProbeOptions { bytes: size, key: key.clone(), ..ProbeOptions::default() };
         let mut probe = StampProbe::new(options).expect("room for the base");
         assert_eq!(probe.request(7, TIME_NS).len(), size);

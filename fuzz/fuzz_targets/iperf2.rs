@@ -1,4 +1,5 @@
-//! Any bytes as iperf2: see the entry, which `cargo test` runs over the corpus as well.
+//! Any bytes as `iperf2`: see the entry, which `./dev test` runs over its corpus and
+//! mutations as well.
 
 #![no_main]
 

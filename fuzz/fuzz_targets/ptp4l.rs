@@ -1,4 +1,5 @@
-//! Any bytes as an answer of ptp4l: see the entry, which `cargo test` runs over recordings as well.
+//! Any bytes as `ptp4l`: see the entry, which `./dev test` runs over its corpus and
+//! mutations as well.
 
 #![no_main]
 

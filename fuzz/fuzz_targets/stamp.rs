@@ -1,4 +1,5 @@
-//! Any bytes as STAMP: see the entry, which `cargo test` runs over its vectors as well.
+//! Any bytes as `stamp`: see the entry, which `./dev test` runs over its corpus and
+//! mutations as well.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as a frame at a port of the tester: see the entry, which `cargo test` runs over the
-//! corpus as well.
+//! Any bytes as `test_frame`: see the entry, which `./dev test` runs over its corpus and
+//! mutations as well.
 
 #![no_main]
 

@@ -50,6 +50,12 @@ impl Difference {
         Some(Self { median: median(values)?, interval })
     }
 
+    /// The most by which the median may be wrong.
+    fn half_width(&self) -> Option<f64> {
+        let interval = self.interval?;
+        Some((interval.high - self.median).max(self.median - interval.low))
+    }
+
     /// The largest distance from 0 that the interval allows.
     fn reach(&self) -> Option<f64> {
         self.interval.map(|interval| interval.low.abs().max(interval.high.abs()))
@@ -82,6 +88,14 @@ pub struct Compared {
     pub verdict: Verdict,
 }
 
+impl Compared {
+    /// The smallest difference to the first one that these rounds would have shown: the median's
+    /// interval must leave out all that the first one differs from itself by.
+    pub fn detectable(&self, floor: Option<f64>) -> Option<f64> {
+        Some(self.difference?.half_width()? + floor?)
+    }
+}
+
 /// A comparison as its record tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -98,7 +112,26 @@ pub struct Comparison {
     pub rounds: usize,
 }
 
+/// The smallest difference that would have shown, and what it is of the first one's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Missed {
+    /// In the metric's unit.
+    pub value: f64,
+    /// Over the first one's value.
+    pub share: f64,
+}
+
 impl Comparison {
+    /// The difference that a candidate which shows none could have all the same.
+    pub fn missed(&self, candidate: &Compared) -> Option<Missed> {
+        if candidate.verdict != Verdict::NotDistinguishable {
+            return None;
+        }
+        let value = candidate.detectable(self.floor).filter(|value| *value > 0.0)?;
+        let first = self.candidates.first()?.value.filter(|first| *first > 0.0)?;
+        Some(Missed { value, share: value / first })
+    }
+
     /// That of a record's parts: round by round those of the candidates as planned, then the
     /// second one of the first. None of another record.
     pub fn of(record: &Record) -> Option<Self> {
@@ -207,6 +240,24 @@ mod tests {
         assert_eq!(verdict(&ticks), (Verdict::NotDistinguishable, Some(10.0)));
         let ticks = [[1000.0, 1020.0, 1000.0], [1010.0, 1030.0, 1010.0]].repeat(8);
         assert_eq!(verdict(&ticks), (Verdict::Higher, Some(10.0)));
+    }
+
+    /// b reads 0, 1 or 2 above a in turn: its median is 1 ± 1, and a differs from itself by 1. What
+    /// moves b by more than 2 shows, and less does not.
+    #[test]
+    fn the_smallest_difference_that_would_have_shown_is_known() {
+        let steady = |round: u32| f64::from(round % 3) - 1.0;
+        let of = |b: f64| {
+            let rounds: Vec<Vec<f64>> =
+                rounds(b, steady).iter().map(|round| round.to_vec()).collect();
+            Comparison::between(["a", "b"].into_iter(), &rounds)
+        };
+        let none = of(-1.0);
+        let detectable = none.candidates[1].detectable(none.floor).expect("16 rounds");
+        assert_eq!((none.candidates[1].verdict, detectable), (Verdict::NotDistinguishable, 2.0));
+        assert_eq!(of(-1.0 + detectable + 0.1).candidates[1].verdict, Verdict::Higher);
+        assert_eq!(of(-1.0 + detectable - 0.1).candidates[1].verdict, Verdict::NotDistinguishable);
+        assert_eq!(none.candidates[1].detectable(None), None);
     }
 
     #[test]

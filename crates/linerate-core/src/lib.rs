@@ -25,6 +25,7 @@ pub mod study;
 pub mod theory;
 pub mod time;
 pub mod trace;
+pub mod tree;
 pub mod units;
 
 pub use near::near;

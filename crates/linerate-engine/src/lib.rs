@@ -20,5 +20,6 @@ pub mod path;
 pub mod rtt;
 pub mod served;
 pub mod simulate;
+mod socket_address;
 pub mod study;
 pub mod trace;

@@ -87,8 +87,10 @@ impl Tracking {
         reason = "not negative, and a float of chrony is below 2^63 s"
     )]
     pub fn error_ns(&self) -> Option<u64> {
-        let s = self.correction_s.abs() + self.root_dispersion_s + self.root_delay_s / 2.0;
-        (self.synchronised && s >= 0.0).then(|| (s * 1e9).ceil() as u64)
+        // A delay below 0 is what a clock that was slewed measured: as far off as one above.
+        let s = self.correction_s.abs() + self.root_dispersion_s + self.root_delay_s.abs() / 2.0;
+        let sound = self.synchronised && self.root_dispersion_s >= 0.0;
+        sound.then(|| (s * 1e9).ceil() as u64)
     }
 }
 
@@ -138,6 +140,17 @@ mod tests {
         assert!(near(found.update_interval_s, 2.0, 0.1), "{found:?}");
         // 2.548 + 1.966 + 7.418 / 2 = 8.223 us.
         assert!(found.error_ns().is_some_and(|ns| ns.abs_diff(8_223) <= 2), "{found:?}");
+    }
+
+    /// A dispersion below 0, which no chronyd has, does not take from an error; a delay below 0
+    /// adds.
+    #[test]
+    fn no_part_of_an_error_makes_it_smaller() {
+        let found = Tracking::parse(&bytes(SYNCHRONISED), 0xd4e2_baf9).expect("a reply");
+        let short = Tracking { root_delay_s: -found.root_delay_s, ..found };
+        assert_eq!(short.error_ns(), found.error_ns());
+        let damaged = Tracking { root_dispersion_s: -1e-6, ..found };
+        assert_eq!(damaged.error_ns(), None);
     }
 
     #[test]

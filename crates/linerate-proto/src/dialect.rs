@@ -154,7 +154,8 @@ pub struct Wants {
     pub reads: bool,
 }
 
-/// Intervals and the omitted span of a running test.
+/// Intervals and the omitted span of a running test. At the end of that span the intervals begin
+/// anew, so that none of them lies in both.
 #[derive(Clone, Copy, Debug)]
 pub struct Beat {
     interval: Duration,
@@ -171,13 +172,13 @@ impl Beat {
 
     /// Asks for what is due at `now`.
     pub fn due<M: Machine + ?Sized>(&mut self, now: MonoTime, out: &mut VecDeque<Output<M>>) {
-        if now >= self.tick {
+        if let Some(at) = self.omit.filter(|at| now >= *at) {
+            self.omit = None;
+            self.tick = at + self.interval;
+            out.extend([Output::Sample, Output::OmitOver]);
+        } else if now >= self.tick {
             self.tick += self.interval;
             out.push_back(Output::Sample);
-        }
-        if self.omit.is_some_and(|at| now >= at) {
-            self.omit = None;
-            out.push_back(Output::OmitOver);
         }
     }
 

@@ -140,7 +140,8 @@ impl Meet {
         let ip = match bytes[FAMILY_AT] {
             0 => None,
             4 => Some(IpAddr::from(*address.first_chunk::<4>()?)),
-            6 => Some(IpAddr::from(Ipv6Addr::from(*address.first_chunk::<16>()?))),
+            // One of IPv4 in IPv6's form (RFC 4291 §2.5.5.2) is written as what it is.
+            6 => Some(Ipv6Addr::from(*address.first_chunk::<16>()?).to_canonical()),
             _ => return None,
         };
         let other = ip.filter(|_| port > 0).map(|ip| SocketAddr::new(ip, port));

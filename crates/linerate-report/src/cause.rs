@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Against, Cause, Sign};
 
-use crate::number;
+use crate::{number, words};
 
 /// A cause in words.
 pub(crate) const fn name(cause: Cause) -> &'static str {
@@ -37,6 +37,11 @@ pub(crate) const fn name(cause: Cause) -> &'static str {
         Cause::AddressFamily => "the address family",
         Cause::Tester => "the tester itself",
     }
+}
+
+/// Causes as a list in words.
+pub(crate) fn listed(causes: &[Cause]) -> String {
+    words::listed(&causes.iter().map(|cause| name(*cause).to_owned()).collect::<Vec<_>>())
 }
 
 /// A figure with its unit and its threshold.

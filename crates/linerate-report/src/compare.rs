@@ -177,6 +177,38 @@ mod tests {
         assert!(text.contains(told) && text.contains("a is 00000000-0000 of 1970-01-01"), "{text}");
     }
 
+    /// b reads 10 % above a, whose readings differ by 15 % from one to the next.
+    #[test]
+    fn a_comparison_that_would_have_missed_a_tenth_is_not_good() {
+        let noise = |n: u32| 2340.0 * 0.15 * (f64::from(n % 3) - 1.0);
+        let rounds = (0..16).map(|n| [2340.0, 2574.0 + noise(n), 2340.0 + noise(n + 1)]);
+        let found = Headline::of(&record(&rounds.collect::<Vec<_>>()));
+        assert!(found.result.contains("b not distinguishable (0.70 us or 30"), "{}", found.result);
+        assert_eq!(found.quality, Quality::Doubtful);
+        assert!(found.doubt.starts_with("16 rounds would have missed 30"), "{}", found.doubt);
+        // A hundredth of noise: a tenth would have shown, and does.
+        let noise = |n: u32| 23.4 * (f64::from(n % 3) - 1.0);
+        let rounds = (0..16).map(|n| [2340.0, 2340.0 + noise(n), 2340.0 + noise(n + 1)]);
+        let found = Headline::of(&record(&rounds.collect::<Vec<_>>()));
+        assert_eq!((found.quality, found.doubt.as_str()), (Quality::Good, ""));
+        assert!(found.result.contains("b not distinguishable (0.05 us or 2"), "{}", found.result);
+    }
+
+    #[test]
+    fn a_busy_host_is_a_reason_to_doubt() {
+        use linerate_core::record::{Caveat, CaveatCode};
+        let rounds = (0..16).map(|n| [2340.0, 4990.0 + f64::from(n % 2) * 10.0, 2340.0]);
+        let mut busy = record(&rounds.collect::<Vec<_>>());
+        let caveat = Caveat::new(CaveatCode::RunQueueWait, "the host was busy", "stop it");
+        // One measurement of 48 is no reason, a tenth of them is one.
+        busy.parts[0].caveats.push(caveat.clone());
+        assert_eq!(Headline::of(&busy).quality, Quality::Good);
+        busy.parts[1..5].iter_mut().for_each(|part| part.caveats.push(caveat.clone()));
+        let found = Headline::of(&busy);
+        let doubt = "in 5 of 48 measurements: the host was busy";
+        assert_eq!((found.quality, found.doubt.as_str()), (Quality::Doubtful, doubt));
+    }
+
     #[test]
     fn what_cannot_be_told_is_not() {
         let same = record(&[[2340.0, 2340.0, 2340.0]; 16]);

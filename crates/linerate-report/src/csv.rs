@@ -3,11 +3,17 @@
 //! Values are in the metric's stored unit and keep all digits; nothing is rounded here. What the
 //! summary does not hold (series, distributions) stays in the JSON.
 
-use linerate_core::record::{Ceiling, Record, Stat, Summary};
+use std::borrow::Cow;
 
+use linerate_core::record::{Ceiling, Plan, Record, Stat, Summary, TcpDirections};
+
+use crate::escape::line;
+
+/// Begins of a formula.
+const FORMULA: [char; 4] = ['=', '+', '-', '@'];
 /// Head of [`record`].
 const HEAD: &str = "id,started_at,name,metric,stat,direction,flow,payload_bytes,n,value,unit,layer,\
-    ceiling,ceiling_share,ceiling_unknown";
+    ceiling,ceiling_share,ceiling_unknown,kind,host,directions";
 
 /// Every summary row of one record as a line; an absent qualifier is an empty field.
 pub fn record(record: &Record) -> String {
@@ -23,6 +29,9 @@ fn rows(record: &Record) -> Vec<Vec<String>> {
     let id = record.id.to_string();
     let started_at = record.started_at.to_string();
     let name = record.name.as_deref().unwrap_or_default();
+    let host = record.plan.host_names().next().unwrap_or_default().to_owned();
+    let test_fields =
+        [record.plan.kind().to_owned(), host, text(directions(record).map(direction))];
     let rows = record.summary.iter().map(|row| {
         let [metric, stat, value, unit] = value_fields(row);
         let mut line = vec![
@@ -39,9 +48,31 @@ fn rows(record: &Record) -> Vec<Vec<String>> {
             unit,
         ];
         line.extend(bound_fields(record, row));
+        line.extend(test_fields.iter().cloned());
         line
     });
     rows.collect()
+}
+
+/// Directions of a test of throughput; none of other measurements.
+pub(crate) const fn directions(record: &Record) -> Option<TcpDirections> {
+    match &record.plan {
+        Plan::Tcp(plan) => Some(plan.test.directions),
+        Plan::Udp(plan) => Some(plan.test.directions),
+        Plan::Test(_) => Some(TcpDirections::Both),
+        Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) | Plan::Trace(_) => {
+            None
+        }
+    }
+}
+
+/// Their name, seen from the client.
+pub(crate) const fn direction(directions: TcpDirections) -> &'static str {
+    match directions {
+        TcpDirections::Up => "up",
+        TcpDirections::Down => "down",
+        TcpDirections::Both => "both",
+    }
 }
 
 /// The layer of a summary row, and for the value that a ceiling bounds also that ceiling, the
@@ -70,7 +101,7 @@ pub(crate) fn layer_alone(row: &Summary) -> [String; 4] {
 
 /// The name of a variant, as in JSON.
 pub(crate) fn key(variant: impl serde::Serialize) -> String {
-    match serde_json::to_value(variant) {
+    match linerate_core::tree::to_value(&variant) {
         Ok(serde_json::Value::String(name)) => name,
         other => unreachable!("{other:?} is not a variant without fields"),
     }
@@ -91,12 +122,27 @@ pub(crate) fn value_fields(row: &Summary) -> [String; 4] {
     ]
 }
 
+/// Text of a name from outside, as a spreadsheet shows it and a terminal does not run it: control
+/// characters become the replacement character, and what would be read as a formula (OWASP, "CSV
+/// injection": `=`, `+`, `-`, `@` at its begin) has an apostrophe before it. Numbers stay.
+fn inert(field: &str) -> Cow<'_, str> {
+    let is_plain = !field.contains(char::is_control) && !field.starts_with(FORMULA);
+    if is_plain || field.parse::<f64>().is_ok() {
+        return Cow::Borrowed(field);
+    }
+    let field = line(field);
+    // A tab or a carriage return before a formula is passed over by some programs.
+    let is_formula = field.trim_start_matches(['\u{fffd}', ' ']).starts_with(FORMULA);
+    Cow::Owned(if is_formula { format!("'{field}") } else { field })
+}
+
 /// A head and its lines, quoted where RFC 4180 §2 asks for it; line ends are LF.
 pub(crate) fn lines(head: &str, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(head.split(',')).expect("writing to memory does not fail");
     for row in rows {
-        writer.write_record(&row).expect("every row is as long as the head");
+        let row = row.iter().map(|field| inert(field).into_owned());
+        writer.write_record(row).expect("every row is as long as the head");
     }
     let bytes = writer.into_inner().expect("flushing memory does not fail");
     String::from_utf8(bytes).expect("fields are UTF-8")
@@ -107,6 +153,27 @@ mod tests {
     use linerate_core::record::MetricId;
 
     use super::*;
+
+    #[test]
+    fn a_name_from_outside_is_no_formula_and_no_escape_and_numbers_are_numbers() {
+        for (field, shown) in [
+            ("=HYPERLINK(\"http://evil.example\")", "'=HYPERLINK(\"http://evil.example\")"),
+            ("+1+cmd", "'+1+cmd"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1+1", "'\u{fffd}=1+1"),
+            ("\r=1+1", "'\u{fffd}=1+1"),
+            ("a\u{1b}[31m", "a\u{fffd}[31m"),
+            ("-12.5", "-12.5"),
+            ("-1e-7", "-1e-7"),
+            ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+            ("", ""),
+        ] {
+            assert_eq!(inert(field), shown, "{field:?}");
+        }
+        let rows = [vec!["=1".to_owned(), "-1".to_owned()]];
+        assert_eq!(lines("a,b", rows.into_iter()), "a,b\n'=1,-1\n");
+    }
 
     #[test]
     fn values_keep_all_digits() {

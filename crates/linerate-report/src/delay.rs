@@ -32,8 +32,8 @@ pub(crate) fn line(record: &Record, way: Option<Direction>) -> Option<String> {
 }
 
 /// What is added is a queue from here on: less, or a smaller share of the delay at rest, is noise.
-const QUEUE_NS: f64 = 1e6;
-const QUEUE_SHARE: f64 = 0.1;
+pub(crate) const QUEUE_NS: f64 = 1e6;
+pub(crate) const QUEUE_SHARE: f64 = 0.1;
 /// A place with a smaller share of what is added is not named.
 const PLACE_SHARE: f64 = 0.05;
 
@@ -54,27 +54,70 @@ pub(crate) fn queues(record: &Record) -> Option<String> {
 }
 
 fn queue_of(record: &Record, way: Option<Direction>) -> Option<String> {
-    let of = |metric| record.value(metric, Stat::Value, way);
-    let added = of(MetricId::DelayAdded)?;
-    let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
-    if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
-        return None;
+    Some(listed(&Queue::of(record, way)?.places))
+}
+
+/// The same beside what the load adds in all: the places add up to that, or it is said that they do
+/// not.
+fn places(record: &Record, way: Option<Direction>) -> Option<String> {
+    let Queue { added, places, halves } = Queue::of(record, way)?;
+    let sum: f64 = places.iter().map(|(ns, _)| ns).sum();
+    let rest = added - sum;
+    let is_off = |ns: f64| ns.abs() > ADDS_UP_SHARE * added;
+    // Medians of two ways need not add up to that of the round trip.
+    let apart = halves.is_some_and(is_off);
+    Some(match places.len() {
+        0 | 1 => listed(&places),
+        _ if apart => format!("each way by its own median: {}", listed(&places)),
+        _ if is_off(rest) => format!("{}, {} ms elsewhere", listed(&places), ms(rest)),
+        _ => listed(&places),
+    })
+}
+
+/// Parts that fall short of their sum by no more than this are rounded.
+const ADDS_UP_SHARE: f64 = 0.01;
+
+fn listed(places: &[(f64, String)]) -> String {
+    let each = places.iter().map(|(ns, name)| format!("{} ms {name}", ms(*ns)));
+    each.collect::<Vec<String>>().join(", ")
+}
+
+/// What a load adds to the delay, and where.
+struct Queue {
+    added: f64,
+    /// The places that are worth a name, the largest first.
+    places: Vec<(f64, String)>,
+    /// What both ways add, less what the path adds; none where they are not known apart.
+    halves: Option<f64>,
+}
+
+impl Queue {
+    /// None without a queue, or without stamps that tell where it is.
+    fn of(record: &Record, way: Option<Direction>) -> Option<Self> {
+        let of = |metric| record.value(metric, Stat::Value, way);
+        let added = of(MetricId::DelayAdded)?;
+        let idle = record.value(MetricId::DelayIdle, Stat::P50, None)?;
+        if added < QUEUE_NS.max(QUEUE_SHARE * idle) {
+            return None;
+        }
+        let path = of(MetricId::AddedPath)?;
+        let [here, peer] =
+            [MetricId::AddedHere, MetricId::AddedPeer].map(|id| of(id).unwrap_or(0.0));
+        let ways = of(MetricId::AddedThere).zip(of(MetricId::AddedBack));
+        let mut places = match ways {
+            Some((there, back)) => {
+                vec![(there, "on the way there".to_owned()), (back, "on the way back".to_owned())]
+            }
+            None => vec![(path, "on the path".to_owned())],
+        };
+        places.push((here, format!("in this host's own queue{}", interface(record))));
+        places.push((peer, "within the other end".to_owned()));
+        places.push((added - path - here - peer, "within this host".to_owned()));
+        places.retain(|(ns, _)| *ns >= PLACE_SHARE * added);
+        places.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let halves = ways.map(|(there, back)| there + back - path);
+        (!places.is_empty()).then_some(Self { added, places, halves })
     }
-    let path = of(MetricId::AddedPath)?;
-    let [here, peer] = [MetricId::AddedHere, MetricId::AddedPeer].map(|id| of(id).unwrap_or(0.0));
-    let mut places = match of(MetricId::AddedThere).zip(of(MetricId::AddedBack)) {
-        Some((there, back)) => vec![(there, "on the way there"), (back, "on the way back")],
-        None => vec![(path, "on the path")],
-    };
-    let own = format!("in this host's own queue{}", interface(record));
-    places.push((here, &own));
-    places.push((peer, "within the other end"));
-    places.push((added - path - here - peer, "within this host"));
-    places.retain(|(ns, _)| *ns >= PLACE_SHARE * added);
-    places.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    let places = places.iter().map(|(ns, name)| format!("{} ms {name}", ms(*ns)));
-    let places: Vec<String> = places.collect();
-    (!places.is_empty()).then(|| places.join(", "))
 }
 
 /// The interface that probes leave by, in brackets.
@@ -168,7 +211,7 @@ const fn ecn(field: u8) -> &'static str {
 pub(crate) fn added(record: &Record) -> Option<String> {
     let added = record.value(MetricId::DelayAdded, Stat::Value, None)?;
     let sign = if added < 0.0 { '\u{2212}' } else { '+' };
-    let place = queue(record).map_or_else(String::new, |places| format!(" ({places})"));
+    let place = places(record, None).map_or_else(String::new, |places| format!(" ({places})"));
     Some(format!("{sign}{} ms under load{place}", ms(added.abs())))
 }
 
@@ -275,6 +318,32 @@ mod tests {
         record.probes_beside = vec![l4s(1, vec![Some(3), Some(1), Some(1)])];
         let expected = "not ECT 2.00 ms, ECT(1) 2.00 ms (33.3 % marked there, \u{2014} back)";
         assert_eq!(kinds(&record).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn places_beside_their_sum_add_up_or_it_is_said_that_they_do_not() {
+        let told = |[total, path, there, back]: [f64; 4]| {
+            let mut record = record();
+            let row = |metric, ms: f64| Summary::of(metric, Stat::Value, ms * 1e6);
+            record.summary = vec![
+                Summary::of(MetricId::DelayIdle, Stat::P50, 20e6),
+                row(MetricId::DelayAdded, total),
+                row(MetricId::AddedPath, path),
+                row(MetricId::AddedThere, there),
+                row(MetricId::AddedBack, back),
+            ];
+            added(&record).unwrap_or_default()
+        };
+        let sum = "+34.1 ms under load (17.6 ms on the way there, 16.5 ms on the way back)";
+        assert_eq!(told([34.1, 34.1, 17.6, 16.5]), sum);
+        // 17.6 and 16.5 are not 25.1.
+        let apart = "+25.1 ms under load (each way by its own median: 17.6 ms on the way there, \
+                     16.5 ms on the way back)";
+        assert_eq!(told([25.1, 25.1, 17.6, 16.5]), apart);
+        // 1.2 of 35.3 ms within this host are too few for a name, and too many to be left out.
+        let rest = "+35.3 ms under load (17.6 ms on the way there, 16.5 ms on the way back, 1.20 \
+                    ms elsewhere)";
+        assert_eq!(told([35.3, 34.1, 17.6, 16.5]), rest);
     }
 
     #[test]

@@ -2,14 +2,18 @@
 //! is better by the metric table, and whether the difference is more than their own spread.
 //!
 //! The spread of a figure is the larger of the two sample standard deviations of what it is the
-//! mean of: the intervals of a goodput, the probes of a round trip. One without samples has none.
+//! mean of: the intervals of a goodput, the probes of a round trip. Counts, shares and delays
+//! without samples have a noise of their own (`noise`); a difference counts beyond that alone.
+//! Limit and trust are those that were decided about each record.
 //! Left out: repetitions; their intervals of confidence are a study's.
+
+mod noise;
 
 use linerate_core::record::{Better, Direction, MetricId, Record, Series, Stat, Summary};
 use serde::Serialize;
 
 use crate::document::{Block, Document, Fact, Section, Table};
-use crate::headline::{Headline, Limit, LimitedBy, Quality};
+use crate::headline::{Headline, Limit, LimitedBy};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, words};
 
@@ -34,6 +38,8 @@ pub struct Difference {
     pub change_ratio: Option<f64>,
     /// What the samples of either spread by; null where there are none.
     pub spread: Option<f64>,
+    /// The difference that two runs of the same thing may have; null where either value is absent.
+    pub noise: Option<f64>,
     /// `better`, `worse`, `same`, `inside the spread`, or null where neither is better.
     pub verdict: Option<&'static str>,
 }
@@ -41,6 +47,16 @@ pub struct Difference {
 impl Difference {
     const fn is_shared(&self) -> bool {
         self.first.is_some() && self.second.is_some()
+    }
+
+    /// Whether both differ by more than their noise.
+    fn counts(&self) -> bool {
+        let apart = self.first.zip(self.second).map(|(one, other)| (other - one).abs());
+        apart.zip(self.noise).is_some_and(|(apart, noise)| apart > noise)
+    }
+
+    fn is_telling(&self) -> bool {
+        TELLING.contains(&(self.metric, self.stat))
     }
 }
 
@@ -66,6 +82,9 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
             let (one, other) = (value(first, row), value(second, row));
             let spreads = [spread(first, row), spread(second, row)].into_iter().flatten();
             let spread = spreads.reduce(f64::max);
+            let pair = one.zip(other);
+            let noise =
+                pair.map(|pair| spread.unwrap_or_else(|| noise::noise([first, second], row, pair)));
             Difference {
                 metric: row.metric,
                 stat: row.stat,
@@ -79,9 +98,8 @@ pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
                     .filter(|(one, _)| *one != 0.0)
                     .map(|(one, other)| other / one - 1.0),
                 spread,
-                verdict: one
-                    .zip(other)
-                    .and_then(|pair| verdict(row.metric.row().better, pair, spread)),
+                noise,
+                verdict: pair.and_then(|pair| verdict(row.metric.row().better, pair, noise)),
             }
         })
         .collect()
@@ -96,7 +114,7 @@ fn ways(record: &Record) -> usize {
 fn verdict(
     better: Better,
     (first, second): (f64, f64),
-    spread: Option<f64>,
+    noise: Option<f64>,
 ) -> Option<&'static str> {
     let is_better = match better {
         Better::Higher => second > first,
@@ -105,7 +123,7 @@ fn verdict(
     };
     Some(match is_better {
         _ if first == second => "same",
-        _ if spread.is_some_and(|spread| (second - first).abs() <= spread) => "inside the spread",
+        _ if noise.is_some_and(|noise| (second - first).abs() <= noise) => "inside the spread",
         true => "better",
         false => "worse",
     })
@@ -148,14 +166,12 @@ pub fn document(first: &Record, second: &Record) -> Document {
         Some(format!("{name} did not end well: {failure}"))
     });
     let rows = differences(first, second);
-    let (shared, alone) = figures(&rows);
-    let only = match rows.iter().filter(|row| !row.is_shared()).count() {
-        0 => Vec::new(),
-        count => vec![format!("{count} more that one alone has: -v shows them")],
-    };
+    let (shared, alone) = figures(&rows, |_| true);
+    let (counting, _) = figures(&rows, |row| row.counts() || row.is_telling());
+    let left_out = remarks(&rows);
     let (asked, none) = (asked(first, second), Vec::new());
     let facts: Vec<Fact> = both.iter().map(|(name, it)| Fact::new(*name, 6, about(it))).collect();
-    let table = (!shared.is_empty()).then(|| Block::Table(shared.clone()));
+    let table = (!counting.is_empty()).then_some(Block::Table(counting));
     let brief = [Block::Facts(facts.clone())].into_iter();
     let brief = brief.chain(asked.iter().flat_map(|section| {
         let title = Block::Lines(vec![section.title.clone()]);
@@ -163,7 +179,7 @@ pub fn document(first: &Record, second: &Record) -> Document {
     }));
     Document {
         headline: Some(headline(first, second)),
-        brief: brief.chain(table).chain([Block::Remarks(only)]).collect(),
+        brief: brief.chain(table).chain([Block::Remarks(left_out)]).collect(),
         head: vec![Block::Facts(facts)],
         limits: both.iter().flat_map(|(name, it)| caveats(name, it, true)).chain(failed).collect(),
         sections: asked
@@ -176,14 +192,27 @@ pub fn document(first: &Record, second: &Record) -> Document {
     }
 }
 
-/// Kind, other end, time, name and identifier.
+/// What the brief table leaves out.
+fn remarks(rows: &[Difference]) -> Vec<String> {
+    let shared = rows.iter().filter(|row| row.is_shared());
+    let even = shared.filter(|row| !row.counts() && !row.is_telling()).count();
+    let alone = rows.iter().filter(|row| !row.is_shared()).count();
+    let even = (even > 0).then(|| format!("{even} more do not differ by more than their noise"));
+    let alone = (alone > 0).then(|| format!("{alone} more that one alone has"));
+    let told: Vec<String> = even.into_iter().chain(alone).collect();
+    if told.is_empty() { told } else { vec![format!("{}: -v shows them", told.join(", "))] }
+}
+
+/// Kind, other end, time, name, limit and trust, identifier.
 fn about(record: &Record) -> String {
     let line = crate::history::Line::of(record);
+    let answer = Headline::of(record).limit_and_trust();
     let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
     let to = line.to.map(|to| format!(" {to}")).unwrap_or_default();
     let way = line.direction.map(|way| format!(" {way}")).unwrap_or_default();
     let at = line.started_at.get(..19).unwrap_or_default().replace('T', " ");
-    format!("{}{to}{way}, {at} UTC{named}, {}", line.kind, crate::headline::short_id(&line.id))
+    let id = crate::headline::short_id(&line.id);
+    format!("{}{to}{way}, {at} UTC{named}, {id}: {answer}", line.kind)
 }
 
 /// The caveats that say what a host spoiled, or all others.
@@ -222,28 +251,27 @@ fn headline(first: &Record, second: &Record) -> Headline {
             format!("{title} {one} \u{2192} {other}{}{verdict}", change.unwrap_or_default())
         },
     );
-    let spoilt = [first, second].map(|record| !words::caveats(record).0.is_empty());
-    let failed = [first, second].iter().any(|record| record.failure.is_some());
-    let doubt = match spoilt {
-        [true, true] => "a host limited both",
-        [true, false] => "a host limited the first",
-        [false, true] => "a host limited the second",
-        [false, false] if failed => "not both ended well",
-        [false, false] => "",
+    let [one, other] = [first, second].map(Headline::of);
+    let doubts = match (one.reason(), other.reason()) {
+        (Some(one), Some(other)) if one == other => vec![format!("both: {one}")],
+        (one, other) => {
+            let first = one.map(|why| format!("the first: {why}"));
+            first.into_iter().chain(other.map(|why| format!("the second: {why}"))).collect()
+        }
     };
     Headline {
         result,
         share: None,
         ceiling: String::new(),
         limit: Limit::new(LimitedBy::Nothing, ""),
-        quality: if doubt.is_empty() { Quality::Good } else { Quality::Doubtful },
-        doubt: doubt.to_owned(),
+        quality: one.quality.max(other.quality),
+        doubt: doubts.join("; "),
         id: String::new(),
     }
 }
 
 /// The figures that both have, and those of one alone. Directions are named where there are two.
-fn figures(rows: &[Difference]) -> (Table, Table) {
+fn figures(rows: &[Difference], keep: impl Fn(&Difference) -> bool) -> (Table, Table) {
     let right = Align::Right;
     let names = [("metric", Align::Left), ("first", right), ("second", right)];
     let mut shared =
@@ -265,8 +293,11 @@ fn figures(rows: &[Difference]) -> (Table, Table) {
             alone.row(values);
             continue;
         }
+        if !keep(row) {
+            continue;
+        }
         let change = row.change_ratio.map(change_text);
-        let verdict = row.verdict.unwrap_or_default().replace("inside the spread", "in spread");
+        let verdict = row.verdict.unwrap_or_default().replace("inside the spread", "in its noise");
         let change = [change.unwrap_or_else(|| NONE.to_owned()), verdict];
         shared.row(values.into_iter().chain(change));
     }
@@ -306,7 +337,7 @@ fn value_text(row: &Difference, value: f64) -> String {
 fn asked(first: &Record, second: &Record) -> Option<Section> {
     let flat = |record: &Record| {
         let mut all = Vec::new();
-        let plan = serde_json::to_value(&record.plan).unwrap_or_default();
+        let plan = linerate_core::tree::to_value(&record.plan).unwrap_or_default();
         flatten(String::new(), &plan, &mut all);
         all
     };
@@ -389,8 +420,10 @@ mod tests {
             assert_eq!(of(&rows, MetricId::Cwnd).verdict, None);
             (goodput.verdict, goodput.change_ratio, of(&rows, MetricId::Retransmits).verdict)
         };
-        // 125 of 100.
-        assert_eq!(verdict(125e6, 6.0), (Some("better"), Some(0.25), Some("worse")));
+        // 125 of 100. Counts of 5 and 12 differ by 7, less than 2 √17 = 8.2; 5 and 20 by more than
+        // 2 √25 = 10.
+        assert_eq!(verdict(125e6, 20.0), (Some("better"), Some(0.25), Some("worse")));
+        assert_eq!(verdict(125e6, 12.0).2, Some("inside the spread"));
         assert_eq!(verdict(110e6, 4.0).0, Some("inside the spread"));
         assert_eq!(verdict(80e6, 5.0).0, Some("worse"));
         assert_eq!(verdict(80e6, 5.0).2, Some("same"));
@@ -404,9 +437,14 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_first_what_limited_either_and_what_was_asked_otherwise() {
+    fn the_trust_is_that_of_both_records_and_what_was_asked_otherwise_is_said() {
         let first = tcp(1, 100e6, &[]);
         let mut second = tcp(4, 200e6, &[]);
+        let good = document(&first, &second).text(None);
+        assert!(
+            good.lines().next().is_some_and(|line| line.ends_with("better \u{b7} good")),
+            "{good}"
+        );
         let detail = "a sender thread waited 23 % of the time for a core";
         second.caveats.push(linerate_core::record::Caveat::new(
             CaveatCode::RunQueueWait,
@@ -415,14 +453,33 @@ mod tests {
         ));
         let text = document(&first, &second).text(None);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
-        let answer = "goodput 100.0 Mbit/s \u{2192} 200.0 Mbit/s, +100.0 %, better";
+        let answer = "goodput 100.0 Mbit/s \u{2192} 200.0 Mbit/s, +100.0 %, better \u{b7} \
+                      doubtful: the second: limited by this host: a sender thread waited";
         assert_eq!(at(answer), 0, "{text}");
-        assert!(text.lines().next().is_some_and(|line| line.ends_with("limited the second")));
         assert!(at("second: a sender thread waited 23 %") < at("streams: 1 / 4"), "{text}");
         assert!(at("streams: 1 / 4") < at("second is"), "{text}");
         let screen = Screen { width: Some(80), detail: Detail::Brief, ..Screen::default() };
         let brief = document(&first, &second).on(&screen);
         assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
-        assert!(!brief.contains("waited") && brief.contains("segments retransmitted"), "{brief}");
+        // Five segments sent again in both: no weight.
+        assert!(!brief.contains("segments retransmitted"), "{brief}");
+        assert!(brief.contains("1 more do not differ by more than their noise"), "{brief}");
+    }
+
+    #[test]
+    fn a_difference_within_the_noise_of_a_queue_is_no_row_of_the_answer() {
+        let with = |here_ns: f64| {
+            let mut record = tcp(1, 100e6, &[100e6, 100e6]);
+            let row =
+                |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+            record.summary.push(Summary::of(MetricId::DelayIdle, Stat::P50, 20e6));
+            record.summary.push(row(MetricId::AddedHere, Stat::Value, here_ns));
+            record
+        };
+        let rows = differences(&with(0.0), &with(-1420.0));
+        assert_eq!(of(&rows, MetricId::AddedHere).verdict, Some("inside the spread"));
+        // 40 ms more in a queue is more than a tenth of the round trip at rest.
+        let rows = differences(&with(0.0), &with(40e6));
+        assert_eq!(of(&rows, MetricId::AddedHere).verdict, Some("worse"));
     }
 }

@@ -184,8 +184,13 @@ mod tests {
 
     #[test]
     fn a_path_that_left_its_schedule_says_how_and_whether_it_counts() {
-        let stops =
-            PathStops { count: 1, total_ns: 4_000_000, longest_ns: 4_000_000, share: 0.004 };
+        let stops = PathStops {
+            count: 1,
+            total_ns: 4_000_000,
+            longest_ns: 4_000_000,
+            share: 0.004,
+            conversed_ns: 1_000_000_000,
+        };
         let wait = Some(1_500_000);
         let path =
             EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };

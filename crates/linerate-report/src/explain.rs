@@ -1,36 +1,64 @@
 //! A verdict as a page of text: what limits, what shows it, what limits next, what to do about it,
 //! what is there and is not the cause, and what could not be seen.
 
+use linerate_core::explain::Decision;
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism,
-    LossState, OnModel, OptionChange, Outcome, ProbeLoss, Reached, RemedyLine, Sign,
+    At, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, LossState,
+    OnModel, OptionChange, Outcome, ProbeLoss, Reached, Record, RemedyLine, SHARE_MAX, Sign,
     StateLikelihood, TcpOption, TransferFigures, Verdict,
 };
 
-use crate::cause::{name, sign};
+use crate::cause::{self, name, sign};
 use crate::document::{Block, Document, Fact, Section};
-use crate::headline::{Headline, Quality, diagnosed};
+use crate::headline::Headline;
 use crate::{number, words};
 
 /// Columns of the labels.
 const LABEL: usize = 10;
 
-/// The verdicts of one result, with the identifier by which it is found again.
-pub fn document(verdicts: &[Verdict], id: &str) -> Document {
-    let headline = match verdicts {
-        [] => None,
-        [first, ..] => {
-            // Of both directions that which is limited.
-            let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
-            Some(headline(limited.unwrap_or(first), id))
+/// The verdicts of a result of another program, with the headline of the one that says most: of
+/// connections that which moved most, of documents in one file the last.
+pub fn foreign_document(verdicts: &[Verdict], main: usize) -> Document {
+    let main = verdicts.get(main).map(std::slice::from_ref);
+    let headline = main.map(|main| headline(&main[0], &Decision::from_verdicts(main)));
+    Document { headline, sections: sections(verdicts), ..Document::default() }
+}
+
+/// The verdicts of a record, under the record's own answer.
+pub fn of_record(record: &Record, decision: &Decision) -> Document {
+    of_several(record, decision, &decision.verdicts)
+}
+
+/// The verdicts of several records, under the answer of the last.
+pub fn of_several(record: &Record, decision: &Decision, verdicts: &[Verdict]) -> Document {
+    let own = Headline::from_decision(record, decision);
+    let known = telling(&decision.verdicts).map(share_of_ceiling).filter(|_| own.share.is_none());
+    let headline = match known {
+        Some((share @ Some(_), ceiling)) => Headline { share, ceiling, ..own },
+        _ => own,
+    };
+    Document { headline: Some(headline), sections: sections(verdicts), ..Document::default() }
+}
+
+/// Of both directions that which is limited.
+fn telling(verdicts: &[Verdict]) -> Option<&Verdict> {
+    let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
+    limited.or_else(|| verdicts.first())
+}
+
+fn sections(verdicts: &[Verdict]) -> Vec<Section> {
+    let several = verdicts.len() > 1;
+    let title = |verdict: &Verdict| {
+        let way = way(verdict.direction.filter(|_| several));
+        match (&verdict.connection, way) {
+            (Some(connection), "") => connection.clone(),
+            (Some(connection), way) => format!("{connection}: {}", way.to_lowercase()),
+            (None, way) => way.to_owned(),
         }
     };
-    let several = verdicts.len() > 1;
-    let sections = verdicts.iter().map(|verdict| {
-        let title = way(verdict.direction.filter(|_| several));
-        Section::apart(title, [Block::Facts(facts(verdict))])
-    });
-    Document { headline, sections: sections.collect(), ..Document::default() }
+    let section =
+        |verdict: &Verdict| Section::apart(title(verdict), [Block::Facts(facts(verdict))]);
+    verdicts.iter().map(section).collect()
 }
 
 /// The page of a result with its verdicts before all else.
@@ -54,41 +82,38 @@ const fn way(direction: Option<Direction>) -> &'static str {
     }
 }
 
-fn headline(verdict: &Verdict, id: &str) -> Headline {
+fn headline(verdict: &Verdict, decision: &Decision) -> Headline {
     let way = match verdict.direction {
         Some(Direction::Up) => " up",
         Some(Direction::Down) => " down",
         None => "",
     };
     let rate = verdict.measured_bps.map(number::measured_rate);
-    let share = share_of_ceiling(verdict);
-    let ceiling = share.zip(verdict.ceiling_bps).map_or_else(String::new, |(share, bps)| {
-        format!("{} of the {} that the path carries", number::share(share), number::rate(bps))
-    });
-    let sure = verdict.confidence.is_some_and(|it| it >= Confidence::Medium);
-    let named = sure && verdict.outcome != Outcome::NoVerdict;
+    let none = if verdict.connection.is_some() { "rate not known" } else { "nothing arrived" };
+    let (share, ceiling) = share_of_ceiling(verdict);
     Headline {
-        result: rate.map_or_else(|| "nothing arrived".to_owned(), |rate| format!("{rate}{way}")),
+        result: rate.map_or_else(|| none.to_owned(), |rate| format!("{rate}{way}")),
         share,
         ceiling,
-        limit: diagnosed::limit(verdict),
-        quality: if named { Quality::Good } else { Quality::Doubtful },
-        doubt: if named { String::new() } else { doubt(verdict) },
-        id: crate::headline::short_id(id).to_owned(),
+        ..Headline::from_verdicts(decision)
     }
 }
 
-fn doubt(verdict: &Verdict) -> String {
-    match verdict.outcome {
-        Outcome::NoVerdict => verdict.notes.first().cloned().unwrap_or_default(),
-        _ if !verdict.between.is_empty() => format!("between {}", listed(&verdict.between)),
-        _ => String::new(),
-    }
-}
-
-fn share_of_ceiling(verdict: &Verdict) -> Option<f64> {
-    let ceiling = verdict.ceiling_bps.filter(|bps| *bps > 0.0)?;
-    Some(verdict.measured_bps? / ceiling)
+/// The share of what the path carries, and the same in words.
+fn share_of_ceiling(verdict: &Verdict) -> (Option<f64>, String) {
+    let bound = verdict.ceiling_bps.filter(|bps| *bps > 0.0);
+    let share = bound.zip(verdict.measured_bps).map(|(bound, bps)| bps / bound);
+    let ceiling = share.zip(bound).map_or_else(String::new, |(share, bps)| {
+        let bound = number::rate(bps);
+        match number::share(share) {
+            // A rate above its bound is within the error of both.
+            _ if (1.0..=SHARE_MAX).contains(&share) => {
+                format!("all of the {bound} that the path carries")
+            }
+            share => format!("{share} of the {bound} that the path carries"),
+        }
+    });
+    (share, ceiling)
 }
 
 fn facts(verdict: &Verdict) -> Vec<Fact> {
@@ -278,12 +303,8 @@ pub fn named(verdict: &Verdict) -> String {
         (_, None) if verdict.between.is_empty() => {
             "undetermined: nothing that was seen explains the rate".to_owned()
         }
-        (_, None) => format!("undetermined between {}", listed(&verdict.between)),
+        (_, None) => format!("undetermined between {}", cause::listed(&verdict.between)),
     }
-}
-
-fn listed(causes: &[Cause]) -> String {
-    words::listed(&causes.iter().map(|cause| name(*cause).to_owned()).collect::<Vec<_>>())
 }
 
 fn latency(latency: &Latency) -> String {
@@ -304,7 +325,7 @@ const fn at(at: At) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::NextLimit;
+    use linerate_core::record::{Cause, NextLimit};
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
@@ -318,7 +339,7 @@ mod tests {
             remedy: vec![RemedyLine::command(At::Receiver, "sysctl -w a=1")],
             ..Verdict::of(Some(Direction::Up), Outcome::Limited)
         };
-        let text = document(&[verdict], "").text(None);
+        let text = foreign_document(&[verdict], 0).text(None);
         for part in [
             "15.70 Mbit/s up",
             "17 % of the 94.1 Mbit/s that the path carries",
@@ -358,7 +379,7 @@ mod tests {
             goal: Some(goal),
             ..Verdict::of(None, Outcome::Undetermined)
         };
-        let text = document(&[verdict], "").text(None);
+        let text = foreign_document(&[verdict], 0).text(None);
         for part in [
             "transfer time ratio 1.50, TCP efficiency 98.04 %, buffer delay 28 %",
             "2.5 Mbit/s over 50.0 ms: inconclusive",
@@ -404,7 +425,7 @@ mod tests {
             states: states.map(likely).to_vec(),
         };
         let verdict = Verdict { loss: Some(loss), ..Verdict::of(None, Outcome::Undetermined) };
-        let text = document(&[verdict], "").text(None);
+        let text = foreign_document(&[verdict], 0).text(None);
         let line = "43 of 6420 lost, a policer of 12.30 Mbit/s; log-likelihood over that of none: \
                     tokens that lack 412, bytes that wait 12";
         assert!(text.contains(line), "{text}");
@@ -419,7 +440,7 @@ mod tests {
             change(Handshake::SynAck, TcpOption::Mss, Some(1460), Some(1200)),
         ];
         let verdict = Verdict { handshake, ..Verdict::of(None, Outcome::AtCeiling) };
-        let text = document(&[verdict], "").text(None);
+        let text = foreign_document(&[verdict], 0).text(None);
         for line in [
             "the client's SYN left with window scale 7 and arrived without it",
             "the server's SYN-ACK left with segment size 1460 and arrived with 1200",
@@ -434,7 +455,7 @@ mod tests {
             between: vec![Cause::RandomLoss, Cause::Policer],
             ..Verdict::of(None, Outcome::Undetermined)
         };
-        let text = document(&[verdict], "").text(None);
+        let text = foreign_document(&[verdict], 0).text(None);
         assert!(text.contains("undetermined between random loss and a policer"), "{text}");
     }
 }

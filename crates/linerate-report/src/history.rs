@@ -4,12 +4,13 @@
 //! Left out: how results are found; the store does that.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use linerate_core::record::{MetricId, Plan, Record, Stat, Status, TcpDirections};
+use linerate_core::record::{MetricId, Plan, Record, Stat, Status, Via};
 use serde::Serialize;
 
 use crate::document::Table;
-use crate::headline::{Headline, LimitedBy};
+use crate::headline::{Headline, LimitedBy, part};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, delay, words};
 
@@ -38,6 +39,9 @@ pub struct Line {
     pub to: Option<String>,
     /// `up`, `down` or `both`, seen from this host.
     pub direction: Option<&'static str>,
+    /// The host that keeps it was the server: `up` came to it.
+    #[serde(skip)]
+    pub serves: bool,
     /// Payload rate of the first direction.
     pub goodput_bps: Option<f64>,
     /// That of the way back, where a test went both ways.
@@ -46,6 +50,8 @@ pub struct Line {
     pub ip_capacity_max_bps: Option<f64>,
     /// Mean round trip of a ping, of its first size.
     pub rtt_mean_ns: Option<f64>,
+    /// The median round trip that its headline has too.
+    pub rtt_median_ns: Option<f64>,
     /// Median delay of probes before the load.
     pub delay_idle_ns: Option<f64>,
     /// Median delay of probes under load, of the first direction.
@@ -88,16 +94,7 @@ pub struct Line {
 impl Line {
     /// That of a record.
     pub fn of(record: &Record) -> Self {
-        let directions = match &record.plan {
-            Plan::Tcp(plan) => Some(plan.test.directions),
-            Plan::Udp(plan) => Some(plan.test.directions),
-            Plan::Test(_) => Some(TcpDirections::Both),
-            Plan::Ping(_)
-            | Plan::Simulate(_)
-            | Plan::Bench(_)
-            | Plan::Compare(_)
-            | Plan::Trace(_) => None,
-        };
+        let directions = csv::directions(record);
         let first = directions.map(|all| all.each()[0]);
         let second = directions.and_then(|all| all.each().get(1).copied());
         let value = |metric, direction| record.value(metric, Stat::Value, direction);
@@ -108,7 +105,12 @@ impl Line {
         };
         let of_ping = |metric, stat| record.value_at(metric, stat, size?);
         let datagrams = value(MetricId::DatagramLossRatio, first);
-        let connected = || Some(host_of(&record.flows.first()?.client_addr).to_owned());
+        // A test by HTTP is kept by its server, and says so by its means.
+        let serves = matches!(&record.plan, Plan::Tcp(plan) if plan.server.via == Some(Via::Http));
+        let connected = || {
+            let flow = record.flows.first()?;
+            Some(host_of(if serves { &flow.server_addr } else { &flow.client_addr }))
+        };
         let local = record.ends.first().and_then(|end| end.address.clone()).or_else(connected);
         let cell = record.cell.as_ref();
         let headline = Headline::of(record);
@@ -118,11 +120,13 @@ impl Line {
             kind: record.plan.kind().to_owned(),
             from: local,
             to: record.plan.host_names().next().map(str::to_owned),
-            direction: directions.map(direction),
+            direction: directions.map(csv::direction),
+            serves,
             goodput_bps: value(MetricId::Goodput, first),
             goodput_reverse_bps: reverse,
             ip_capacity_max_bps: record.value(MetricId::IpCapacity, Stat::Value, None),
             rtt_mean_ns: of_ping(MetricId::Rtt, Stat::Mean),
+            rtt_median_ns: size.and_then(|size| Some(record.typical_round_trip(Some(size))?.value)),
             delay_idle_ns: record.value(MetricId::DelayIdle, Stat::P50, None),
             delay_loaded_ns: record.value(MetricId::DelayLoaded, Stat::P50, None),
             loss_ratio: of_ping(MetricId::LossRatio, Stat::Value).or(datagrams),
@@ -154,7 +158,7 @@ impl Line {
         if let Some(bps) = self.ip_capacity_max_bps {
             return rate(bps);
         }
-        match (rates, self.rtt_mean_ns, self.throughput_frames_per_sec, self.measurements) {
+        match (rates, self.rtt_median_ns, self.throughput_frames_per_sec, self.measurements) {
             ((Some(one), Some(other)), ..) => {
                 let (one, other) = (rate(one), rate(other));
                 let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
@@ -173,9 +177,9 @@ impl Line {
 
     /// From here to the other end, by the way that the data went.
     fn towards(&self) -> String {
-        let arrow = match self.direction {
-            Some("down") => "\u{2190}",
-            Some("both") => "\u{2194}",
+        let arrow = match (self.direction, self.serves) {
+            (Some("down"), false) | (Some("up"), true) => "\u{2190}",
+            (Some("both"), _) => "\u{2194}",
             _ => "\u{2192}",
         };
         match (&self.to, &self.study) {
@@ -186,17 +190,11 @@ impl Line {
 }
 
 /// The address of `192.0.2.1:5210` or `[2001:db8::1]:5210`.
-fn host_of(socket: &str) -> &str {
+fn host_of(socket: &str) -> String {
     let host = socket.rsplit_once(':').map_or(socket, |(host, _)| host);
-    host.trim_start_matches('[').trim_end_matches(']')
-}
-
-const fn direction(directions: TcpDirections) -> &'static str {
-    match directions {
-        TcpDirections::Up => "up",
-        TcpDirections::Down => "down",
-        TcpDirections::Both => "both",
-    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    // A listener of both families names IPv4 hosts as mapped addresses.
+    host.parse::<IpAddr>().map_or_else(|_| host.to_owned(), |it| it.to_canonical().to_string())
 }
 
 fn verdict(record: &Record, headline: &Headline) -> String {
@@ -208,7 +206,7 @@ fn verdict(record: &Record, headline: &Headline) -> String {
         (Status::Ok, _) if record.failure.is_some() => why(),
         (Status::Ok, LimitedBy::Nothing) => headline.quality.to_string(),
         (Status::Ok, LimitedBy::NotKnown) => "limit not known".to_owned(),
-        (Status::Ok, by) => format!("limited by {by}"),
+        (Status::Ok, by) => format!("limited by {}", part(by)),
     }
 }
 
@@ -264,7 +262,7 @@ fn cut(text: &str, chars: usize) -> String {
 
 /// Every line with all its fields, named as in JSON; labels are `KEY=VALUE` with spaces between.
 pub fn comma_separated(lines: &[Line]) -> String {
-    let fields = |line: &Line| match serde_json::to_value(line) {
+    let fields = |line: &Line| match linerate_core::tree::to_value(line) {
         Ok(serde_json::Value::Object(fields)) => fields,
         other => unreachable!("{other:?} is not a struct"),
     };
@@ -288,7 +286,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
 }
 
 /// The fields of [`Line`], in its order.
-const HEAD: [&str; 28] = [
+const HEAD: [&str; 29] = [
     "id",
     "started_at",
     "kind",
@@ -299,6 +297,7 @@ const HEAD: [&str; 28] = [
     "goodput_reverse_bps",
     "ip_capacity_max_bps",
     "rtt_mean_ns",
+    "rtt_median_ns",
     "delay_idle_ns",
     "delay_loaded_ns",
     "loss_ratio",
@@ -322,6 +321,54 @@ const HEAD: [&str; 28] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A busy host: the program saw a median of 24.84 ms and a mean of 81.02, the kernel a median
+    /// of 20.35.
+    #[test]
+    fn a_ping_has_one_round_trip_in_its_headline_in_lists_and_in_schedules() {
+        use linerate_core::record::{PingPlan, RecordId, Summary, Tool};
+        let plan = PingPlan { sizes_bytes: vec![56], ..PingPlan::default() };
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let at = linerate_core::time::WallTime::from_unix_nanos(0);
+        let id = RecordId::from_parts(0, [0; 10]);
+        let mut record = Record::begin(id, tool, Plan::Ping(plan), at);
+        let row = |metric, stat, ms: f64| Summary::of(metric, stat, ms * 1e6).at_payload(56);
+        record.summary = vec![
+            row(MetricId::Rtt, Stat::Mean, 81.02),
+            row(MetricId::Rtt, Stat::P50, 24.84),
+            row(MetricId::RttKernel, Stat::Mean, 20.9),
+            row(MetricId::RttKernel, Stat::P50, 20.35),
+        ];
+        let line = Line::of(&record);
+        assert_eq!((line.rtt_median_ns, line.result()), (Some(20.35e6), "20.35 ms".to_owned()));
+        let headline = Headline::of(&record).result;
+        assert!(headline.starts_with("RTT 20.35"), "{headline}");
+        assert!(headline.contains(" ms (median, kernel's clock) to "), "{headline}");
+        let followed = linerate_core::schedule::followed(&record);
+        assert_eq!(followed.first().map(|(_, value)| *value), line.rtt_median_ns);
+        // Without the kernel's all have the program's median.
+        record.summary.retain(|row| row.metric == MetricId::Rtt);
+        assert_eq!(Line::of(&record).rtt_median_ns, Some(24.84e6));
+        let followed = linerate_core::schedule::followed(&record);
+        assert_eq!(followed.first().map(|(_, value)| *value), Some(24.84e6));
+    }
+
+    #[test]
+    fn a_test_by_http_goes_between_its_server_and_the_client() {
+        let line = |direction, serves| Line {
+            to: Some("198.51.100.1".to_owned()),
+            direction: Some(direction),
+            serves,
+            ..Line::default()
+        };
+        // `down` is what the client receives; its server keeps the result.
+        assert_eq!(line("down", true).towards(), "\u{2192} 198.51.100.1");
+        assert_eq!(line("up", true).towards(), "\u{2190} 198.51.100.1");
+        assert_eq!(line("down", false).towards(), "\u{2190} 198.51.100.1");
+        assert_eq!(host_of("[::ffff:192.0.2.2]:5210"), "192.0.2.2");
+        assert_eq!(host_of("[2001:db8::1]:5210"), "2001:db8::1");
+        assert_eq!(host_of("localhost:7"), "localhost");
+    }
 
     #[test]
     fn rates_of_both_directions_share_their_unit_where_it_is_one() {

@@ -115,11 +115,13 @@ fn udp_cells(row: &IntervalRow) -> Vec<String> {
     let datagrams = row.datagrams.unwrap_or_default();
     let [stream, interval, bytes, goodput] = start_cells(row);
     let jitter = or_dash(datagrams.jitter_ns, milliseconds);
-    // Another program's server reports what it received at the end alone.
-    let lost = or_dash(row.datagrams, |it| format!("{}/{}", it.lost, it.sent));
-    let loss = match datagrams.sent {
-        0 => "-".to_owned(),
-        sent => percent(datagrams.lost as f64 / sent as f64),
+    // What was passed over in an interval may have been sent in one before, so it is a part of what
+    // became known in this one. Another program's server tells what it received at the end alone.
+    let passed = datagrams.received.cast_signed().saturating_add(datagrams.lost);
+    let lost = or_dash(row.datagrams, |it| format!("{}/{}", it.lost, passed));
+    let loss = match passed {
+        ..=0 => "-".to_owned(),
+        passed => percent(datagrams.lost.max(0) as f64 / passed as f64),
     };
     vec![stream, interval, bytes, goodput, jitter, lost, loss]
 }

@@ -1,11 +1,20 @@
 //! Words for what a record holds: ends, directions, caveats. Used by text and HTML.
 
 use linerate_core::record::{
-    Calibration, Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode,
-    PingTransport, Record, TcpDirections,
+    Calibration, Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, MetricId, PingMode,
+    PingTransport, Record, Stat, Summary, TcpDirections,
 };
 
 use crate::{escape, number};
+
+/// Which figure of a round trip one is, and by which clock, behind it.
+pub(crate) fn of_clock(row: &Summary) -> &'static str {
+    match (row.metric, row.stat) {
+        (MetricId::RttKernel, _) => " (median, kernel's clock)",
+        (_, Stat::P50) => " (median)",
+        _ => " (mean)",
+    }
+}
 
 /// What data does, seen from the client.
 pub(crate) const fn direction(direction: Direction) -> &'static str {

@@ -5,17 +5,18 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_core::policy::{Policy, Program, TokenDigest};
 use linerate_core::time::MonoTime;
-use linerate_engine::flow::tcp::{Admission, Demand, Permit};
+use linerate_engine::flow::tcp::{Admission, Allowed, Demand, Permit};
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::stop::Stop;
 
-use crate::policy_guard::{Client, PolicyGuard};
+use crate::policy_guard::{Client, PolicyGuard, Reservation, Terms};
 
 /// What a server allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +67,10 @@ impl Of<'_> {
         Client { token, ..Client::of(self.program, self.client) }
     }
 
-    fn check(&self, demand: &Demand) -> Result<(), Refuse> {
+    fn check(&self, demand: &Demand) -> Result<Option<Reservation>, Refuse> {
         let unknown = self.shown.get().is_some_and(Option::is_none);
-        self.gate.guard.check(demand, &self.client()).map_err(|refuse| match unknown {
+        let terms = self.gate.terms();
+        self.gate.guard.check(demand, &self.client(), terms).map_err(|refuse| match unknown {
             true => Refuse {
                 reason: format!("{}; the token shown is not known, or expired", refuse.reason),
                 ..refuse
@@ -80,13 +82,21 @@ impl Of<'_> {
 
 impl Admission for Of<'_> {
     fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.check(demand)?;
-        self.gate.admit(demand, peer)
+        let reservation = self.check(demand)?;
+        Ok(Permit(Box::new((self.gate.admit(demand, peer)?, reservation))))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.check(demand)?;
-        self.gate.admit_in_turn(demand, peer)
+        let reservation = self.check(demand)?;
+        Ok(Permit(Box::new((self.gate.admit_in_turn(demand, peer)?, reservation))))
+    }
+
+    fn allowed(&self) -> Allowed {
+        self.gate.guard.allowed(&self.client()).map(|(_, allowed)| allowed).unwrap_or_default()
+    }
+
+    fn overdue(&self) -> String {
+        self.gate.overdue(&self.client())
     }
 
     fn log_in(&self, challenge: Nonce, proof: &Proof) {
@@ -113,16 +123,25 @@ impl Admission for Of<'_> {
 #[derive(Debug)]
 pub struct Gate {
     limits: Limits,
-    running: Arc<AtomicUsize>,
-    /// When each running test is planned to end, on the monotonic clock.
-    ends: Arc<Mutex<Vec<(u64, u64)>>>,
-    /// Places of tests whose streams only their address ties together.
-    addresses: Mutex<HashMap<(Program, IpAddr), Weak<Inside>>>,
+    places: Arc<Mutex<Vec<Place>>>,
+    /// Places of tests whose streams only their address ties together, those of proven addresses
+    /// apart from the others.
+    addresses: Mutex<HashMap<(Program, IpAddr, bool), Weak<Inside>>>,
     serial: AtomicU64,
     /// Clients that wait for their place, in order, and until when each has to have asked again.
     line: Mutex<Vec<InLine>>,
     /// Whom the operator lets in, and what they moved today.
     guard: PolicyGuard,
+}
+
+/// A running test.
+#[derive(Debug)]
+struct Place {
+    serial: u64,
+    /// When it is planned to end, on the monotonic clock.
+    end_ns: u64,
+    /// Nothing proves its client's address: asked once a client takes the place whose address is.
+    unproven: Option<Stop>,
 }
 
 /// Who waits asks again within this; who does not has left. A busy machine asks late.
@@ -179,8 +198,7 @@ impl Gate {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            running: Arc::default(),
-            ends: Arc::default(),
+            places: Arc::default(),
             addresses: Mutex::default(),
             serial: AtomicU64::new(0),
             line: Mutex::default(),
@@ -209,13 +227,15 @@ impl Gate {
         &self,
         demand: &Demand,
         waits: Option<Wait>,
+        unproven: Option<Stop>,
     ) -> Result<Inside, (Refuse, Option<usize>)> {
         let now = monotonic();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.retain(|it| now < it.until);
         let place = line.iter().position(|it| waits.is_some_and(|wait| wait.who == it.who));
         let before = &line[..place.unwrap_or(line.len())];
-        let entered = self.enter(demand, before.iter().filter(|it| it.returned).count());
+        let ahead = before.iter().filter(|it| it.returned).count();
+        let entered = self.enter(demand, ahead, unproven);
         let stands = match (&entered, place, waits) {
             (Ok(_), Some(place), _) => {
                 line.remove(place);
@@ -245,18 +265,35 @@ impl Gate {
         client: &Client,
     ) -> Result<Permit, Waiting> {
         let never = |refuse| Waiting { refuse, place: None };
-        self.guard.check(demand, client).map_err(never)?;
+        let reservation = self.guard.check(demand, client, self.terms()).map_err(never)?;
         self.check_limits(demand).map_err(never)?;
         let ticket = ticket.unwrap_or_else(|| u64::from_le_bytes(random_bytes()));
         let (who, from) = (Waiter::Ticket(ticket), client.address);
         let waits = Wait { who, from, within: ASKS_BY_TICKET_WITHIN };
-        match self.enter_behind(demand, Some(waits)) {
-            Ok(inside) => Ok(Permit(Box::new(inside))),
+        match self.enter_behind(demand, Some(waits), None) {
+            Ok(inside) => Ok(Permit(Box::new((inside, reservation)))),
             Err((refuse, place)) => {
                 let soon = refuse.retry_after_ms.map(|ms| ms.min(ASK_AGAIN_MS));
                 let refuse = Refuse { retry_after_ms: soon, ..refuse };
                 Err(Waiting { refuse, place: place.map(|place| (place + 1, ticket)) })
             }
+        }
+    }
+
+    /// Those of a test by itself, of a client with a proven address.
+    const fn terms(&self) -> Terms {
+        Terms { duration_max: self.limits.duration, is_proven: true, joins: false }
+    }
+
+    /// What a client is told whose test takes longer than it may.
+    fn overdue(&self, client: &Client) -> String {
+        let most = self.limits.duration;
+        let by_rule = self.guard.allowed(client).and_then(|(rule, it)| Some((rule, it.time?)));
+        match by_rule.filter(|(_, time)| *time < most) {
+            Some((rule, time)) => {
+                format!("rule {rule:?}: a test sends no longer than {} s", time.as_secs_f64())
+            }
+            None => format!("a test sends no longer than {} s", most.as_secs_f64()),
         }
     }
 
@@ -269,7 +306,11 @@ impl Gate {
 
     /// Tests running now.
     pub fn running(&self) -> usize {
-        self.running.load(Ordering::Acquire)
+        self.places().len()
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_limits(&self, demand: &Demand) -> Result<(), Refuse> {
@@ -286,29 +327,40 @@ impl Gate {
     }
 
     /// A place beside those that others wait for, or the time until the first running test is
-    /// planned to end.
-    fn enter(&self, demand: &Demand, ahead: usize) -> Result<Inside, Refuse> {
+    /// planned to end. Where all are taken, a client with a proven address gets that of one
+    /// without.
+    fn enter(
+        &self,
+        demand: &Demand,
+        ahead: usize,
+        unproven: Option<Stop>,
+    ) -> Result<Inside, Refuse> {
         let limit = self.limits.tests;
-        let taken = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
-            (running + ahead < limit).then_some(running + 1)
-        });
         let now = monotonic().nanos();
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(running) = taken {
-            let next = ends.iter().map(|(_, end)| end.saturating_sub(now)).min().unwrap_or(0);
-            return Err(Refuse {
-                code: RefuseCode::Busy,
-                reason: match ahead {
-                    0 => format!("{running} of {limit} tests are running"),
-                    _ => format!("{running} of {limit} tests are running, {ahead} wait"),
-                },
-                retry_after_ms: Some((next / 1_000_000).max(1000)),
-            });
+        let mut places = self.places();
+        let gives_way = |place: &Place| unproven.is_none() && place.unproven.is_some();
+        let running = places.iter().filter(|place| !gives_way(place)).count();
+        if running + ahead >= limit {
+            let stay = places.iter().filter(|place| !gives_way(place));
+            let next = stay.map(|place| place.end_ns.saturating_sub(now)).min();
+            let reason = match ahead {
+                0 => format!("{running} of {limit} tests are running"),
+                _ => format!("{running} of {limit} tests are running, {ahead} wait"),
+            };
+            let retry_after_ms = Some((next.unwrap_or(0) / 1_000_000).max(1000));
+            return Err(Refuse { retry_after_ms, ..Refuse::new(RefuseCode::Busy, reason) });
+        }
+        if places.len() >= limit
+            && let Some(at) = places.iter().rposition(gives_way)
+        {
+            let left = places.remove(at);
+            left.unproven.iter().for_each(Stop::ask);
         }
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let span = demand.planned.unwrap_or(Duration::from_secs(10));
-        ends.push((serial, now + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
-        Ok(Inside { serial, running: self.running.clone(), ends: self.ends.clone() })
+        let end_ns = now + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1);
+        places.push(Place { serial, end_ns, unproven: unproven.clone() });
+        Ok(Inside { serial, places: self.places.clone(), stop: unproven.unwrap_or_default() })
     }
 }
 
@@ -339,34 +391,49 @@ impl ByAddress<'_> {
         demand: &Demand,
         peer: SocketAddr,
         waits: Option<Wait>,
-    ) -> Result<Permit, Refuse> {
+        is_proven: bool,
+    ) -> Result<(Permit, Stop), Refuse> {
         let Self { gate, program, .. } = *self;
-        gate.guard.check(demand, &Client::of(program, peer.ip()))?;
-        gate.check_limits(demand)?;
         let mut addresses = gate.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.retain(|_, place| place.strong_count() > 0);
-        let key = (program, peer.ip());
-        if let Some(place) = addresses.get(&key).and_then(Weak::upgrade) {
+        let key = (program, peer.ip(), is_proven);
+        // What gave way is nobody's.
+        let shared = addresses.get(&key).and_then(Weak::upgrade);
+        let shared = shared.filter(|place| !place.stop.asked());
+        // All requests of a browser's test keep to one rate; streams of iperf 2 have one each.
+        let joins = shared.is_some() && program == Program::Http;
+        let terms = Terms { is_proven, joins, ..gate.terms() };
+        let reservation = gate.guard.check(demand, &Client::of(program, peer.ip()), terms)?;
+        gate.check_limits(demand)?;
+        if let Some(place) = shared {
             // One count is the lookup's own.
             if Arc::strong_count(&place) > usize::from(gate.limits.streams) {
                 let limit = gate.limits.streams;
                 return Err(refuse_limit(format!("{limit} streams are open; that is the limit")));
             }
-            return Ok(Permit(Box::new(place)));
+            let stop = place.stop.clone();
+            return Ok((Permit(Box::new((place, reservation))), stop));
         }
-        let place = Arc::new(gate.enter_behind(demand, waits).map_err(|(refuse, _)| refuse)?);
+        let unproven = (!is_proven).then(Stop::new);
+        let entered = gate.enter_behind(demand, waits, unproven);
+        let place = Arc::new(entered.map_err(|(refuse, _)| refuse)?);
         addresses.insert(key, Arc::downgrade(&place));
-        Ok(Permit(Box::new(place)))
+        let stop = place.stop.clone();
+        Ok((Permit(Box::new((place, reservation))), stop))
     }
 }
 
 impl Admission for ByAddress<'_> {
     fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place(demand, peer, None)
+        self.place(demand, peer, None, true).map(|(permit, _)| permit)
+    }
+
+    fn admit_unproven(&self, demand: &Demand, peer: SocketAddr) -> Result<(Permit, Stop), Refuse> {
+        self.place(demand, peer, None, false)
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.place(demand, peer, Some(Wait::of(peer)))
+        self.place(demand, peer, Some(Wait::of(peer)), true).map(|(permit, _)| permit)
     }
 
     fn duration_max(&self) -> Duration {
@@ -386,14 +453,14 @@ impl Admission for ByAddress<'_> {
 impl Admission for Gate {
     fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        let entered = self.enter_behind(demand, None).map_err(|(refuse, _)| refuse)?;
+        let entered = self.enter_behind(demand, None, None).map_err(|(refuse, _)| refuse)?;
         Ok(Permit(Box::new(entered)))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
         let waits = Some(Wait::of(peer));
-        let entered = self.enter_behind(demand, waits).map_err(|(refuse, _)| refuse)?;
+        let entered = self.enter_behind(demand, waits, None).map_err(|(refuse, _)| refuse)?;
         Ok(Permit(Box::new(entered)))
     }
 
@@ -414,15 +481,15 @@ impl Admission for Gate {
 #[derive(Debug)]
 struct Inside {
     serial: u64,
-    running: Arc<AtomicUsize>,
-    ends: Arc<Mutex<Vec<(u64, u64)>>>,
+    places: Arc<Mutex<Vec<Place>>>,
+    /// Asked once its place is another's.
+    stop: Stop,
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.retain(|(serial, _)| *serial != self.serial);
-        self.running.fetch_sub(1, Ordering::AcqRel);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.retain(|place| place.serial != self.serial);
     }
 }
 
@@ -447,7 +514,7 @@ fn has_room(line: &[InLine], from: IpAddr) -> bool {
 }
 
 fn refuse_limit(reason: String) -> Refuse {
-    Refuse { code: RefuseCode::Limit, reason, retry_after_ms: None }
+    Refuse::new(RefuseCode::Limit, reason)
 }
 
 #[cfg(test)]

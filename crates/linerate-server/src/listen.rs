@@ -175,6 +175,13 @@ impl Server {
         self.web.iter().for_each(|web| web.outer(outer.clone()));
     }
 
+    /// Answers HTTP as these hosts, too, beside addresses and names of its own network; `any`
+    /// answers as every host.
+    #[cfg(feature = "web")]
+    pub fn allow_hosts(&mut self, hosts: &[String]) {
+        self.web.iter().for_each(|web| web.allow_hosts(hosts.to_vec()));
+    }
+
     /// Hands the figures of `/metrics` on, where [`Server::serve_web`] answers.
     #[cfg(feature = "web")]
     pub fn export_figures(&self, receiver: Receiver) {
@@ -388,11 +395,11 @@ impl Server {
 }
 
 fn note_refusals(refusals: Refusals) {
-    let Refusals { short, tag, rate, full } = refusals;
+    let Refusals { short, tag, rate, port } = refusals;
     if refusals != Refusals::default() {
         tracing::warn!(
             "STAMP requests without an answer: {short} too short, {tag} with a wrong tag, {rate} \
-             beyond the rate of their source, {full} without room for a session"
+             beyond the rate of their source, {port} of reflectors or of ports below 1024"
         );
     }
 }

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use linerate_core::policy::{Act, Ask, Ledger, Policy, Program, TokenDigest};
+use linerate_core::policy::{Act, Ask, Ledger, Policy, Program, Reserved, TokenDigest, Want};
 use linerate_engine::flow::moved;
-use linerate_engine::flow::tcp::Demand;
+use linerate_engine::flow::tcp::{Allowed, Demand};
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::wall;
 
-/// Who asks.
+/// Who terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// By which protocol.
@@ -43,7 +43,35 @@ pub(crate) struct Allowance {
 #[derive(Debug, Default)]
 pub(crate) struct PolicyGuard {
     policy: RwLock<Option<Arc<Policy>>>,
-    ledger: Mutex<Ledger>,
+    ledger: Arc<Mutex<Ledger>>,
+    /// Of clients whose address nothing proves: who forges one takes nothing from its owner.
+    unproven: Arc<Mutex<Ledger>>,
+}
+
+/// What a test has reserved of its client's limits, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    ledger: Arc<Mutex<Ledger>>,
+    reserved: Option<Reserved>,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(reserved) = self.reserved.take() {
+            self.ledger.lock().unwrap_or_else(PoisonError::into_inner).release(reserved);
+        }
+    }
+}
+
+/// How a test terms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The longest that any test of this server may take.
+    pub(crate) duration_max: Duration,
+    /// Its client's address is proven.
+    pub(crate) is_proven: bool,
+    /// It is a stream more of a test that has reserved rate and bytes.
+    pub(crate) joins: bool,
 }
 
 impl PolicyGuard {
@@ -57,9 +85,18 @@ impl PolicyGuard {
     }
 
     /// Counts bytes that no stream of the engine counts.
+    #[cfg(feature = "datagrams")]
     pub(crate) fn charge(&self, client: IpAddr, bytes: u64) {
         if self.policy().is_some() {
             self.with_ledger(|ledger| ledger.charge(wall(), client, bytes));
+        }
+    }
+
+    /// The same of a client whose address nothing proves.
+    pub(crate) fn charge_unproven(&self, client: IpAddr, bytes: u64) {
+        if self.policy().is_some() {
+            let mut ledger = self.unproven.lock().unwrap_or_else(PoisonError::into_inner);
+            ledger.charge(wall(), client, bytes);
         }
     }
 
@@ -89,20 +126,64 @@ impl PolicyGuard {
         work(&mut ledger)
     }
 
-    /// Whether a client may have such a test.
-    pub(crate) fn check(&self, demand: &Demand, client: &Client) -> Result<(), Refuse> {
-        let Some(policy) = self.policy() else { return Ok(()) };
-        let Demand { streams, planned, kind, rate_bps } = *demand;
+    /// What a client's test has reserved, where it may have such a one.
+    pub(crate) fn check(
+        &self,
+        demand: &Demand,
+        client: &Client,
+        terms: Terms,
+    ) -> Result<Option<Reservation>, Refuse> {
+        let Some(policy) = self.policy() else { return Ok(None) };
+        let Demand { streams, planned, kind, rate_bps, .. } = *demand;
         let Client { program, address, token } = *client;
         let act = Act::Test { kind, program, rate_bps, time: planned, streams };
         let decision = policy.decide(&Ask { from: address, token, now: wall(), act });
-        let refuse = |reason| Refuse { code: RefuseCode::Policy, reason, retry_after_ms: None };
         if let Some(reason) = decision.refused {
-            return Err(refuse(reason));
+            return Err(Refuse::new(RefuseCode::Policy, reason));
         }
-        let Some(rule) = decision.rule else { return Ok(()) };
-        let spent = self.with_ledger(|ledger| ledger.spent(&policy, rule, wall(), address));
-        spent.map_or(Ok(()), |spent| Err(refuse(spent.say)))
+        let Some(rule) = decision.rule else { return Ok(None) };
+        let most = rule.time.unwrap_or(terms.duration_max).min(terms.duration_max);
+        let span = planned.unwrap_or(most);
+        let bytes = |bps: u64| {
+            let bits = u128::from(bps) * u128::from(demand.ways.max(1)) * span.as_nanos();
+            u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX)
+        };
+        let want = match terms.joins {
+            true => Want { streams, ..Want::default() },
+            false => {
+                Want { streams, rate_bps, bytes: demand.bytes.or_else(|| rate_bps.map(bytes)) }
+            }
+        };
+        let ledger = if terms.is_proven { &self.ledger } else { &self.unproven };
+        let reserve = |ledger: &mut Ledger| {
+            // Tests over HTTP are ended by this host where the budget ends.
+            let left = ledger.left((&policy, rule), wall(), address).unwrap_or(u64::MAX);
+            let most = if program == Program::Http { left } else { u64::MAX };
+            let want = Want { bytes: want.bytes.map(|bytes| bytes.min(most)), ..want };
+            ledger.reserve((&policy, rule), wall(), address, want)
+        };
+        let reserved = match terms.is_proven {
+            true => self.with_ledger(reserve),
+            false => reserve(&mut ledger.lock().unwrap_or_else(PoisonError::into_inner)),
+        };
+        let refuse = |exceeded: Vec<String>| {
+            let reason = format!("rule {:?}: {}", rule.name, exceeded.join("; "));
+            Refuse::new(RefuseCode::Policy, reason)
+        };
+        let reserved = Some(reserved.map_err(refuse)?);
+        Ok(Some(Reservation { ledger: Arc::clone(ledger), reserved }))
+    }
+
+    /// The limits of a client's rule, and the name of that.
+    pub(crate) fn allowed(&self, client: &Client) -> Option<(String, Allowed)> {
+        let policy = self.policy()?;
+        let rule = policy.rule_of(client.address, client.token.as_ref(), wall())?;
+        let allowed = Allowed {
+            time: rule.time,
+            rate_bps: rule.rate.map(|rate| rate.bits_per_sec()),
+            streams: rule.streams,
+        };
+        Some((rule.name.clone(), allowed))
     }
 
     /// Whether a client that shows no token is one of some rule: who is not gets no answer over

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_engine::flow::tcp::{Admission, Demand, Permit};
+use linerate_engine::flow::tcp::{Admission, Allowed, Demand, Permit};
 use linerate_proto::native::{Nonce, Proof, Refuse};
 use linerate_sys::tcp;
 
@@ -134,6 +134,14 @@ impl Admission for Knowing<'_> {
 
     fn duration_max(&self) -> Duration {
         self.admission.duration_max()
+    }
+
+    fn allowed(&self) -> Allowed {
+        self.admission.allowed()
+    }
+
+    fn overdue(&self) -> String {
+        self.admission.overdue()
     }
 
     fn grace(&self) -> Duration {

@@ -13,7 +13,7 @@
 //! Live frames need a counter at the other end of a veth pair: such a pair takes them only then.
 #![allow(clippy::print_stdout, reason = "an example shows what it found")]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/live/support/mod.rs"]
 mod support;
 
 use std::io::Read;

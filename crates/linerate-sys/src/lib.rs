@@ -15,13 +15,13 @@ pub mod xdp;
 
 pub use error::{Error, Result};
 pub use frames::{
-    ethtool, frame_counter, frame_sender, frame_tally, frame_writer, interface_facts, napi,
-    packet_capture, raw_port, stamp_abilities, tun, xdp_echo, xdp_socket,
+    ethtool, frame_counter, frame_sender, frame_tally, frame_writer, handover_stamps,
+    interface_facts, napi, packet_capture, raw_port, stamp_abilities, tun, xdp_echo, xdp_socket,
 };
 pub(crate) use frames::{frame_loop, xdp_rings};
 pub use process::{
-    arena, cgroup, child, host, netns, open_files, password, realtime, sched, service, stop,
-    sysctl, terminal, thread, userns,
+    arena, cgroup, child, host, netns, open_files, password, permission, realtime, sched, service,
+    stop, sysctl, terminal, thread, userns,
 };
 pub use sockets::{
     answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, local_datagram,

@@ -10,6 +10,7 @@ use linerate_core::theory::link::Link;
 use linerate_core::units::BitRate;
 use serde::Deserialize;
 
+use crate::command::quantity::{rate_text, rate_with_unit};
 use crate::paths;
 
 /// Path below the directory of configuration files.
@@ -59,7 +60,7 @@ pub(crate) struct KnownFlags {
     #[arg(long, value_name = "LINK", value_parser = known_link)]
     link: Option<String>,
     /// Rate of IP packets (headers included) that the path carries, in bit/s, for the ceiling
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     capacity: Option<BitRate>,
 }
 
@@ -111,12 +112,13 @@ impl Config {
         let text = paths::read(path)?;
         Self::of(&text, path).map_err(|reason| {
             Failure::new(Fault::Usage, "read", path.display().to_string(), reason)
-                .advise("docs/manual/config.md lists the keys")
+                .advise("linerate help config lists the keys")
         })
     }
 
     fn of(text: &str, path: &Path) -> Result<Self, String> {
-        let mut config: Self = toml::from_str(text).map_err(|error| mistake(text, &error))?;
+        let mut config: Self =
+            linerate_core::tree::from_toml(text).map_err(|error| mistake(text, &error))?;
         config.path = path.to_owned();
         let hosts = config.hosts.iter().map(|(name, host)| (name.as_str(), host));
         for (name, host) in hosts {
@@ -171,6 +173,7 @@ fn known(link: &Option<String>, capacity: &Option<String>) -> Result<(), (&'stat
 
 /// A link whose framing is known.
 fn known_link(text: &str) -> Result<String, String> {
+    rate_text(text)?;
     let plan = PathPlan { link: Some(text.to_owned()), ..PathPlan::default() };
     match plan.bound(false, 1500, 1) {
         Ok(Some(_)) => Ok(text.to_owned()),
@@ -186,8 +189,8 @@ fn known_link(text: &str) -> Result<String, String> {
 }
 
 /// A mistake in the file on one line: where, what, and the key that was meant.
-fn mistake(text: &str, error: &toml::de::Error) -> String {
-    let at = error.span().map_or(0, |span| span.start);
+fn mistake(text: &str, error: &linerate_core::tree::Error) -> String {
+    let at = error.offset().unwrap_or(0);
     let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
     let message = error.message().lines().next().unwrap_or_default();
     let Some(rest) = message.strip_prefix("unknown field `") else {

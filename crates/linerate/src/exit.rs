@@ -38,6 +38,10 @@ fn written(code: u8) -> u8 {
 /// mistake is one line: `hint` where there is one, else clap's, with the nearest name.
 pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Command) -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(page) = help::topic(&words) {
+        output::text(page);
+        return ExitCode::SUCCESS;
+    }
     match error.kind() {
         ErrorKind::DisplayHelp => output::text(&help::text(command, &words)),
         ErrorKind::DisplayVersion => output::text(&error.render().to_string()),

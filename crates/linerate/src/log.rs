@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(words.line(now, Level::INFO), expected);
         assert_eq!(words.line(now, Level::DEBUG), expected.replacen(' ', " debug: ", 1));
         let json: serde_json::Value =
-            serde_json::from_str(&words.json(now, Level::WARN)).expect("an object");
+            linerate_core::tree::from_json(&words.json(now, Level::WARN)).expect("an object");
         assert_eq!(json["time"], "1985-04-12T23:20:50.520Z");
         assert_eq!((&json["level"], &json["peer"]), (&"warn".into(), &"192.0.2.1:40000".into()));
         assert_eq!(json["message"], "refused: a\nb\u{1b}[2J");

@@ -121,10 +121,8 @@ enum Command {
     Nuttcp(personality::Words),
     /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
-    /// Find what this host adds to the delays it measures, in a second
-    ///
-    /// Find what this host adds to the delays it measures, in a second: step and cost of the clock,
-    /// late sleeps, stolen time, echo on loopback, kernel timestamps. As `doctor clock`.
+    /// The former name of doctor clock
+    #[command(hide = true)]
     Calibrate(command::doctor::CalibrateArgs),
     /// Print shell completions, man pages and schemas
     Generate(command::generate::Args),

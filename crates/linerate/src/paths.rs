@@ -99,6 +99,6 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// When it cannot be written as JSON, which no record of this program is.
 pub(crate) fn json(record: &Record) -> Result<String, Failure> {
-    serde_json::to_string(record)
+    linerate_core::tree::to_json(record)
         .map_err(|error| Failure::new(Fault::System, "write record", record.id.to_string(), error))
 }

@@ -107,6 +107,7 @@ export interface Part {
 }
 
 export interface Verdict {
+  direction?: Direction | null;
   cause: string | null;
   confidence: string | null;
   headline: string;
@@ -114,6 +115,8 @@ export interface Verdict {
   remedy: string[];
   next_limit: { rate_bps: number | null; say: string } | null;
   commands: (string | { at?: string; line: string })[];
+  /** The same of each direction, where there are several. */
+  ways?: Verdict[];
 }
 
 export interface End {
@@ -131,6 +134,24 @@ export interface Summary {
   rate_bps: number | null;
   loss: number | null;
   rtt_us: number | null;
+  /** The test that it is a part of, and what its record says, where that was asked for. */
+  run?: string;
+  judgement?: Judgement;
+}
+
+/** What limited a result, null where it is no rate, and how far to trust it. */
+export interface Judgement {
+  limit: string | null;
+  trust: string;
+  is_good: boolean;
+}
+
+/** A result in words. */
+export interface ResultWords extends Judgement {
+  headline: string;
+  caveats: string[];
+  failure: string | null;
+  names: Record<string, string>;
 }
 
 export interface ResultList {

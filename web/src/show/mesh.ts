@@ -1,6 +1,6 @@
 // A mesh's matrix: the two directions of each pair, and where a click on one leads.
 
-import { bytes, word } from './units';
+import { bytes, moment, word } from './units';
 
 export interface MeshAgent {
   name: string;
@@ -78,6 +78,38 @@ export interface Mesh {
   next: MeshNextRun[];
   bookings: MeshBooking[];
 }
+
+/** What a figure is of each run, by the end of its key: as `followed` of the core takes it. */
+export const statistic = (metric: string): string =>
+  metric.endsWith('_ns') ? 'median of a run' : metric.endsWith('_ratio') ? 'share of a run' : 'mean of a run';
+
+/** By how much a figure is off the median before it is marked. */
+export const OFF = 0.25;
+/** Shares of loss count from here: half of nothing is nothing. */
+const LOSS_FLOOR = 0.001;
+
+export type Mark = 'better' | 'worse' | 'near';
+
+/** The median of the figures of one metric. */
+export function median(values: readonly number[]): number | null {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = Math.floor(sorted.length / 2);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[half]];
+  return low === undefined || high === undefined ? null : (low + high) / 2;
+}
+
+/** How a figure stands against the median of its task: of rates more is better, of the rest less. */
+export function mark(metric: string, value: number, middle: number | null): Mark {
+  if (middle === null) return 'near';
+  const floor = metric.endsWith('_ratio') ? LOSS_FLOOR : 0;
+  const ratio = (value + floor) / (middle + floor);
+  const more = metric.endsWith('_bps') ? ratio : 1 / ratio;
+  if (more >= 1 + OFF) return 'better';
+  return more <= 1 / (1 + OFF) ? 'worse' : 'near';
+}
+
+/** A second since 1970, in the reader's zone, the year first. */
+export const second = (s: number): string => moment(new Date(s * 1000).toISOString());
 
 /** The cells of one task by source and destination. */
 export function byPair(mesh: Mesh, task: number): Map<string, MeshCell> {

@@ -44,8 +44,7 @@ export interface StoredRecord {
   summary: SummaryRow[];
   series: Series[];
   page_datagrams?: PageDatagrams[];
-  caveats: { code: string; detail?: unknown }[];
-  failure: { message?: string } | string | null;
+  tags?: Record<string, string>;
 }
 
 /** As programs name a result: the time of an identifier alone is that of its neighbours too. */
@@ -62,9 +61,16 @@ export function inUnit(metric: string, value: number | null | undefined): string
   return Number.isInteger(value) ? value.toLocaleString('en') : digits(value);
 }
 
-/** `tcp_rtt_ns` as words: the unit goes, the underscores too. */
+/** Titles of metrics by their keys, as the server's own table has them. */
+const titles = new Map<string, string>();
+
+export function learnNames(names: Record<string, string>): void {
+  for (const [metric, title] of Object.entries(names)) titles.set(metric, title);
+}
+
+/** The title of a metric; of one that the server did not name the key without unit and underscores. */
 export const metricName = (metric: string): string =>
-  metric.replace(/_(ns|bps|bytes|ratio|per_sec)$/, '').replaceAll('_', ' ');
+  titles.get(metric) ?? metric.replace(/_(ns|bps|bytes|ratio|per_sec)$/, '').replaceAll('_', ' ');
 
 const WAYS: Record<string, string> = {
   up: 'client to server',

@@ -4,6 +4,7 @@ export type Route =
   | { view: 'test' }
   | { view: 'results'; query: URLSearchParams }
   | { view: 'result'; id: string }
+  | { view: 'whole'; run: string }
   | { view: 'compare'; first: string; second: string }
   | { view: 'published'; id: string; table: string }
   | { view: 'studies'; run: string | null }
@@ -26,6 +27,8 @@ export function route(path: string, search = ''): Route {
     const pair = (query.get('compare') ?? '').split(',');
     const [one = '', two = ''] = pair;
     const table = query.get('published') ?? '';
+    const run = query.get('run') ?? '';
+    if (ID.test(run)) return { view: 'whole', run };
     if (pair.length === 1 && ID.test(one) && ID.test(table)) return { view: 'published', id: one, table };
     return pair.length === 2 && ID.test(one) && ID.test(two)
       ? { view: 'compare', first: one, second: two }

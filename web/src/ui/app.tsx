@@ -15,6 +15,7 @@ const NAMES: Record<Route['view'], string> = {
   test: 'Test this path',
   results: 'Results',
   result: 'Result',
+  whole: 'A test',
   compare: 'Two results',
   published: 'A published table',
   studies: 'Studies',
@@ -29,7 +30,7 @@ const NAMES: Record<Route['view'], string> = {
 function Links({ server, view }: { server: Server | null; view: Route['view'] }): JSX.Element {
   const links: [string, string, boolean][] = [
     ['/', 'Test', view === 'test'],
-    ['/results', 'Results', ['results', 'result', 'compare', 'published'].includes(view)],
+    ['/results', 'Results', ['results', 'result', 'whole', 'compare', 'published'].includes(view)],
     ['/studies', 'Studies', view === 'studies'],
     ['/series', 'Series', view === 'series'],
     ['/server', 'Server', view === 'server'],
@@ -56,6 +57,8 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
       return <Later key="results" name="results" fetch={results} props={{ query: where.query }} />;
     case 'result':
       return <Later key={where.id} name="result" fetch={result} props={{ id: where.id }} />;
+    case 'whole':
+      return <Later key={where.run} name="whole" fetch={whole} props={{ run: where.run }} />;
     case 'compare':
       return <Later key="compare" name="compare" fetch={compare} props={where} />;
     case 'published':
@@ -88,6 +91,7 @@ function View({ where, server }: { where: Route; server: Server }): JSX.Element 
 // Scripts that come when their view is first opened, so that the page of the test stays small.
 const results = async () => (await import('./results')).ResultsView;
 const result = async () => (await import('./result')).ResultView;
+const whole = async () => (await import('./result')).WholeView;
 const compare = async () => (await import('./compare')).CompareView;
 const published = async () => (await import('./published')).PublishedView;
 const studies = async () => (await import('./studies')).StudiesView;

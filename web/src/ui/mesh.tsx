@@ -1,4 +1,4 @@
-// The matrix of a mesh: a row and a column for each agent, and in each cell the two directions.
+// The matrix of a mesh: a row and a column for each agent, and in each cell what the row measures of the column.
 import type { JSX } from 'preact';
 import { ask } from '../api/client';
 import {
@@ -7,16 +7,20 @@ import {
   bookedRun,
   byPair,
   ended,
+  mark,
+  median,
   moved,
   resultsOf,
+  second,
   slot,
   standing,
+  statistic,
   why,
   type Mesh,
   type MeshBooking,
   type MeshCell,
 } from '../show/mesh';
-import { inUnit } from '../show/record';
+import { inUnit, metricName } from '../show/record';
 import { Failed, Loading, Notice, useLoaded } from './parts';
 
 const unitOf = (key: string): string => key.split('/')[0] ?? key;
@@ -37,8 +41,8 @@ function Whole({ mesh }: { mesh: Mesh }): JSX.Element {
   return (
     <>
       <p class="soft">
-        {mesh.mesh}, plan of revision {mesh.revision}. The row measures the column in the upper half of a
-        cell, the column the row in the lower one.
+        {mesh.mesh}, plan of revision {mesh.revision}. The row measures the column; each cell has the newest
+        figure and its age.
       </p>
       {mesh.alerts.length > 0 && (
         <Notice title="In alert">
@@ -68,7 +72,7 @@ function Incidents({ mesh }: { mesh: Mesh }): JSX.Element {
       <ul class="told">
         {mesh.incidents.map((one) => (
           <li key={one.id}>
-            <time>{new Date(one.opened_s * 1000).toLocaleString()}</time>, {standing(mesh, one)}: {one.sentence}
+            <time>{second(one.opened_s)}</time>, {standing(mesh, one)}: {one.sentence}
           </li>
         ))}
       </ul>
@@ -122,7 +126,7 @@ function Calendar({ mesh }: { mesh: Mesh }): JSX.Element {
               <tr key={`${one.task} ${one.from} ${one.to}`}>
                 <th scope="row">{slot(mesh, one)}</th>
                 <td class="words">
-                  <time>{new Date(one.start_s * 1000).toLocaleString()}</time>, in {age(one.start_s - mesh.now_s)}
+                  <time>{second(one.start_s)}</time>, in {age(one.start_s - mesh.now_s)}
                 </td>
                 <td>{age(one.takes_s)}</td>
               </tr>
@@ -168,7 +172,7 @@ function Booked(props: { mesh: Mesh; list: MeshBooking[]; title: string }): JSX.
               <tr key={`${one.agent} ${one.id}`}>
                 <th scope="row">{bookedRun(one)}</th>
                 <td class="words">
-                  <time>{new Date(one.start_s * 1000).toLocaleString()}</time>
+                  <time>{second(one.start_s)}</time>
                 </td>
                 <td>{age(one.takes_s)}</td>
                 <td class="words">{why(one)}</td>
@@ -192,9 +196,18 @@ function Booked(props: { mesh: Mesh; list: MeshBooking[]; title: string }): JSX.
 
 function Matrix({ mesh, task, name }: { mesh: Mesh; task: number; name: string }): JSX.Element {
   const cells = byPair(mesh, task);
+  const middles = mediansOf([...cells.values()]);
   return (
     <section>
       <h2>{name}</h2>
+      {[...middles].map(([metric, middle]) => (
+        <p class="soft small" key={metric}>
+          {metricName(unitOf(metric))}
+          {metric.includes('/') && ` ${metric.split('/')[1]}`}, {statistic(unitOf(metric))}. Median of the
+          pairs: {inUnit(unitOf(metric), middle)}. {SIGNS.better} better and {SIGNS.worse} worse by a
+          quarter or more; {CHANGED} changed lately; {DARK} no data.
+        </p>
+      ))}
       <div class="scroll matrix" tabIndex={0} role="region" aria-label={`Matrix of ${name}`}>
         <table>
           <thead>
@@ -211,8 +224,7 @@ function Matrix({ mesh, task, name }: { mesh: Mesh; task: number; name: string }
                 <th scope="row">{from.name}</th>
                 {mesh.agents.map((to, column) => (
                   <td key={to.name}>
-                    <Half mesh={mesh} cell={cells.get(`${row} ${column}`)} />
-                    <Half mesh={mesh} cell={cells.get(`${column} ${row}`)} />
+                    <Pair mesh={mesh} cell={cells.get(`${row} ${column}`)} middles={middles} />
                   </td>
                 ))}
               </tr>
@@ -224,22 +236,52 @@ function Matrix({ mesh, task, name }: { mesh: Mesh; task: number; name: string }
   );
 }
 
-/** One direction: its newest figure; what is missing says why. */
-function Half({ mesh, cell }: { mesh: Mesh; cell: MeshCell | undefined }): JSX.Element | null {
+/** Signs beside the colours, which not everybody sees. */
+const SIGNS = { better: '▲', worse: '▼', near: '' } as const;
+const CHANGED = '~';
+const DARK = '!';
+
+/** The median of each metric of a task. */
+function mediansOf(cells: readonly MeshCell[]): Map<string, number | null> {
+  const values = new Map<string, number[]>();
+  for (const { metric, value } of cells) {
+    if (metric === null || value === null) continue;
+    values.set(metric, [...(values.get(metric) ?? []), value]);
+  }
+  return new Map([...values].map(([metric, all]) => [metric, median(all)]));
+}
+
+/** One pair, one way: its newest figure, how that stands, its age; what is missing says why. */
+function Pair(props: {
+  mesh: Mesh;
+  cell: MeshCell | undefined;
+  middles: ReadonlyMap<string, number | null>;
+}): JSX.Element | null {
+  const { mesh, cell, middles } = props;
   if (!cell) return null;
+  const { metric, value } = cell;
   const [from, to] = [mesh.agents[cell.from]?.name, mesh.agents[cell.to]?.name];
-  const figure = cell.metric !== null && cell.value !== null ? inUnit(unitOf(cell.metric), cell.value) : '–';
+  const is = metric !== null && value !== null;
+  const figure = is ? inUnit(unitOf(metric), value) : '–';
+  const stands = is ? mark(unitOf(metric), value, middles.get(metric) ?? null) : 'near';
   const old = cell.age_s === null ? 'never measured' : `${age(cell.age_s)} ago`;
   const why = cell.reason === null ? '' : `; the last run: ${cell.reason}`;
   const changed = cell.changed ? '; changed lately' : '';
-  const title = `${from} to ${to}: ${figure}, ${old}${changed}${why}`;
-  const kind = cell.no_data ? 'half dark' : 'half';
+  const against = stands === 'near' ? '' : `, ${stands} than the median`;
+  const title = `${from} to ${to}: ${figure}${against}, ${old}${changed}${why}`;
   const href = resultsOf(mesh, cell);
-  const text = `${figure}${cell.no_data ? ' !' : ''}${cell.changed ? ' ~' : ''}`;
+  const signs = [cell.no_data ? DARK : SIGNS[stands], cell.changed ? CHANGED : ''];
+  const content = (
+    <>
+      {[figure, ...signs].filter((one) => one !== '').join(' ')}
+      {cell.age_s !== null && <small>{age(cell.age_s)}</small>}
+    </>
+  );
+  const kind = `pair ${cell.no_data ? 'dark' : stands}`;
   return href === null ? (
-    <span class={kind} title={title}>{text}</span>
+    <span class={kind} title={title}>{content}</span>
   ) : (
-    <a class={kind} title={title} href={href}>{text}</a>
+    <a class={kind} title={title} href={href}>{content}</a>
   );
 }
 

@@ -128,10 +128,7 @@ export function VerdictWords({ verdict }: { verdict: Verdict }): JSX.Element {
   return (
     <div class="verdict">
       <p class="headline">{verdict.headline}</p>
-      <p class="soft">
-        {verdict.cause === null ? 'No single cause' : <>Cause <code>{verdict.cause}</code></>}
-        {verdict.confidence !== null && `, confidence ${verdict.confidence}`}
-      </p>
+      {verdict.confidence !== null && <p class="soft">Confidence: {verdict.confidence}</p>}
       {evidence.length > 0 && <Points title="Evidence" points={evidence} />}
       {remedy.length > 0 && <Points title="Remedy" points={remedy} />}
       {limit !== null && (
@@ -156,6 +153,24 @@ export function VerdictWords({ verdict }: { verdict: Verdict }): JSX.Element {
   );
 }
 
+/** A verdict for each direction, the lines to type after the last. */
+function Ways({ verdict }: { verdict: Verdict }): JSX.Element {
+  const ways = verdict.ways ?? [];
+  if (ways.length < 2) return <VerdictWords verdict={verdict} />;
+  return (
+    <>
+      {ways.map((one, index) => (
+        <section key={one.direction} class="way">
+          <h3>{one.direction ? NAME[one.direction] : ''}</h3>
+          <VerdictWords
+            verdict={index === ways.length - 1 ? { ...one, commands: verdict.commands } : one}
+          />
+        </section>
+      ))}
+    </>
+  );
+}
+
 function Points({ title, points }: { title: string; points: string[] }): JSX.Element {
   return (
     <>
@@ -174,7 +189,7 @@ function VerdictBlock({ now }: { now: Run }): JSX.Element | null {
     return (
       <section>
         <h2>What limits it</h2>
-        <VerdictWords verdict={now.verdict} />
+        <Ways verdict={now.verdict} />
       </section>
     );
   }
@@ -295,17 +310,22 @@ function Links({ now }: { now: Run; server: Server }): JSX.Element | null {
     const id = now.parts[way]?.record;
     return id ? [{ id, name: NAME[way] }] : [];
   });
-  if (named.length === 0) return null;
+  const id = now.admitted?.run;
+  if (named.length === 0 || id === undefined) return null;
+  const whole = `/results?run=${id}`;
   return (
     <p>
-      Stored:{' '}
+      <a href={whole}>This test</a> has a permanent address to share:{' '}
+      <CommandLine line={new URL(whole, location.href).href} />
+      <br />
+      Each direction has its own:{' '}
       {named.map(({ id, name }, index) => (
         <span key={id}>
           {index > 0 && ', '}
           <a href={`/results/${id}`}>{name}</a>
         </span>
       ))}
-      . The addresses of these pages are permanent.
+      .
     </p>
   );
 }

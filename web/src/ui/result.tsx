@@ -2,39 +2,52 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { ask } from '../api/client';
-import type { Figure as Picture, Verdict } from '../api/types';
+import type { Figure as Picture, ResultWords, Verdict } from '../api/types';
 import {
   inUnit,
+  learnNames,
   metricName,
   metricsOf,
   rows,
   scope,
   short,
-  together,
   type PageDatagrams,
   type Series,
   type StoredRecord,
 } from '../show/record';
 import { comparable } from '../show/published';
 import { moment, seconds, word } from '../show/units';
-import { Chart } from './chart';
 import { VerdictWords } from './outcome';
 import { CommandLine, Failed, Loading, useLoaded } from './parts';
 import { Beside } from './published';
+import { SeriesChart } from './series_chart';
 
-const INKS = ['--down', '--up', '--third', '--fourth', '--fifth', '--sixth'];
+// One script with this view: it has the same parts.
+export { WholeView } from './whole';
+
 const MOST_CHARTS = 8;
 
 /** Extras of a result: without them the page still has the figures. */
 const optional = <T,>(path: string): Promise<T | null> => ask<T>(path).catch(() => null);
 
+/** A record, and what its server says of it in words. */
+async function load(base: string): Promise<{ record: StoredRecord; words: ResultWords | null }> {
+  const [record, words] = await Promise.all([
+    ask<StoredRecord>(base),
+    optional<ResultWords>(`${base}/words`),
+  ]);
+  learnNames(words?.names ?? {});
+  return { record, words };
+}
+
 export function ResultView({ id }: { id: string }): JSX.Element {
   const base = `/api/v1/results/${id}`;
-  const [state, again] = useLoaded(id, () => ask<StoredRecord>(base));
+  const [state, again] = useLoaded(id, () => load(base));
   if (state.is === 'loading') return <Loading />;
   if (state.is === 'failed') return <Failed heading="Result" error={state.error} again={again} />;
-  const record = state.value;
+  const { record, words } = state.value;
   const { plan } = record;
+  const run = record.tags?.['run'];
   return (
     <>
       <h1>
@@ -44,14 +57,20 @@ export function ResultView({ id }: { id: string }): JSX.Element {
         <time dateTime={record.started_at}>{moment(record.started_at)}</time>,{' '}
         {word(seconds(record.duration_ns / 1e9))}, {record.status}
         {record.name !== null && `, ${record.name}`}
+        {run !== undefined && (
+          <>
+            , part of <a href={`/results?run=${run}`}>a whole test</a>
+          </>
+        )}
       </p>
+      <p class="answer">{words?.headline}</p>
       <Downloads base={base} record={record} />
       <Explained base={base} />
+      <Numbers record={record} />
+      <Datagrams all={record.page_datagrams ?? []} />
+      {words !== null && <Caveats words={words} />}
       <Pictures base={base} />
       <SeriesCharts series={record.series} />
-      <Datagrams all={record.page_datagrams ?? []} />
-      <Numbers record={record} />
-      <Caveats record={record} />
       {comparable(record.summary ?? []) && <Beside id={record.id} />}
     </>
   );
@@ -128,42 +147,6 @@ function SeriesCharts({ series }: { series: Series[] }): JSX.Element | null {
   );
 }
 
-export function SeriesChart({ metric, series }: { metric: string; series: Series[] }): JSX.Element {
-  const mine = useMemo(() => series.filter((one) => one.metric === metric), [series, metric]);
-  const { data, lines } = useMemo(() => together(mine), [mine]);
-  const labels = lines.map((one) => {
-    const side = one.side === null || one.side === undefined ? '' : `, ${one.side}`;
-    return `${scope({ direction: one.direction, flow: one.flow })}${side}`.replace(/^, /, '');
-  });
-  const inked = labels.map((label, index) => ({
-    label,
-    ink: INKS[index % INKS.length] as string,
-  }));
-  return (
-    <div class="series">
-      <h3 class="caption">{metricName(metric)}</h3>
-      {labels.length > 1 && labels.length <= 8 && (
-        <ul class="legend">
-          {inked.map(({ label, ink }) => (
-            <li key={label}>
-              <i class={`key ${ink.slice(2)}`} />
-              {label}
-            </li>
-          ))}
-        </ul>
-      )}
-      <Chart
-        label={`${metricName(metric)} over time; the table has its figures`}
-        show={(value) => inUnit(metric, value)}
-        lines={inked}
-        data={data as never}
-        height={160}
-        sync="record"
-      />
-    </div>
-  );
-}
-
 /** What became of the page's datagrams, each way apart. */
 function Datagrams({ all }: { all: PageDatagrams[] }): JSX.Element | null {
   if (all.length === 0) return null;
@@ -235,20 +218,16 @@ function Numbers({ record }: { record: StoredRecord }): JSX.Element | null {
   );
 }
 
-function Caveats({ record }: { record: StoredRecord }): JSX.Element | null {
-  const list = record.caveats ?? [];
-  const { failure } = record;
-  const said = typeof failure === 'string' ? failure : failure?.message;
-  if (list.length === 0 && failure === null) return null;
+function Caveats({ words }: { words: ResultWords }): JSX.Element | null {
+  const { caveats, failure } = words;
+  if (caveats.length === 0 && failure === null) return null;
   return (
     <section>
       <h2>What bears on the figures</h2>
       <ul>
-        {said !== undefined && <li>{said}</li>}
-        {list.map(({ code }, index) => (
-          <li key={index}>
-            <code>{code}</code>
-          </li>
+        {failure !== null && <li>{failure}</li>}
+        {caveats.map((line) => (
+          <li key={line}>{line}</li>
         ))}
       </ul>
     </section>

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ask, asApiError } from '../api/client';
-import type { ResultList, Summary } from '../api/types';
+import type { Judgement, ResultList, Summary } from '../api/types';
 import { delay, moment, percent, rate, word } from '../show/units';
 import { go } from './nav';
 import { Failed, Loading, Notice, useLoaded } from './parts';
@@ -89,6 +89,7 @@ function List({ first, wanted }: { first: ResultList; wanted: string }): JSX.Ele
   const [list, setList] = useState(first);
   const [picked, pick] = useState<string[]>([]);
   const [say, setSay] = useState('');
+  const known = useJudgements(wanted, list.results.length);
   useEffect(() => setList(first), [first]);
   const more = async (): Promise<void> => {
     try {
@@ -114,7 +115,7 @@ function List({ first, wanted }: { first: ResultList; wanted: string }): JSX.Ele
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="List of results">
-        <Rows results={list.results} picked={picked} toggle={toggle} />
+        <Rows results={list.results} known={known} picked={picked} toggle={toggle} />
       </div>
       <p class="below">
         {list.next !== null && (
@@ -138,13 +139,43 @@ function List({ first, wanted }: { first: ResultList; wanted: string }): JSX.Ele
   );
 }
 
+type Known = ReadonlyMap<string, { judgement: Judgement; run: string | undefined }>;
+
+/** What the records of a list say, page by page: it is read from each, so it comes after the list. */
+function useJudgements(wanted: string, count: number): Known {
+  const [known, setKnown] = useState<Known>(new Map());
+  useEffect(() => {
+    let current = true;
+    const read = async (): Promise<void> => {
+      let before = '';
+      const found = new Map(known);
+      for (let seen = 0; seen < count && current; seen += PAGE) {
+        const page = await ask<ResultList>(`/api/v1/results?${wanted}&judged=true${before}`);
+        for (const { id, judgement, run } of page.results) {
+          if (judgement !== undefined) found.set(id, { judgement, run });
+        }
+        if (current) setKnown(new Map(found));
+        if (page.next === null) return;
+        before = `&before=${page.next}`;
+      }
+    };
+    // Without them the list has its figures.
+    read().catch(() => undefined);
+    return () => {
+      current = false;
+    };
+  }, [wanted, count]);
+  return known;
+}
+
 interface RowsProps {
   results: Summary[];
+  known: Known;
   picked: string[];
   toggle: (id: string) => void;
 }
 
-function Rows({ results, picked, toggle }: RowsProps): JSX.Element {
+function Rows({ results, known, picked, toggle }: RowsProps): JSX.Element {
   return (
     <table class="list">
       <thead>
@@ -155,13 +186,19 @@ function Rows({ results, picked, toggle }: RowsProps): JSX.Element {
           <th scope="col" class="words">
             Time
           </th>
+          <th scope="col">Goodput</th>
           <th scope="col" class="words">
             Kind
           </th>
           <th scope="col" class="words">
+            Limit
+          </th>
+          <th scope="col" class="words">
+            Trust
+          </th>
+          <th scope="col" class="words">
             Peer
           </th>
-          <th scope="col">Goodput</th>
           <th scope="col">Round trip</th>
           <th scope="col">Loss</th>
           <th scope="col" class="words">
@@ -185,18 +222,31 @@ function Rows({ results, picked, toggle }: RowsProps): JSX.Element {
                 <time dateTime={row.started_at}>{moment(row.started_at)}</time>
               </a>
             </td>
-            <td class="words">{row.kind}</td>
-            <td class="words">{row.peer ?? '–'}</td>
             <td>{word(rate(row.rate_bps))}</td>
+            <td class="words">{row.kind}</td>
+            <td class="words judged">{known.get(row.id)?.judgement.limit ?? '–'}</td>
+            <td class="words judged">{known.get(row.id)?.judgement.trust ?? '–'}</td>
+            <td class="words">{row.peer ?? '–'}</td>
             <td>{word(delay(row.rtt_us === null ? null : row.rtt_us / 1000))}</td>
             <td>{word(percent(row.loss))}</td>
             <td class="words">
               {row.name ?? ''}
               {row.status !== 'ok' && <em>{` ${row.status}`}</em>}
+              <WholeTest run={known.get(row.id)?.run} row={row} />
             </td>
           </tr>
         ))}
       </tbody>
     </table>
+  );
+}
+
+/** The test of which a result is a part. */
+function WholeTest({ run, row }: { run: string | undefined; row: Summary }): JSX.Element | null {
+  if (run === undefined) return null;
+  return (
+    <a href={`/results?run=${run}`} aria-label={`Whole test of ${moment(row.started_at)}`}>
+      whole test
+    </a>
   );
 }

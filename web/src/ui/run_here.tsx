@@ -110,7 +110,7 @@ function Form({ server, targets }: { server: Server; targets: string[] }): JSX.E
   return (
     <>
       <p class="soft">
-        Allowed targets: {targets.join(', ')}.{' '}
+        Allowed targets: {targets.join(', ')}. Results are kept with the target’s address.{' '}
         {needsServer(kind) && (
           <>
             At the target <code>linerate serve</code> has to run.

@@ -85,7 +85,7 @@ function Table({ rows }: { rows: [string, string][] }): JSX.Element {
 function Limits({ server }: { server: Server }): JSX.Element {
   const { limits } = server;
   const or = (value: number | null, say: (value: number) => string): string =>
-    value === null ? 'none' : say(value);
+    value === null ? 'no limit' : say(value);
   return (
     <section>
       <h2>Limits</h2>

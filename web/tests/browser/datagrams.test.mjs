@@ -150,7 +150,7 @@ async function isStored(tab, base) {
 
 describe('datagrams over WebTransport', () => {
   it('lose nothing on a path that drops nothing, and have a jitter', async () => {
-    const server = await serve({ time: '4s', more: ['--quic-port', '0'] });
+    const server = await serve({ time: '3s', more: ['--quic-port', '0'] });
     const { tab, sound, close, through } = await visitThrough(server.base, () => undefined);
     await measure(tab, async () => {
       for (const way of ['down', 'up']) {
@@ -170,7 +170,7 @@ describe('datagrams over WebTransport', () => {
   });
 
   it('lose what the relay drops, each way apart, and no other', async () => {
-    const server = await serve({ time: '4s', more: ['--quic-port', '0'] });
+    const server = await serve({ time: '3s', more: ['--quic-port', '0'] });
     const every = { down: 7, up: 11 };
     const plan = (way, n) => (n % every[way] === 0 ? 'drop' : undefined);
     const { tab, sound, close, through } = await visitThrough(server.base, plan);

@@ -1,6 +1,7 @@
 // Studies on the page: one is started, grows, goes on without the tab, is stopped, is interrupted by a
 // server that dies, and is resumed; its report is a page of one file.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +94,12 @@ describe('studies', () => {
     const { run: second } = await begun.json();
     await server.stop();
     server = await serve({ more, store: server.store });
+    // In the store, too, once the kernel has ended what the server had started.
+    const binary = process.env.LINERATE ?? '../target/debug/linerate';
+    await until('the store has it as interrupted', () => {
+      const said = execFileSync(binary, ['study', 'list', '--store', server.store], { encoding: 'utf8' });
+      return !/ running /.test(said) && / interrupted /.test(said);
+    });
     const interrupted = await visit(server.base, `/studies/${second}`);
     await interrupted.tab.getByText('was interrupted').waitFor();
     await interrupted.tab.getByText(/linerate study run --resume/).first().waitFor();

@@ -1,6 +1,6 @@
 // Views of few: a result beside a published table, and the matrix of a mesh.
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { barriers, json, serve, shots, tooWide, until, visit } from './common.mjs';
 
 const plain = (text) => text.replaceAll('\u00a0', ' ');
@@ -12,12 +12,20 @@ async function fits(tab) {
   }
 }
 
+/** A server with the two results of one test of its page. */
+let tested;
+before(async () => {
+  tested = await serve({ time: '1s' });
+  const { tab, close } = await visit(tested.base);
+  await tab.getByRole('button', { name: 'Test this path' }).click();
+  await tab.getByRole('button', { name: /Test again|Try again/ }).waitFor({ timeout: 60_000 });
+  await close();
+});
+
 describe('a published table', () => {
   it('stands beside a stored result, figure by figure', async () => {
-    const server = await serve({ time: '1s' });
+    const server = tested;
     const { tab, sound, close } = await visit(server.base);
-    await tab.getByRole('button', { name: 'Test this path' }).click();
-    await tab.getByRole('button', { name: /Test again|Try again/ }).waitFor({ timeout: 60_000 });
     const { results } = await json(`${server.base}/api/v1/results`);
     const [{ id, rate_bps: rate }] = results;
     await tab.goto(`${server.base}/results/${id}`);
@@ -45,7 +53,7 @@ describe('a published table', () => {
 });
 
 const agent = (name) => ({ name, heard_s_ago: 3, revision: 2, waiting: 0, ahead_s: 0.004, paused: false });
-const half = (from, to, more) => ({
+const pair = (from, to, more) => ({
   task: 0, from, to, metric: 'goodput_bps/up', value: 94e6, age_s: 120, record: 'r', changed: false, reason: null,
   no_data: false, ...more,
 });
@@ -71,11 +79,7 @@ function visitMesh(server, mesh, more) {
 
 describe('the mesh', () => {
   it('has bookings to come and of the last day, and leads to their results', async () => {
-    const server = await serve({ time: '1s' });
-    const { tab: first, close: leave } = await visit(server.base);
-    await first.getByRole('button', { name: 'Test this path' }).click();
-    await first.getByRole('button', { name: /Test again|Try again/ }).waitFor({ timeout: 60_000 });
-    await leave();
+    const server = tested;
     const { results: [{ id: record }] } = await json(`${server.base}/api/v1/results`);
     const now_s = Math.floor(Date.now() / 1000);
     const mesh = {
@@ -123,18 +127,21 @@ describe('the mesh', () => {
     await close();
   });
 
-  it('has a cell of two halves for each pair, marks a change, and leads to the results', async () => {
-    const server = await serve();
+  it('has a cell for each pair, colour and sign against the median, and leads to the results', async () => {
+    const server = tested;
     const mesh = {
       mesh: 'campus', revision: 2, now_s: Math.floor(Date.now() / 1000),
-      agents: [agent('north'), agent('south')],
+      agents: [agent('north'), agent('south'), agent('west')],
       tasks: ['rate'],
       cells: [
-        half(0, 1, { changed: true }),
-        half(1, 0, { metric: null, value: null, age_s: null, reason: 'refused', no_data: true }),
+        pair(0, 1, { changed: true }),
+        pair(1, 0, { metric: null, value: null, age_s: null, reason: 'refused', no_data: true }),
+        pair(0, 2, { value: 60e6 }),
+        pair(2, 0, { value: 95e6, age_s: 7300 }),
+        pair(2, 1, { value: 140e6 }),
       ],
       alerts: [],
-      incidents: [],
+      incidents: [{ id: 'i', opened_s: 1_700_000_000, until_s: 1_700_000_060, sentence: 'it fell' }],
       planned: [],
       next: [],
       bookings: [],
@@ -146,21 +153,27 @@ describe('the mesh', () => {
       await tab.route('**/api/v1/series*', (route) => route.fulfill({ json: series }));
     });
     assert.equal(await tab.getByRole('heading', { name: 'Bookings' }).count(), 0);
-    const cell = tab.locator('.matrix tbody tr', { hasText: 'north' }).first().locator('td').nth(1);
-    const halves = cell.locator('.half');
-    await halves.nth(1).waitFor();
-    assert.equal(await halves.count(), 2);
-    const [upper, lower] = (await halves.allInnerTexts()).map(plain);
-    assert.equal(upper, '94.0 Mbit/s ~', 'north to south, changed lately');
-    assert.equal(lower, '– !', 'south to north has no data');
-    assert.match(await halves.nth(1).getAttribute('title'), /^south to north: –, never measured; the last run: refused/);
-    // The same pair from the other side: halves change places.
-    const other = tab.locator('.matrix tbody tr', { hasText: 'south' }).first().locator('td').nth(0);
-    assert.deepEqual((await other.locator('.half').allInnerTexts()).map(plain), ['– !', '94.0 Mbit/s ~']);
+    const matrix = tab.getByRole('region', { name: 'Matrix of rate' });
+    await matrix.waitFor();
+    const cells = await matrix.locator('tbody tr').evaluateAll((rows) =>
+      rows.map((row) => [...row.querySelectorAll('td')].map((it) => it.innerText.replace(/\s+/g, ' ').trim())));
+    // Each pair once a way, with its unit and its age; the median of 60, 94, 95 and 140 is 94.5 Mbit/s.
+    assert.deepEqual(cells.map((row) => row.map(plain)), [
+      ['', '94.0 Mbit/s ~ 2 min', '60.0 Mbit/s ▼ 2 min'],
+      ['– !', '', ''],
+      ['95.0 Mbit/s 2 h', '140 Mbit/s ▲ 2 min', ''],
+    ]);
+    const colours = await matrix.locator('.pair').evaluateAll((all) => all.map((it) => getComputedStyle(it).color));
+    assert.equal(new Set([colours[1], colours[2], colours[4]]).size, 3, `worse, none, better: ${colours}`);
+    const about = plain(await tab.locator('h2:has-text("rate") + p').innerText());
+    assert.match(about, /^goodput up, mean of a run\. Median of the pairs: 94\.5 Mbit\/s\./);
+    const dark = matrix.locator('.dark');
+    assert.match(await dark.getAttribute('title'), /^south to north: –, never measured; the last run: refused/);
+    assert.match(await tab.locator('.told time').first().innerText(), /^2023-11-1[45] \d\d:\d\d:20$/);
     await shots(tab, 'mesh');
     assert.deepEqual(await barriers(tab), []);
     await fits(tab);
-    await halves.first().focus();
+    await matrix.getByRole('link').first().focus();
     await tab.keyboard.press('Enter');
     await tab.getByRole('heading', { level: 1, name: 'goodput up of rate/south' }).waitFor();
     const asked = new URL(tab.url()).searchParams;

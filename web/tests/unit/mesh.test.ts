@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  age, booked, bookedRun, byPair, ended, moved, resultsOf, slot, standing, why, type Mesh, type MeshBooking,
+  age, booked, bookedRun, byPair, ended, mark, median, moved, resultsOf, second, slot, standing, statistic, why, type Mesh,
+  type MeshBooking,
 } from '../../src/show/mesh';
 import { route } from '../../src/show/route';
 
@@ -26,7 +27,7 @@ const mesh: Mesh = {
   bookings: [],
 };
 
-test('a pair has two halves, and each leads to its own results', () => {
+test('a pair is measured either way, and each way leads to its own results', () => {
   const pairs = byPair(mesh, 0);
   assert.equal(pairs.size, 2);
   const [there, back] = [pairs.get('0 1'), pairs.get('1 0')];
@@ -80,4 +81,24 @@ test('a day says what it moves, and what is not in it', () => {
 
 test('an age is said in the unit that people use', () => {
   assert.deepEqual([0, 119, 120, 7199, 7200, 172800].map(age), ['0 s', '119 s', '2 min', '119 min', '2 h', '2 days']);
+});
+
+test('a figure is held against the median of its task, more of a rate is better, of a delay or loss less', () => {
+  assert.equal(median([]), null);
+  assert.equal(median([3, 1, 2]), 2);
+  assert.equal(median([4, 1, 2, 3]), 2.5);
+  const rates = [70e6, 94e6, 100e6, 126e6].map((bps) => mark('goodput_bps', bps, 100e6));
+  // 100 / 1.25 is 80, and 100 × 1.25 is 125.
+  assert.deepEqual(rates, ['worse', 'near', 'near', 'better']);
+  assert.deepEqual([7e6, 10e6, 13e6].map((ns) => mark('rtt_ns', ns, 10e6)), ['better', 'near', 'worse']);
+  assert.equal(mark('loss_ratio', 0, 0), 'near');
+  assert.equal(mark('loss_ratio', 0.01, 0), 'worse');
+  assert.equal(mark('rtt_ns', 1, null), 'near');
+  assert.deepEqual(['goodput_bps', 'rtt_ns', 'loss_ratio'].map(statistic), [
+    'mean of a run', 'median of a run', 'share of a run',
+  ]);
+});
+
+test('times have the year first', () => {
+  assert.match(second(1_700_000_000), /^2023-11-1[45] \d\d:\d\d:20$/);
 });

@@ -279,7 +279,7 @@ fn what(name: &str) -> Result<(What, &'static str), String> {
             near = known().filter(|key| key.contains(name) || name.contains(key)).take(4).collect();
         }
         let hint = match near.as_slice() {
-            [] => "spec/metrics.md lists them".to_owned(),
+            [] => "linerate help metrics lists them".to_owned(),
             near => format!("near it: {}", near.join(", ")),
         };
         return Err(format!("{name:?} is not a metric; {hint}"));

@@ -129,7 +129,7 @@ fn mistakes_are_one_line_that_says_what_to_write() {
         ("goodput * ceiling > 1", "nothing has"),
         ("goodputt > 1 bit/s", "near it: goodput"),
         ("goodput > 0.9 * ceeling", "near it: ceiling"),
-        ("zzz > 1", "spec/metrics.md"),
+        ("zzz > 1", "linerate help metrics"),
         ("goodput.p42 > 1 bit/s", "p95"),
         ("(goodput > 1 bit/s", ") is missing"),
         ("goodput > 1 bit/s)", "what is"),

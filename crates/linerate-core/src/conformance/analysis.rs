@@ -115,7 +115,8 @@ impl Analysis {
         self.peaks.iter_mut().for_each(|peaks| peaks.arrive(at_ns, bytes));
         if self.follower.arrive(at_ns, bytes) {
             let stretches = stretches(&self.envelope.vertices());
-            self.follower.follow(bucket(&stretches, self.largest()));
+            let found = bucket(&stretches, self.largest());
+            self.follower.follow(found.as_ref());
         }
     }
 

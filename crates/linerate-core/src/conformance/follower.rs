@@ -1,15 +1,24 @@
 //! Whether a bucket that the arrival curve suggests was really at work: traffic that waits behind
 //! a bucket keeps it nearly empty, traffic that merely has a mean rate does not.
 //!
-//! Random traffic has a straight stretch too, from its worst burst to the whole capture. So the
-//! bucket that shows after 128, 256, 512 … packets is kept running over as many more, and is
-//! believed when they found it nearly empty without asking for more than it gives, and took all
-//! that it gave to the end of the capture: a sender that slows down leaves some.
+//! Random traffic has a straight stretch too, from its worst burst to the whole capture. So a
+//! bucket runs along from the look at which it first shows, and is believed when the packets since
+//! then found it nearly empty without asking for more than it gives, and took all that it gave to
+//! the end of the capture: a sender that slows down leaves some. A deep bucket shows late: its
+//! first burst, at the rate of the line before it, looks like a bucket of that rate until then,
+//! and what that one saw says nothing of the other.
 
 use super::result::{BucketFound, Stretch};
 
 /// Packets before the first bucket is looked for.
 const FIRST_LOOK: u64 = 128;
+/// From one look to the next the packets grow by this part of them.
+const LOOK_PART: u64 = 4;
+/// The least share of all packets that a bucket must have been seen by: those from one look to the
+/// next.
+const SEEN_SHARE: f64 = 0.2;
+/// Buckets whose rates differ by no more are one, known a little better.
+const SAME_RATE: f64 = 0.03;
 /// A bucket is nearly empty below this share of its depth, and some packets.
 const LOW_SHARE: f64 = 0.3;
 /// Those packets: the rounding of bursts and late timers.
@@ -45,8 +54,8 @@ pub(super) struct Follower {
     /// Bytes per ns, and bytes.
     bucket: Option<(f64, f64)>,
     level: f64,
-    before: Seen,
-    now: Seen,
+    /// Since this bucket showed first.
+    seen: Seen,
 }
 
 impl Follower {
@@ -59,35 +68,40 @@ impl Follower {
         if let Some((rate, depth)) = self.bucket {
             let given = rate * (at_ns - self.last_ns) as f64;
             self.level += given;
-            self.now.given += given;
-            self.now.unused += (self.level - depth).max(0.0);
+            self.seen.given += given;
+            self.seen.unused += (self.level - depth).max(0.0);
             self.level = self.level.min(depth);
-            self.now.packets += 1;
-            self.now.low += u64::from(self.level <= self.low_bytes(depth));
+            self.seen.packets += 1;
+            self.seen.low += u64::from(self.level <= self.low_bytes(depth));
             self.level -= bytes;
-            self.now.over -= self.level.min(0.0);
+            self.seen.over -= self.level.min(0.0);
             self.level = self.level.max(0.0);
         }
         self.last_ns = at_ns;
         self.packets >= self.next_look.max(FIRST_LOOK)
     }
 
-    /// Goes on with the bucket that shows now.
-    pub(super) fn follow(&mut self, found: Option<Stretch>) {
-        self.next_look = self.packets * 2;
-        self.before = self.now;
-        self.now = Seen::default();
+    /// Goes on with the bucket that shows now, from the start where it is another one.
+    pub(super) fn follow(&mut self, found: Option<&Stretch>) {
+        self.next_look = self.packets + self.packets / LOOK_PART;
+        if !found.is_some_and(|found| self.follows(found)) {
+            (self.seen, self.level) = (Seen::default(), 0.0);
+        }
         self.bucket = found.map(|found| (found.rate_bps / 8e9, found.burst_bytes));
+    }
+
+    fn follows(&self, found: &Stretch) -> bool {
+        let rate = found.rate_bps / 8e9;
+        self.bucket.is_some_and(|(known, _)| (known - rate).abs() <= SAME_RATE * rate)
     }
 
     /// The bucket `found` at the end, when what was seen bears it out.
     pub(super) fn judge(&self, found: &Stretch) -> Option<BucketFound> {
-        let packets = self.before.packets + self.now.packets;
-        let over = self.before.over + self.now.over;
-        let (given, unused) =
-            (self.before.given + self.now.given, self.before.unused + self.now.unused);
-        let empty_share = (self.before.low + self.now.low) as f64 / packets.max(1) as f64;
-        let is_borne_out = packets >= FIRST_LOOK
+        let Seen { packets, low, over, given, unused } = self.seen;
+        let empty_share = low as f64 / packets.max(1) as f64;
+        let is_borne_out = self.follows(found)
+            && packets >= FIRST_LOOK
+            && packets as f64 >= SEEN_SHARE * self.packets as f64
             && empty_share >= EMPTY_SHARE_MIN
             && unused <= UNUSED_SHARE * given + LOW_PACKETS * self.packet_bytes_max
             && over <= OVER_SHARE * found.burst_bytes + LOW_PACKETS * self.packet_bytes_max;

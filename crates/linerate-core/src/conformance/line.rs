@@ -5,7 +5,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::theory::atm::{self, AAL5_TRAILER_BYTES, Aal5, CELL_PAYLOAD_BYTES};
@@ -15,7 +14,8 @@ use crate::theory::name::ParseNameError;
 use crate::theory::sonet::Framing;
 
 /// How many cells a packet takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CellMapping {
     /// AAL5 with LLC/SNAP, 8 bytes before the packet (RFC 2684 §5.1).

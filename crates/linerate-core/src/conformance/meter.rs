@@ -3,7 +3,6 @@
 //! With two GCRAs a cell conforms when it conforms to both, and only then counts in either
 //! (ITU-T I.371, both in coordination).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Arrival;
@@ -13,7 +12,8 @@ use crate::theory::gcra::{CellRate, ContractError, Gcra, Scale, Sustained, Virtu
 use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTcm};
 
 /// What a packet outside its contract lacked.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
     /// So many nanoseconds: its first cell outside came too early.

@@ -5,7 +5,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -16,7 +15,8 @@ use crate::theory::token_bucket::{BucketError, SingleRate, SrTcm, TokenBucket, T
 use crate::units::{BitRate, Bytes, ParseUnitError, parse_span, print_span};
 
 /// The layer whose bytes count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// The IP packet with its headers, as RFC 2697 and RFC 2698 count.

@@ -2,7 +2,6 @@
 //!
 //! Absent is null; counts are of packets that passed the filter unless their name says otherwise.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line::CellMapping;
@@ -14,7 +13,8 @@ use crate::theory::token_bucket::Colour;
 pub const SCHEMA: &str = "linerate.conform/2";
 
 /// Everything that one run found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conformance {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
@@ -65,7 +65,8 @@ impl Conformance {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// At the end of the capture.
@@ -79,7 +80,8 @@ pub enum Ended {
 }
 
 /// An amount of traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Count {
     /// Packets.
     pub packets: u64,
@@ -102,7 +104,8 @@ impl Count {
 }
 
 /// Packets that were seen and not metered, by reason; and two kinds that were metered with care.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unused {
     /// No IP packet, or one whose header is damaged.
     pub without_ip: u64,
@@ -122,7 +125,8 @@ pub struct Unused {
 }
 
 /// What one contract came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractResult {
     /// The contract in words.
     pub contract: String,
@@ -147,7 +151,8 @@ pub struct ContractResult {
 }
 
 /// A packet outside its contract.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Violation {
     /// Its place in the capture, from 1.
     pub packet: u64,
@@ -162,7 +167,8 @@ pub struct Violation {
 }
 
 /// Packets outside in a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The first of them, its place in the capture.
     pub first_packet: u64,
@@ -175,7 +181,8 @@ pub struct Run {
 }
 
 /// The parameter that would have made all packets conform.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needed {
     /// As contracts name it: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
     pub parameter: String,
@@ -190,7 +197,8 @@ pub struct Needed {
 }
 
 /// The smallest burst at one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstAtRate {
     /// The rate, bit/s; with cells of the whole cell.
     pub rate_bps: f64,
@@ -206,7 +214,8 @@ pub struct BurstAtRate {
 }
 
 /// The busiest window of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Peak {
     /// Length of the window, ns; it moves by a tenth of it.
     pub window_ns: u64,
@@ -218,7 +227,8 @@ pub struct Peak {
 
 /// A straight stretch of the arrival curve: in no time t more than `burst_bytes` + `rate_bps` t
 /// came, and for times between the two limits that much did come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
     /// Its slope, bit/s.
     pub rate_bps: f64,
@@ -233,7 +243,8 @@ pub struct Stretch {
 }
 
 /// A bucket that traffic seems to have come through with always something waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketFound {
     /// Its rate (CIR), bit/s.
     pub rate_bps: f64,

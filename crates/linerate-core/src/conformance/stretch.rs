@@ -118,14 +118,18 @@ mod tests {
         *seed >> 11
     }
 
-    /// A stream with always a packet waiting, on a line of 1 Gbit/s through a policer, for 5 s;
-    /// gaps vary by `noise_ns`.
+    /// A stream with always a packet waiting, on a line of 1 Gbit/s through a policer for 5 s; gaps
+    /// vary by `noise_ns`.
     fn policed(bps: u64, burst: u64, noise_ns: u64) -> Option<BucketFound> {
+        policed_for(bps, burst, noise_ns, 5_000_000_000)
+    }
+
+    fn policed_for(bps: u64, burst: u64, noise_ns: u64, span_ns: u64) -> Option<BucketFound> {
         let mut bucket =
             TokenBucket::new(BitRate::from_bits_per_sec(bps), Bytes::new(burst)).expect("a bucket");
         let mut analysis = analysis();
         let (mut at, mut seed) = (0_u64, 1_u64);
-        while at < 5_000_000_000 {
+        while at < span_ns {
             if bucket.arrive(at, 1500).is_none() {
                 push(&mut analysis, at, 1500);
             }
@@ -190,14 +194,27 @@ mod tests {
         // their rate: nothing shaped them.
         for rates in [
             &[(14.74e6, 0.36), (3.4e6, 1.0)],
-            &[(14.74e6, 0.36), (3.4e6, 20.0)],
             &[(14.74e6, 5.0), (3.4e6, 1.0)],
+            &[(14.74e6, 5.0), (3.4e6, 20.0)],
         ] {
             assert_eq!(sent_at(rates), None, "{rates:?}");
         }
         // To the end it may have been one.
         let found = sent_at(&[(3.4e6, 6.0)]).expect("a steady rate");
         assert!((found.rate_bps / 3.4e6 - 1.0).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn a_deep_bucket_is_found_behind_the_burst_that_it_let_pass() {
+        // A line of 14.74 Mbit/s fills a bucket of 3.367 Mbit/s and 513 kB for 0.361 s:
+        // 513,000 × 8 / (14.74 − 3.367) Mbit/s.
+        let found = sent_at(&[(14.74e6, 0.360_855), (3.367e6, 20.0)]).expect("a bucket");
+        assert!((found.rate_bps / 3.367e6 - 1.0).abs() < 1e-2, "{found:?}");
+        assert!((found.burst_bytes / 513e3 - 1.0).abs() < 1e-2, "{found:?}");
+        // The same by a token bucket itself, behind a line of 1 Gbit/s.
+        let found = policed_for(3_367_000, 513_000, 0, 20_000_000_000).expect("a bucket");
+        assert!((found.rate_bps / 3.367e6 - 1.0).abs() < 1e-2, "{found:?}");
+        assert!((found.burst_bytes / 513e3 - 1.0).abs() < 1e-2, "{found:?}");
     }
 
     #[test]

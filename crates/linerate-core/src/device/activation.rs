@@ -5,7 +5,6 @@
 //! first part before the second, unless all is asked for. Source: ITU-T Y.1564 §8; the step above
 //! both rates is CIR + 125 % of EIR, and 125 % of CIR where there is no EIR.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -15,7 +14,8 @@ use super::search::{Controller, INVALID_MAX, Invalid, Step};
 pub const STEPS_PERCENT: [u64; 4] = [25, 50, 75, 100];
 
 /// What a service must keep to at its committed rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criteria {
     /// Largest frame loss ratio.
     pub loss_ratio: f64,
@@ -26,7 +26,8 @@ pub struct Criteria {
 }
 
 /// A service as ordered. Rates and bytes are counted at the layer of the contract.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
     /// Its name.
     pub name: String,
@@ -43,7 +44,8 @@ pub struct Service {
 }
 
 /// What part of the test it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "stage")]
 pub enum Stage {
     /// A share of the committed rate.
@@ -60,7 +62,8 @@ pub enum Stage {
 }
 
 /// A trial: services with the rates to send them at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceTrial {
     /// The part of the test.
     pub stage: Stage,
@@ -71,7 +74,8 @@ pub struct ServiceTrial {
 }
 
 /// What became of one service in a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceCounts {
     /// Number of the service.
     pub service: usize,
@@ -88,7 +92,8 @@ pub struct ServiceCounts {
 }
 
 /// What became of a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceOutcome {
     /// Each service of the trial.
     pub counts: Vec<ServiceCounts>,
@@ -101,7 +106,8 @@ pub struct ServiceOutcome {
 }
 
 /// A limit that was not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "broken")]
 pub enum Broken {
     /// More frames were lost.
@@ -132,7 +138,8 @@ pub enum Broken {
 }
 
 /// A verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Number of the service.
     pub service: usize,

@@ -5,7 +5,6 @@
 //! flooded: its address was not known. Addresses of the test ports themselves come on top. Source:
 //! RFC 2889 §5.7 and §5.8.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
@@ -21,7 +20,8 @@ pub const GENTLE_FPS: u64 = 10_000;
 pub const RATE_STEPS: u64 = 100;
 
 /// One trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressTrial {
     /// Different source addresses.
     pub addresses: u64,
@@ -30,7 +30,8 @@ pub struct AddressTrial {
 }
 
 /// What became of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressOutcome {
     /// As asked.
     pub trial: AddressTrial,

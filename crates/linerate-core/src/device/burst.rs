@@ -4,7 +4,6 @@
 //! Sources: RFC 2544 §26.4, RFC 9004 §6. Only meaningful where the throughput is below the
 //! medium's rate.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
@@ -17,7 +16,8 @@ pub const BURST_MAX: u64 = 65_536;
 pub const BURST_STEP: u64 = 1;
 
 /// One burst to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstTrial {
     /// Frames with the smallest legal gap, after the device was idle.
     pub frames: u64,
@@ -26,7 +26,8 @@ pub struct BurstTrial {
 }
 
 /// What became of a burst.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstOutcome {
     /// Frames asked for.
     pub frames: u64,
@@ -106,7 +107,8 @@ impl Controller for BurstSearch {
 }
 
 /// Burst lengths with the buffer that they imply.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// Repetitions.
     pub repeats: u64,

@@ -5,7 +5,6 @@
 //! the strict and the typical result, by a width clear of this one where there are any: below, a
 //! device may ride out its stalls; above, it is overloaded.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::poisson::EventRate;
@@ -20,7 +19,8 @@ const STALL_FRAMES_MIN: f64 = 2.0;
 const ALIKE_MAX: f64 = 10.0;
 
 /// Why strict is below typical.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum Cause {
     /// It is not, within the widths of the goals.
@@ -48,7 +48,8 @@ pub enum Cause {
 }
 
 /// Both results with the cause of their difference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// What the device does when nothing disturbs it.
     pub typical: GoalResult,

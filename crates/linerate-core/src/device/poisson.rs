@@ -4,14 +4,14 @@
 //! bound 3/n is Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA
 //! 249 (1983).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Half of what lies outside a 95 % interval.
 const TAIL: f64 = 0.025;
 
 /// A rate of events with its exact 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRate {
     /// Events seen.
     pub events: u64,

@@ -5,6 +5,7 @@
 
 use super::evidence::Evidence;
 use super::path::payload_share;
+use super::remedy::tc_rate;
 use super::unlike;
 use crate::record::{At, Cause, Change, Family, RemedyLine, ShortRun, Verdict};
 use crate::theory::ladder::Response;
@@ -208,7 +209,7 @@ pub(super) fn figure(change: &Change) -> String {
         Change::Streams(count) => format!("rate with {count} streams over that with one"),
         Change::CongestionControl(name) => format!("rate with {name} over that without"),
         Change::Pace(pace) => {
-            format!("rate paced at {:.1} Mbit/s over that without", mbit(*pace))
+            format!("rate paced at {pace} over that without")
         }
         Change::Segments(bytes) => format!("rate with segments of {bytes} bytes over that"),
         Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
@@ -295,10 +296,6 @@ fn times(factor: f64) -> String {
     if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
 }
 
-fn mbit(rate: BitRate) -> f64 {
-    rate.bits_per_sec() as f64 / 1e6
-}
-
 const fn words(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
@@ -333,8 +330,8 @@ pub(super) fn line_of(change: &Change) -> RemedyLine {
             RemedyLine::command(At::Sender, line)
         }
         Change::Pace(pace) => {
-            let kbit = pace.bits_per_sec() / 1000;
-            let line = format!("tc qdisc replace dev DEV root fq maxrate {kbit}kbit");
+            let rate = tc_rate(pace.bits_per_sec() as f64);
+            let line = format!("tc qdisc replace dev DEV root fq maxrate {rate}");
             RemedyLine::command(At::Sender, line)
         }
         Change::Segments(bytes) => {

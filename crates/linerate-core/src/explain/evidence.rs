@@ -15,6 +15,9 @@ use crate::theory::ladder::Response;
 pub struct Evidence {
     /// Which way the data went.
     pub direction: Option<Direction>,
+    /// Addresses of the connection, or the place of the result in its file, where there are
+    /// several.
+    pub connection: Option<String>,
     /// Connections that carried data in it.
     pub flows: u32,
     /// Why the measurement says nothing of the path, where the tester spoilt it.
@@ -65,8 +68,14 @@ pub struct Evidence {
     pub each: Vec<EachFlow>,
     /// Time between lumps in which the way back lets packets go that were sent evenly, in seconds.
     pub back_held_s: Option<f64>,
+    /// One moment of a connection, where nothing else was seen of it.
+    pub moment: Option<SocketMoment>,
+    /// Datagrams instead of a connection.
+    pub datagrams: Option<Datagrams>,
     /// What could not be seen, in words.
     pub unseen: Vec<String>,
+    /// What a reader should know of the source, in a sentence each.
+    pub remarks: Vec<String>,
 }
 
 /// Several flows at once.
@@ -167,6 +176,8 @@ pub struct RoundTrips {
     pub loaded_p95_s: Option<f64>,
     /// 10th percentile of that.
     pub loaded_p10_s: Option<f64>,
+    /// Of one flow, at the end of each interval of the rate; 0 where one has none.
+    pub intervals_s: Vec<f64>,
 }
 
 /// Windows, and what was in flight.
@@ -335,6 +346,46 @@ pub struct ProbesSeen {
     pub gaps: Option<(u64, f64)>,
     /// Share lost at rest.
     pub lost_idle: Option<f64>,
+}
+
+/// One moment of a socket beside its windows, round trips and losses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SocketMoment {
+    /// The timer that probes a closed window runs.
+    pub persist_timer: bool,
+    /// Written and not acknowledged: in flight and not sent.
+    pub send_queue_bytes: Option<f64>,
+    /// Received and not read.
+    pub receive_queue_bytes: Option<f64>,
+    /// Memory that the receive queue may take up, where it is known.
+    pub receive_room_bytes: Option<f64>,
+    /// Payload that arrived since the connection was opened.
+    pub received_bytes: f64,
+    /// Payload acknowledged since then.
+    pub acknowledged_bytes: f64,
+    /// Time in which something was to be acknowledged, in seconds.
+    pub busy_s: Option<f64>,
+    /// Time since the connection was opened, where its counters tell it, in seconds.
+    pub age_s: Option<f64>,
+    /// The last sample of the delivery rate was limited by the application.
+    pub application_limited: bool,
+    /// Rate that the last sample of delivery had.
+    pub delivery_bps: Option<f64>,
+    /// The most that the program allows (SO_MAX_PACING_RATE).
+    pub pace_max_bps: Option<f64>,
+}
+
+/// Datagrams of a test, sender and receiver together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Datagrams {
+    /// How many were sent.
+    pub sent: f64,
+    /// Those of them that never arrived.
+    pub lost: f64,
+    /// Payload of one, in bytes.
+    pub payload_bytes: Option<f64>,
+    /// Payload rate at which they were sent.
+    pub offered_bps: Option<f64>,
 }
 
 impl Evidence {

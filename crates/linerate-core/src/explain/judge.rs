@@ -4,8 +4,8 @@ use super::candidate::Candidate;
 use super::evidence::Evidence;
 use super::mechanism::Findings;
 use super::{
-    ends, gate, innocent, interventions, ladder, latency, members, path, pings, remedy, trains,
-    unlike,
+    datagrams, ends, gate, innocent, interventions, ladder, latency, members, others_queue, path,
+    pings, remedy, socket, trains, unlike,
 };
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
@@ -16,6 +16,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
         // the reason why no more is said.
         return Verdict {
+            connection: evidence.connection.clone(),
             measured_bps: evidence.rate.mean_bps,
             loss: evidence.trains.as_ref().map(Findings::loss),
             handshake: evidence.syn.changes.clone(),
@@ -46,6 +47,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         }
     };
     let mut verdict = Verdict {
+        connection: evidence.connection.clone(),
         measured_bps: evidence.rate.mean_bps,
         unseen: evidence.unseen.clone(),
         latency: latency::latency(evidence),
@@ -54,16 +56,24 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         ..verdict
     };
     if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {
-        verdict.remedy.extend(remedy::standing_queue(evidence));
+        let lines = remedy::standing_queue(evidence, &verdict);
+        verdict.remedy.extend(lines);
     }
     verdict.innocent = innocent::findings(evidence, &verdict);
+    verdict.notes.extend(evidence.remarks.iter().cloned());
     verdict
 }
 
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
-    let rules: [fn(&Evidence) -> Option<Candidate>; 27] = [
+    if let Some(moment) = &evidence.moment {
+        return socket::cause(evidence, moment);
+    }
+    if let Some(sent) = &evidence.datagrams {
+        return datagrams::cause(evidence, sent);
+    }
+    let rules: [fn(&Evidence) -> Option<Candidate>; 28] = [
         trains::black_hole,
         pings::outages,
         pings::lossy,
@@ -73,6 +83,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         ends::own_read_pace,
         interventions::port_held,
         ends::receive_window,
+        others_queue::receive_window,
         path::known_link,
         busy_host,
         ends::send_buffer,
@@ -145,9 +156,15 @@ fn undetermined(evidence: &Evidence) -> Verdict {
     let sizes = "packets of all sizes both ways: linerate test HOST (path MTU)";
     let still = path::starved(evidence).map(|found| (found, sizes));
     let lossy = || Some((path::unexplained_loss(evidence)?, trains));
-    let found = still.or_else(lossy).or_else(held);
+    let queue = || Some((path::standing_queue(evidence)?, trains));
+    let found = still.or_else(lossy).or_else(held).or_else(queue);
+    let found = match (&evidence.moment, &evidence.datagrams) {
+        (Some(moment), _) => Some(socket::open(evidence, moment)),
+        (_, Some(sent)) => Some(datagrams::open(sent)),
+        _ => found.map(|((signs, between), test)| (signs, between, test)),
+    };
     match found {
-        Some(((signs, between), test)) => Verdict {
+        Some((signs, between, test)) => Verdict {
             evidence: signs,
             between,
             deciding_test: Some(test.to_owned()),

@@ -15,10 +15,18 @@ pub(super) fn without(evidence: &Evidence, cause: Option<Cause>) -> Option<Ladde
     climb(&facts(evidence, cause)?).ok()
 }
 
+/// More than this no flow of TCP carries between two hosts of today, bit/s: a window or a buffer
+/// over a round trip of microseconds bounds nothing above it.
+const FLOW_BPS_MAX: f64 = 100e9;
+
 /// The next limit once a cause is gone, where one is known.
 pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
     let ladder = without(evidence, Some(cause))?;
     let rung = *ladder.by_height().first()?;
+    let is_window = matches!(rung.kind, RungKind::ReceiveWindow | RungKind::SendBuffer);
+    if is_window && rung.payload_bps > FLOW_BPS_MAX * f64::from(evidence.flows.max(1)) {
+        return None;
+    }
     Some(NextLimit { name: name(rung.kind).to_owned(), bps: rung.payload_bps })
 }
 
@@ -70,8 +78,10 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     if facts.capacity.is_none() && gone.is_none() {
         facts.capacity = known(evidence.rate.delivery_bps.map(|bps| bps / share), "delivery");
     }
-    if let Some(base) = evidence.rtt.base_s.filter(|base| *base > 0.0) {
-        facts.rtt = Some(Known::new(Duration::from_secs_f64(base), "at rest"));
+    // What a file says may be longer than any time is.
+    let base = evidence.rtt.base_s.filter(|base| *base > 0.0);
+    if let Some(base) = base.and_then(|base| Duration::try_from_secs_f64(base).ok()) {
+        facts.rtt = Some(Known::new(base, "at rest"));
     }
     if !matches!(gone, Some(Cause::ReceiveWindow | Cause::Middlebox)) {
         facts.window = window_possible(evidence, gone).map(|bytes| Known::new(bytes, "receiver"));
@@ -129,4 +139,22 @@ fn window_possible(evidence: &Evidence, gone: Option<Cause>) -> Option<Bytes> {
         reason = "a cast from f64 stays in the range"
     )]
     bytes.filter(|bytes| *bytes >= 1.0).map(|bytes| Bytes::new(bytes.min(1_073_725_440.0) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_over_a_round_trip_of_microseconds_is_no_next_limit() {
+        let next_at = |base_s: f64| {
+            let mut evidence = Evidence { mss_bytes: Some(1448), flows: 1, ..Evidence::default() };
+            evidence.sender.tcp_mem_bytes = Some([4096, 16_384, 4_194_304]);
+            evidence.rtt.base_s = Some(base_s);
+            next(&evidence, Cause::ReceiveWindow).map(|limit| limit.name)
+        };
+        // 4 MiB in 24.7 us are 1.36 Tbit/s, in 40 ms 839 Mbit/s.
+        assert_eq!(next_at(24.7e-6), None);
+        assert_eq!(next_at(0.04).as_deref(), Some("the send buffer"));
+    }
 }

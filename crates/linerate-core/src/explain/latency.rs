@@ -15,7 +15,9 @@ pub(super) fn latency(evidence: &Evidence) -> Option<Latency> {
     let idle = probes.idle_s.or(evidence.rtt.base_s)?;
     let loaded = probes.loaded_s.or(evidence.rtt.loaded_s)?;
     let added = loaded - idle;
-    let bad = added >= ADDED_S || (loaded >= TIMES * idle && added >= NOTICED_S);
+    // One moment of a socket does not tell whose queue its last round trips met.
+    let is_load = evidence.moment.is_none();
+    let bad = is_load && (added >= ADDED_S || loaded >= TIMES * idle && added >= NOTICED_S);
     let back = probes.added_back_s.unwrap_or(0.0);
     let forward = probes.added_forward_s.unwrap_or(added);
     let cause = match bad {

@@ -1,14 +1,20 @@
 //! What limited a result, said from what was measured.
 //!
 //! A record is read into [`Evidence`], one direction at a time, and the verdict is made from that
-//! alone: the plan of an emulated path, a study or a laboratory is no part of it. In this order:
-//! whether the tester spoilt the measurement; figures that need no statistics; what binds at the
-//! ends; what the path did. A false accusation is worse than none: where more than one cause agrees
-//! with the evidence the verdict is "undetermined" and names the test that would decide.
+//! alone: the plan of an emulated path, a study or a laboratory is no part of it. Then [`decide`]
+//! adds what the record states, and says once what limited it and how far to trust it. In this
+//! order: whether the tester spoilt the measurement; figures that need no statistics; what binds at
+//! the ends; what the path did. A false accusation is worse than none: where more than one cause
+//! agrees with the evidence the verdict is "undetermined" and names the test that would decide.
 //! Left out: sending probes, words for people.
 
+mod agreement;
 mod candidate;
 mod changes;
+mod counters;
+mod datagrams;
+mod decision;
+mod device;
 mod ends;
 mod evidence;
 mod foreign;
@@ -20,34 +26,46 @@ mod interventions;
 mod judge;
 mod ladder;
 mod latency;
+mod limitation;
 pub mod mechanism;
 mod members;
 mod of_record;
+mod others_queue;
 mod path;
 mod pings;
 #[cfg(test)]
 mod probing_tests;
 mod remedy;
+mod socket;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod trains;
 #[cfg(test)]
 mod trains_tests;
+mod trust;
 pub mod twin;
+mod udp;
 mod unlike;
 #[cfg(test)]
 mod unlike_tests;
 
 pub use changes::Choices;
+pub use counters::has_queue;
+pub use decision::{Decision, simulated_limit};
+pub use device::{DeviceLimit, stalls_part, usual_goal};
 pub use evidence::{
-    Agreed, Asked, EachFlow, Evidence, Host, Loss, Pings, ProbesSeen, Rate, RoundTrips, Syn,
-    Together, Windows,
+    Agreed, Asked, Datagrams, EachFlow, Evidence, Host, Loss, Pings, ProbesSeen, Rate, RoundTrips,
+    SocketMoment, Syn, Together, Windows,
 };
-pub use foreign::foreign;
+pub use foreign::{Results, Source, Unreadable, decode, read_source};
 pub use goal::{Goal, add_figures};
 pub use interventions::is_clear;
 pub use judge::judge;
+pub use limitation::{Ground, Limitation};
 pub use of_record::directions;
+pub use survey::{best_part, decide};
+pub use trust::Doubt;
 
 use of_record::with_path;
 
@@ -62,9 +80,15 @@ fn telling_part(record: &Record, way: Direction) -> Option<&Record> {
     record.one_flow_part(way).or_else(|| record.parts.iter().find(goes))
 }
 
-/// What limited each direction of a record: of a TCP test, and of one flow each way of a survey.
+/// The verdict of each direction of a record, of a TCP test and of a survey, as [`decide`] has it.
 /// Empty for other kinds.
 pub fn explain(record: &Record) -> Vec<Verdict> {
+    decide(record).verdicts
+}
+
+/// The same from what was measured alone, as if nothing were known of the path: of a TCP test, and
+/// of one flow each way of a survey. Empty for other kinds.
+pub fn diagnose(record: &Record) -> Vec<Verdict> {
     match &record.plan {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
         Plan::Test(_) => {

@@ -18,6 +18,9 @@ use crate::theory::ladder::Response;
 const START_SHARE: f64 = 0.2;
 /// Stretches without an answered probe of this length are gaps, in nanoseconds.
 const GAP_NS: i64 = 100_000_000;
+/// Fewer lost probes in a row are losses: beside a slow load there is one in a second or more, and
+/// a full queue drops two of them as it drops data.
+const GAP_PROBES: usize = 4;
 
 /// Evidence of each direction of a TCP record that has a flow in it.
 pub fn directions(record: &Record) -> Vec<Evidence> {
@@ -67,7 +70,7 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         pings: None,
         each: each(&series, &flows),
         back_held_s: None,
-        unseen: Vec::new(),
+        ..Evidence::default()
     };
     evidence.unseen = unseen(&evidence);
     evidence
@@ -290,6 +293,7 @@ fn round_trips(of: &Of<'_>) -> RoundTrips {
         loaded_s: quantile(&loaded, 0.5).or(probes).map(s),
         loaded_p95_s: quantile(&loaded, 0.95).map(s),
         loaded_p10_s: quantile(&loaded, 0.1).map(s),
+        intervals_s: Vec::new(),
     }
 }
 
@@ -513,21 +517,22 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
 fn gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
     let first = *places.first()?;
     let (mut count, mut longest) = (0, 0);
-    let mut begun: Option<i64> = None;
+    let mut begun: Option<(i64, usize)> = None;
     let mut before = probes.sent_ns[first];
     for &place in places {
         let at = probes.sent_ns[place];
         match (probes.rtt_ns[place], begun) {
-            (None, None) => begun = Some(at),
-            (Some(_), Some(from)) => {
+            (None, None) => begun = Some((at, 1)),
+            (None, Some((from, lost))) => begun = Some((from, lost + 1)),
+            (Some(_), Some((from, lost))) => {
                 let length = before - from;
-                if length >= GAP_NS {
+                if length >= GAP_NS && lost >= GAP_PROBES {
                     count += 1;
                     longest = longest.max(length);
                 }
                 begun = None;
             }
-            _ => {}
+            (Some(_), None) => {}
         }
         before = at;
     }

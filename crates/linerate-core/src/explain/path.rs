@@ -1,7 +1,7 @@
 //! Causes on the path: its rate, its queue, its losses, its way back.
 
 use super::candidate::{Candidate, share};
-use super::ends::NO_QUEUE;
+use super::ends::{NO_QUEUE, WINDOW_FULL};
 use super::evidence::Evidence;
 use super::remedy;
 use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
@@ -13,6 +13,9 @@ const QUEUE: f64 = 1.1;
 const QUEUE_S: f64 = 0.001;
 /// The rate over the highest rate of delivery, of a bottleneck that stays full.
 const STAYS_FULL: f64 = 0.85;
+/// The most that one flow's rate is over its highest rate of delivery: both are read at ends of
+/// intervals.
+const DELIVERY_APART: f64 = 1.1;
 /// The rate over what trains leave the bottleneck at, of a flow that fills it.
 const FILLS: (f64, f64) = (0.9, 1.1);
 /// Above this share of segments sent again BBR's rate says nothing of a link: it does not slow down
@@ -76,10 +79,11 @@ pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
 
 /// IP packet of a full segment: the path's, or a smaller one where segments are kept small.
 pub(super) fn packet_bytes(evidence: &Evidence) -> u32 {
-    let packet = evidence.packet_bytes.filter(|bytes| *bytes > 0).unwrap_or(1500);
+    // No path has a smaller MTU than 68 bytes (RFC 791 §3.2).
+    let packet = evidence.packet_bytes.filter(|bytes| *bytes >= 68).unwrap_or(1500);
     match evidence.mss_bytes.filter(|mss| *mss > 0) {
         // At most 60 bytes of IPv4 and 60 of TCP, and of these 52 as a rule.
-        Some(mss) if mss + 120 < packet => mss + 52,
+        Some(mss) if mss.saturating_add(120) < packet => mss + 52,
         _ => packet,
     }
 }
@@ -91,13 +95,16 @@ pub(super) fn payload_share(evidence: &Evidence) -> f64 {
     f64::from(mss) / f64::from(packet)
 }
 
-/// A bottleneck that is full: a queue stands before it, and the rate keeps to what it delivers.
+/// A bottleneck that is full: a queue stands before it, and the rate keeps to what it delivers. A
+/// rate of delivery over the same spans as the rate, or none, proves nothing.
 pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let inflation = evidence.inflation().filter(|times| *times >= QUEUE)?;
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
-    let delivery = evidence.rate.delivery_bps.or_else(|| evidence.steady_bps())?;
+    let delivery = evidence.rate.delivery_bps?;
     let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
-    if added < QUEUE_S || below_capacity(evidence) {
+    // Of one flow the rate is not above what was delivered: then one of the two is another's.
+    let apart = evidence.flows <= 1 && full > DELIVERY_APART;
+    if added < QUEUE_S || apart || below_capacity(evidence) || keeps_window_full(evidence) {
         return None;
     }
     let signs = vec![
@@ -107,6 +114,32 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     // Of several flows the sender's rate of delivery is that of one.
     let bps = if evidence.flows > 1 { evidence.steady_bps()? } else { delivery };
     Some(link(evidence, bps, signs))
+}
+
+/// True for a flow that keeps its window full on a path of which nothing else was measured: the
+/// queue that stands may then be that of others.
+fn keeps_window_full(evidence: &Evidence) -> bool {
+    let full = share(evidence.flight_bytes(), evidence.offered_bytes());
+    !evidence.rtt.base_is_idle && full.is_some_and(|full| full >= WINDOW_FULL)
+}
+
+/// A queue stands on the path, and nothing that was seen tells whose it is: the flow's own, before
+/// a link that it fills, or that of others.
+pub(super) fn standing_queue(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
+    let times = evidence.inflation().filter(|times| *times > NO_QUEUE)?;
+    // Less is what hosts do on a short path.
+    if evidence.rtt.loaded_s? - evidence.rtt.base_s? < QUEUE_S {
+        return None;
+    }
+    let name = "round trip under load over the least";
+    let mut signs = vec![Sign::at_least(name, times, NO_QUEUE, "1")];
+    let mut between = vec![Cause::Link, Cause::Shaper, Cause::OtherTraffic];
+    if keeps_window_full(evidence) {
+        let full = share(evidence.flight_bytes(), evidence.offered_bytes())?;
+        signs.push(Sign::at_least("in flight over the window offered", full, WINDOW_FULL, "1"));
+        between.insert(0, Cause::ReceiveWindow);
+    }
+    Some((signs, between))
 }
 
 /// Whether trains saw more than the flow reached: then it is no link that the flow fills.

@@ -4,7 +4,8 @@
 //! window (tcp_adv_win_scale, tcp(7)) and keeps bookkeeping beside the payload in tcp_wmem.
 
 use super::evidence::{Evidence, Host};
-use crate::record::{At, Cause, RemedyLine};
+use crate::record::{At, Cause, Confidence, RemedyLine, Verdict};
+use crate::units::BitRate;
 
 /// The rate that buffers are computed for where nothing tells how much the path carries.
 const GOAL_BPS: f64 = 1e9;
@@ -34,7 +35,6 @@ fn needed_bytes(evidence: &Evidence) -> Option<(u64, f64)> {
 fn memory(evidence: &Evidence, (host, at): (&Host, At), name: &str, core: &str) -> Vec<RemedyLine> {
     let Some((needed, bps)) = needed_bytes(evidence) else { return Vec::new() };
     let mut lines = Vec::new();
-    let mbit = bps / 1e6;
     if let Some(asked) = evidence.asked.window_bytes.or(host.buffer_asked_bytes) {
         let text = format!(
             "leave out -w (--window): it fixes the buffer at {asked} bytes and turns the kernel's \
@@ -51,7 +51,8 @@ fn memory(evidence: &Evidence, (host, at): (&Host, At), name: &str, core: &str) 
         let text = format!("sysctl -w net.ipv4.{name}=\"{least} {default} {needed}\"");
         lines.push(RemedyLine::command(at, text));
         let has = if most > 0 { format!(", and has {most}") } else { String::new() };
-        let why = format!("{mbit:.0} Mbit/s over this round trip needs {needed} bytes there{has}");
+        let rate = BitRate::from_nearest(bps).unwrap_or_default();
+        let why = format!("{rate} over this round trip needs {needed} bytes there{has}");
         lines.push(RemedyLine::advice(at, why));
     }
     lines
@@ -112,7 +113,9 @@ pub(super) fn bursts() -> Vec<RemedyLine> {
 
 /// For a meter that lets `bps` of payload through, in IP packets of `ip_bps`.
 pub(super) fn policer(evidence: &Evidence, bps: f64, ip_bps: f64) -> Vec<RemedyLine> {
-    let pace = format!("tc qdisc replace dev DEV root fq maxrate {:.0}kbit", bps * 0.95 / 1e3);
+    let interface = evidence.sender.interface.as_deref().unwrap_or("DEV");
+    let rate = tc_rate(bps * 0.95);
+    let pace = format!("tc qdisc replace dev {interface} root fq maxrate {rate}");
     let needs = evidence.bdp_bytes(ip_bps).unwrap_or(0.0);
     let asks = format!(
         "ask for the contract's rate and burst: a burst of {needs:.0} bytes lets one flow fill it"
@@ -183,17 +186,64 @@ pub(super) fn order() -> Vec<RemedyLine> {
     vec![RemedyLine::advice(At::Path, text)]
 }
 
-/// For a queue that stands.
-pub(super) fn standing_queue(evidence: &Evidence) -> Vec<RemedyLine> {
-    let rate = evidence.steady_bps().map_or_else(
-        || "0.95 of its rate".to_owned(),
-        |bps| format!("{:.0} Mbit/s (0.95 of its rate)", 0.95 * bps / payload_of_wire() / 1e6),
-    );
+/// For a queue that stands: a shaper below the bottleneck's rate moves it to where it is managed. A
+/// figure is given only where the bottleneck's rate is known.
+pub(super) fn standing_queue(evidence: &Evidence, verdict: &Verdict) -> Vec<RemedyLine> {
+    let full = matches!(verdict.cause, Some(Cause::Link | Cause::LinkFallback | Cause::Shaper))
+        && verdict.confidence >= Some(Confidence::Medium);
+    let payload = evidence.steady_bps().filter(|_| full);
+    let wire = payload.map(|bps| bps / PAYLOAD_OF_WIRE);
+    let rate = match wire.or(evidence.capacity_bps) {
+        Some(bps) => format!("{} (0.95 of its rate)", tc_rate(0.95 * bps)),
+        None => "0.95 of its rate, once that is known".to_owned(),
+    };
     let text = format!("at the bottleneck: CAKE or FQ-CoDel, shaped to {rate}");
     vec![RemedyLine::advice(At::Path, text)]
 }
 
 /// Payload over frame of a full segment of 1500 bytes with timestamps.
-const fn payload_of_wire() -> f64 {
-    1448.0 / 1514.0
+const PAYLOAD_OF_WIRE: f64 = 1448.0 / 1514.0;
+
+/// A rate as tc(8) reads it, in as many digits as a measured rate has: `53.2kbit`, `93542kbit`.
+pub(super) fn tc_rate(bps: f64) -> String {
+    let kbit = bps / 1e3;
+    if kbit < 1e3 { format!("{kbit:.1}kbit") } else { format!("{kbit:.0}kbit") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::evidence::{Rate, RoundTrips};
+    use crate::record::Outcome;
+
+    fn filled(bps: f64) -> Evidence {
+        Evidence {
+            rate: Rate { steady_bps: Some(bps), ..Rate::default() },
+            rtt: RoundTrips { base_s: Some(0.6), ..RoundTrips::default() },
+            ..Evidence::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_to_type_has_the_digits_that_were_measured() {
+        let link = Verdict {
+            cause: Some(Cause::Link),
+            confidence: Some(Confidence::Medium),
+            ..Verdict::of(None, Outcome::AtCeiling)
+        };
+        // 53,550 of payload in segments of 1448 bytes are 53,550 × 1514 / 1448 = 55,990.8 in
+        // frames; 0.95 of that is 53,191.3. So with 489,650 and 794,750.
+        let rates = [(53.55e3, "53.2kbit"), (489.65e3, "486.4kbit"), (794.75e3, "789.4kbit")];
+        for (payload, told) in rates {
+            let text = &standing_queue(&filled(payload), &link)[0].text;
+            assert!(text.contains(&format!("shaped to {told} ")), "{text}");
+        }
+        let open = Verdict::of(None, Outcome::Undetermined);
+        let text = &standing_queue(&filled(53.55e3), &open)[0].text;
+        assert!(text.contains("0.95 of its rate") && !text.contains("bit"), "{text}");
+        // tcp_rmem for 831 kbit/s: nothing is rounded to whole Mbit/s.
+        let evidence = Evidence { capacity_bps: Some(831e3), ..filled(400e3) };
+        let why = receive_window(&evidence).pop().expect("a reason").text;
+        assert!(why.starts_with("831 kbit/s over this round trip needs "), "{why}");
+    }
 }

@@ -8,11 +8,11 @@ use crate::theory::ladder::Response;
 fn record(name: &str) -> Record {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records/");
     let text = std::fs::read_to_string(format!("{root}{name}.json")).expect("it is there");
-    serde_json::from_str(&text).expect("a record")
+    crate::tree::from_json(&text).expect("a record")
 }
 
 fn verdict(name: &str) -> Verdict {
-    let verdicts = explain(&record(name));
+    let verdicts = diagnose(&record(name));
     assert_eq!(verdicts.len(), 1, "{name}");
     verdicts.into_iter().next().expect("one")
 }
@@ -30,7 +30,7 @@ fn the_plan_of_an_emulated_path_changes_no_verdict() {
     blind.paths.clear();
     (blind.ceiling, blind.ceiling_reverse, blind.cell, blind.name) = (None, None, None, None);
     blind.tags.clear();
-    assert_eq!(explain(&seen), explain(&blind));
+    assert_eq!(diagnose(&seen), diagnose(&blind));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_measurement_that_the_tester_spoilt_has_no_verdict() {
     use crate::record::{Caveat, CaveatCode};
     let mut spoilt = record("rmem");
     spoilt.caveats.push(Caveat::new(CaveatCode::StolenTime, "9 % of its CPU time", "repeat"));
-    let found = explain(&spoilt).remove(0);
+    let found = diagnose(&spoilt).remove(0);
     assert_eq!((found.outcome, found.cause), (Outcome::NoVerdict, None));
     // An emulator that was late by a few packets says itself that the run is valid.
     assert!(record("base").caveats.iter().any(|it| it.code == CaveatCode::EmulatorLate));
@@ -130,6 +130,7 @@ fn healthy() -> Evidence {
             loaded_s: Some(0.068),
             loaded_p95_s: Some(0.080),
             loaded_p10_s: Some(0.060),
+            intervals_s: Vec::new(),
         },
         window: Windows {
             offered_bytes: Some(4e6),

@@ -58,6 +58,7 @@ pub(super) fn flow(mbps: f64, rtt_ms: [f64; 2], again: (f64, f64), found: Findin
             loaded_s: Some(rtt_ms[1] / 1e3),
             loaded_p95_s: Some(rtt_ms[1] / 1e3),
             loaded_p10_s: Some(rtt_ms[1] / 1e3),
+            intervals_s: Vec::new(),
         },
         loss: Loss { retransmits: Some(again.0), ratio: Some(again.1), ..Loss::default() },
         mss_bytes: Some(1448),

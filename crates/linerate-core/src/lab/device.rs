@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Checked, Problem, Step};
@@ -26,7 +25,8 @@ const LATENCY_MAX: Duration = Duration::from_secs(1);
 const STALL_EVERY_MAX: Duration = Duration::from_secs(86_400);
 
 /// How a router forwards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RouterHow {
     /// By the kernel's network stack.
@@ -37,7 +37,8 @@ pub enum RouterHow {
 }
 
 /// How filter rules are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FilterShape {
     /// A list of rules: a packet is compared with each.
@@ -48,7 +49,8 @@ pub enum FilterShape {
 }
 
 /// Where a device does its work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// On the CPU of whoever sends, as part of sending: it cannot be overloaded, and its cost adds
@@ -60,7 +62,8 @@ pub enum Placement {
 }
 
 /// What a device without a network stack is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// Every frame goes out on the other link, unchanged.
@@ -70,7 +73,8 @@ pub enum DeviceKind {
 }
 
 /// A device between two links, without addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DevicePlan {
     /// Unique among nodes.
@@ -112,7 +116,8 @@ pub struct DevicePlan {
 }
 
 /// When a planted device stalls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StallPlan {
     /// From the begin of one to the begin of the next: `20s`.

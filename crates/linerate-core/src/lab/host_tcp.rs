@@ -5,7 +5,6 @@
 //! kernel's Documentation/networking/ip-sysctl.rst; the initial window is an attribute of routes
 //! (ip-route(8), `initcwnd` and `initrwnd`).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, Step};
@@ -21,7 +20,8 @@ const BUFFER_BYTES_MAX: u64 = i32::MAX as u64;
 const NAME_BYTES_MAX: usize = 15;
 
 /// Settings of TCP on a host; what is absent stays as the kernel has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HostTcp {
     /// Selective acknowledgements (tcp_sack).

@@ -49,13 +49,13 @@ pub use text::line_and_column;
 pub(crate) use text::{one_line, place_of};
 pub use way::Crossing;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::PathPlan;
 
 /// A laboratory on one machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LabPlan {
     /// Name for messages; a file's stem where the file gives none.
@@ -83,7 +83,8 @@ pub struct LabPlan {
 }
 
 /// An end system.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HostPlan {
     /// Unique among nodes.
@@ -101,7 +102,8 @@ pub struct HostPlan {
 }
 
 /// A learning bridge.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPlan {
     /// Unique among nodes.
@@ -115,7 +117,8 @@ pub struct SwitchPlan {
 }
 
 /// A host that forwards.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouterPlan {
     /// Unique among nodes.
@@ -142,7 +145,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// A cable between two nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkPlan {
     /// The two nodes.

@@ -319,7 +319,7 @@ fn every_key_of_a_planted_device_is_read_and_written() {
     assert_eq!(device.latency(), Duration::from_micros(20));
     let stall = device.stall.as_ref().and_then(super::StallPlan::times);
     assert_eq!(stall, Some((Duration::from_secs(20), Duration::from_millis(50))));
-    let again = LabPlan::from_toml(&toml::to_string(&plan).unwrap(), "x").unwrap();
+    let again = LabPlan::from_toml(&crate::tree::to_toml(&plan).unwrap(), "x").unwrap();
     assert_eq!(again, plan);
     let map = super::map(&layout(&text)).join("\n");
     assert!(map.contains("planted, 2000 frames/s, 10 Mbit/s, threaded on CPU 1"), "{map}");

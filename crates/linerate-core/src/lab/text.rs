@@ -23,9 +23,8 @@ impl LabPlan {
             };
             Failure::new(Fault::Usage, "read laboratory", object, one_line(message))
         };
-        let plan = toml::from_str::<Self>(text);
-        let mut plan =
-            plan.map_err(|error| failed(error.span().map(|span| span.start), error.message()))?;
+        let plan = crate::tree::from_toml::<Self>(text);
+        let mut plan = plan.map_err(|error| failed(error.offset(), error.message()))?;
         plan.check().map_err(|problem| failed(place_of(text, &problem), &problem.message))?;
         if plan.name.is_none() {
             let stem = Path::new(file_name).file_stem();

@@ -2,7 +2,6 @@
 //! agent looks at what it was given itself, by its signed plan, and believes nobody that a time is
 //! free.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::bookable::Bookable;
@@ -48,8 +47,9 @@ pub struct Occupied {
 }
 
 /// A booking as a hub knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "MeshBookedRun")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshBookedRun"))]
 pub struct BookedRun {
     /// What is booked, and when.
     #[serde(flatten)]

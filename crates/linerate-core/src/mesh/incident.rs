@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::MeshPlan;
@@ -22,11 +21,10 @@ const EXPLAINED_MIN: usize = 2;
 const ALL_MIN: usize = 3;
 
 /// Of which kind the thing is that hit pairs have in common.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "MeshSharedKind")]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshSharedKind"))]
 pub enum SharedKind {
     /// An agent is an end of each.
     Agent,
@@ -41,8 +39,9 @@ pub enum SharedKind {
 }
 
 /// What hit pairs have in common.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshShared")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshShared"))]
 pub struct Shared {
     /// Of which kind it is.
     pub kind: SharedKind,
@@ -62,8 +61,9 @@ pub struct Hit {
 }
 
 /// A figure of an incident that changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshMoved")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshMoved"))]
 pub struct Moved {
     /// The figure's key.
     pub metric: String,
@@ -80,8 +80,9 @@ pub struct Moved {
 }
 
 /// One direction of a pair, or an agent, of an incident.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshMember")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshMember"))]
 pub struct Member {
     /// The agent that measures, or that is not heard.
     pub from: String,
@@ -96,9 +97,10 @@ pub struct Member {
 }
 
 /// What an incident is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "MeshIncidentKind")]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshIncidentKind"))]
 pub enum IncidentKind {
     /// A lasting change.
     Change,
@@ -107,8 +109,9 @@ pub enum IncidentKind {
 }
 
 /// Something that is in alert from a time on, and until a time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshIncident")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshIncident"))]
 pub struct Incident {
     /// Its identifier.
     pub id: String,
@@ -138,8 +141,9 @@ pub struct Incident {
 }
 
 /// One test that the hub has booked of a pair that changed: what limits it now?
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshSurvey")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshSurvey"))]
 pub struct Survey {
     /// The agent that measures.
     pub agent: String,

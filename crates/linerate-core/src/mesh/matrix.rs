@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::booking::BookedRun;
@@ -49,8 +48,9 @@ pub struct AgentState {
 }
 
 /// A mesh as it stands.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "Mesh")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Mesh"))]
 pub struct Matrix {
     /// Its name.
     pub mesh: String,
@@ -77,8 +77,9 @@ pub struct Matrix {
 }
 
 /// An agent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MeshAgent")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshAgent"))]
 pub struct Row {
     /// Its name.
     pub name: String,
@@ -93,8 +94,9 @@ pub struct Row {
 }
 
 /// What one agent measured of another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MeshCell")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshCell"))]
 pub struct Cell {
     /// The task's place.
     pub task: usize,
@@ -218,7 +220,12 @@ fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matri
     let apart_s = plan.margin.seconds() as f64 / 2.0;
     for (place, row) in matrix.agents.iter().enumerate() {
         let name = &row.name;
+        let state = agents.get(name);
+        // Its first beat and its plan come with the next beats.
+        let joined_s = state.and_then(|it| it.joined_s);
+        let is_new = joined_s.is_some_and(|at| matrix.now_s - at <= SILENT_S);
         match row.heard_s_ago {
+            None if is_new => {}
             None => alerts.push(format!("{name} has never joined")),
             Some(ago) if ago > SILENT_S => alerts.push(format!("{name} was not heard for {ago} s")),
             Some(_) => {}
@@ -227,14 +234,14 @@ fn alerts(plan: &MeshPlan, agents: &BTreeMap<String, AgentState>, matrix: &Matri
             silent.insert(place);
             continue;
         }
-        if let Some(revision) = row.revision.filter(|it| *it != plan.revision) {
+        if let Some(revision) = row.revision.filter(|it| *it != plan.revision && !is_new) {
             let newest = plan.revision;
             alerts.push(format!("{name} has revision {revision} of the plan, the hub {newest}"));
         }
         if let Some(ahead) = row.ahead_s.filter(|it| it.abs() > apart_s) {
             alerts.push(format!("the clock of {name} is {ahead:+.1} s from the hub's"));
         }
-        let double = agents.get(name).and_then(|it| it.seen.as_ref()).and_then(|it| it.double_s);
+        let double = state.and_then(|it| it.seen.as_ref()).and_then(|it| it.double_s);
         if double.is_some_and(|at| matrix.now_s - at <= SILENT_S) {
             alerts.push(format!("a second program is {name}; it holds"));
         }
@@ -358,6 +365,16 @@ mod tests {
             (changed, marked.alerts.last().map(String::as_str)),
             (vec![(2, 1)], Some("it fell"))
         );
+        // An agent that has just joined has no plan yet, or was not heard yet (link.rs: a beat each
+        // 10 s); later that is an alert.
+        let joined = |ago: i64, seen: Option<Seen>| AgentState { joined_s: Some(now - ago), seen };
+        let without_plan = |ago| {
+            let [a, b] = [seen(now - 1, 0, 0.0).seen, None].map(|seen| joined(ago, seen));
+            let agents = [("a".to_owned(), a), ("b".to_owned(), b)].into();
+            matrix((&plan, &calendar), &agents, &BTreeMap::new(), (now - 900, now)).alerts
+        };
+        assert_eq!(without_plan(5), ["c has never joined"]);
+        assert_eq!(without_plan(900).len(), 3);
         // Right after the first plan nothing is missed yet, but for who has not joined.
         let fresh =
             matrix((&plan, &calendar), &BTreeMap::new(), &BTreeMap::new(), (now - 900, now));

@@ -3,7 +3,6 @@
 //! Fields are added and never change their meaning; one that is not known is passed over, so that
 //! a version speaks with the one before it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the messages.
@@ -12,8 +11,9 @@ pub const VERSION: u32 = 1;
 pub const RESULTS_AT_ONCE: usize = 20;
 
 /// An agent joins: a token once, and from then on its own secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshEnrol")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshEnrol"))]
 pub struct Enrol {
     /// [`VERSION`].
     pub v: u32,
@@ -24,8 +24,9 @@ pub struct Enrol {
 }
 
 /// It has joined.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshEnrolled")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshEnrolled"))]
 pub struct Enrolled {
     /// The mesh.
     pub mesh: String,
@@ -34,8 +35,9 @@ pub struct Enrolled {
 }
 
 /// A plan with its signature (Ed25519, RFC 8032) over the bytes of its text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshPlan")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshPlan"))]
 pub struct SignedPlan {
     /// The plan, TOML.
     pub text: String,
@@ -46,8 +48,9 @@ pub struct SignedPlan {
 }
 
 /// An agent is there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshBeat")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshBeat"))]
 pub struct Beat {
     /// [`VERSION`].
     pub v: u32,
@@ -65,8 +68,9 @@ pub struct Beat {
 }
 
 /// What the hub says to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshBeatAnswer")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshBeatAnswer"))]
 pub struct BeatAnswer {
     /// Revision of the plan that the hub has.
     pub revision: u64,
@@ -86,8 +90,9 @@ pub struct BeatAnswer {
 }
 
 /// A run beside the calendar.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshBooking")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshBooking"))]
 pub struct Booking {
     /// Its identifier.
     pub id: String,
@@ -100,8 +105,9 @@ pub struct Booking {
 }
 
 /// A run that is over, with its record where it left one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshRunResult")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshRunResult"))]
 pub struct RunResult {
     /// `rate/b`: the task and the other agent.
     pub task: String,
@@ -117,7 +123,7 @@ pub struct RunResult {
     pub why: String,
     /// The record.
     #[serde(default)]
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub record: Option<serde_json::Value>,
 }
 
@@ -126,8 +132,9 @@ fn calendar() -> String {
 }
 
 /// Runs in their order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshRunResults")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshRunResults"))]
 pub struct RunResults {
     /// [`VERSION`].
     pub v: u32,
@@ -136,8 +143,9 @@ pub struct RunResults {
 }
 
 /// They are in the hub's store: the agent may drop them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MeshStored")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshStored"))]
 pub struct Stored {
     /// Runs of the message.
     pub stored: usize,

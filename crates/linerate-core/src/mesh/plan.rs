@@ -23,7 +23,7 @@ const TASKS_MAX: usize = 50;
 /// Shortest and longest time between two runs of a pair.
 const EVERY_S: (u64, u64) = (10, 7 * 86_400);
 /// Shortest and longest slot.
-const TAKES_S: (u64, u64) = (6, 3600);
+pub(super) const TAKES_S: (u64, u64) = (6, 3600);
 /// Clocks that are further apart are no clocks.
 const MARGIN_S_MAX: u64 = 60;
 /// Characters of a name.

@@ -1,7 +1,6 @@
 //! What the calendar of a mesh has ahead: runs of a day and about how many bytes they move, and the
 //! next slots.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calendar::{MeshCalendar, MeshRun};
@@ -17,8 +16,9 @@ const LOAD_S: u64 = 10;
 const BIDIR: &str = "--bidir";
 
 /// A task's day.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MeshPlanned")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshPlanned"))]
 pub struct Planned {
     /// Whether it shares an agent, a site or an uplink with nothing else meanwhile; background runs
     /// do with anything.
@@ -37,8 +37,9 @@ pub struct Planned {
 }
 
 /// A slot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "MeshNextRun")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "MeshNextRun"))]
 pub struct NextRun {
     /// The task's place.
     pub task: usize,

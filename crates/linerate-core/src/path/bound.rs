@@ -125,7 +125,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, ip_bytes: u32, flows: usize, packets_per_s: f64, what: &str) {
-        let plan: PathPlan = toml::from_str(text).expect("a path");
+        let plan: PathPlan = crate::tree::from_toml(text).expect("a path");
         let bound = plan.bound(false, ip_bytes, flows).expect("it can be built").expect("a bound");
         let error = (bound.packets_per_s / packets_per_s - 1.0).abs();
         assert!(error < 1e-6, "{text}: {} and not {packets_per_s}", bound.packets_per_s);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_path_without_a_rate_has_no_bound() {
-        let plan: PathPlan = toml::from_str("delay = \"1 ms\"").expect("a path");
+        let plan: PathPlan = crate::tree::from_toml("delay = \"1 ms\"").expect("a path");
         assert_eq!(plan.bound(true, 1500, 1), Ok(None));
     }
 }

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     fn plan(text: &str) -> PathPlan {
-        toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
+        crate::tree::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

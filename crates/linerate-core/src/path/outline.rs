@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn plan(text: &str) -> PathPlan {
-        toml::from_str(text).expect("a path")
+        crate::tree::from_toml(text).expect("a path")
     }
 
     #[test]

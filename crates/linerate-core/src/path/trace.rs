@@ -21,6 +21,9 @@ pub struct Trace {
     times_ms: Vec<u64>,
 }
 
+/// Latest time of a trace, ms: a year, so that no round of it is beyond the clock's 584 years.
+const TIME_MS_MAX: u64 = 365 * 86_400_000;
+
 /// A text that is no trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
@@ -41,6 +44,21 @@ pub enum TraceError {
     /// No line, or no time above 0, with which it could begin again.
     #[error("the trace has no time above 0")]
     Empty,
+    /// A time with which no link could be computed.
+    #[error("line {line}: the time is beyond {TIME_MS_MAX} ms, which is a year")]
+    TooLate {
+        /// Counted from 1.
+        line: usize,
+    },
+    /// The name of a file where its text is needed.
+    #[error(
+        "{name:?} is the name of a file; the trace itself stands here, its lines with \\n between \
+         them, and linerate path --plan alone reads files"
+    )]
+    FileName {
+        /// Its beginning.
+        name: String,
+    },
     /// Longer than memory is meant for.
     #[error("the trace has more than {OPPORTUNITIES_MAX} lines")]
     TooLong,
@@ -51,6 +69,9 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] with the line that does not fit.
     pub fn from_text(text: &str) -> Result<Self, TraceError> {
+        if Self::is_file_name(text) {
+            return Err(TraceError::FileName { name: text.trim().chars().take(40).collect() });
+        }
         let mut times_ms: Vec<u64> = Vec::new();
         for (index, text) in text.lines().enumerate() {
             let line = index + 1;
@@ -63,6 +84,9 @@ impl Trace {
             if times_ms.last().is_some_and(|&last| time < last) {
                 return Err(TraceError::GoesBack { line });
             }
+            if time > TIME_MS_MAX {
+                return Err(TraceError::TooLate { line });
+            }
             if times_ms.len() == OPPORTUNITIES_MAX {
                 return Err(TraceError::TooLong);
             }
@@ -72,6 +96,12 @@ impl Trace {
             Some(1..) => Ok(Self { times_ms }),
             _ => Err(TraceError::Empty),
         }
+    }
+
+    /// Whether a text is no trace but the name of its file: one line that is no number.
+    pub fn is_file_name(text: &str) -> bool {
+        let text = text.trim();
+        !text.is_empty() && !text.contains('\n') && text.parse::<f64>().is_err()
     }
 
     /// Length of one round of the trace.
@@ -221,5 +251,7 @@ mod tests {
         assert_eq!(refused("2\n1\n"), "line 2: the time is before the one above it");
         assert_eq!(refused("0\n0\n"), "the trace has no time above 0");
         assert_eq!(refused(""), "the trace has no time above 0");
+        assert!(refused("att.down").starts_with("\"att.down\" is the name of a file"));
+        assert_eq!(refused("1.5"), "line 1: \"1.5\" is not a time in whole milliseconds");
     }
 }

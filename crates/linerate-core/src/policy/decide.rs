@@ -92,10 +92,19 @@ impl Policy {
 impl Rule {
     fn refusal(&self, act: &Act) -> Option<String> {
         match *act {
-            Act::Test { kind, program, rate_bps, time, streams } => self
-                .of_kind(kind, program)
-                .or_else(|| self.of_size(time, streams))
-                .or_else(|| self.of_rate(kind, rate_bps)),
+            Act::Test { kind, program, rate_bps, time, streams } => {
+                if let Some(refusal) = self.of_kind(kind, program) {
+                    return Some(refusal);
+                }
+                // All at once: a client that learns them one by one asks as many times.
+                let exceeded = [
+                    self.exceeded_streams(streams),
+                    self.exceeded_time(time),
+                    self.of_rate(kind, rate_bps),
+                ];
+                let exceeded: Vec<String> = exceeded.into_iter().flatten().collect();
+                (!exceeded.is_empty()).then(|| exceeded.join("; "))
+            }
             Act::Results => (!self.results).then(|| "it shows no list of results".to_owned()),
             Act::MeasureTo(target) => self.of_target(target),
         }
@@ -111,19 +120,16 @@ impl Rule {
         Some(format!("no test by {}; allowed: {allowed}", program.name()))
     }
 
-    fn of_size(&self, time: Option<Duration>, streams: usize) -> Option<String> {
-        if let Some(most) = self.streams.filter(|most| streams > usize::from(*most)) {
-            return Some(format!("{streams} streams; the limit is {most}"));
-        }
-        let longest = self.time?;
-        match time {
-            Some(time) if time > longest => {
-                let (asked, limit) = (time.as_secs_f64(), longest.as_secs_f64());
-                Some(format!("{asked} s of sending; the limit is {limit} s"))
-            }
-            // A test without a time is ended at the limit.
-            _ => None,
-        }
+    fn exceeded_streams(&self, streams: usize) -> Option<String> {
+        let most = self.streams.filter(|most| streams > usize::from(*most))?;
+        Some(format!("{streams} streams; the limit is {most}"))
+    }
+
+    /// A test of which no time is known is ended at the limit.
+    fn exceeded_time(&self, time: Option<Duration>) -> Option<String> {
+        let longest = self.time.filter(|longest| time.is_some_and(|time| time > *longest))?;
+        let (asked, limit) = (time?.as_secs_f64(), longest.as_secs_f64());
+        Some(format!("{asked} s of sending; the limit is {limit} s"))
     }
 
     fn of_rate(&self, kind: TestKind, rate_bps: Option<u64>) -> Option<String> {

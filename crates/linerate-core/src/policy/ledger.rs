@@ -1,6 +1,7 @@
 //! Bytes that tests moved today, in all and by client network.
 
 use std::collections::HashMap;
+use std::mem::take;
 use std::net::IpAddr;
 
 use super::prefix::{Prefix, client_network};
@@ -8,7 +9,7 @@ use super::text::{Policy, Rule};
 use crate::time::WallTime;
 
 /// Milliseconds of a day (UTC has no others).
-const DAY_MS: u64 = 86_400_000;
+pub(super) const DAY_MS: u64 = 86_400_000;
 /// Networks that are told apart; those beyond share one count, which can only be too strict.
 const NETWORKS_MAX: usize = 65_536;
 
@@ -19,6 +20,11 @@ pub struct Ledger {
     all: u64,
     networks: HashMap<Prefix, u64>,
     others: u64,
+    /// Of running tests, by client.
+    pub(super) in_use: HashMap<Prefix, InUse>,
+    /// Bytes that running tests may move, by network and in all.
+    pub(super) reserved: HashMap<Prefix, u64>,
+    pub(super) reserved_all: u64,
 }
 
 /// A budget that is used up.
@@ -30,11 +36,22 @@ pub struct Spent {
     pub renews_ms: u64,
 }
 
+/// What the tests of one client have reserved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InUse {
+    pub(super) tests: usize,
+    pub(super) streams: usize,
+    pub(super) rate_bps: u64,
+}
+
 impl Ledger {
     fn turn(&mut self, now: WallTime) {
         let day = now.unix_millis() / DAY_MS;
         if day != self.day {
-            *self = Self { day, ..Self::default() };
+            // What runs goes on.
+            let (in_use, reserved) = (take(&mut self.in_use), take(&mut self.reserved));
+            let reserved_all = self.reserved_all;
+            *self = Self { day, in_use, reserved, reserved_all, ..Self::default() };
         }
     }
 

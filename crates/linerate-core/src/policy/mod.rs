@@ -8,11 +8,13 @@
 mod decide;
 mod ledger;
 mod prefix;
+mod reserve;
 mod text;
 
 pub use decide::{Act, Ask, Decision};
 pub use ledger::{Ledger, Spent};
-pub use prefix::{Prefix, client_network, is_private, is_public};
+pub use prefix::{Prefix, client_network, client_place, is_private, is_public};
+pub use reserve::{Reserved, Want};
 pub use text::{Keep, Policy, Program, Rule, TestKind, TokenDigest, TokenRow, parse_digest};
 
 #[cfg(test)]

@@ -103,6 +103,15 @@ pub fn client_network(address: IpAddr) -> Prefix {
     }
 }
 
+/// The addresses that are one client at one time: an IPv4 address, a /64 of IPv6, within which a
+/// host takes any.
+pub fn client_place(address: IpAddr) -> Prefix {
+    match address.to_canonical() {
+        IpAddr::V4(it) => Prefix { address: it.into(), length: 32 },
+        IpAddr::V6(_) => client_network(address),
+    }
+}
+
 /// Whether an address says nothing of a person outside of its own network: loopback, link-local,
 /// private (RFC 1918, RFC 4193), shared (RFC 6598).
 pub fn is_private(address: IpAddr) -> bool {

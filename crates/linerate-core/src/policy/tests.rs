@@ -275,3 +275,105 @@ fn bytes_that_are_in_the_count_of_all_are_counted_to_a_client_once() {
     ledger.attribute(now, ip("192.0.2.1"), 10);
     assert_eq!(ledger.today(now, ip("192.0.2.2")), (10, 10));
 }
+
+#[test]
+fn a_client_hears_all_limits_at_once() {
+    let time = Some(std::time::Duration::from_secs(20));
+    let (kind, program) = (TestKind::Tcp, Program::Linerate);
+    let act = Act::Test { kind, program, rate_bps: None, time, streams: 9 };
+    let (_, why) = ask("192.0.2.7", None, "2026-12-31", act);
+    for limit in ["9 streams; the limit is 8", "20 s of sending; the limit is 15 s", "100 Mbit/s"] {
+        assert!(why.contains(limit), "{why}");
+    }
+}
+
+/// A rule as a review met it: 12 tests at once had 48 streams, 480 Mbit/s and 170 MB.
+fn tight() -> Policy {
+    let rule = "[[rule]]\nname = \"guests\"\nstreams = 4\nrate = \"50M\"\n\
+                bytes_per_client_per_day = \"20 MB\"\n";
+    Policy::from_toml(rule).expect("a policy")
+}
+
+fn reserve(ledger: &mut Ledger, client: &str, want: Want) -> Result<Reserved, String> {
+    let policy = tight();
+    let rule = (&policy, &policy.rules[0]);
+    let reserved = ledger.reserve(rule, day("2026-12-31T12:00"), ip(client), want);
+    reserved.map_err(|exceeded| exceeded.join("; "))
+}
+
+#[test]
+fn a_rule_holds_for_all_tests_of_a_client_together() {
+    let mut ledger = Ledger::default();
+    let want = |streams, mbps: u64, megabytes: u64| Want {
+        streams,
+        rate_bps: Some(mbps * 1_000_000),
+        bytes: Some(megabytes * 1_000_000),
+    };
+    // Streams: 2 + 2 are 4, one more is refused.
+    let first = reserve(&mut ledger, "192.0.2.1", want(2, 10, 1)).expect("2 of 4");
+    let second = reserve(&mut ledger, "::ffff:192.0.2.1", want(2, 10, 1)).expect("4 of 4");
+    let why = reserve(&mut ledger, "192.0.2.1", want(1, 1, 1)).expect_err("5 of 4");
+    assert_eq!(why, "5 streams with this client's other tests; the limit is 4");
+    assert!(reserve(&mut ledger, "192.0.2.2", want(4, 50, 1)).is_ok(), "another client");
+    ledger.release(second);
+    // Rate: 10 + 40 are 50.
+    let third = reserve(&mut ledger, "192.0.2.1", want(2, 40, 1)).expect("50 of 50 Mbit/s");
+    ledger.release(third);
+    let why = reserve(&mut ledger, "192.0.2.1", want(1, 41, 1)).expect_err("51 of 50 Mbit/s");
+    assert_eq!(why, "51 Mbit/s with this client's other tests; the limit is 50 Mbit/s");
+    ledger.release(first);
+    assert!(reserve(&mut ledger, "192.0.2.1", want(4, 50, 1)).is_ok(), "all was given back");
+}
+
+#[test]
+fn bytes_that_a_test_may_move_are_reserved_and_what_is_unused_comes_back() {
+    let mut ledger = Ledger::default();
+    // 50 Mbit/s for 3 s are 18.75 MB.
+    let want = |bytes| Want { streams: 1, rate_bps: Some(1), bytes: Some(bytes) };
+    let first = reserve(&mut ledger, "192.0.2.1", want(18_750_000)).expect("of 20 MB");
+    // The budget is of the network, whoever in it asks.
+    let why = reserve(&mut ledger, "192.0.2.9", want(1_250_001)).expect_err("1.25 MB are left");
+    assert!(why.contains("192.0.2.0/24 1.250 MB are left"), "{why}");
+    let second = reserve(&mut ledger, "192.0.2.9", want(1_250_000)).expect("to the last byte");
+    ledger.release(first);
+    ledger.charge(day("2026-12-31T12:00"), ip("192.0.2.1"), 750_000);
+    // 20 - 0.75 - 1.25 MB.
+    assert!(reserve(&mut ledger, "192.0.2.1", want(18_000_001)).is_err());
+    let third = reserve(&mut ledger, "192.0.2.1", want(18_000_000)).expect("18 MB are left");
+    ledger.release(second);
+    ledger.release(third);
+    assert_eq!((ledger.in_use.len(), ledger.reserved.len(), ledger.reserved_all), (0, 0, 0));
+}
+
+#[test]
+fn an_ipv6_client_is_its_64_bits_in_streams_rate_and_bytes() {
+    let want = |streams, rate, bytes| Want { streams, rate_bps: Some(rate), bytes: Some(bytes) };
+    let cases = [
+        (want(4, 1, 1), want(1, 1, 1)),
+        (want(1, 50_000_000, 1), want(1, 1, 1)),
+        (want(1, 1, 20_000_000), want(1, 1, 1)),
+    ];
+    for (all, more) in cases {
+        let mut ledger = Ledger::default();
+        let _held = reserve(&mut ledger, "2001:db8:0:1::1", all).expect("nobody is there");
+        // Any of 2^64 addresses is the same client, that of the next network is not.
+        assert!(reserve(&mut ledger, "2001:db8:0:1:ffff::2", more).is_err(), "{all:?}");
+        assert!(reserve(&mut ledger, "2001:db8:0:2::1", more).is_ok(), "{all:?}");
+    }
+    let mut ledger = Ledger::default();
+    ledger.charge(day("2026-12-31T12:00"), ip("2001:db8:0:1::1"), 20_000_000);
+    assert!(reserve(&mut ledger, "2001:db8:0:1:2:3:4:5", want(1, 1, 1)).is_err(), "moved");
+}
+
+#[test]
+fn networks_beyond_the_table_s_bound_share_one_count() {
+    let mut ledger = Ledger::default();
+    let now = day("2026-12-31T12:00");
+    for network in 0..70_000_u32 {
+        ledger.charge(now, std::net::Ipv4Addr::from(0x0A00_0000 + (network << 8)).into(), 1);
+    }
+    // 65,536 have a count of their own (10.0.0.0 to 10.255.255.0), 4,464 one together.
+    assert_eq!(ledger.today(now, ip("10.0.0.1")), (70_000, 1));
+    assert_eq!(ledger.today(now, ip("11.0.0.1")), (70_000, 70_000 - 65_536));
+    assert_eq!(ledger.today(now, ip("192.0.2.1")), (70_000, 70_000 - 65_536));
+}

@@ -191,8 +191,8 @@ impl Policy {
     /// # Errors
     /// One line that begins with the line of the text: the key, what is wrong, what is allowed.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let policy: Self = toml::from_str(text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
+        let policy: Self = crate::tree::from_toml(text).map_err(|error| {
+            let offset = error.offset().unwrap_or(0);
             place(text, offset, &one_line(error.message()))
         })?;
         policy.check(text)?;

@@ -4,7 +4,6 @@
 //! Left out: bounds that need measurements beside the test (capacity by packet trains, loss by
 //! event); they are the ladder's, whose names of rungs are used here.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Layer, MetricId};
@@ -17,7 +16,8 @@ pub const SHARE_MAX: f64 = 1.01;
 pub const LINK: &str = "local_link";
 
 /// An upper bound of one metric, with the inputs it was computed from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// Which way the data goes that is bounded; null in records of versions that knew one way.
     #[serde(default)]
@@ -46,7 +46,8 @@ pub struct Ceiling {
 }
 
 /// A rate at one layer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRate {
     /// What the rate includes.
     pub layer: Layer,
@@ -55,7 +56,8 @@ pub struct LayerRate {
 }
 
 /// One further bound of a ceiling's metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
     /// What bounds, in the ladder's words: `receive_window`, `send_buffer`, `application`.
     pub kind: String,
@@ -71,7 +73,8 @@ pub struct Rung {
 }
 
 /// One input of a ceiling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingInput {
     /// What it is: `link_rate_bps`, `mtu_bytes`, `packet_bytes`, `header_bytes`, `rtt_min_ns`.
     pub name: String,
@@ -158,7 +161,7 @@ mod tests {
         // As linerate.record/1 was written before the ways had a ceiling each.
         let text = r#"{"metric":"goodput_bps","layer":"payload","value":1e9,"inputs":[],
             "unknown":[],"share":0.5}"#;
-        let ceiling: Ceiling = serde_json::from_str(text).expect("fields were only added");
+        let ceiling: Ceiling = crate::tree::from_json(text).expect("fields were only added");
         assert_eq!((ceiling.direction, ceiling.share), (None, Some(0.5)));
         assert!(ceiling.layers.is_empty() && ceiling.rungs.is_empty());
     }

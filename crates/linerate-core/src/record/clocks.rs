@@ -1,10 +1,10 @@
 //! How the clocks of two hosts agree, which decides what can be said of delays in one direction.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the offset between two clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockState {
     /// Both are kept right by something, or are one clock, and the packets do not contradict it.
@@ -17,7 +17,8 @@ pub enum ClockState {
 }
 
 /// Who says how right this host's clock is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKeeper {
     /// The kernel (adjtimex(2)).
@@ -29,7 +30,8 @@ pub enum ClockKeeper {
 }
 
 /// What a lasting change of the smallest delays is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeCause {
     /// A way became longer or shorter, for good or while a queue stood in it.
@@ -42,7 +44,8 @@ pub enum ChangeCause {
 }
 
 /// A lasting change of the smallest delays, found without any clock that is right.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayChange {
     /// The first probe after it, from 0.
     pub probe: u64,
@@ -57,7 +60,8 @@ pub struct DelayChange {
 }
 
 /// The clocks of both ends during the probes of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockAgreement {
     /// The size of the probes.
     pub payload_bytes: u32,
@@ -94,4 +98,22 @@ pub struct ClockAgreement {
     /// Lasting changes of the delays, in order; at most 64 of each cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<DelayChange>,
+}
+
+/// An estimated offset makes the smallest delays of both directions half of the smallest round
+/// trip, with that half as their error: nothing that was not known before. A delay says more than
+/// that where it is so many times the error, as behind a queue that stands.
+const ERRORS_MIN: f64 = 4.0;
+
+impl ClockAgreement {
+    /// Whether a delay of one direction is known, and is more than a part of the round trip.
+    pub fn knows(&self, delay_ns: f64) -> bool {
+        match (self.state, self.error_ns) {
+            (ClockState::Synchronised, _) => true,
+            (ClockState::OffsetEstimated, Some(error_ns)) => {
+                delay_ns >= ERRORS_MIN * error_ns as f64
+            }
+            (ClockState::OffsetEstimated, None) | (ClockState::Unsynchronised, _) => false,
+        }
+    }
 }

@@ -3,11 +3,11 @@
 //! A datagram belongs to the measured span by the time at which it was sent, which it carries; so
 //! both ends mean the same datagrams, and sent = received + lost holds to the last one.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a sender handed to its kernel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentDatagrams {
     /// Payload of each.
     pub size_bytes: u32,
@@ -42,7 +42,8 @@ pub struct SentDatagrams {
 }
 
 /// What keeps a pace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PacedBy {
     /// The sender, which sleeps until each batch is due.
@@ -55,7 +56,8 @@ pub enum PacedBy {
 
 /// How evenly a paced sender sent, by its own clock just before each call; by the times that it
 /// gave to the kernel where that paces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PaceKept {
     /// Who kept it.
     #[serde(default)]
@@ -77,7 +79,8 @@ pub struct PaceKept {
 }
 
 /// What a receiver took in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceivedDatagrams {
     /// Payload of each.
     pub size_bytes: u32,
@@ -101,7 +104,8 @@ pub struct ReceivedDatagrams {
 }
 
 /// Datagrams of one span. When `sent` is known, sent = received + lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramTally {
     /// As the sender reported at its end; null when it did not.
     pub sent: Option<u64>,
@@ -121,7 +125,8 @@ pub struct DatagramTally {
 }
 
 /// Delay variation of one stream. The clocks of the ends need not agree: only differences count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayVariation {
     /// Arrivals that were looked at: the first of each batch.
     pub n: u64,

@@ -1,12 +1,12 @@
 //! What an end of the path is: the things that change a number and that a reader asks for later.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::HostDeltas;
 
 /// One end of the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct End {
     /// `local` or `remote`.
     pub role: String,
@@ -54,7 +54,8 @@ pub struct End {
 }
 
 /// What the host that measures adds to a delay, found just before or after the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Cost of one reading of the clock.
     pub reading_ns: f64,
@@ -70,7 +71,8 @@ pub struct Calibration {
 
 /// Settings of TCP as the host's network namespace has them (net.ipv4.tcp_*), and the initial
 /// windows of the route to the peer. Null where this kernel has no such setting.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSettings {
     /// tcp_sack.
     pub sack: Option<u64>,
@@ -98,7 +100,8 @@ pub struct TcpSettings {
 }
 
 /// A network interface, as far as the kernel reports.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interface {
     /// Its name in its namespace.
     pub name: String,

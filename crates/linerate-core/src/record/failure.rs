@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::one_line;
 
 /// Whose turn it is to fix things.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// The caller: a flag, a file, a name.
@@ -57,7 +57,8 @@ pub enum FailureCode {
 }
 
 /// One line: what was attempted, on what, why it failed, what to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Whose turn it is.
     pub fault: Fault,
@@ -161,9 +162,9 @@ mod tests {
     fn a_failure_of_an_earlier_version_is_read_and_one_that_is_no_wait_is_written_as_before() {
         let json = r#"{"fault":"peer_refused","attempt":"a","object":"b","reason":"c",
             "next_step":null}"#;
-        let failure: Failure = serde_json::from_str(json).expect("a failure");
+        let failure: Failure = crate::tree::from_json(json).expect("a failure");
         assert!(!failure.is_busy());
-        let text = serde_json::to_string(&failure).expect("plain data");
+        let text = crate::tree::to_json(&failure).expect("plain data");
         assert!(!text.contains("retry_after_ms"), "{text}");
         assert!(failure.retry_after(1000).is_busy());
     }

@@ -1,6 +1,5 @@
 //! One TCP connection or UDP stream that carried data: asked and got, at both ends.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -9,7 +8,8 @@ use super::{
 };
 
 /// What was asked for and what the kernel gave.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked<T> {
     /// Null when nothing was asked for.
     pub asked: Option<T>,
@@ -18,7 +18,8 @@ pub struct Asked<T> {
 }
 
 /// One stream of a throughput test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
     /// Stream number within its direction, from 0.
     pub flow: u16,
@@ -37,7 +38,8 @@ pub struct Flow {
 }
 
 /// What one end saw of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowEnd {
     /// Payload bytes written to or read from the socket, the omitted span included.
     pub bytes: u64,
@@ -123,7 +125,8 @@ pub struct FlowEnd {
 }
 
 /// Options of a SYN segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SynOptions {
     /// Window field, never scaled on a SYN (RFC 7323 §2.2).
     pub window_bytes: u32,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Finish, Means, ReceiveWith, SearchPlan, SendWith, TcpDirections};
@@ -18,7 +17,8 @@ const CPUS_MAX: usize = 1024;
 
 /// A TCP test, as both of its ends have to know it: what a plan holds and a client asks a server
 /// for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpTest {
     /// Which ways data goes.
     pub directions: TcpDirections,
@@ -105,7 +105,8 @@ impl Default for TcpTest {
 
 /// A UDP test, as both of its ends have to know it. `Size` is `Option<u32>` in a plan, until the
 /// path to the server tells how long a datagram may be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpTest<Size = u32> {
     /// Which ways data goes.
     pub directions: TcpDirections,

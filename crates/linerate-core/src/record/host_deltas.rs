@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The counters of one end of a throughput test. They are of the whole host or of its network
 /// namespace: other programs count, too.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostDeltas {
     /// Time between the two readings.
     pub span_ns: u64,
@@ -25,7 +25,8 @@ pub struct HostDeltas {
 }
 
 /// What a kernel remembers of earlier connections to a host (`ip tcp_metrics`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CachedMetrics {
     /// Smoothed round-trip time.
     pub rtt_us: Option<u32>,

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -41,7 +40,8 @@ impl FromStr for RecordId {
     }
 }
 
-impl JsonSchema for RecordId {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for RecordId {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "RecordId".into()
     }

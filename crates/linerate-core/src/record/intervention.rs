@@ -2,14 +2,14 @@
 //!
 //! Left out: which changes are worth trying and what they decide (`explain`).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Family};
 use crate::units::BitRate;
 
 /// Short runs of one stream, every other one with a single thing changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Intervention {
     /// Which way the data went.
     pub direction: Direction,
@@ -25,7 +25,8 @@ pub struct Intervention {
 }
 
 /// The one thing that a run does differently.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// So many streams instead of one.
@@ -51,7 +52,8 @@ pub enum Change {
 }
 
 /// What one short run came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShortRun {
     /// The receiver's payload rate, all streams together.
     pub goodput_bps: f64,
@@ -64,7 +66,8 @@ pub struct ShortRun {
 }
 
 /// Why short runs ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionEnd {
     /// What they showed is clear.

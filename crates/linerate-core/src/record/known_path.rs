@@ -1,12 +1,12 @@
 //! What the user knows of a path and its ends cannot tell.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::BitRate;
 
 /// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KnownPath {
     /// The slowest link by name, with the framing of its kind: `1g`, `ds3`, `oc12-atm`.
     #[serde(default)]

@@ -1,12 +1,10 @@
 //! What a metric includes, and whether more of it is better.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a rate or size includes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Bytes given to and taken from the application.

@@ -4,13 +4,13 @@
 //! was chosen, where trials chose it, in the record's trials. By default both ends copy every byte,
 //! as applications do.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
 
 /// How a sender hands its bytes to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SendWith {
     /// write(2): the kernel copies them.
@@ -32,7 +32,8 @@ named!(SendWith {
 });
 
 /// How a receiver takes bytes from the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiveWith {
     /// recv(2): the kernel copies them to the program.
@@ -47,7 +48,8 @@ pub enum ReceiveWith {
 named!(ReceiveWith { Read = "read", Trunc = "trunc", Splice = "splice" });
 
 /// How data is to be moved; the default copies at both ends, pins nobody and looks at nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Means {
     /// The sending end's call.
@@ -95,7 +97,8 @@ impl Means {
 }
 
 /// What an end did with the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
     /// Copied between the program and the kernel.
@@ -107,7 +110,8 @@ pub enum Contents {
 }
 
 /// What holding the contents against the pattern showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Bytes that were compared with the pattern.
     pub bytes: u64,
@@ -118,7 +122,8 @@ pub struct Verified {
 }
 
 /// What the kernel reported of sends with MSG_ZEROCOPY.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZeroCopySends {
     /// Calls that the kernel has reported the end of.
     pub completed: u64,
@@ -127,7 +132,8 @@ pub struct ZeroCopySends {
 }
 
 /// Whether a stream that asked for Multipath TCP had it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MultipathTcp {
     /// Both ends spoke it until the end.
     pub used: bool,
@@ -138,7 +144,8 @@ pub struct MultipathTcp {
 }
 
 /// A short round that helped to choose how data is moved. It is in no other figure of the record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// What was tried.
     pub means: Means,

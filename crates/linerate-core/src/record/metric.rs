@@ -1,7 +1,6 @@
 //! The one table of metrics. JSON keys, CSV headers, legends, the manual and the direction of a
 //! comparison come from here.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{Better, Layer};
@@ -29,8 +28,8 @@ macro_rules! metrics {
     ($($variant:ident = $key:literal, $title:literal, $unit:literal, $layer:expr, $better:ident,
        $definition:literal, $source:literal;)*) => {
         /// Identifier of a metric: a key in JSON and CSV, never reused for another meaning.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-                 JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum MetricId {
             $(#[doc = $definition] #[serde(rename = $key)] $variant,)*
         }

@@ -21,6 +21,7 @@ mod interface_drops;
 mod intervention;
 mod known_path;
 mod layer;
+mod limited_by;
 mod means;
 mod metric;
 mod metric_row;
@@ -68,6 +69,7 @@ pub use interface_drops::dropped_at_interface;
 pub use intervention::{Change, Intervention, InterventionEnd, ShortRun};
 pub use known_path::KnownPath;
 pub use layer::{Better, Layer};
+pub use limited_by::{LimitedBy, Quality};
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
@@ -110,7 +112,6 @@ pub use verdict::{
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::WallTime;
@@ -119,7 +120,8 @@ use crate::time::WallTime;
 pub const SCHEMA: &str = "linerate.record/2";
 
 /// One measurement: what was asked, what was got, by whom, and what went wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
@@ -295,6 +297,26 @@ impl Record {
             .map(|row| row.value)
     }
 
+    /// The row that stands for the round trip of a ping wherever one figure does: the median by the
+    /// kernel's clock, which leaves out the waits of this host's programs; where there is none that
+    /// by the program's clock, else a mean. Of one payload size, or of the first.
+    pub fn typical_round_trip(&self, payload_bytes: Option<u32>) -> Option<&Summary> {
+        let wanted = [
+            (MetricId::RttKernel, Stat::P50),
+            (MetricId::Rtt, Stat::P50),
+            (MetricId::Rtt, Stat::Mean),
+        ];
+        let of_size = |row: &&Summary| {
+            let sizes = (row.payload_bytes, payload_bytes);
+            row.flow.is_none() && !matches!(sizes, (Some(one), Some(other)) if one != other)
+        };
+        let find = |(metric, stat)| {
+            let mut rows = self.summary.iter().filter(of_size);
+            rows.find(|row| row.metric == metric && row.stat == stat)
+        };
+        wanted.into_iter().find_map(find)
+    }
+
     /// The part of a survey with the highest goodput in a direction.
     pub fn best_part(&self, direction: Direction) -> Option<&Self> {
         let goodput = |part: &Self| part.value(MetricId::Goodput, Stat::Value, Some(direction));
@@ -359,7 +381,8 @@ impl Record {
 }
 
 /// The program that made a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// Always `linerate` when written by this program.
     pub name: String,
@@ -368,7 +391,8 @@ pub struct Tool {
 }
 
 /// How a measurement ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All of it was measured.
@@ -382,7 +406,8 @@ pub enum Status {
 }
 
 /// The place of a record in a study's grid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// The study's name.
     pub study: String,

@@ -1,13 +1,13 @@
 //! What became of the numbered datagrams between the page in a browser and the server, beside a
 //! test whose load is TCP (`spec/datagrams.md`).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, ProbePhase};
 
 /// One way of a round of datagrams: at rest, or beside the load of the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageDatagrams {
     /// Which way the load went meanwhile.
     pub phase: ProbePhase,

@@ -3,7 +3,6 @@
 //!
 //! Left out: what the packets were. Times are those of the measurement's own host.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Failure, Tool};
@@ -17,7 +16,8 @@ pub const QUEUE_POINTS_MAX: usize = 4096;
 pub const PATH_SCHEMA: &str = "linerate.path/1";
 
 /// A path that `linerate path run` held, from its start to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathRun {
     /// Always [`PATH_SCHEMA`] when written by this version.
     pub schema: String,
@@ -42,7 +42,8 @@ pub struct PathRun {
 }
 
 /// One emulated path, over the span of one measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmulatedPath {
     /// Its place: `r1 eth1 - r2 eth0`.
     pub name: String,
@@ -84,7 +85,8 @@ pub struct EmulatedPath {
 
 /// Times in which an emulator did nothing, though packets were due or waited to be read: its
 /// senders had nothing to answer to meanwhile, which no later haste makes good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathStops {
     /// How often, each time for more than 1 ms.
     pub count: u64,
@@ -92,12 +94,18 @@ pub struct PathStops {
     pub total_ns: u64,
     /// The longest.
     pub longest_ns: u64,
-    /// All of them over the time that was watched: the most of a rate that they can have cost.
+    /// All of them over `conversed_ns`: the most of a rate that they can have cost.
     pub share: f64,
+    /// Time that was watched in which packets of programs came, each at most 1 s after another;
+    /// all that was watched when none came. Absent where nothing was watched, and in older
+    /// records, whose `share` is of all that was watched.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conversed_ns: u64,
 }
 
 /// What one direction of a path did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathDirection {
     /// Whether it is the plan's backward direction.
     pub backward: bool,
@@ -124,11 +132,13 @@ pub struct PathDirection {
     pub icmp_messages: u64,
     /// Packets dropped outside of the plan: no room, not read in time, not taken by the host.
     pub unplanned_packets: u64,
-    /// Packets forwarded later than due by more than `late_threshold_ns`.
+    /// Packets forwarded later than due by more than `late_threshold_ns`; time that they waited to
+    /// be read counts.
     pub late_packets: u64,
     /// What counts as late.
     pub late_threshold_ns: u64,
-    /// How much later than due packets were forwarded; null when there were none.
+    /// How much later than due packets were forwarded, the time that they waited to be read
+    /// included; null when there were none.
     pub lateness_p50_ns: Option<u64>,
     /// 99th percentile of the same.
     pub lateness_p99_ns: Option<u64>,
@@ -139,7 +149,8 @@ pub struct PathDirection {
 }
 
 /// Packets lost to one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathLoss {
     /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long`, `outage`, or
     /// `untold` by netem.
@@ -150,7 +161,8 @@ pub struct PathLoss {
 
 /// The largest backlog of each interval, from the begin of the measurement. It is looked at many
 /// times an interval, not at each packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueSeries {
     /// Length of an interval.
     pub interval_ns: u64,
@@ -158,6 +170,12 @@ pub struct QueueSeries {
     pub packets: Vec<u64>,
     /// Bytes of IP packets that waited.
     pub bytes: Vec<u64>,
+}
+
+/// Whether a count that older records do not have is absent.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl EmulatedPath {
@@ -176,7 +194,7 @@ impl EmulatedPath {
             let packets = if late == 1 { "packet" } else { "packets" };
             parts.push(format!("{late} {packets} late by up to {:.1} ms", ms(most.unwrap_or(0))));
         }
-        let PathStops { count, total_ns, longest_ns, share } = self.stops;
+        let PathStops { count, total_ns, longest_ns, share, .. } = self.stops;
         if count > 0 {
             let stood = format!("stalled for {:.1} ms ({:.2} %)", ms(total_ns), share * 100.0);
             parts.push(match count {
@@ -245,8 +263,13 @@ mod tests {
             ..PathDirection::default()
         };
         path.directions = vec![late(1, 2_000_000), late(0, 12_340_000)];
-        let stops =
-            PathStops { count: 1, total_ns: 12_000_000, longest_ns: 12_000_000, share: 0.0012 };
+        let stops = PathStops {
+            count: 1,
+            total_ns: 12_000_000,
+            longest_ns: 12_000_000,
+            share: 0.0012,
+            ..PathStops::default()
+        };
         path.stops = stops;
         let line = "1 packet late by up to 12.3 ms, stalled for 12.0 ms (0.12 %) at once";
         assert_eq!(path.slips().as_deref(), Some(line));

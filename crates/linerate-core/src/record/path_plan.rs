@@ -13,11 +13,11 @@
 //! with its queue, damage on the line, loss, duplication, corruption, batches, delay, jitter,
 //! reordering.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A path, or what one direction has of its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PathPlan {
     /// Seed of all random decisions; 1 when absent.
@@ -141,7 +141,8 @@ pub struct PathPlan {
 }
 
 /// What carries packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Datapath {
     /// linerate's own emulator, with every element.
@@ -152,7 +153,8 @@ pub enum Datapath {
 }
 
 /// Another rate from a time on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
     /// From the start of the path.
@@ -162,7 +164,8 @@ pub struct RateStep {
 }
 
 /// Another delay from a time on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
     /// From the start of the path.
@@ -172,7 +175,8 @@ pub struct DelayStep {
 }
 
 /// An end of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PathEnd {
     /// The one whose packets go forward.
@@ -182,7 +186,8 @@ pub enum PathEnd {
 }
 
 /// A queue discipline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePlan {
     /// What comes when the buffer is full is lost.
@@ -202,7 +207,8 @@ pub enum QueuePlan {
 }
 
 /// Varying delay.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JitterPlan {
     /// The longest, evenly spread from 0.
@@ -217,7 +223,8 @@ pub struct JitterPlan {
 }
 
 /// Late packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReorderPlan {
     /// Share of packets.
@@ -227,7 +234,8 @@ pub struct ReorderPlan {
 }
 
 /// Loss in bursts (Gilbert), by what is seen of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BurstLossPlan {
     /// Share of packets lost in the long run.
@@ -237,7 +245,8 @@ pub struct BurstLossPlan {
 }
 
 /// Loss of ATM cells.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CellLossPlan {
     /// Probability that a burst begins at a cell.
@@ -252,7 +261,8 @@ const fn one() -> u32 {
 }
 
 /// A time during which nothing passes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
     /// Its begin, from the start of the path.
@@ -262,7 +272,8 @@ pub struct Outage {
 }
 
 /// A token bucket.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BucketPlan {
     /// Rate of IP packets.
@@ -272,7 +283,8 @@ pub struct BucketPlan {
 }
 
 /// Other traffic.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CrossPlan {
     /// Its mean rate of IP packets, within bursts for `on` and `off`.

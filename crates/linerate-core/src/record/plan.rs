@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::known_path::KnownPath;
@@ -15,7 +14,8 @@ use crate::study::Topology;
 use crate::units::BitRate;
 
 /// One measurement to make.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Plan {
     /// TCP throughput.
@@ -41,6 +41,10 @@ impl Plan {
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Simulate(_))
     }
+
+    /// The kinds of all plans, as [`Plan::kind`] names them.
+    pub const KINDS: [&str; 8] =
+        ["tcp", "udp", "ping", "test", "trace", "compare", "bench", "simulate"];
 
     /// The kind, as it is tagged in records.
     pub const fn kind(&self) -> &'static str {
@@ -110,7 +114,8 @@ impl TcpDirections {
 }
 
 /// The server of a flow test, and the way to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerPlan {
     /// Whose protocol the server speaks; null is this program's own.
     #[serde(default)]
@@ -140,7 +145,8 @@ pub struct ServerPlan {
 }
 
 /// Probes to send beside a load.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbePlan {
     /// Time between two probes while the load runs, whether or not the last was answered.
     pub interval_ns: u64,
@@ -160,7 +166,8 @@ pub struct ProbePlan {
 }
 
 /// How some probes differ from others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeKind {
     /// How they travel; null is UDP where linerate serve answers, else ICMP.
     pub transport: Option<PingTransport>,
@@ -196,7 +203,8 @@ impl Default for ServerPlan {
 }
 
 /// A TCP throughput test.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpPlan {
     /// The server.
     #[serde(flatten)]
@@ -210,7 +218,8 @@ pub struct TcpPlan {
 }
 
 /// A UDP throughput test: at one pace, or as a search for the capacity.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpPlan {
     /// The server.
     #[serde(flatten)]
@@ -224,7 +233,8 @@ pub struct UdpPlan {
 }
 
 /// A survey of a path: round trips by size, then TCP by streams and windows, both ways.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestPlan {
     /// A host that runs `linerate serve`.
     #[serde(flatten)]
@@ -243,7 +253,8 @@ pub struct TestPlan {
 }
 
 /// A rate to hold over a round trip, which a farther path has (RFC 8337).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalPlan {
     /// Payload rate of a bulk transfer.
     pub rate: BitRate,
@@ -252,7 +263,8 @@ pub struct GoalPlan {
 }
 
 /// The same measurement of several targets, or of one target in several ways, interleaved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparePlan {
     /// What is compared; the others with the first.
     pub candidates: Vec<Candidate>,
@@ -263,7 +275,8 @@ pub struct ComparePlan {
 }
 
 /// One of the things that are compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// As the user named it.
     pub name: String,
@@ -288,7 +301,8 @@ impl Candidate {
 pub const TRACE_PORT: u16 = 33_434;
 
 /// What a trace's probes are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TraceProbes {
     /// UDP, each flow from a port of its own, all to one port.
@@ -304,7 +318,8 @@ pub enum TraceProbes {
 named!(TraceProbes { Udp = "udp", Icmp = "icmp", Tcp = "tcp" });
 
 /// A trace of the path to a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracePlan {
     /// Name or address of the target.
     pub host: String,
@@ -377,7 +392,8 @@ impl Default for TracePlan {
 }
 
 /// How probes travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingTransport {
     /// ICMP echo, answered by the peer's kernel.
@@ -395,7 +411,8 @@ pub enum PingTransport {
 }
 
 /// What a measurement by STAMP has beside its probes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StampPlan {
     /// Packets are signed; the key is no part of the plan.
     pub authenticated: bool,
@@ -407,10 +424,11 @@ pub struct StampPlan {
 }
 
 /// How two hosts behind NAT came together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meeting {
     /// The third host, at which they met.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: SocketAddr,
     /// Which way the probes go.
     pub way: MetWay,
@@ -419,7 +437,8 @@ pub struct Meeting {
 }
 
 /// The way between two hosts behind NAT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetWay {
     /// From one to the other: each NAT lets through what answers its own host.
@@ -429,7 +448,8 @@ pub enum MetWay {
 }
 
 /// When the next probe leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PingMode {
     /// One every `interval_ns`, whether or not the last was answered.
@@ -441,7 +461,8 @@ pub enum PingMode {
 }
 
 /// How the prober waits for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitMode {
     /// Spin while flooding, sleep while pacing.
@@ -455,7 +476,8 @@ pub enum WaitMode {
 named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
 
 /// ECN bits by which a sender says that it understands congestion marks (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ecn {
     /// ECT(0), 2: classic.
@@ -477,7 +499,8 @@ impl Ecn {
 }
 
 /// A measurement of round-trip times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingPlan {
     /// Name or address of the target.
     pub host: String,

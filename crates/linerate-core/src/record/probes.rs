@@ -3,13 +3,13 @@
 //! They are packets of their own, so that what they see is what another application's packets see;
 //! the round trips that TCP saw of its own segments are in the flows.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PingTransport;
 
 /// Which way the load went while probes were sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbePhase {
     /// There was none.
@@ -24,7 +24,8 @@ pub enum ProbePhase {
 
 /// One phase of a test. Its probes are those sent within it; those sent outside all phases, as
 /// while the load begins or ends, count nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeSpan {
     /// Which way the load went.
     pub phase: ProbePhase,
@@ -35,7 +36,8 @@ pub struct ProbeSpan {
 }
 
 /// The probes beside a test, in order of sending.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Probes {
     /// How they travelled.
     pub transport: PingTransport,

@@ -1,14 +1,12 @@
 //! Samples over time, distributions, and the rows of a summary.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MetricId;
 
 /// Which way data went, seen from the client that asked for the test.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the client to the server.
@@ -18,9 +16,8 @@ pub enum Direction {
 }
 
 /// Which end of a flow a value belongs to.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The end that sends the data.
@@ -30,9 +27,8 @@ pub enum Side {
 }
 
 /// How a summary value was made from the samples.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stat {
     /// One value for the whole measurement: a total, or a total over its span.
@@ -58,7 +54,8 @@ pub enum Stat {
 }
 
 /// One result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Which metric, from the one table.
     pub metric: MetricId,
@@ -104,7 +101,8 @@ impl Summary {
 }
 
 /// Successive probes without an answer, two at least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostStretch {
     /// Payload of the probes.
     pub payload_bytes: u32,
@@ -117,7 +115,8 @@ pub struct LostStretch {
 }
 
 /// Values of one metric over time, from one end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Which metric.
     pub metric: MetricId,
@@ -136,7 +135,8 @@ pub struct Series {
 }
 
 /// How often each value occurred.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Which metric; its unit is the unit of `values`.
     pub metric: MetricId,

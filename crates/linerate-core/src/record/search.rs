@@ -4,14 +4,14 @@
 //! Source: RFC 9097 (definitions §5 and §6, load rate adjustment §8.1 and appendix A). What one end
 //! of a test cannot see alone is absent here until the other end has told.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Direction;
 use crate::units::BitRate;
 
 /// The parameters of the load rate adjustment; the defaults are those of RFC 9097 §8.1, table 1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchPlan {
     /// Between statuses of the receiver, 5 to 250 ms.
     pub feedback_ns: u64,
@@ -49,7 +49,8 @@ impl Default for SearchPlan {
 }
 
 /// The delay that a search goes by; either is counted above the smallest of the test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchDelay {
     /// From sending the newest datagram until its status is back, without the time that the
@@ -60,7 +61,8 @@ pub enum SearchDelay {
 }
 
 /// What a status did to the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStep {
     /// Several rows up: no congestion was confirmed yet.
@@ -76,7 +78,8 @@ pub enum SearchStep {
 }
 
 /// One status, as the sender took it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchTrial {
     /// When it came, since the sender's start.
     pub t_ns: u64,
@@ -117,7 +120,8 @@ impl SearchNews {
 }
 
 /// What the receiver took in during one sub-interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchSpan {
     /// Counted from 0.
     pub index: u32,
@@ -140,7 +144,8 @@ pub struct SearchSpan {
 }
 
 /// One sub-interval, by both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubInterval {
     /// What the receiver took in. It begins `index` times `length_ns` after the first arrival.
     #[serde(flatten)]
@@ -158,7 +163,8 @@ pub struct SubInterval {
 }
 
 /// A search and what it found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacitySearch {
     /// Which way the data went.
     pub direction: Direction,

@@ -1,7 +1,6 @@
 //! What is to be simulated, with every default filled in: TCP flows over an emulated path, by a
 //! model and in virtual time. A plan alone repeats the simulation to the bit, on every machine.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
@@ -9,7 +8,8 @@ use super::{Finish, PathPlan};
 use crate::units::BitRate;
 
 /// TCP flows from one end of a path to the other. All times are virtual.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulatePlan {
     /// The path, with the seed of all that is random. Data go forward, acknowledgements back.
     pub path: Box<PathPlan>,
@@ -34,7 +34,8 @@ pub struct SimulatePlan {
 }
 
 /// A model of TCP and its host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulatedTcp {
     /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
     pub congestion_control: ControlName,
@@ -68,7 +69,8 @@ pub struct SimulatedTcp {
 }
 
 /// The congestion controls that the model has, each with the values of its standard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ControlName {
     /// RFC 5681.
@@ -82,9 +84,8 @@ pub enum ControlName {
 named!(ControlName { Reno = "reno", Cubic = "cubic", Bbr = "bbr" });
 
 /// How a sender repairs losses.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum LossRecovery {
     /// Fast retransmit of one segment; the next new acknowledgement ends it (RFC 2581 §3.2).

@@ -5,11 +5,11 @@
 //! introduced each group is beside it. Byte 7 holds bit fields that C compilers lay out as padding
 //! for other languages, so no ready-made structure is used.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One sample of `TCP_INFO`; every field is as the kernel counts it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpInfo {
     /// TCP state number (1 is established).
     pub state: Option<u8>,

@@ -2,13 +2,13 @@
 //!
 //! Findings are made of the samples by [`crate::trace`], so that a later version may judge anew.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
 /// What a trace found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The address that was traced.
     pub target: String,
@@ -37,6 +37,11 @@ pub struct Trace {
     /// Step of the clock, or the noise of the kernel's stamps where that is more.
     #[serde(default)]
     pub floor_ns: Option<u64>,
+    /// Rounds of probes that were put off, whole or their rest, because this host came to them too
+    /// late: caught up with, they would have met routers that answer so many a second. Absent where
+    /// there were none.
+    #[serde(default, skip_serializing_if = "super::path::is_zero")]
+    pub late_rounds: u64,
     /// The path back, as the target traced it, where it runs `linerate serve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Box<Self>>,
@@ -51,7 +56,8 @@ pub struct Trace {
 }
 
 /// A place where packets above a size do not go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeLimit {
     /// Last hop that larger ones reach; 0 is this host.
     pub after: u8,
@@ -64,7 +70,8 @@ pub struct SizeLimit {
 }
 
 /// One distance on the path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hop {
     /// Time to live that ends here.
     pub ttl: u8,
@@ -86,7 +93,8 @@ pub struct Hop {
 }
 
 /// A router or host at one distance.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopNode {
     /// The address that it answers from.
     pub address: String,
@@ -98,7 +106,8 @@ pub struct HopNode {
 }
 
 /// An entry of an MPLS label stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MplsLabel {
     /// 20 bits.
     pub label: u32,
@@ -109,7 +118,8 @@ pub struct MplsLabel {
 }
 
 /// A probe and its answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopSample {
     /// When it was sent, since the start of the trace.
     pub at_ns: u64,
@@ -124,7 +134,8 @@ pub struct HopSample {
 }
 
 /// What a probe was sent for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TracePhase {
     /// To find hops, paths, sizes: sent in bunches.
@@ -137,7 +148,8 @@ pub enum TracePhase {
 }
 
 /// What of a probe's header a router quoted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivedMarks {
     /// DSCP.
     pub dscp: u8,
@@ -148,7 +160,8 @@ pub struct ArrivedMarks {
 }
 
 /// A difference of medians with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddedDelay {
     /// Difference of the medians.
     pub median_ns: f64,
@@ -160,7 +173,8 @@ pub struct AddedDelay {
 
 /// Something that a trace says of the path. `after` is the last hop without it (0 is this host),
 /// `at` the first with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
     /// Packets are lost: all later hops show it.

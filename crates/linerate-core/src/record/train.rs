@@ -2,13 +2,13 @@
 //!
 //! Left out: which trains a diagnosis sends; what they say.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
 /// A train of datagrams of one size, sent without waiting for answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Train {
     /// Which way it went.
     pub direction: Direction,
@@ -30,7 +30,8 @@ pub struct Train {
 
 /// The largest IP packet that passes a path whole, found by datagrams that must not be fragmented
 /// and the other end's word of which arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathMtu {
     /// Which way they went.
     pub direction: Direction,
@@ -45,7 +46,8 @@ pub struct PathMtu {
 }
 
 /// What becomes of packets above a path's MTU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AboveMtu {
     /// The sender's own link takes none: they never left.

@@ -1,6 +1,5 @@
 //! What plans of several kinds share: whose protocol, which way, how much.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
@@ -12,7 +11,8 @@ pub const DEFAULT_PORT: u16 = 5210;
 pub const STAMP_PORT: u16 = 862;
 
 /// Internet Protocol version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     /// IP version 4.
@@ -22,7 +22,8 @@ pub enum Family {
 }
 
 /// When a throughput test ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// After this time (after the omitted span).
@@ -34,7 +35,8 @@ pub enum Finish {
 }
 
 /// Which ways data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpDirections {
     /// Client to server.
@@ -46,7 +48,8 @@ pub enum TcpDirections {
 }
 
 /// Another program whose protocol this one speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
     /// iperf 3.

@@ -28,7 +28,7 @@ impl Record {
                 return Err(format!("it is written in {found}, not in {SCHEMA}"));
             }
         }
-        serde_json::from_value(value).map_err(|error| error.to_string())
+        crate::tree::from_value(value).map_err(|error| error.to_string())
     }
 }
 

@@ -2,15 +2,13 @@
 //!
 //! Left out: how it is decided; words for people.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Direction;
+use super::{Direction, LimitedBy, Quality};
 
 /// What can limit a result: the rate of a transfer, or its delay under load.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The receiver's window: its buffer, its limits, or a window scale that was lost.
@@ -74,7 +72,8 @@ pub enum Cause {
 }
 
 /// What a diagnosis came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// One cause limits the result.
@@ -88,12 +87,23 @@ pub enum Outcome {
 }
 
 /// What limited one direction of a test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Which way the data went; null for the path as a whole.
     pub direction: Option<Direction>,
+    /// Addresses of the connection, or the place of the result in its file, where a result of
+    /// another program has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
     /// What the diagnosis came to.
     pub outcome: Outcome,
+    /// The part that limited it, as headlines have it.
+    #[serde(default)]
+    pub limited_by: LimitedBy,
+    /// How far the whole result is to be trusted; null where no record stands behind it.
+    #[serde(default)]
+    pub quality: Option<Quality>,
     /// The one cause; null where undetermined or without a verdict.
     pub cause: Option<Cause>,
     /// How far the cause is proved; null where none is named.
@@ -154,7 +164,8 @@ pub struct Verdict {
 }
 
 /// An option of SYN or SYN-ACK that was removed or changed between the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OptionChange {
     /// Which segment.
     pub segment: Handshake,
@@ -168,7 +179,8 @@ pub struct OptionChange {
 }
 
 /// A segment that opens a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Handshake {
     /// The client's.
@@ -178,7 +190,8 @@ pub enum Handshake {
 }
 
 /// What the ends of a connection agree on when it opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpOption {
     /// Maximum segment size (RFC 9293 §3.7.1).
@@ -195,7 +208,8 @@ pub enum TcpOption {
 
 /// What became of the trains of probes that had the path for themselves, and what explains their
 /// losses.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeLoss {
     /// Probes sent.
     pub sent: u64,
@@ -211,7 +225,8 @@ pub struct ProbeLoss {
 }
 
 /// A mechanism that loses packets, with the figure that it is known by.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossMechanism {
     /// Which one.
     pub kind: LossKind,
@@ -222,7 +237,8 @@ pub struct LossMechanism {
 }
 
 /// Mechanisms that lose packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LossKind {
     /// A queue with room for so many bytes.
@@ -240,7 +256,8 @@ pub enum LossKind {
 }
 
 /// How well a hidden state of the path foretells which probes were lost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StateLikelihood {
     /// Which one.
     pub state: LossState,
@@ -249,9 +266,8 @@ pub struct StateLikelihood {
 }
 
 /// A hidden state of a path.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LossState {
     /// Bytes that wait, as the delays show them.
@@ -269,7 +285,8 @@ pub enum LossState {
 }
 
 /// The three metrics of RFC 6349, each null where its inputs were not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferFigures {
     /// Time of the transfer over the time at the path's ceiling (RFC 6349 §4.1).
     pub transfer_time_ratio: Option<f64>,
@@ -280,7 +297,8 @@ pub struct TransferFigures {
 }
 
 /// Whether a path carries a rate over a round trip longer than its own (RFC 8337).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalAnswer {
     /// The rate to hold.
     pub rate_bps: f64,
@@ -293,9 +311,8 @@ pub struct GoalAnswer {
 }
 
 /// How a criterion is met, the worst last.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reached {
     /// It is met.
@@ -307,7 +324,8 @@ pub enum Reached {
 }
 
 /// One thing that a goal needs of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criterion {
     /// What it is, in words.
     pub name: String,
@@ -324,7 +342,8 @@ pub struct Criterion {
 }
 
 /// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnModel {
     /// As measured, payload bit/s.
     pub reached_bps: f64,
@@ -338,7 +357,8 @@ pub struct OnModel {
 }
 
 /// A remedy that was tried on a model of the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemedyOnModel {
     /// The line of `remedy`.
     pub text: String,
@@ -347,9 +367,8 @@ pub struct RemedyOnModel {
 }
 
 /// How far a cause is proved.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Its signs are there, without a figure that agrees with the rate.
@@ -361,7 +380,8 @@ pub enum Confidence {
 }
 
 /// How a value stands to its threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Against {
     /// At least the threshold.
@@ -371,7 +391,8 @@ pub enum Against {
 }
 
 /// A figure that a verdict rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sign {
     /// What it is, in words: `window the receiver offered`.
     pub name: String,
@@ -384,7 +405,8 @@ pub struct Sign {
 }
 
 /// The limit that a figure was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Threshold {
     /// Which side of it the figure is on.
     pub against: Against,
@@ -393,7 +415,8 @@ pub struct Threshold {
 }
 
 /// The bound that is met once the cause is gone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextLimit {
     /// What it is, in words: `send buffer of the sender`.
     pub name: String,
@@ -402,7 +425,8 @@ pub struct NextLimit {
 }
 
 /// Where a remedy is to be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum At {
     /// The host that sends the data.
@@ -416,7 +440,8 @@ pub enum At {
 }
 
 /// One thing to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemedyLine {
     /// Where.
     pub at: At,
@@ -430,7 +455,8 @@ pub struct RemedyLine {
 }
 
 /// A remedy that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tried {
     /// The rate without it, payload bit/s.
     pub before_bps: f64,
@@ -439,7 +465,8 @@ pub struct Tried {
 }
 
 /// Something that is there and costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Innocent {
     /// What it would be if it cost anything.
     pub cause: Cause,
@@ -448,7 +475,8 @@ pub struct Innocent {
 }
 
 /// The delay under load of one direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// What delays, where the delay is worth a name: a standing queue, the way back.
     pub cause: Option<Cause>,
@@ -463,7 +491,10 @@ impl Verdict {
     pub const fn of(direction: Option<Direction>, outcome: Outcome) -> Self {
         Self {
             direction,
+            connection: None,
             outcome,
+            limited_by: LimitedBy::NotKnown,
+            quality: None,
             cause: None,
             confidence: None,
             measured_bps: None,

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn an_alert_goes_somewhere_and_no_address_smuggles_a_line() {
         let of = |text: &str| {
-            let alert: Alert = toml::from_str(text).expect("TOML");
+            let alert: Alert = crate::tree::from_toml(text).expect("TOML");
             alert.check().map_err(|problem| problem.message)
         };
         let from = "mail_from = \"l@example.net\"\n";

@@ -281,8 +281,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     text: &str,
     check: impl Fn(&T) -> Result<(), Problem>,
 ) -> Result<T, PlanError> {
-    let plan: T = toml::from_str(text).map_err(|error| PlanError {
-        place: error.span().map(|span| line_and_column(text, span.start)),
+    let plan: T = crate::tree::from_toml(text).map_err(|error| PlanError {
+        place: error.offset().map(|offset| line_and_column(text, offset)),
         reason: one_line(error.message()),
     })?;
     check(&plan).map_err(|problem| PlanError {

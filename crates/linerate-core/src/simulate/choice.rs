@@ -2,7 +2,6 @@
 //!
 //! Left out: what a path says of segments; the caller knows its MTU.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -17,7 +16,8 @@ pub const MTU_BYTES_MAX: u32 = 65_535;
 pub const INITIAL_WINDOW_MAX: u32 = 1000;
 
 /// Whose TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Stack {
     /// Linux of today: CUBIC, RACK, HyStart, ten segments at first.
     #[default]

@@ -33,8 +33,8 @@ const LIVE: [(&str, ControlName, &str, f64); 15] = [
 ];
 
 fn mbps(control: ControlName, keys: &str, seed: u64) -> f64 {
-    let mut path: toml::Table = toml::from_str(BASE).expect("a path");
-    path.extend(toml::from_str::<toml::Table>(keys).expect("keys of a path"));
+    let mut path: toml::Table = crate::tree::from_toml(BASE).expect("a path");
+    path.extend(crate::tree::from_toml::<toml::Table>(keys).expect("keys of a path"));
     if path.contains_key("trunk") {
         path.remove("rate");
     }
@@ -112,7 +112,7 @@ fn reordering_within_a_quarter_of_a_round_trip_costs_nothing() {
     let tcp = |recovery| SimulatedTcp::from(&TcpModel { recovery, ..TcpModel::TODAY });
     let keys =
         "rate = \"100 Mbit/s\"\ndelay = \"20 ms\"\nreorder = { share = \"2%\", extra = \"5 ms\" }";
-    let path: PathPlan = toml::from_str(keys).expect("a path");
+    let path: PathPlan = crate::tree::from_toml(keys).expect("a path");
     let [rack, sack] = [LossRecovery::Rack, LossRecovery::Sack].map(|recovery| {
         let plan = SimulatePlan {
             path: Box::new(path.clone()),

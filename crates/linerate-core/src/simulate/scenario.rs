@@ -189,7 +189,7 @@ mod tests {
     use crate::units::BitRate;
 
     fn plan(path: &str, finish: Finish) -> SimulatePlan {
-        let path: PathPlan = toml::from_str(path).expect("a path");
+        let path: PathPlan = crate::tree::from_toml(path).expect("a path");
         let tcp = TcpChoice { stack: Stack::Of1999, ..TcpChoice::default() };
         let tcp = tcp.model(mtu_bytes(&path)).expect("a possible segment");
         SimulatePlan {

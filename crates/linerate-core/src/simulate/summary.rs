@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_ceiling_is_that_of_the_stack() {
         let plan: PathPlan =
-            toml::from_str("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").expect("a plan");
+            crate::tree::from_toml("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").expect("a plan");
         let facts = plan.facts().expect("it can be built")[0];
         let tcp = TcpModel { header_bytes: 52, mss_bytes: 9128, ..TcpModel::OF_1999 };
         let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };

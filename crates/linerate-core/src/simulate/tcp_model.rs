@@ -183,15 +183,15 @@ mod tests {
     fn a_plan_gives_back_the_tcp_that_it_was_made_from() {
         for tcp in [TcpModel::TODAY, TcpModel::OF_1999] {
             let plan = SimulatedTcp::from(&tcp);
-            let json = serde_json::to_string(&plan).expect("it serialises");
-            let again: SimulatedTcp = serde_json::from_str(&json).expect("and parses");
+            let json = crate::tree::to_json(&plan).expect("it serialises");
+            let again: SimulatedTcp = crate::tree::from_json(&json).expect("and parses");
             assert_eq!(TcpModel::from(&again), tcp, "{json}");
         }
     }
 
     #[test]
     fn names_are_those_of_the_command() {
-        let json = serde_json::to_value(SimulatedTcp::from(&TcpModel::OF_1999)).expect("JSON");
+        let json = crate::tree::to_value(SimulatedTcp::from(&TcpModel::OF_1999)).expect("JSON");
         assert_eq!(
             (&json["congestion_control"], &json["recovery"]),
             (&"reno".into(), &"reno".into())

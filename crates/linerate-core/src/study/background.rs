@@ -5,7 +5,6 @@
 //! (`theory::framing`, `path::bound`), filled by full packets of TCP with timestamps over IPv4.
 //! Acknowledgements of the test come on top.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Topology;
@@ -15,7 +14,8 @@ use crate::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
 use crate::units::BitRate;
 
 /// A flow from the server to the client while a test runs: one of the two keys.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Background {
     /// Payload rate as text with a unit.

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,9 +14,10 @@ use crate::record::{self, BenchContract, BenchGoal, CellContract};
 use crate::units::{BitRate, parse_span};
 
 /// One thing to measure, by its name: `loss-curve`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Measure(
     /// What it names.
     pub record::BenchTest,
@@ -39,7 +39,8 @@ impl From<Measure> for String {
 }
 
 /// What a search goes by: a name or a table.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum GoalWord {
     /// `strict`, `typical` or `verified`.
@@ -49,7 +50,8 @@ pub enum GoalWord {
 }
 
 /// The goals that have a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NamedGoal {
     /// Trials of 60 s, not one frame lost (RFC 2544 §24, §26.1).
@@ -61,7 +63,8 @@ pub enum NamedGoal {
 }
 
 /// A goal of a search in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GoalTable {
     /// For tables.
@@ -134,7 +137,8 @@ impl<'de> Deserialize<'de> for GoalWord {
 }
 
 /// What was ordered of a policer or shaper.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OrderedContract {
     /// Committed information rate: `10 Mbit/s`.
@@ -165,7 +169,8 @@ impl OrderedContract {
 }
 
 /// What was ordered in cells, or frames of one length.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OrderedCells {
     /// Peak rate, cells per second.

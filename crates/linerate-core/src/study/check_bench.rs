@@ -456,7 +456,7 @@ mod tests {
             ),
             (sizes, "15:1", "missing field `measures`"),
             (&format!("{sizes}measures = []"), "20:12", "measures is empty"),
-            (&format!("{sizes}measures = [\"speed\"]"), "20:12", "`speed` is no measure"),
+            (&format!("{sizes}measures = [\"speed\"]"), "20:13", "`speed` is no measure"),
             (&format!("{sizes}measures = [\"flood\", \"flood\"]"), "20:22", "flood is there twice"),
             (&format!("{sizes}measures = [\"contract\"]"), "20:12", "needs contract ="),
             (&format!("{sizes}{flood}{CELLS}"), "21:17", "add \"contract\" to measures"),

@@ -4,7 +4,6 @@
 //! has the fields that differ from the base; those that a sweep sets by its lists and spans, and
 //! those that a study has no use for, are no keys.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -15,7 +14,7 @@ use crate::record::{BenchFrames, BenchPlan, PingMode, PingPlan, TcpTest, UdpTest
 pub(super) type Keys = Map<String, Value>;
 
 /// A plan within a test of a study.
-pub(super) trait Embedded: Default + Serialize + DeserializeOwned + JsonSchema {
+pub(super) trait Embedded: Default + Serialize + DeserializeOwned {
     /// Fields that are no keys of a test, with blanks between.
     const WITHHELD: &'static str;
 
@@ -64,17 +63,17 @@ impl Embedded for BenchPlan {
 /// The base with the keys that the plan has; others are left to whoever has them.
 /// # Errors
 /// A value that is not of its field's type.
-pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, serde_json::Error> {
+pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, crate::tree::Error> {
     let mut keys = keys_of(&T::base());
     let own = given.iter().filter(|(key, _)| !T::withholds(key));
     keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
-    T::deserialize(Value::Object(keys))
+    crate::tree::from_value(Value::Object(keys))
 }
 
 /// Whether a plan has a key.
 /// # Errors
 /// Where it has, but for values of another type.
-pub(super) fn has<T: Embedded>(key: &str, value: &Value) -> Result<bool, serde_json::Error> {
+pub(super) fn has<T: Embedded>(key: &str, value: &Value) -> Result<bool, crate::tree::Error> {
     let plan: T = plan_of(&Keys::from_iter([(key.to_owned(), value.clone())]))?;
     Ok(!T::withholds(key) && keys_of(&plan).contains_key(key))
 }
@@ -108,7 +107,7 @@ pub(super) fn refused<T: Embedded, E: ToString>(
 }
 
 fn keys_of<T: Serialize>(plan: &T) -> Keys {
-    match serde_json::to_value(plan) {
+    match crate::tree::to_value(plan) {
         Ok(Value::Object(keys)) => keys,
         _ => Keys::new(),
     }
@@ -125,7 +124,10 @@ pub(super) fn deserialize<'de, T: Embedded, D: Deserializer<'de>>(from: D) -> Re
 }
 
 /// The keys as a schema: none is required.
-pub(super) fn schema<T: Embedded>(generator: &mut SchemaGenerator) -> Schema {
+#[cfg(feature = "schema")]
+pub(super) fn schema<T: Embedded + schemars::JsonSchema>(
+    generator: &mut schemars::SchemaGenerator,
+) -> schemars::Schema {
     let mut schema = T::json_schema(generator);
     schema.remove("required");
     schema.remove("description");
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     fn keys(value: Value) -> Keys {
-        serde_json::from_value(value).expect("an object")
+        crate::tree::from_value(value).expect("an object")
     }
 
     #[test]

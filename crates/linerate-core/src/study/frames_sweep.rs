@@ -4,7 +4,6 @@
 //! It varies the length of frames; a mix of lengths stands for one value. Ports come from the
 //! layout of the topology's laboratory. The rules are in `check_bench`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
@@ -18,7 +17,8 @@ use crate::record::{
 use crate::units::BitRate;
 
 /// A benchmark of a device by length of frames.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FramesSweep {
     /// Lengths of frames with FCS and tags.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,12 +67,12 @@ pub struct FramesSweep {
     pub cell_contract: Option<OrderedCells>,
     /// Which frames, by the names of a plan: `protocol`, `flows`, `burst`, `vlans`, `dscp`.
     #[serde(flatten, with = "embedded")]
-    #[schemars(schema_with = "embedded::schema::<BenchFrames>")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchFrames>"))]
     pub frames: BenchFrames,
     /// What holds for every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
     /// a mesh every host of the laboratory is a port.
     #[serde(flatten, with = "embedded")]
-    #[schemars(schema_with = "embedded::schema::<BenchPlan>")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchPlan>"))]
     pub base: BenchPlan,
     /// The whole plan but for the length of frames, as the flags of a command gave it: it stands in
     /// the place of all keys above but lengths and mix. Ports that it names are those of the host

@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Question, Test, Topology};
 use crate::record::{Cell, Plan};
 
 /// A whole study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StudyPlan {
     /// Short name: `pren`.

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
@@ -20,7 +19,8 @@ use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
 const TRANSFER_TIME_MAX_NS: u64 = 86_400_000_000_000;
 
 /// TCP throughput of a model, in virtual time, by one parameter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulateSweep {
     /// Windows of the receiver (0: as the stack has it), flows, transfers, congestion controls,
     /// selective acknowledgements, time.

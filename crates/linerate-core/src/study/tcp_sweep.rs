@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
@@ -15,7 +14,8 @@ use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan, TcpTest};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSweep {
     /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct TcpSweep {
     pub background: Option<Background>,
     /// What holds for every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
     #[serde(flatten, with = "embedded")]
-    #[schemars(schema_with = "embedded::schema::<TcpTest>")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<TcpTest>"))]
     pub base: TcpTest,
 }
 

@@ -4,7 +4,6 @@
 //! The parameter's name and unit and the label of each value are here, so that tables, legends
 //! and progress lines name every test alike.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -18,7 +17,8 @@ use crate::record::{BenchFrames, BenchPlan, LossRecovery, PingPlan, Plan, TcpTes
 use crate::simulate::Stack;
 
 /// One test of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "TestTable")]
 pub struct Test {
     /// Identifier within the study: `ping`, `tcp`.
@@ -34,7 +34,8 @@ pub struct Test {
 }
 
 /// What a test measures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "a study has a handful of tests")]
 pub enum TestKind {
@@ -46,7 +47,7 @@ pub enum TestKind {
         count: u64,
         /// What holds for every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
         #[serde(flatten, with = "embedded")]
-        #[schemars(schema_with = "embedded::schema::<PingPlan>")]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<PingPlan>"))]
         base: PingPlan,
     },
     /// TCP throughput by one of its parameters.
@@ -130,8 +131,9 @@ impl Test {
 
 /// A test as its table in the file has it. A flattened enum would not know the place of a key of a
 /// wrong type, so the keys of all kinds that no plan has are listed here once.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 pub(super) struct TestTable {
     id: String,
     kind: KindName,
@@ -172,12 +174,13 @@ pub(super) struct TestTable {
     plan: Option<Box<BenchPlan>>,
     /// The keys of the plan that the kind embeds.
     #[serde(flatten)]
-    #[schemars(schema_with = "plans_schema")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "plans_schema"))]
     of_plan: Keys,
 }
 
 /// The keys of every plan that a kind of test embeds.
-fn plans_schema(generator: &mut SchemaGenerator) -> Schema {
+#[cfg(feature = "schema")]
+fn plans_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let plans = [
         embedded::schema::<TcpTest>(generator),
         embedded::schema::<UdpTest<Option<u32>>>(generator),
@@ -187,11 +190,12 @@ fn plans_schema(generator: &mut SchemaGenerator) -> Schema {
     ];
     let properties = plans.iter().filter_map(|plan| plan.get("properties")?.as_object().cloned());
     let properties: Keys = properties.flatten().collect();
-    json_schema!({ "type": "object", "properties": properties })
+    schemars::json_schema!({ "type": "object", "properties": properties })
 }
 
 /// The kinds of test by name.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum KindName {
     Ping,
@@ -203,7 +207,7 @@ enum KindName {
 
 impl KindName {
     /// Whether the plan that this kind embeds has a key, for which the value has to fit.
-    fn has(self, key: &str, value: &Json) -> Result<bool, serde_json::Error> {
+    fn has(self, key: &str, value: &Json) -> Result<bool, crate::tree::Error> {
         match self {
             Self::Ping => embedded::has::<PingPlan>(key, value),
             Self::Tcp | Self::Simulate => embedded::has::<TcpTest>(key, value),
@@ -225,7 +229,7 @@ pub(super) struct TestFault {
 
 impl TestTable {
     fn fault(&self, reason: String, key: Option<(&str, bool)>) -> TestFault {
-        let kind = serde_json::to_value(self.kind).unwrap_or_default();
+        let kind = crate::tree::to_value(self.kind).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default();
         let key = key.map(|(key, is_value)| (key.to_owned(), is_value));
         TestFault { message: format!("test '{}' of kind {kind}{reason}", self.id), key }
@@ -250,12 +254,12 @@ impl TryFrom<TestTable> for Test {
 
     fn try_from(table: TestTable) -> Result<Self, TestFault> {
         table.check_plan()?;
-        let mut keys = serde_json::to_value(&table).unwrap_or_default();
+        let mut keys = crate::tree::to_value(&table).unwrap_or_default();
         keys.as_object_mut().into_iter().for_each(|keys| keys.retain(|_, it| !it.is_null()));
         // The kind takes the keys that it has; what it did not take belongs to another.
-        let kind = TestKind::deserialize(&keys);
+        let kind = crate::tree::from_value::<TestKind>(keys.clone());
         let kind = kind.map_err(|error| table.fault(format!(": {error}"), None))?;
-        let taken = serde_json::to_value(&kind).unwrap_or_default();
+        let taken = crate::tree::to_value(&kind).unwrap_or_default();
         let own = |key: &str| ["id", "on", "repetitions"].contains(&key);
         let is_left = |key: &&String| {
             taken.get(*key).is_none() && !own(key) && !table.of_plan.contains_key(*key)

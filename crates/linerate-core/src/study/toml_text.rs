@@ -40,8 +40,8 @@ impl StudyPlan {
         if let Some(error) = test_error(text) {
             return Err(error);
         }
-        let plan: Self = toml::from_str(text).map_err(|error| PlanError {
-            place: error.span().map(|span| line_and_column(text, span.start)),
+        let plan: Self = crate::tree::from_toml(text).map_err(|error| PlanError {
+            place: error.offset().map(|offset| line_and_column(text, offset)),
             reason: one_line(error.message()),
         })?;
         plan.check().map_err(|problem: Problem| PlanError {
@@ -55,7 +55,7 @@ impl StudyPlan {
     /// # Errors
     /// A number beyond what TOML can hold (a window of 2^63 bytes).
     pub fn to_toml(&self) -> Result<String, PlanError> {
-        toml::to_string(self)
+        crate::tree::to_toml(self)
             .map_err(|error| PlanError { place: None, reason: one_line(&error.to_string()) })
     }
 }
@@ -68,7 +68,7 @@ fn test_error(text: &str) -> Option<PlanError> {
         #[serde(default)]
         test: Vec<TestTable>,
     }
-    let tests = toml::from_str::<Tests>(text).ok()?.test;
+    let tests = crate::tree::from_toml::<Tests>(text).ok()?.test;
     tests.into_iter().enumerate().find_map(|(index, table)| {
         let fault = Test::try_from(table).err()?;
         let message = fault.to_string();

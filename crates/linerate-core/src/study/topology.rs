@@ -1,12 +1,12 @@
 //! A topology of a study: the laboratory, who measures to whom, and the published rows beside it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::LabPlan;
 
 /// One topology of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// Identifier within the study: `c.1`.
@@ -33,7 +33,8 @@ pub struct Topology {
 }
 
 /// The published rows that belong to a topology.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PublishedAs {
     /// Identifier in the published tables: `c.1`.

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::embedded;
@@ -19,7 +18,8 @@ use crate::units::BitRate;
 const INTERVAL_NS_MIN: u64 = 100_000_000;
 
 /// UDP throughput by offered rate or by size of datagrams.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdpSweep {
     /// Offered payload rates.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,16 +34,18 @@ pub struct UdpSweep {
     pub omit_seconds: Option<f64>,
     /// What holds for every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
     #[serde(flatten, with = "embedded")]
-    #[schemars(schema_with = "embedded::schema::<UdpTest<Option<u32>>>")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "embedded::schema::<UdpTest<Option<u32>>>")
+    )]
     pub base: UdpTest<Option<u32>>,
 }
 
 /// A rate to send at, or as fast as possible.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct OfferedRate(
     /// None is as fast as possible.
     pub Option<BitRate>,
@@ -173,7 +175,7 @@ mod tests {
         // What a study stores is read again.
         let study = study(keys).expect("a sound plan");
         let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
-        let json = serde_json::to_value(udp).expect("plain data");
+        let json = crate::tree::to_value(udp).expect("plain data");
         assert_eq!(json["rates"], serde_json::json!(["100 Mbit/s", "max"]));
     }
 

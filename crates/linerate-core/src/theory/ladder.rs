@@ -13,7 +13,6 @@ mod frame_rates;
 mod need;
 mod sweep;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use climb::{LadderError, SEND_BUFFER_USABLE, climb};
@@ -40,9 +39,8 @@ pub const APART: f64 = 1.25;
 pub const UNEXPLAINED_BELOW: f64 = 0.75;
 
 /// What bounds a rate, in the order of the table.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RungKind {
     /// The sender's own link, after its framing.
@@ -98,7 +96,8 @@ impl RungKind {
 }
 
 /// One bound.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
     /// What bounds.
     pub kind: RungKind,
@@ -117,7 +116,8 @@ pub struct Rung {
 }
 
 /// All bounds that the facts allow, in the order of [`RungKind::ALL`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Ladder {
     /// At most one of a kind.
@@ -134,7 +134,8 @@ pub enum Binding {
 }
 
 /// What a measured rate says when it stands beside the ladder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "says")]
 pub enum Statement {
     /// More than the path can carry: an input is wrong.

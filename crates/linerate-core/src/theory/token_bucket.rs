@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -16,7 +15,8 @@ use crate::units::{BitRate, Bytes};
 const PER_BYTE: i128 = 8_000_000_000;
 
 /// What a meter says of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Colour {
     /// Within the committed rate and burst.

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::parse_span;
@@ -98,7 +97,8 @@ impl<'de> Deserialize<'de> for WallTime {
     }
 }
 
-impl JsonSchema for WallTime {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WallTime {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "WallTime".into()
     }
@@ -121,12 +121,12 @@ mod tests {
         assert_eq!(wall.http_date(), "Sun, 06 Nov 1994 08:49:37 GMT");
     }
 
-    fn read(text: &str) -> Result<WallTime, serde_json::Error> {
-        serde_json::from_value(text.into())
+    fn read(text: &str) -> Result<WallTime, crate::tree::Error> {
+        crate::tree::from_value(text.into())
     }
 
     fn written(time: WallTime) -> String {
-        serde_json::to_value(time).expect("a time serialises").as_str().expect("text").to_owned()
+        crate::tree::to_value(time).expect("a time serialises").as_str().expect("text").to_owned()
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         for text in ["", "yesterday", "2022-02-30T00:00:00Z", "2022-02-22", "2022-02-22T19:22:22"] {
             assert!(read(text).is_err(), "{text}");
         }
-        assert!(serde_json::from_str::<WallTime>("1700000000").is_err());
+        assert!(crate::tree::from_json::<WallTime>("1700000000").is_err());
     }
 
     #[test]

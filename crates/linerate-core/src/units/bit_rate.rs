@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
@@ -13,19 +12,9 @@ use super::error::{ParseUnitError, Quantity, Reason};
 
 /// A rate in bits per second; 1 Mbit/s is 1,000,000 bit/s.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BitRate(u64);
 

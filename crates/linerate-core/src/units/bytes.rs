@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decimal::{print_hundredths, split_unit};
@@ -16,19 +15,9 @@ use super::error::{ParseUnitError, Quantity, Reason};
 /// plain count below a million (`1500 bytes`, `65535 bytes`), so that it is never mistaken for its
 /// round neighbour, and rounded to two decimals from there on.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Bytes(u64);
 
@@ -89,11 +78,13 @@ fn parse(text: &str) -> Result<u64, Reason> {
         "g" | "G" | "GiB" => 1 << 30,
         "t" | "T" | "TiB" => 1 << 40,
         "p" | "P" | "PiB" => 1 << 50,
+        "e" | "E" | "EiB" => 1 << 60,
         "kB" | "KB" => 1_000,
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
         "TB" => 1_000_000_000_000,
         "PB" => 1_000_000_000_000_000,
+        "EB" => 1_000_000_000_000_000_000,
         _ => return Err(Reason::unknown_unit(unit)),
     };
     number.times(factor)

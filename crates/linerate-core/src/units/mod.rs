@@ -11,8 +11,8 @@
 //! - [`BitRate`]: `155.52 Mbit/s`, `10G`, `64kbps`; prefixes k M G T P E in either case, powers of
 //!   1000; units bit/s, bit, b, bps, b/s; a bare number is bit/s.
 //! - [`PacketRate`]: `14.88 Mpps`, `1k`; prefixes as above; units pps, p/s, packets/s.
-//! - [`Bytes`]: `64K`, `64KiB`, `64kB`; a letter k M G T P alone is a power of 1024, with `iB` too,
-//!   with `B` a power of 1000; units B, byte, bytes; a bare number is bytes.
+//! - [`Bytes`]: `64K`, `64KiB`, `64kB`; a letter k M G T P E alone is a power of 1024, with `iB`
+//!   too, with `B` a power of 1000; units B, byte, bytes; a bare number is bytes.
 //! - [`FrameLen`]: `64`, `1518 bytes`; no prefixes.
 //! - [`Ratio`]: `3/10`, two counts.
 //! - [`Fraction`]: `1e-4`, `0.01%`, `1/10000`; a number from 0 to 1, the only one with an exponent.
@@ -31,6 +31,7 @@ mod bit_rate;
 mod bytes;
 mod decimal;
 mod distance;
+mod dscp;
 mod error;
 mod fraction;
 mod frame_len;
@@ -41,6 +42,7 @@ mod span;
 pub use bit_rate::BitRate;
 pub use bytes::{Bytes, PlainBytes};
 pub use distance::Distance;
+pub use dscp::parse_dscp;
 pub use error::ParseUnitError;
 pub use fraction::Fraction;
 pub use frame_len::{FrameLen, FrameLenError};

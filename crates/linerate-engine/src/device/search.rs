@@ -373,12 +373,11 @@ mod tests {
         ]
     }
 
-    #[test]
-    fn a_device_is_found_within_a_hundredth_or_no_result_is_said_however_late_the_tester() {
+    /// Searches with every tester: how many results there were, and of these those of testers
+    /// that are alone or have little beside. Each is within a hundredth of the device.
+    fn found_by_late_testers(devices: &[(u64, usize, u64)]) -> (usize, usize) {
         let (mut found_all, mut found_some) = (0, 0);
-        // Fast devices take as many frames to simulate: one draw of the fastest is enough.
-        let devices = [(3370, 200, 3), (73_000, 1, 3), (137_000, 7, 2), (333_000, 64, 1)];
-        for (capacity_fps, buffer, seeds) in devices {
+        for &(capacity_fps, buffer, seeds) in devices {
             for seed in 1..=seeds {
                 for (kind, late) in testers(seed).into_iter().enumerate() {
                     let device = Device { capacity_fps, buffer, ..Device::default() };
@@ -403,8 +402,24 @@ mod tests {
                 }
             }
         }
-        println!("{found_some} of 36 found, {found_all} of 18 without much beside");
-        assert!(found_all >= 15, "{found_all} of 18");
+        (found_some, found_all)
+    }
+
+    // Fast devices take as many frames to simulate: one draw of them is enough.
+    #[test]
+    fn a_device_is_found_within_a_hundredth_or_no_result_is_said_however_late_the_tester() {
+        let (some, all) = found_by_late_testers(&[(3370, 200, 3), (33_000, 1, 1)]);
+        println!("{some} of 16 found, {all} of 8 without much beside");
+        assert!(all >= 7, "{all} of 8");
+    }
+
+    #[test]
+    #[ignore = "nightly: fast devices, a minute of a core"]
+    fn a_fast_device_is_found_within_a_hundredth_or_no_result_is_said_however_late_the_tester() {
+        let devices = [(3370, 200, 3), (73_000, 1, 3), (137_000, 7, 2), (333_000, 64, 1)];
+        let (some, all) = found_by_late_testers(&devices);
+        println!("{some} of 36 found, {all} of 18 without much beside");
+        assert!(all >= 15, "{all} of 18");
     }
 
     #[test]

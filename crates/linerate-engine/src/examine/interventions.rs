@@ -254,7 +254,7 @@ mod tests {
         ];
         // Fields of the plan, those of its parts by name.
         let fields = |plan: &TcpPlan| {
-            let value = serde_json::to_value(plan).expect("a plan");
+            let value = linerate_core::tree::to_value(plan).expect("a plan");
             let part = |name: &str| value[name].as_object().cloned().unwrap_or_default();
             let mut fields = part("server");
             fields.extend(value.as_object().cloned().expect("fields"));

@@ -18,6 +18,7 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
 
+use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
 use crate::flow::{tcp, trains};
@@ -133,6 +134,9 @@ impl Examination {
     /// Ends at the first failure that the rest would share, or when stopped.
     fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
         let begin = monotonic();
+        // Of a name with several addresses all parts go to the one that takes connections; where
+        // none does, the probes say what else is known of it.
+        let _ = resolve_server(&self.server);
         let (transport, first) = self.probe_first(context);
         // A peer that does not answer is not asked a thousand times.
         let count = if first.is_some() { self.ping_count } else { LOOK_PROBES };

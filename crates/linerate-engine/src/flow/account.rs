@@ -41,11 +41,17 @@ pub(crate) struct Account {
     pub(crate) remote: Vec<EndReport>,
     /// Spans shorter than this make no row after another: the rest behind the last whole interval.
     pub(crate) row_ns_min: u64,
+    /// A rest that brought bytes is a row however short, so that rows add up to the result.
+    pub(crate) rest_is_row: bool,
     /// End of the span that does not count.
     pub(crate) omit_ns: u64,
+    /// Intervals that lie before that, where one ended with it.
+    pub(crate) omitted: Option<usize>,
     /// How long the senders were planned to send, where what begins later is the wait for the last
     /// datagrams.
     pub(crate) planned_ns: Option<u64>,
+    /// The interval that ended with the time of the test, until the rest after it is known.
+    pub(crate) held: Option<Interval>,
     /// Intervals whose rows have been told.
     pub(crate) intervals_told: usize,
     /// The server tells nothing of its side: what the client's end knows is the result.
@@ -66,6 +72,24 @@ pub(crate) struct Account {
     pub(crate) witness: Option<Witness>,
     /// Sends probes beside the load.
     pub(crate) prober: Option<Probers>,
+}
+
+/// A rest that seems to be shorter is not: the last byte came before the row before it ended, or
+/// while its thread looked.
+const REST_NS_MIN: u64 = 10_000_000;
+
+/// What both ends knew of their streams at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Interval {
+    pub(crate) local: Vec<Sample>,
+    pub(crate) remote: Vec<Sample>,
+}
+
+impl Interval {
+    /// When the last of it was known, since the start of the test.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.local.iter().chain(&self.remote).map(|sample| sample.t_ns).max().unwrap_or(0)
+    }
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
@@ -117,14 +141,56 @@ impl Account {
 
     /// Takes the client's samples of an interval.
     pub(crate) fn local_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
+        self.prober.iter().for_each(|prober| prober.learn(&samples, true));
         self.local_samples.push(samples);
         self.tell(watch);
     }
 
     /// Takes the server's samples of an interval.
     pub(crate) fn remote_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
+        self.prober.iter().for_each(|prober| prober.learn(&samples, false));
         self.remote_samples.push(samples);
         self.tell(watch);
+    }
+
+    /// Takes both ends' samples of an interval.
+    pub(crate) fn interval(&mut self, interval: Interval, watch: Watch<'_>) {
+        self.local_samples.push(interval.local);
+        self.remote_samples.push(interval.remote);
+        self.tell(watch);
+    }
+
+    /// Takes those of the moment when senders have to stop. What comes afterwards may be too short
+    /// to stand alone, so they wait for [`Self::last_interval`].
+    pub(crate) fn hold_interval(&mut self, interval: Interval, watch: Watch<'_>) {
+        if let Some(before) = self.held.replace(interval) {
+            self.interval(before, watch);
+        }
+    }
+
+    /// Takes those of the end, which the rows add up to, at `now_ns` since the start: one row with
+    /// the interval that waited, or one after it where the rest is as long as others may be.
+    pub(crate) fn last_interval(&mut self, mut interval: Interval, now_ns: u64, watch: Watch<'_>) {
+        let rest_ns = |held: &Interval| interval.end_ns().saturating_sub(held.end_ns());
+        let held = self.held.take().filter(|held| rest_ns(held) >= self.row_ns_min);
+        if let Some(held) = held {
+            self.interval(held, watch);
+        }
+        let told_ns = |told: &[Vec<Sample>]| Some(told.last()?.first()?.t_ns);
+        let told_ns = told_ns(&self.local_samples).max(told_ns(&self.remote_samples)).unwrap_or(0);
+        // The last byte may have come before the thread looked that told the row before.
+        let end_ns = interval.end_ns();
+        let end_ns = if end_ns < told_ns + REST_NS_MIN { end_ns.max(now_ns) } else { end_ns };
+        // A row is one span for all of its streams.
+        let samples = interval.local.iter_mut().chain(&mut interval.remote);
+        samples.for_each(|sample| sample.t_ns = end_ns);
+        self.rest_is_row = true;
+        self.interval(interval, watch);
+    }
+
+    /// The omitted span was over with the last interval.
+    pub(crate) fn omit_over(&mut self) {
+        self.omitted = Some(self.local_samples.len());
     }
 
     /// Takes what an end has to add to a search.

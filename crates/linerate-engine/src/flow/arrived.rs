@@ -34,15 +34,16 @@ pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
     plan.test.directions.each().iter().all(|way| received(account, *way) == Some(0))
 }
 
-/// Payload that an account has as received in a direction, within the measured span; none where no
-/// end told. Where the receiver never tells, its kernel's acknowledgements stand for it.
+/// Payload that an account has as received in a direction, before the measured span or in it; none
+/// where no end told. Where the receiver never tells, its kernel's acknowledgements stand for it.
 fn received(account: &Account, way: Direction) -> Option<u64> {
-    let told = |reports| of_way(reports, way).map(|report| report.end.bytes_measured);
+    let all = |report: &EndReport| report.end.bytes.max(report.end.bytes_measured);
     match client_side(way) {
-        Side::Receiver => told(&account.local).reduce(u64::saturating_add),
+        Side::Receiver => of_way(&account.local, way).map(all).reduce(u64::saturating_add),
         Side::Sender => {
-            let there = told(&account.remote).reduce(u64::saturating_add);
-            let heads = told(&account.local).map(|it| it.saturating_sub(account.head_bytes));
+            let there = of_way(&account.remote, way).map(all).reduce(u64::saturating_add);
+            let acknowledged = of_way(&account.local, way).map(|it| it.end.bytes_measured);
+            let heads = acknowledged.map(|it| it.saturating_sub(account.head_bytes));
             there.or_else(|| heads.reduce(u64::saturating_add).filter(|_| account.one_sided))
         }
     }
@@ -82,9 +83,11 @@ mod tests {
         assert!(up.contains("nothing arrived of the 700 bytes"), "{up}");
         assert_eq!(reason(TcpDirections::Down, &account), None);
         assert!(reason(TcpDirections::Both, &account).is_some(), "one way of two");
-        // What only went before the measured span is not measured.
-        account.local[1] = report(Down, 50, 0);
+        account.local[1] = report(Down, 0, 0);
         assert!(reason(TcpDirections::Down, &account).is_some());
+        // What came, came: that none of it fell into the measured span is no outage.
+        account.local[1] = report(Down, 50, 0);
+        assert_eq!(reason(TcpDirections::Down, &account), None);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A client's test from its plan to its record, in whatever protocol and over whatever transport.
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status};
+use linerate_core::record::{CaveatCode, Event, Failure, Fault, Plan, Record, Status};
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use super::account::Account;
 use super::arrived::{nothing_arrived, nothing_at_all};
+use super::contradiction::contradiction;
 use super::fold::fold;
 use crate::context::Context;
+use crate::environment::CoreWaits;
 use crate::path::witness::Witness;
 
 /// The record of a test that `measure` makes; `account` keeps what is seen of it. It always exists:
@@ -20,7 +22,16 @@ pub(crate) fn record_of(
     let begin = monotonic();
     let mut record = Record::begin(record_id(), context.tool.clone(), plan, wall());
     (context.watch)(&Event::Plan(record.plan.clone()));
+    let waits = CoreWaits::begin();
     let result = measure(context, &mut account);
+    let elapsed_ns = monotonic().nanos_since(begin);
+    let contradiction = contradiction(&record.plan, &account, elapsed_ns);
+    if contradiction.is_some() {
+        // No result is made of what cannot be.
+        (account.remote, account.remote_samples) = (Vec::new(), Vec::new());
+    }
+    let contradicted = contradiction.is_some();
+    let result = result.and_then(|()| contradiction.map_or(Ok(()), Err));
     let result = result.and_then(|()| {
         let nothing = nothing_arrived(&record.plan, &account, context.stop.asked());
         nothing.map_or(Ok(()), Err)
@@ -29,6 +40,7 @@ pub(crate) fn record_of(
         record.status = match failure.fault {
             // All of it was measured: the contents are the result.
             Fault::Corrupted => Status::Ok,
+            _ if contradicted => Status::Error,
             _ if account.has_samples() && !nothing_at_all(&record.plan, &account) => {
                 Status::Partial
             }
@@ -42,6 +54,12 @@ pub(crate) fn record_of(
     }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
     fold(&mut record, &account);
+    // Datagrams are paced and their delays are figures: a busy host shows in all of them. Of TCP
+    // the threads that wait for a core are told of one by one.
+    let told = record.caveats.iter().any(|caveat| caveat.code == CaveatCode::RunQueueWait);
+    if matches!(record.plan, Plan::Udp(_)) && !told {
+        record.caveats.extend(waits.caveat());
+    }
     if context.stop.asked() && record.failure.is_none() {
         record.status = Status::Interrupted;
     }

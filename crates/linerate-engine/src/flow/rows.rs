@@ -106,9 +106,22 @@ impl Account {
             of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, at.checked_sub(1))));
         let mut rows: Vec<IntervalRow> =
             moments.filter_map(|(now, before)| self.row(now, before)).collect();
-        // After the planned time a receiver waits; a sender that is behind its plan goes on.
+        // A thread may look a moment before the omitted span is over by its own begin.
+        let counts = self.omitted.is_some_and(|omitted| at >= omitted);
+        rows.iter_mut().filter(|_| counts).for_each(|row| row.omitted = false);
+        if at > 0 {
+            let brings = self.rest_is_row && rows.iter().any(|row| row.bytes > 0);
+            rows.retain(|row| brings || row.end_ns.saturating_sub(row.start_ns) >= self.row_ns_min);
+        }
+        // After the planned time a receiver waits, unless a queue held something back; a sender
+        // that is behind its plan goes on.
         if !untold || rows.iter().all(|row| row.bytes == 0) {
-            rows.retain(|row| self.planned_ns.is_none_or(|planned| row.start_ns < planned));
+            let waits = |row: &IntervalRow| {
+                let over = self.planned_ns.is_some_and(|planned| row.start_ns >= planned);
+                // After an omitted begin the rows have as much of what was under way then.
+                over && (row.bytes == 0 || self.omit_ns > 0 && !self.rest_is_row)
+            };
+            rows.retain(|row| !waits(row));
         }
         if let [only] = rows.as_mut_slice() {
             only.flow = None;
@@ -125,11 +138,6 @@ impl Account {
         let (start_ns, bytes) = previous.map_or((0, 0), |it| (it.t_ns, it.bytes));
         let span_ns = sample.t_ns.saturating_sub(start_ns);
         let bytes = sample.bytes.saturating_sub(bytes);
-        // A test that ends before its first interval does is a row, too.
-        let short = previous.is_some() && span_ns < self.row_ns_min;
-        if short {
-            return None;
-        }
         let retransmits = sender.and_then(|sender| {
             let before = before.sender.and_then(|before| before.retransmits).unwrap_or(0);
             Some(sender.retransmits?.saturating_sub(before))
@@ -194,6 +202,7 @@ mod tests {
     use linerate_core::record::{DatagramCounts, Event};
 
     use super::*;
+    use crate::flow::account::Interval;
 
     fn sample(flow: u16, t_ns: u64, bytes: u64) -> Sample {
         let (retransmits, rtt_ns) = (Some(bytes / 1000), Some(u64::from(flow) + 1));
@@ -264,6 +273,36 @@ mod tests {
         account.remote_interval(vec![sample(0, 1_000_000_000, 10)], &mut watch);
         account.remote_interval(vec![sample(0, 1_000_400_000, 12)], &mut watch);
         assert_eq!(count, 1);
+    }
+
+    /// Start, end and bytes of the rows of a sender of 1000 bytes each second, which has to stop
+    /// at 2 s and whose last `rest` bytes come `rest_ms` later.
+    fn rows_with_rest(rest_ms: u64, rest: u64) -> Vec<(u64, u64, u64)> {
+        let mut account = Account { row_ns_min: 250_000_000, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.start_ns / 1_000_000, row.end_ns / 1_000_000, row.bytes));
+            }
+        };
+        let interval = |ms: u64, bytes| {
+            let samples = vec![sample(0, ms * 1_000_000, bytes)];
+            Interval { local: samples.clone(), remote: samples }
+        };
+        account.interval(interval(1000, 1000), &mut watch);
+        account.hold_interval(interval(2000, 2000), &mut watch);
+        let now_ns = (2020 + rest_ms) * 1_000_000;
+        account.last_interval(interval(2000 + rest_ms, 2000 + rest), now_ns, &mut watch);
+        rows
+    }
+
+    #[test]
+    fn what_comes_after_the_time_of_the_test_is_in_its_last_row() {
+        assert_eq!(rows_with_rest(100, 70), [(0, 1000, 1000), (1000, 2100, 1070)]);
+        let apart = [(0, 1000, 1000), (1000, 2000, 1000), (2000, 2300, 70)];
+        assert_eq!(rows_with_rest(300, 70), apart);
+        assert_eq!(rows_with_rest(0, 0), [(0, 1000, 1000), (1000, 2000, 1000)]);
+        assert_eq!(rows_with_rest(0, 5), [(0, 1000, 1000), (1000, 2000, 1005)]);
     }
 
     #[test]

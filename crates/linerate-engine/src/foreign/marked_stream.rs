@@ -6,7 +6,7 @@ use linerate_core::record::{Direction, EndReport, Event, Failure, UdpPlan, UdpTe
 use linerate_core::time::MonoTime;
 use linerate_proto::native::Token;
 use linerate_proto::ttcp::Marks;
-use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::datagram_socket::DatagramSocket;
 
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
@@ -14,6 +14,7 @@ use crate::flow::tcp::client::bind_address;
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::udp::layout::Layout;
 use crate::flow::{Sample, tcp::control::plain};
+use crate::socket_address::local_towards;
 
 /// A plan, where it leads, and how its datagrams look.
 pub(super) struct Target<'a> {
@@ -41,7 +42,7 @@ impl<'a> MarkedStream<'a> {
         let Target { plan, server, request, .. } = target;
         account.begin_datagrams(server, request);
         let local = bind_address(plan.server.bind.as_deref())?;
-        let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+        let local = local_towards(server, local);
         let socket = open_socket(request, local).map_err(|error| crate::failure::system(&error))?;
         let endpoint = Endpoint::with_layout(request.clone(), target.layout, plan.cpu);
         Ok(Self { target, endpoint, socket: Some(socket), marks: None })

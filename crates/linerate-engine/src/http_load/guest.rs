@@ -115,7 +115,8 @@ impl Guest {
         agent: Option<&str>,
         serving: &VisitServing<'_>,
     ) -> Result<Leg, Refuse> {
-        let refuse = |code, reason, retry_after_ms| Refuse { code, reason, retry_after_ms };
+        let refuse =
+            |code, reason, retry_after_ms| Refuse { retry_after_ms, ..Refuse::new(code, reason) };
         let held = self.enter(agent, serving)?;
         match held.visit.is_over(Arc::strong_count(&held.visit)) {
             None => {}
@@ -151,7 +152,7 @@ impl Guest {
         }
         let planned = Some(PLANNED.min(serving.admission.duration_max()));
         let rate_bps = serving.caps.rate_bps;
-        let demand = Demand { streams: 1, planned, kind: TestKind::Tcp, rate_bps };
+        let demand = Demand { planned, rate_bps, ..Demand::new(TestKind::Tcp, 1) };
         let permit = serving.admission.admit(&demand, self.peer)?;
         let server = self.wire.local_addr().unwrap_or(self.peer);
         let ends = (self.peer, server);

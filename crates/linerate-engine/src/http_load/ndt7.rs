@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use linerate_core::record::Direction;
 use linerate_core::time::MonoTime;
+use linerate_core::tree;
 use linerate_proto::http::{
     AppInfo, ByteCounters, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead, Measurement,
     NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX, NDT7_PROTOCOL, Opcode, THROUGHPUT1_MESSAGE_BYTES,
@@ -329,26 +330,26 @@ impl<'a> Test<'a> {
             Script::Ndt7 => self.measurement(elapsed_time),
             Script::Throughput1(_) => self.wire_measurement(elapsed_time),
         };
-        self.message(Opcode::Text, &text.map_err(io::Error::other)?)
+        self.message(Opcode::Text, text.map_err(io::Error::other)?.as_bytes())
     }
 
-    fn measurement(&self, elapsed_time: u64) -> serde_json::Result<Vec<u8>> {
+    fn measurement(&self, elapsed_time: u64) -> Result<String, tree::Error> {
         let num_bytes = self.transfer.sent + self.transfer.taken;
         let app = AppInfo { elapsed_time, num_bytes };
         let [client, server, uuid] = &self.ends;
         let ends = ConnectionInfo { client, server, uuid };
         let info = tcp_info(self.transfer.stream.as_fd());
-        serde_json::to_vec(&Measurement::new(self.direction, app, ends, info.as_ref()))
+        tree::to_json(&Measurement::new(self.direction, app, ends, info.as_ref()))
     }
 
-    fn wire_measurement(&mut self, elapsed_time: u64) -> serde_json::Result<Vec<u8>> {
+    fn wire_measurement(&mut self, elapsed_time: u64) -> Result<String, tree::Error> {
         let socket = self.transfer.stream.as_fd();
         let (counts, info) = ((self.application(), self.network()), tcp_info(socket));
         let is_first = !std::mem::replace(&mut self.has_said_who, true);
         let [remote, local, uuid] = &self.ends;
         let congestion = tcp::congestion_control(socket);
         let who = is_first.then(|| WhoMeasures { congestion, uuid, local, remote });
-        serde_json::to_vec(&WireMeasurement::new(who, counts, elapsed_time, info.as_ref()))
+        tree::to_json(&WireMeasurement::new(who, counts, elapsed_time, info.as_ref()))
     }
 
     fn message(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {

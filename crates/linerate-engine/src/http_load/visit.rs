@@ -285,7 +285,7 @@ impl Session<'_> {
         let VisitServing { admission, caps, stop, .. } = self.serving;
         let planned = Some(PLANNED.min(admission.duration_max()));
         // Both ways are kept to the rate at this end.
-        let demand = Demand { streams: 1, planned, kind: TestKind::Tcp, rate_bps: caps.rate_bps };
+        let demand = Demand { planned, rate_bps: caps.rate_bps, ..Demand::new(TestKind::Tcp, 1) };
         let until = monotonic() + admission.patience();
         loop {
             let is_last = monotonic() >= until || stop.asked();
@@ -293,7 +293,7 @@ impl Session<'_> {
                 true => admission.admit(&demand, self.peer),
                 false => admission.admit_in_turn(&demand, self.peer),
             };
-            let Refuse { code, reason, retry_after_ms } = match asked {
+            let Refuse { code, reason, retry_after_ms, .. } = match asked {
                 Ok(permit) => return Ok(permit),
                 Err(refuse) => refuse,
             };

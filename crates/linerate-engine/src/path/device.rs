@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use linerate_core::record::Failure;
+use linerate_sys::handover_stamps::HandoverStamps;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tun::Tun;
 
@@ -19,6 +20,8 @@ const QUEUE_PACKETS: u32 = 2000;
 pub(super) struct Device {
     pub(super) tun: Tun,
     pub(super) socket: RouteSocket,
+    /// When packets came to the device; absent where the kernel does not tell.
+    pub(super) stamps: Option<HandoverStamps>,
 }
 
 /// Makes both devices; they take packets from now on.
@@ -57,7 +60,10 @@ fn configured(end: &End<'_>) -> linerate_sys::Result<Device> {
     for &(address, prefix_len) in &end.addresses {
         add_address(&mut socket, index, address, prefix_len)?;
     }
-    Ok(Device { tun, socket })
+    // Without them the path carries the same packets, and knows less of its own delay. The first
+    // packets, which the host sends for itself, may have none.
+    let stamps = HandoverStamps::open(&end.name).ok();
+    Ok(Device { tun, socket, stamps })
 }
 
 fn add_address(

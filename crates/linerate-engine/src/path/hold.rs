@@ -23,6 +23,8 @@ const SEGMENT_BITS: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) frame: Frame,
+    /// Time that it waited to be read.
+    pub(super) waited_ns: u64,
     offset: usize,
     /// Segments that the path still has.
     left: u32,
@@ -61,7 +63,12 @@ impl Hold {
         let entries = bytes / ENTRY_BYTES as usize;
         let mut held = VecDeque::with_capacity(entries);
         // Touches the memory of the entries, so that no page of it comes later.
-        let blank = Held { frame: Frame::read(&[0; 64], Default::default()), offset: 0, left: 0 };
+        let blank = Held {
+            frame: Frame::read(&[0; 64], Default::default()),
+            waited_ns: 0,
+            offset: 0,
+            left: 0,
+        };
         held.resize(entries, blank);
         held.clear();
         Ok(Self { arena: Arena::new(bytes)?, held, entries, oldest: 0, tail: 0 })
@@ -88,10 +95,18 @@ impl Hold {
         self.arena.get_mut(self.tail..self.tail + READ_BYTES)
     }
 
-    /// Keeps what was read into the room; the tag of its first segment.
+    /// [`Self::keep_after`] no wait.
+    #[cfg(test)]
     pub(super) fn keep(&mut self, frame: Frame) -> u64 {
+        self.keep_after(0, frame)
+    }
+
+    /// Keeps what was read into the room, and how long it waited to be read; the tag of its first
+    /// segment.
+    pub(super) fn keep_after(&mut self, waited_ns: u64, frame: Frame) -> u64 {
         let number = self.oldest + self.held.len() as u64;
-        self.held.push_back(Held { frame, offset: self.tail, left: u32::from(frame.segments) });
+        let left = u32::from(frame.segments);
+        self.held.push_back(Held { frame, waited_ns, offset: self.tail, left });
         self.tail += (frame.length as usize).next_multiple_of(LINE_BYTES);
         number << SEGMENT_BITS
     }

@@ -8,8 +8,10 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
+use linerate_sys::handover_stamps::HandoverStamps;
 use linerate_sys::tun::{Read, Tun, Written};
 
+use super::arrivals::Arrivals;
 use super::cut::{self, Header, Run};
 use super::frame::{Frame, MAX_HEADER_BYTES};
 use super::hold::{Hold, READ_BYTES, segment_of};
@@ -31,6 +33,9 @@ pub(super) struct Wake {
 pub(super) struct Lane {
     pipeline: Pipeline,
     hold: Hold,
+    pub(super) arrivals: Arrivals,
+    /// A packet of a program came since the last look.
+    conversed: bool,
     outlet: Outlet,
     quantum: Duration,
     released: MonoTime,
@@ -55,6 +60,8 @@ impl Lane {
         Ok(Self {
             pipeline: direction.pipeline,
             hold,
+            arrivals: Arrivals::default(),
+            conversed: false,
             outlet: Outlet::default(),
             quantum,
             released: MonoTime::default(),
@@ -65,6 +72,17 @@ impl Lane {
             counters: DirectionCounters::default(),
             lateness_ns: LogHistogram::default(),
         })
+    }
+
+    /// Learns from now on how long packets waited to be read.
+    pub(super) fn note_waits_by(&mut self, stamps: Option<HandoverStamps>) {
+        self.arrivals = Arrivals::new(stamps);
+    }
+
+    /// Whether a packet of a program was read since the last call; what hosts send for themselves
+    /// is none.
+    pub(super) fn take_conversed(&mut self) -> bool {
+        std::mem::take(&mut self.conversed)
     }
 
     pub(super) const fn locked(&self) -> bool {
@@ -94,15 +112,19 @@ impl Lane {
         let room = room.unwrap_or(&mut self.spare);
         let length = match from.read(room) {
             Ok(Read::Packet(length)) => length,
-            Ok(Read::Nothing) => return Ok(false),
+            Ok(Read::Nothing) => {
+                self.arrivals.note_empty(clock::monotonic());
+                return Ok(false);
+            }
             Ok(Read::Gone) => return Err(gone(from)),
             Err(error) => return Err(system("read from", from, &error)),
         };
         let now = clock::monotonic();
+        let waited_ns = self.arrivals.note_read(&room[..length], now);
         let frame = Frame::read(&room[..length], from.kind());
         self.count_taken(&frame);
         if has_room {
-            self.take(now, frame, from)?;
+            self.take(now, frame, waited_ns, from)?;
             self.flush(now, to)?;
         } else {
             self.counters.no_room_packets += u64::from(frame.segments);
@@ -138,6 +160,7 @@ impl Lane {
 
     fn count_taken(&mut self, frame: &Frame) {
         self.counters.reads += 1;
+        self.conversed |= !frame.is_housekeeping;
         self.counters.taken_packets += u64::from(frame.segments);
         let header = frame.super_packet.map_or(0, |parts| parts.payload_at - frame.ip_at);
         let headers = u64::from(header) * u64::from(frame.segments - 1);
@@ -146,8 +169,14 @@ impl Lane {
     }
 
     /// Every segment is a packet to the path, with a fate of its own.
-    fn take(&mut self, now: MonoTime, frame: Frame, from: &Tun) -> Result<(), Failure> {
-        let tag = self.hold.keep(frame);
+    fn take(
+        &mut self,
+        now: MonoTime,
+        frame: Frame,
+        waited_ns: u64,
+        from: &Tun,
+    ) -> Result<(), Failure> {
+        let tag = self.hold.keep_after(waited_ns, frame);
         for index in 0..frame.segments {
             let packet = frame.packet(index, tag + u64::from(index));
             self.pipeline.take(now, packet, &mut self.outlet);
@@ -241,7 +270,7 @@ impl Lane {
             self.counters.orphaned_packets += u64::from(count);
             return Ok(());
         };
-        let frame = held.frame;
+        let (frame, waited_ns) = (held.frame, held.waited_ns);
         let index = segment_of(first.tag);
         let marked = cut::is_marked(&frame, first.ecn);
         let cut = Run { first: index, last: index + count - 1, marked };
@@ -255,7 +284,7 @@ impl Lane {
             to.write(&pieces)
         };
         match written {
-            Written::Whole => self.count_delivered(run, now, marked),
+            Written::Whole => self.count_delivered(run, now, waited_ns, marked),
             Written::Refused(_) => self.counters.refused_packets += u64::from(count),
             Written::Gone => return Err(gone(to)),
         }
@@ -263,13 +292,15 @@ impl Lane {
         Ok(())
     }
 
-    fn count_delivered(&mut self, run: &[Departure], now: MonoTime, marked: bool) {
+    /// A packet is as late as it left after its time, and as it waited before it was read: what
+    /// waited behind others in a queue would have left no sooner, so that this is the most.
+    fn count_delivered(&mut self, run: &[Departure], now: MonoTime, waited_ns: u64, marked: bool) {
         let counters = &mut self.counters;
         counters.writes += 1;
         counters.delivered_packets += run.len() as u64;
         // Segments of one super-packet through a path without a line are due at one time.
         for same in run.chunk_by(|one, next| one.at == next.at) {
-            let late = now.nanos_since(same[0].at);
+            let late = now.nanos_since(same[0].at).saturating_add(waited_ns);
             let count = same.len() as u64;
             counters.lateness_max_ns = counters.lateness_max_ns.max(late);
             counters.late_packets += if late > self.late_ns { count } else { 0 };

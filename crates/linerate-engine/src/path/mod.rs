@@ -19,6 +19,7 @@
 //! closed: with its process or thread the devices are gone, and nothing passes. Leaves out the
 //! time to live: the path is a link and no hop.
 
+mod arrivals;
 mod cut;
 mod device;
 mod frame;
@@ -74,7 +75,8 @@ const SNAPSHOT_WAIT: Duration = Duration::from_millis(500);
 pub struct Snapshot {
     /// The counters of both directions.
     pub counters: Counters,
-    /// Time at which each packet was handed over, less the time at which it was due.
+    /// Time at which each packet was handed over, less the time at which it was due, and the time
+    /// that it waited to be read.
     pub lateness_ns: [LogHistogram; 2],
     /// Times in which its thread stood still.
     pub stops: Stops,
@@ -100,10 +102,12 @@ impl Emulator {
             plan.directions.each_ref().map(|direction| direction.release_quantum() + LATE);
         let [forward, backward] = plan.directions;
         let lane = |direction| Lane::new(direction).map_err(|error| crate::failure::system(&error));
-        let lanes = [lane(forward)?, lane(backward)?];
+        let mut lanes = [lane(forward)?, lane(backward)?];
         let shared = Shared::new().map_err(|error| crate::failure::system(&error))?;
         let shared = Arc::new(shared);
         let [one, other] = device::make(&plan.ends)?;
+        let stamps = [one.stamps, other.stamps];
+        lanes.iter_mut().zip(stamps).for_each(|(lane, stamps)| lane.note_waits_by(stamps));
         let names = [one.tun.name().to_owned(), other.tun.name().to_owned()];
         let worker = Worker::new([one.tun, other.tun], lanes, plan.real_time);
         let theirs = Arc::clone(&shared);

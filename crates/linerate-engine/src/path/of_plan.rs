@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_direction_has_room_for_its_queue_in_packets_and_for_what_travels() {
-        let plan: PathPlan = serde_json::from_str(
+        let plan: PathPlan = linerate_core::tree::from_json(
             r#"{ "rate": "100 Mbit/s", "delay": "10 ms", "buffer": "100 packets" }"#,
         )
         .unwrap();

@@ -53,7 +53,7 @@ pub struct DirectionCounters {
     /// Copies whose bytes were no longer there. Not part of the model.
     pub orphaned_packets: u64,
     /// Packets handed over later than due by more than the quantum and
-    /// [`LATE`](super::stops::LATE).
+    /// [`LATE`](super::stops::LATE), with the time that they waited to be read.
     pub late_packets: u64,
     /// Latest of all.
     pub lateness_max_ns: u64,
@@ -98,8 +98,7 @@ pub struct EmulatorReport {
     pub ran: Duration,
     /// Processor time of its thread; absent where the kernel does not tell.
     pub cpu: Option<Duration>,
-    /// Time that its thread was ready to run and waited for a processor. Packets that came
-    /// meanwhile began their way late, which no other figure here shows.
+    /// Time that its thread was ready to run and waited for a processor.
     pub run_queue_wait: Option<Duration>,
     /// Whether it had real-time priority.
     pub real_time: bool,
@@ -116,7 +115,8 @@ pub struct EmulatorReport {
 pub struct DirectionReport {
     /// What it did.
     pub counters: DirectionCounters,
-    /// Time at which each packet was handed to the other host, less the time at which it was due.
+    /// Time at which each packet was handed to the other host, less the time at which it was due,
+    /// and the time that it waited to be read.
     pub lateness_ns: LogHistogram,
     /// Packets due within this of each other left together.
     pub quantum: Duration,
@@ -209,6 +209,7 @@ mod tests {
             total_ns: total_ms * 1_000_000,
             longest_ns: longest_ms * 1_000_000,
             share: total_ms as f64 / span_ms as f64,
+            conversed_ns: span_ms * 1_000_000,
         }
     }
 

@@ -3,8 +3,8 @@
 //! A hypervisor takes the processor for milliseconds, another thread has it, or a turn of the
 //! emulator's own takes too long: in any case nothing is read and nothing handed over meanwhile.
 //! What senders could have sent in answer is lost, so the share of such time bounds what a run
-//! lost by them. Left out: a sleeping emulator that is woken late by the first packet to come;
-//! no clock of this host tells when that packet came.
+//! lost by them: the share of the time in which there was a conversation, since a path that lay
+//! idle before it served nobody meanwhile.
 
 use std::time::Duration;
 
@@ -17,11 +17,19 @@ use linerate_core::time::MonoTime;
 /// without real-time priority.
 pub const LATE: Duration = Duration::from_millis(1);
 
+/// A conversation ends this long after its last packet: a sender that gets no answer waits a
+/// second before it sends again (RFC 6298 §2).
+pub(super) const CONVERSATION_GAP: Duration = Duration::from_secs(1);
+
 /// Stops since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Stops {
     lengths_ns: LogHistogram,
     total_ns: u64,
+    conversed: Duration,
+    /// The last packet, and up to when its conversation is in `conversed`.
+    last: Option<MonoTime>,
+    counted_to: MonoTime,
 }
 
 impl Stops {
@@ -35,22 +43,45 @@ impl Stops {
         }
     }
 
+    /// Notes that packets of programs were read at `now`, the first of which came at `came`.
+    pub(super) fn note_conversation(&mut self, came: MonoTime, now: MonoTime) {
+        self.count_conversation(came);
+        // After a pause the time in between is none of a conversation.
+        self.counted_to = self.counted_to.max(came);
+        self.last = Some(now);
+        self.count_conversation(now);
+    }
+
+    /// Counts the conversation up to `now`, or to its end where that was before.
+    pub(super) fn count_conversation(&mut self, now: MonoTime) {
+        let Some(last) = self.last else { return };
+        let until = now.min(last + CONVERSATION_GAP);
+        self.conversed += until.since(self.counted_to);
+        self.counted_to = self.counted_to.max(until);
+    }
+
     /// Those that came after `earlier`, a former state of them.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             lengths_ns: self.lengths_ns.since(&earlier.lengths_ns),
             total_ns: self.total_ns.saturating_sub(earlier.total_ns),
+            conversed: self.conversed.saturating_sub(earlier.conversed),
+            ..*self
         }
     }
 
-    /// As a record has them, over the time that they were within.
+    /// As a record has them, over the conversation within a span; over all of the span when there
+    /// was none.
     pub fn within(&self, span: Duration) -> PathStops {
+        let whole = if self.conversed.is_zero() { span } else { self.conversed.min(span) };
+        let whole_ns = u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX);
         PathStops {
             count: self.lengths_ns.count(),
             total_ns: self.total_ns,
             longest_ns: self.lengths_ns.quantile(1.0).unwrap_or(0),
-            share: self.total_ns as f64 / span.as_nanos().max(1) as f64,
+            share: (self.total_ns as f64 / whole_ns.max(1) as f64).min(1.0),
+            conversed_ns: whole_ns,
         }
     }
 }
@@ -70,9 +101,36 @@ mod tests {
         let mut stops = Stops::default();
         stops.note(at(5 * MS), at(6 * MS));
         stops.note(at(5 * MS), at(MS));
-        assert_eq!(stops.within(Duration::from_secs(1)), PathStops::default());
+        let second = Duration::from_secs(1);
+        let none = PathStops { conversed_ns: 1000 * MS, ..PathStops::default() };
+        assert_eq!(stops.within(second), none);
         stops.note(at(5 * MS), at(6 * MS + 1));
         assert_eq!(stops.within(Duration::from_secs(1)).count, 1);
+    }
+
+    #[test]
+    fn a_path_that_lay_idle_before_its_traffic_is_judged_by_the_traffic() {
+        let mut stops = Stops::default();
+        // 45 s idle; 4 s with a packet each 10 ms; two stops of 80 ms in them.
+        for sent in 0..400 {
+            let came = at((45_000 + 10 * sent) * MS);
+            let late = if sent == 100 || sent == 300 { 80 * MS } else { 0 };
+            let now = at(came.nanos() + late);
+            stops.note(came, now);
+            stops.note_conversation(came, now);
+        }
+        stops.count_conversation(at(48_990 * MS));
+        let run = stops.within(Duration::from_millis(48_990));
+        // 160 ms of 3.99 s, 4.01 %; of 48.99 s they are 0.33 %.
+        assert_eq!((run.count, run.total_ns, run.conversed_ns), (2, 160 * MS, 3_990 * MS));
+        assert!((run.share - 160.0 / 3990.0).abs() < 1e-12, "{run:?}");
+        assert!(crate::path::report::fell_behind(&run).is_some());
+        // Its end comes a second after the last packet, and a pause of a minute is none of it.
+        let begin = stops.clone();
+        stops.count_conversation(at(60_000 * MS));
+        stops.note_conversation(at(120_000 * MS), at(120_001 * MS));
+        let later = stops.since(&begin).within(Duration::from_secs(71));
+        assert_eq!((later.count, later.conversed_ns), (0, 1_001 * MS));
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Worker {
             failure = self.turn(shared, &mut timer).err();
         }
         let now = clock::monotonic();
+        self.stops.count_conversation(now);
         self.publish(now, shared);
         let spent = thread::cost();
         let since = |after: Option<u64>, before: Option<u64>| {
@@ -143,14 +144,15 @@ impl Worker {
 
     fn turn(&mut self, shared: &Shared, timer: &mut HybridTimer) -> Result<(), Failure> {
         let now = clock::monotonic();
-        if let Some(expected) = self.expected.replace(now) {
-            self.stops.note(expected, now);
-            if std::mem::take(&mut self.at_work) {
-                self.busy += now.since(expected);
-            }
+        let expected = self.expected.replace(now);
+        let slept = !std::mem::take(&mut self.at_work);
+        if let Some(expected) = expected {
+            self.busy += if slept { Duration::ZERO } else { now.since(expected) };
         }
         if shared.wanted.swap(false, Ordering::Acquire) {
             shared.bell.hush();
+            self.stops.note(expected.unwrap_or(now), now);
+            self.stops.count_conversation(now);
             self.answer(now, shared);
             // The bell may have been rung for the end, too.
             return Ok(());
@@ -160,6 +162,15 @@ impl Worker {
         forward.release(now, other)?;
         backward.release(now, one)?;
         let busy = admit_some(forward, one, other)? | admit_some(backward, other, one)?;
+        let came = [forward.arrivals.take_first(), backward.arrivals.take_first()];
+        let came = came.into_iter().flatten().min();
+        // Who slept should have begun when the first of them came. Who did not had others to read
+        // before them.
+        let due = [expected, came.filter(|_| slept)].into_iter().flatten().min();
+        self.stops.note(due.unwrap_or(now), now);
+        if forward.take_conversed() | backward.take_conversed() {
+            self.stops.note_conversation(came.unwrap_or(now), now);
+        }
         if !busy {
             let then = [forward.wake(), backward.wake()].into_iter().flatten().min();
             if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {

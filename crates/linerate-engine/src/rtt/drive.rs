@@ -15,6 +15,10 @@ use super::wire::{Arrival, SendStamp, Wire};
 
 /// How long to leave a kernel alone whose send queue is full.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_micros(100);
+/// A run whose spacing is another's looks at it, and at the stop flag, as often at least.
+const SPACING_LOOK: Duration = Duration::from_millis(50);
+/// One at a time is one in this time at least, whether or not the last was answered.
+const ALONE_MAX: Duration = Duration::from_secs(1);
 
 /// When the next probe leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +32,20 @@ pub(crate) enum Pace {
     Poisson { mean_ns: u64, seed: u64 },
 }
 
+/// Says how far apart probes of [`Pace::Every`] are at least, anew for each; none is one at a time.
+pub(crate) type Spacing<'a> = &'a dyn Fn() -> Option<u64>;
+
 /// The fixed bounds of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
     pub(crate) pace: Pace,
     /// Probes to send, or `None` for no end.
     pub(crate) count: Option<u64>,
     /// When to stop at the latest.
     pub(crate) deadline: Option<MonoTime>,
     pub(crate) limits: Limits,
+    /// Where the pace has to leave room for others.
+    pub(crate) spacing: Option<Spacing<'a>>,
 }
 
 /// Told of everything that happens to a probe.
@@ -73,12 +82,14 @@ pub(crate) struct Run {
     pub(crate) ended: Ended,
     /// Probes that left later than their place in the schedule allows.
     pub(crate) late_sends: u64,
+    /// Probes that this host's own queues never took.
+    pub(crate) unsent: u64,
 }
 
 /// Runs one size to its end.
 pub(crate) fn drive<W: Wire, S: Sink>(
     wire: &mut W,
-    rules: &Rules,
+    rules: &Rules<'_>,
     stop: &Stop,
     sink: &mut S,
 ) -> Run {
@@ -92,17 +103,21 @@ pub(crate) fn drive<W: Wire, S: Sink>(
         planned: now,
         random: Schedule::from_seed(poisson_seed(rules.pace)),
         late_sends: 0,
+        last_sent: now,
+        unsent: 0,
+        refused_since: None,
         now,
     };
     let ended = driver.run(stop).unwrap_or_else(Ended::Failed);
     driver.tracker.close();
-    Run { counts: driver.tracker.counts(), ended, late_sends: driver.late_sends }
+    let Driver { tracker, late_sends, unsent, .. } = driver;
+    Run { counts: tracker.counts(), ended, late_sends, unsent }
 }
 
 struct Driver<'a, W, S> {
     wire: &'a mut W,
     sink: &'a mut S,
-    rules: Rules,
+    rules: Rules<'a>,
     tracker: Tracker,
     /// When the next probe may leave: the pace's plan, or the end of a pause.
     schedule: MonoTime,
@@ -110,6 +125,10 @@ struct Driver<'a, W, S> {
     planned: MonoTime,
     random: Schedule,
     late_sends: u64,
+    last_sent: MonoTime,
+    unsent: u64,
+    /// The kernel has had no room for the next probe since then.
+    refused_since: Option<MonoTime>,
     now: MonoTime,
 }
 
@@ -138,7 +157,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     }
 
     fn all_sent(&self) -> bool {
-        self.rules.count.is_some_and(|count| self.tracker.next_sequence() >= count)
+        self.rules.count.is_some_and(|count| self.tracker.next_sequence() + self.unsent >= count)
     }
 
     fn send_what_is_due(&mut self) -> Result<(), Failure> {
@@ -150,14 +169,22 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
                 {
                     if self.send()?.is_none() {
                         self.schedule = self.now + FULL_QUEUE_PAUSE;
+                        self.give_up_after(self.rules.limits.timeout_ns);
                     }
                 }
             }
             Pace::Every(interval_ns) | Pace::Poisson { mean_ns: interval_ns, .. } => {
-                if self.now >= self.schedule && !self.all_sent() {
+                if self.now >= self.schedule && self.may_send_more() {
+                    let interval_ns = self.spaced(interval_ns);
                     match self.send()? {
                         Some(t1) => self.plan_next(t1, interval_ns),
-                        None => self.schedule = self.now + FULL_QUEUE_PAUSE,
+                        None => {
+                            self.schedule = self.now + FULL_QUEUE_PAUSE;
+                            if self.give_up_after(self.rules.limits.timeout_ns.min(interval_ns)) {
+                                self.schedule = self.planned + self.span_to_next(interval_ns);
+                                self.planned = self.schedule;
+                            }
+                        }
                     }
                 }
             }
@@ -165,14 +192,47 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
         Ok(())
     }
 
+    /// The planned interval, or what the spacing asks for where that is more.
+    fn spaced(&self, interval_ns: u64) -> u64 {
+        let spacing = self.rules.spacing.and_then(|spacing| spacing());
+        spacing.map_or(interval_ns, |spacing_ns| spacing_ns.max(interval_ns))
+    }
+
+    /// Whether a paced probe may go when its time has come.
+    fn may_send_more(&self) -> bool {
+        let alone = self.rules.spacing.is_some_and(|spacing| spacing().is_none());
+        let waits = self.tracker.outstanding() > 0 && self.now < self.last_sent + ALONE_MAX;
+        !(self.all_sent() || alone && waits)
+    }
+
     #[inline]
     fn send(&mut self) -> Result<Option<MonoTime>, Failure> {
         let sequence = self.tracker.next_sequence();
         let Some(t1) = self.wire.send(sequence)? else { return Ok(None) };
         self.tracker.sent(t1);
+        self.refused_since = None;
         self.sink.sent(sequence, t1);
-        self.now = t1;
+        (self.now, self.last_sent) = (t1, t1);
         Ok(Some(t1))
+    }
+
+    /// Counts the next probe as not sent where the kernel has refused it for so long: a queue that
+    /// is shorter than its fragments never takes it (ENOBUFS of a full qdisc, ip(7)).
+    fn give_up_after(&mut self, patience_ns: u64) -> bool {
+        let since = *self.refused_since.get_or_insert(self.now);
+        let gives_up = self.now.nanos_since(since) >= patience_ns;
+        if gives_up {
+            self.unsent += 1;
+            self.refused_since = None;
+        }
+        gives_up
+    }
+
+    fn span_to_next(&mut self, interval_ns: u64) -> Duration {
+        Duration::from_nanos(match self.rules.pace {
+            Pace::Poisson { mean_ns, .. } => self.random.span_ns(mean_ns),
+            _ => interval_ns,
+        })
     }
 
     /// Keeps to the schedule without drift; after a stall it starts anew rather than send the
@@ -185,11 +245,7 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
             self.late_sends += 1;
         }
         let from = if lateness_ns > interval_ns { t1 } else { self.schedule };
-        let span_ns = match self.rules.pace {
-            Pace::Poisson { mean_ns, .. } => self.random.span_ns(mean_ns),
-            _ => interval_ns,
-        };
-        self.schedule = from + Duration::from_nanos(span_ns);
+        self.schedule = from + self.span_to_next(interval_ns);
         self.planned = self.schedule;
     }
 
@@ -223,12 +279,13 @@ impl<W: Wire, S: Sink> Driver<'_, W, S> {
     }
 
     fn next_event(&mut self) -> MonoTime {
-        let may_send = !self.all_sent()
-            && match self.rules.pace {
-                Pace::Window(window) => self.tracker.outstanding() < window,
-                Pace::Every(_) | Pace::Poisson { .. } => true,
-            };
-        [may_send.then_some(self.schedule), self.tracker.next_expiry(), self.rules.deadline]
+        let may_send = match self.rules.pace {
+            Pace::Window(window) => !self.all_sent() && self.tracker.outstanding() < window,
+            Pace::Every(_) | Pace::Poisson { .. } => self.may_send_more(),
+        };
+        let schedule = may_send.then_some(self.schedule);
+        let look = self.rules.spacing.map(|_| self.now + SPACING_LOOK);
+        [schedule, look, self.tracker.next_expiry(), self.rules.deadline]
             .into_iter()
             .flatten()
             .min()

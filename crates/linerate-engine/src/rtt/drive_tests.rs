@@ -117,12 +117,12 @@ impl Sink for Seen {
     }
 }
 
-fn rules(pace: Pace, count: u64) -> Rules {
+fn rules(pace: Pace, count: u64) -> Rules<'static> {
     let limits = Limits { timeout_ns: 100 * MS, capacity: 1 << 12 };
-    Rules { pace, count: Some(count), deadline: None, limits }
+    Rules { pace, count: Some(count), deadline: None, limits, spacing: None }
 }
 
-fn drive_over(fate: impl FnMut(u64) -> Vec<u64>, rules: Rules) -> (Run, Seen) {
+fn drive_over(fate: impl FnMut(u64) -> Vec<u64>, rules: Rules<'_>) -> (Run, Seen) {
     let mut path = SimPath::new(fate);
     let mut seen = Seen::default();
     let run = drive(&mut path, &rules, &Stop::new(), &mut seen);
@@ -242,6 +242,24 @@ fn a_full_send_queue_pauses_and_loses_nothing() {
 }
 
 #[test]
+fn probes_that_the_send_queue_never_takes_are_counted_as_not_sent() {
+    for pace in [Pace::Window(1), Pace::Every(200 * MS), Pace::Every(MS)] {
+        let mut path = SimPath::new(|_| vec![10 * US]);
+        path.full = u64::MAX;
+        let run = drive(&mut path, &rules(pace, 3), &Stop::new(), &mut Seen::default());
+        assert_eq!((run.ended, run.counts.sent, run.unsent), (Ended::Complete, 0, 3));
+    }
+    // Asked each 100 µs for the time-out of 100 ms, the first probe is refused 1001 times; the next
+    // ones keep to the schedule.
+    let mut path = SimPath::new(|_| vec![10 * US]);
+    path.full = 1001;
+    let mut seen = Seen::default();
+    let run = drive(&mut path, &rules(Pace::Every(200 * MS), 3), &Stop::new(), &mut seen);
+    assert_eq!((run.counts.sent, run.counts.answered, run.unsent), (2, 2, 1));
+    assert_eq!(seen.t1, [MS + 200 * MS, MS + 400 * MS]);
+}
+
+#[test]
 fn a_stall_is_counted_and_not_made_up_for_in_a_burst() {
     let mut path = SimPath::new(|_| vec![10 * US]);
     path.stall = Some((2, 35 * MS));
@@ -298,4 +316,32 @@ fn a_failure_of_the_wire_keeps_what_was_counted() {
     let run = drive(&mut path, &rules(Pace::Window(1), 10), &Stop::new(), &mut Seen::default());
     assert!(matches!(run.ended, Ended::Failed(_)));
     assert_eq!(run.counts.answered, 5);
+}
+
+/// A link of 56 kbit/s with a queue of 30 kB before it and 600 ms of delay: a load of 50 kbit/s
+/// fills the queue, an answer takes 600 ms at first and 4.9 s with the queue full. The rate is
+/// known after a second; a probe of 720 bits is a hundredth of it in 1.44 s. In 20 s: 1 at once, 1
+/// at 600 ms when that is answered, then one each 1.44 s, 14 by 20 s. 16 × 720 bits are 1.15 % of
+/// 1 Mbit; 50 a second would have been 1000, or 72 %.
+#[test]
+fn probes_beside_a_slow_load_leave_it_its_path_and_late_answers_are_answers() {
+    let mut path = SimPath::new(|n| vec![if n < 2 { 600 * MS } else { 4_900 * MS }]);
+    let clock = Rc::clone(&path.clock);
+    let spacing = || (clock.now().nanos() >= 1001 * MS).then_some(1440 * MS);
+    let spacing: Spacing<'_> = &spacing;
+    let limits = Limits { timeout_ns: 30_000 * MS, capacity: 1 << 12 };
+    let deadline = Some(MonoTime::from_nanos(20_001 * MS));
+    let rules =
+        Rules { pace: Pace::Every(20 * MS), count: None, deadline, limits, spacing: Some(spacing) };
+    let mut seen = Seen::default();
+    let run = drive(&mut path, &rules, &Stop::new(), &mut seen);
+    assert!((14..=17).contains(&seen.t1.len()), "{:?}", seen.t1);
+    assert_eq!((run.counts.lost, seen.lost.len()), (0, 0));
+    assert!(seen.answered.iter().any(|(_, rtt)| *rtt == 4_900 * MS), "{:?}", seen.answered);
+    // A path that carries the plan's probes gets them all, once it is known.
+    let fast = || Some(2 * MS);
+    let rules = Rules { spacing: Some(&fast), ..self::rules(Pace::Every(20 * MS), 100) };
+    let (_, seen) = drive_over(|_| vec![300 * US], rules);
+    assert_eq!(seen.t1.len(), 100);
+    assert!(seen.t1.windows(2).all(|pair| pair[1] - pair[0] == 20 * MS), "{:?}", seen.t1);
 }

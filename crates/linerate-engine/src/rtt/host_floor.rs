@@ -114,7 +114,8 @@ fn run(
     sink: &mut impl Sink,
 ) -> Result<(), Failure> {
     let limits = Limits { timeout_ns: TIMEOUT_NS, capacity: 1 << 4 };
-    let rules = Rules { pace: Pace::Window(1), count: Some(count), deadline: None, limits };
+    let rules =
+        Rules { pace: Pace::Window(1), count: Some(count), deadline: None, limits, spacing: None };
     match drive(wire, &rules, stop, sink).ended {
         Ended::Failed(failure) => Err(failure),
         _ => Ok(()),

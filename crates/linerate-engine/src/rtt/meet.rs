@@ -17,6 +17,7 @@ use linerate_sys::stop::Stop;
 use super::reflect::StampReflector;
 use crate::address::resolve;
 use crate::failure::words_of;
+use crate::socket_address::canonical;
 
 /// Between two questions to the third, and two greetings of the other.
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -73,7 +74,7 @@ pub struct Met {
 /// # Errors
 /// When the third does not answer, or the other does not come.
 pub fn meet(at: &Rendezvous, role: Role, stop: &Stop) -> Result<Option<Met>, Failure> {
-    let third = SocketAddr::new(at.third.ip().to_canonical(), at.third.port());
+    let third = canonical(at.third);
     let failed = |error: &std::io::Error| {
         Failure::new(Fault::System, "meet at", third.to_string(), words_of(error))
     };

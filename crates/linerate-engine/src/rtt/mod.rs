@@ -28,7 +28,7 @@ mod target;
 pub mod tick;
 mod wire;
 
-pub(crate) use drive::{Ended, Pace, Rules, Sink, drive};
+pub(crate) use drive::{Ended, Pace, Rules, Sink, Spacing, drive};
 pub use several::run_several;
 pub(crate) use socket_wire::{SocketWire, Waiting};
 pub(crate) use target::open as open_socket;
@@ -39,7 +39,7 @@ use linerate_proto::stamp::Key;
 use linerate_sys::clock;
 
 use crate::context::Context;
-use crate::environment::{StolenTime, stolen_time};
+use crate::environment::{CoreWaits, StolenTime, stolen_time};
 
 /// As [`run_signed`], without a key.
 pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
@@ -68,7 +68,7 @@ fn measured(
     (context.watch)(&Event::Plan(whole_plan.clone()));
     let mut record =
         Record::begin(clock::record_id(), context.tool.clone(), whole_plan, clock::wall());
-    let stolen = StolenTime::begin();
+    let (stolen, waits) = (StolenTime::begin(), CoreWaits::begin());
     if let Err(failure) = session::measure(plan, key, context, &mut record) {
         let answered =
             record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
@@ -79,6 +79,10 @@ fn measured(
         end.calibration = calibration;
     }
     note_stolen_time(&mut record, stolen.ratio(), context);
+    if let Some(caveat) = waits.caveat() {
+        (context.watch)(&Event::Caveat(caveat.clone()));
+        record.caveats.push(caveat);
+    }
     record.duration_ns = clock::monotonic().nanos_since(started);
     record
 }

@@ -1,11 +1,13 @@
 //! One ping from plan to record: socket, clock, stamps and warm-up first, then each size.
 
+mod notes;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
     Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
-    PingTransport, Record, StampPlan, Stat, Status, Summary, WaitMode,
+    PingTransport, Record, ServerPlan, StampPlan, Status, WaitMode,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::print_span;
@@ -24,7 +26,7 @@ use super::socket_wire::{SocketWire, StampSession, Waiting};
 use super::tick::Tick;
 use super::wire::{SendStamp, Wire};
 use super::{clock_check, meet, real_time, target};
-use crate::address::resolve;
+use crate::address::{resolve, resolve_server};
 use crate::context::Context;
 use crate::environment;
 use crate::path::witness::{self, Witness};
@@ -41,8 +43,6 @@ const INTERVAL_NS_MIN: u64 = 10_000;
 const SPIN_NS: u64 = 1_000_000;
 /// Send stamps come by interrupt context within this long after the last answer.
 const LAST_STAMPS: Duration = Duration::from_millis(5);
-/// Share of sends that may be late before it is told.
-const LATE_SHARE: f64 = 0.01;
 /// Size of warm-up probes: the classic ping's.
 const WARMUP_BYTES: u32 = 56;
 
@@ -56,7 +56,7 @@ pub(crate) fn measure(
     record: &mut Record,
 ) -> Result<(), Failure> {
     check(plan)?;
-    let peer = resolve(&plan.host, plan.port, plan.family)?;
+    let peer = peer(plan)?;
     let (kind, socket) = target::open(plan, peer)?;
     let mut wire = SocketWire::new(socket, kind, peer, waiting(plan));
     if let Some(ecn) = plan.ecn {
@@ -77,6 +77,19 @@ pub(crate) fn measure(
     let outcome = session.prepare().and_then(|()| session.all_sizes(tick));
     session.hear(witness);
     outcome
+}
+
+/// The peer. A server that echoes UDP takes TCP on that port too, which shows the address of its
+/// name that it answers at.
+fn peer(plan: &PingPlan) -> Result<SocketAddr, Failure> {
+    let server = ServerPlan {
+        family: plan.family,
+        connect_timeout_ns: plan.timeout_ns,
+        ..ServerPlan::new(None, plan.host.clone(), plan.port)
+    };
+    let shown = (plan.transport == PingTransport::Udp).then(|| resolve_server(&server).ok());
+    let first = || resolve(&plan.host, plan.port, plan.family);
+    shown.flatten().map_or_else(first, Ok)
 }
 
 struct Session<'a, 'c> {
@@ -223,12 +236,14 @@ impl Session<'_, '_> {
         let mut late_sends = 0;
         let mut sent = 0;
         let mut lost = 0;
+        let mut unsent = 0;
         for size in self.plan.sizes_bytes.clone() {
             self.note_fragments(size);
             let run = self.measure_size(size)?;
             late_sends += run.late_sends;
             sent += run.counts.sent;
             lost += run.counts.lost;
+            unsent += run.unsent;
             match run.ended {
                 Ended::Complete | Ended::Deadline => {}
                 Ended::Stopped => break,
@@ -238,6 +253,7 @@ impl Session<'_, '_> {
         self.note_late_sends(late_sends, sent);
         self.note_drops(lost);
         self.note_clock(tick);
+        self.note_unsent(unsent, sent)?;
         self.verdict_on_silence()
     }
 
@@ -308,7 +324,7 @@ impl Session<'_, '_> {
         Ok((run, taken))
     }
 
-    fn rules(&self, count: Option<u64>, warmup: bool) -> Rules {
+    fn rules(&self, count: Option<u64>, warmup: bool) -> Rules<'static> {
         let pace = match (self.plan.mode, self.plan.poisson_seed) {
             _ if warmup => Pace::Window(1),
             (PingMode::Paced, Some(seed)) => Pace::Poisson { mean_ns: self.plan.interval_ns, seed },
@@ -322,7 +338,7 @@ impl Session<'_, '_> {
             timeout_ns: self.plan.timeout_ns,
             capacity: if warmup { 1 << 4 } else { remembered(self.plan) as usize },
         };
-        Rules { pace, count, deadline, limits }
+        Rules { pace, count, deadline, limits, spacing: None }
     }
 
     fn note_fragments(&mut self, payload_bytes: u32) {
@@ -358,103 +374,6 @@ impl Session<'_, '_> {
                 CaveatCode::CutShort,
                 format!("only the first {kept} samples of {size} bytes are stored in order"),
                 "the distribution has all of them",
-            ));
-        }
-    }
-
-    fn note_missing_stamps(&mut self, size: u32, answered: u64, outcome: &Outcome) {
-        let missing = answered.saturating_sub(outcome.paired);
-        if missing > 0 {
-            self.caveat(Caveat::new(
-                CaveatCode::StampsMissing,
-                format!(
-                    "{missing} of {answered} answers of {size} bytes have no usable pair of \
-                     kernel timestamps ({} of them were impossible)",
-                    outcome.impossible
-                ),
-                "the kernel's times rest on fewer samples; no probe was lost by it",
-            ));
-        }
-    }
-
-    /// Of pairs some of which have no whole split.
-    fn note_broken_splits(&mut self, size: u32, outcome: &Outcome) {
-        let without = outcome.paired - outcome.split;
-        if without > 0 {
-            self.caveat(Caveat::new(
-                CaveatCode::StampsMissing,
-                format!(
-                    "{without} of {} probes of {size} bytes with kernel timestamps have none \
-                     before the queueing discipline, or one that cannot be",
-                    outcome.paired
-                ),
-                "the split of the round trip rests on the others",
-            ));
-        }
-        if let Some(step_ns) = outcome.stepped_ns {
-            self.caveat(Caveat::new(
-                CaveatCode::ClockStepped,
-                format!("civil time was set by {:+.6} s meanwhile", step_ns as f64 / 1e9),
-                "round trips are by the monotonic clock and hold; repeat for the split and for \
-                 one-way delays",
-            ));
-        }
-    }
-
-    /// Of how many replies the ECN bits say that a queue marked them.
-    fn note_marks(&mut self, size: u32, marked: u64, answered: u64) {
-        if self.plan.ecn.is_some() && answered > 0 {
-            let ratio = marked as f64 / answered as f64;
-            let row = Summary::of(MetricId::CongestionMarked, Stat::Value, ratio).with_n(answered);
-            self.record.summary.push(row.at_payload(size));
-        }
-    }
-
-    fn note_late_sends(&mut self, late: u64, sent: u64) {
-        if late as f64 > sent as f64 * LATE_SHARE {
-            self.caveat(Caveat::new(
-                CaveatCode::LateSends,
-                format!("{late} of {sent} probes left late"),
-                "use a longer interval (-i), or --wait-mode spin",
-            ));
-        }
-    }
-
-    /// A raw socket's count holds what its filter keeps away too (seen on Linux 6.18), so it says
-    /// nothing there.
-    fn note_drops(&mut self, lost: u64) {
-        let elsewhere = self.wire.socket().elsewhere();
-        if elsewhere > 0 {
-            self.caveat(Caveat::new(
-                CaveatCode::ReceiveDrops,
-                format!("{elsewhere} replies came in on other receive queues and were not taken"),
-                "give the interface one queue (ethtool -L INTERFACE combined 1), or ping without \
-                 --xdp",
-            ));
-        }
-        let drops = u64::from(self.wire.socket().drops().unwrap_or(0)).min(lost);
-        if drops > 0 && self.kind != EchoKind::IcmpRaw {
-            self.caveat(Caveat::new(
-                CaveatCode::ReceiveDrops,
-                format!("{drops} of {lost} lost replies were dropped by this host's socket buffer"),
-                "use a smaller --window, or raise net.core.rmem_max",
-            ));
-        }
-    }
-
-    fn note_clock(&mut self, tick: Option<Tick>) {
-        let Some(tick) = tick else { return };
-        let fastest = self.record.summary.iter().filter(|row| row.metric == MetricId::Rtt);
-        let fastest = fastest.filter(|row| row.stat == Stat::P50).map(|row| row.value);
-        let Some(median_ns) = fastest.min_by(f64::total_cmp) else { return };
-        if tick.step_ns * 10.0 > median_ns {
-            self.caveat(Caveat::new(
-                CaveatCode::CoarseClock,
-                format!(
-                    "the clock steps by {:.0} ns, more than a tenth of the median of {median_ns} ns",
-                    tick.step_ns
-                ),
-                "run `linerate doctor clock`; the tsc clock source has finer steps",
             ));
         }
     }

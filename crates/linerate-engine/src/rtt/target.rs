@@ -8,7 +8,7 @@ use linerate_core::record::{Failure, Fault, PingMode, PingPlan, PingTransport};
 use linerate_sys::Error;
 use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, Source};
 
-use crate::failure::{unreachable_advice, words_of};
+use crate::failure::{unreachable_words, words_of};
 
 /// Room for answers that wait while a window of probes is under way.
 const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;
@@ -97,9 +97,10 @@ fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
     let words = words_of(&error.source);
     let failure = |fault| Failure::new(fault, error.call, &error.object, &words);
     match (error.source.kind(), step) {
-        (kind @ (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable), _) => {
-            Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), words)
-                .advise(unreachable_advice(kind))
+        (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable, _) => {
+            let (reason, advice) = unreachable_words(&error.source, peer.ip())
+                .unwrap_or((words, "check the route with `ip route get`"));
+            Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), reason).advise(advice)
         }
         (ErrorKind::AddrNotAvailable, OpenStep::Connect) => failure(Fault::Unreachable)
             .advise("this host has no address to send from there; see `ip address`"),

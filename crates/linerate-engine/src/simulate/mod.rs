@@ -55,7 +55,7 @@ fn virtual_time() -> Caveat {
     Caveat::new(
         CaveatCode::VirtualTime,
         "a model in virtual time: no packet was sent, and no host was measured",
-        "docs/manual/path-simulate.md lists what the model leaves out",
+        "linerate help path-model lists what the model leaves out",
     )
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn plan(path: &str, choice: &TcpChoice, finish: Finish) -> SimulatePlan {
-        let path: PathPlan = toml::from_str(path).expect("a path");
+        let path: PathPlan = linerate_core::tree::from_toml(path).expect("a path");
         let tcp = choice.model(mtu_bytes(&path)).expect("a possible segment");
         SimulatePlan {
             path: Box::new(path),

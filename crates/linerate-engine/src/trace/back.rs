@@ -26,6 +26,7 @@ use super::survey::Survey;
 use crate::failure::words_of;
 use crate::flow::tcp::{Admission, Demand, credentials, plain, send_hello};
 use crate::served::LogText;
+use crate::socket_address::{at_port, canonical};
 
 /// To connect, and for a request to come.
 const STEP: Duration = Duration::from_secs(2);
@@ -105,22 +106,14 @@ pub fn serve(
         let _ = send(stream, &Message::Refuse(refuse));
         failure
     };
-    request.check().map_err(|error| {
-        refuse(Refuse {
-            code: RefuseCode::Malformed,
-            reason: error.to_string(),
-            retry_after_ms: None,
-        })
-    })?;
+    request
+        .check()
+        .map_err(|error| refuse(Refuse::new(RefuseCode::Malformed, error.to_string())))?;
     if request.login {
         log_in(stream, admission, stop).ok_or_else(|| failed("no token came".to_owned()))?;
     }
-    let demand = Demand {
-        streams: 1,
-        planned: Some(TraceRequest::SPAN_MAX),
-        kind: TestKind::Trace,
-        rate_bps: None,
-    };
+    let demand =
+        Demand { planned: Some(TraceRequest::SPAN_MAX), ..Demand::new(TestKind::Trace, 1) };
     let _permit = admission.admit(&demand, peer).map_err(refuse)?;
     let trace = trace_to(&request, peer, local, stream, stop).inspect_err(|failure| {
         let _ = send(stream, &Message::Abort { reason: failure.to_string() });
@@ -160,7 +153,7 @@ fn trace_to(
     };
     let target = peer.ip().to_canonical();
     let course = Course {
-        peer: SocketAddr::new(target, request.port),
+        peer: at_port(canonical(peer), request.port),
         source: Some(Source::Address(local.ip().to_canonical())),
         probes: TraceProbes::Udp,
     };

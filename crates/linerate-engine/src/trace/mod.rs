@@ -17,8 +17,8 @@ mod tests;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{
-    Distribution, End, Event, Failure, Fault, HopSample, MetricId, Plan, Record, Stat, Status,
-    Summary, TracePhase, TracePlan, TraceProbes,
+    Caveat, CaveatCode, Distribution, End, Event, Failure, Fault, HopSample, MetricId, Plan,
+    Record, Stat, Status, Summary, Trace, TracePhase, TracePlan, TraceProbes,
 };
 use linerate_core::stats::{Z_95, wilson_interval};
 use linerate_core::trace;
@@ -28,12 +28,15 @@ use linerate_sys::echo_socket::Source;
 pub use self::back::serve;
 use self::live::{Course, FLOWS_MAX, Live};
 use self::survey::Survey;
-use crate::address::resolve;
+use crate::address::{resolve, resolve_server};
 use crate::context::Context;
-use crate::environment;
+use crate::environment::{self, CoreWaits, StolenTime, stolen_time};
 use crate::path::witness::{self, Witness};
 use crate::rtt::clock_check;
+use crate::socket_address::at_port;
 
+/// Above this share of late rounds the host is told of.
+const LATE_SHARE: f64 = 0.01;
 /// Of links that the kernel tells no MTU of.
 const USUAL_MTU: u32 = 1500;
 
@@ -62,7 +65,12 @@ fn measure(
     record: &mut Record,
 ) -> Result<(), Failure> {
     check(plan)?;
-    let peer = resolve(&plan.host, plan.port, plan.family)?;
+    // The load goes to an address that takes connections, and the trace to the same.
+    let loaded = plan.load.as_ref().and_then(|load| resolve_server(&load.server).ok());
+    let peer = match loaded {
+        Some(server) => at_port(server, plan.port),
+        None => resolve(&plan.host, plan.port, plan.family)?,
+    };
     let source = plan.bind.as_ref().map(|bind| match bind.parse() {
         Ok(address) => Source::Address(address),
         Err(_) => Source::Interface(bind.clone()),
@@ -72,7 +80,8 @@ fn measure(
     let course = Course { peer, source, probes: plan.probes };
     let tick = clock_check::calibrate().map(|tick| tick.step_ns);
     let witness = Witness::begin(peer.ip());
-    let asked = plan.back.map(|port| (SocketAddr::new(peer.ip(), port), course.source.clone()));
+    let (waits, stolen) = (CoreWaits::begin(), StolenTime::begin());
+    let asked = plan.back.map(|port| (at_port(peer, port), course.source.clone()));
     let network = Live::open(course, mtu, context.stop.clone())?;
     record.ends = ends(local, network.local(), peer.ip(), tick);
     (context.watch)(&Event::Connected(format!(
@@ -94,6 +103,10 @@ fn measure(
     trace::judge(&mut found, plan.load.as_ref().map(|load| load.test.directions.each()[0]));
     record.summary = summary(&found.echoes, &found);
     let silent = found.hops.is_empty();
+    record.ends[0].stolen_ratio = stolen.ratio();
+    record.caveats.extend(late_rounds(&found));
+    record.caveats.extend(waits.caveat());
+    record.caveats.extend(stolen_time(&record.ends[0]));
     record.trace = Some(Box::new(found));
     record.paths = witness.end();
     record.caveats.extend(witness::caveats(&record.paths));
@@ -152,9 +165,22 @@ fn there_and_back(
     Ok(())
 }
 
+/// Says how many rounds were put off, where they are so many.
+fn late_rounds(found: &Trace) -> Option<Caveat> {
+    let sent = found.hops.iter().map(|hop| hop.samples.len()).max().unwrap_or(0) as u64;
+    let (late, all) = (found.late_rounds, sent.max(found.late_rounds));
+    (late as f64 > all as f64 * LATE_SHARE).then(|| {
+        Caveat::new(
+            CaveatCode::LateSends,
+            format!("this host came too late to {late} of {all} rounds of probes and put them off"),
+            "stop the other work on this host, or use a longer interval (-i)",
+        )
+    })
+}
+
 /// The end's round trips and losses: by echoes where these were answered, else by its own answers
 /// to the rounds.
-fn summary(echoes: &[HopSample], found: &linerate_core::record::Trace) -> Vec<Summary> {
+fn summary(echoes: &[HopSample], found: &Trace) -> Vec<Summary> {
     let answered = echoes.iter().any(|it| it.rtt_ns.is_some());
     let end = found.hops.last().filter(|hop| hop.is_end);
     let samples = if answered { echoes } else { end.map_or(&[][..], |hop| &hop.samples) };

@@ -11,6 +11,17 @@ use super::network::{Answer, Network, Probe};
 pub(super) struct Shot {
     pub(super) after_ns: u64,
     pub(super) probe: Probe,
+    /// The round that it belongs to; none where any lateness puts off those behind it.
+    pub(super) round: Option<Round>,
+}
+
+/// A round of probes, one to each hop. One that is late is put off with all behind it: rounds
+/// caught up with at once would find the routers' buckets of answers empty, which looks like loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Round {
+    pub(super) number: u64,
+    /// Later than this a probe is late; up to it, those behind keep their times.
+    pub(super) late_ns_max: u64,
 }
 
 /// What became of a probe.
@@ -29,12 +40,16 @@ pub(super) struct Prober<N> {
     began_ns: u64,
     pub(super) timeout_ns: u64,
     next: u16,
+    /// Rounds put off, whole or their rest, because this host was late.
+    pub(super) late_rounds: u64,
+    /// The last of them.
+    last_late: Option<u64>,
 }
 
 impl<N: Network> Prober<N> {
     pub(super) fn new(network: N, timeout_ns: u64) -> Self {
         let began_ns = network.now_ns();
-        Self { network, began_ns, timeout_ns, next: 0 }
+        Self { network, began_ns, timeout_ns, next: 0, late_rounds: 0, last_late: None }
     }
 
     /// Sends the probes one every `gap_ns`, and waits for the last answer or its time-out.
@@ -44,29 +59,38 @@ impl<N: Network> Prober<N> {
         gap_ns: u64,
     ) -> Result<Vec<Outcome>, Failure> {
         let shots = probes.into_iter().enumerate();
-        let shots = shots.map(|(index, probe)| Shot { after_ns: index as u64 * gap_ns, probe });
+        let shots = shots.map(|(index, probe)| Shot {
+            after_ns: index as u64 * gap_ns,
+            probe,
+            round: None,
+        });
         self.run(&shots.collect::<Vec<_>>(), || false)
     }
 
     /// Sends probes by their times, until the last is answered or given up, or `ended`. Probes that
-    /// were not sent by then are left out.
+    /// were not sent by then are left out. A late probe puts off those behind it, which keep their
+    /// distance.
     pub(super) fn run(
         &mut self,
         shots: &[Shot],
         mut ended: impl FnMut() -> bool,
     ) -> Result<Vec<Outcome>, Failure> {
-        let start_ns = self.network.now_ns();
+        let mut start_ns = self.network.now_ns();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(shots.len());
         let mut open: HashMap<u16, usize> = HashMap::new();
         let mut last_ns = start_ns;
+        let mut left = shots;
         loop {
             let over = self.network.stopped() || ended();
-            let next = shots.get(outcomes.len()).filter(|_| !over);
+            let next = left.first().filter(|_| !over);
             let now_ns = self.network.now_ns();
             let due_ns = next.map(|shot| start_ns + shot.after_ns);
             if let (Some(shot), Some(due_ns)) = (next, due_ns)
                 && due_ns <= now_ns
             {
+                let late_ns = now_ns - due_ns;
+                start_ns += self.put_off_ns(shot.round, late_ns);
+                left = &left[1..];
                 let number = self.next;
                 self.next = self.next.wrapping_add(1);
                 let probe = Probe { number, ..shot.probe };
@@ -87,6 +111,16 @@ impl<N: Network> Prober<N> {
             self.take(due_ns.unwrap_or(given_up_ns), &mut open, &mut outcomes);
         }
         Ok(outcomes)
+    }
+
+    /// Time by which a probe that is so late puts off those behind it.
+    fn put_off_ns(&mut self, round: Option<Round>, late_ns: u64) -> u64 {
+        let Some(Round { number, late_ns_max }) = round else { return late_ns };
+        if late_ns <= late_ns_max {
+            return 0;
+        }
+        self.late_rounds += u64::from(self.last_late.replace(number) != Some(number));
+        late_ns
     }
 
     /// Sends one probe without waiting for its answer: whether this host's own link takes it.

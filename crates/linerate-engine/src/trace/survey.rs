@@ -13,7 +13,7 @@ use linerate_core::trace::stopping::{FAILURE, flows_needed};
 
 use super::live::FLOWS_MAX;
 use super::network::{Network, Probe, Said};
-use super::prober::{Outcome, Prober, Shot};
+use super::prober::{Outcome, Prober, Round, Shot};
 
 /// Probes of the search go out in bunches of so many hops: the end answers those beyond it too,
 /// and its answers are limited.
@@ -101,8 +101,9 @@ impl<'a, N: Network> Survey<'a, N> {
     }
 
     /// Sends one probe of each measured flow to each hop every interval, `count` times or until
-    /// `ended`. The flows come in another order in each round: a router that answers so many a
-    /// second then answers none of them more than another.
+    /// `ended`. A round that this host is late with is put off. The flows come in another order in
+    /// each round: a router that answers so many a second then answers none of them more than
+    /// another.
     pub(super) fn rounds(
         &mut self,
         count: u32,
@@ -118,24 +119,30 @@ impl<'a, N: Network> Survey<'a, N> {
         let probes = hops * order.len() as u64;
         let gap_ns = self.plan.interval_ns / (probes + 2).max(1);
         let echoes = self.plan.probes == TraceProbes::Udp && self.prober.network.has_echo();
+        // Two probes to one router are then never closer than three quarters of their distance.
+        let late_ns_max = gap_ns * hops / 4;
         let mut random = Random::new(0, 0);
         let mut shots = Vec::new();
         for round in 0..u64::from(count) {
             let start_ns = round * self.plan.interval_ns;
             let mut after_ns = start_ns;
+            let round = Some(Round { number: round, late_ns_max });
             order.sort_by_cached_key(|_| random.unit().to_bits());
             for &flow in &order {
                 for hop in &self.trace.hops {
-                    shots.push(Shot { after_ns, probe: Probe { flow, ..self.probe(hop.ttl) } });
+                    let probe = Probe { flow, ..self.probe(hop.ttl) };
+                    shots.push(Shot { after_ns, probe, round });
                     after_ns += gap_ns;
                 }
             }
             if echoes {
                 let probe = Probe { echo: true, ..self.probe(TTL_FAR) };
-                shots.push(Shot { after_ns, probe });
+                shots.push(Shot { after_ns, probe, round });
             }
         }
-        for outcome in self.prober.run(&shots, ended)? {
+        let outcomes = self.prober.run(&shots, ended)?;
+        self.trace.late_rounds += std::mem::take(&mut self.prober.late_rounds);
+        for outcome in outcomes {
             self.note(&outcome, phase);
         }
         Ok(())

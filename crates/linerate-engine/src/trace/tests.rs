@@ -43,6 +43,15 @@ struct Chain {
     seed: u64,
     /// MTU of this host's interface, and the longest packet that it sends.
     link_bytes: (u32, u32),
+    /// This host stands still for so long each time that so much has passed.
+    stops: Option<Stop>,
+}
+
+/// Stops of the host, in ns: how far apart, how long, and when the next comes.
+struct Stop {
+    every_ns: u64,
+    span_ns: u64,
+    next_ns: u64,
 }
 
 impl Chain {
@@ -50,7 +59,18 @@ impl Chain {
         let random = Random::new(seed, 0);
         let (under_way, tokens) = (BTreeMap::new(), HashMap::new());
         let link_bytes = (1500, 1500);
-        Self { hops, random, now_ns: 0, under_way, tokens, seed, link_bytes }
+        Self { hops, random, now_ns: 0, under_way, tokens, seed, link_bytes, stops: None }
+    }
+
+    /// Whoever waits until a time comes back behind a stop that falls into it.
+    fn wait_until(&mut self, then_ns: u64) {
+        self.now_ns = self.now_ns.max(then_ns);
+        if let Some(stop) = &mut self.stops
+            && self.now_ns >= stop.next_ns
+        {
+            self.now_ns += stop.span_ns;
+            stop.next_ns = self.now_ns + stop.every_ns;
+        }
     }
 
     /// The router of a flow at a distance: a hash of both that a seed changes.
@@ -125,10 +145,10 @@ impl Network for Chain {
     fn answers(&mut self, until_ns: u64) -> Vec<Answer> {
         let due = self.under_way.first_key_value().map(|(key, _)| *key);
         let Some(due) = due.filter(|(at_ns, _)| *at_ns <= until_ns) else {
-            self.now_ns = self.now_ns.max(until_ns);
+            self.wait_until(until_ns);
             return Vec::new();
         };
-        self.now_ns = self.now_ns.max(due.0);
+        self.wait_until(due.0);
         self.under_way.remove(&due).into_iter().collect()
     }
 
@@ -211,6 +231,32 @@ fn routers_as_linux_limits_them_are_accused_of_no_loss() {
         assert!(trace.reached && trace.hops.len() == 7);
         let limited = trace.findings.iter().filter(|it| matches!(it, Finding::RateLimited { .. }));
         assert_eq!(limited.count(), 7, "seed {seed}");
+    }
+}
+
+/// Routers that answer 11 a second after 6 in a row (net.ipv4.icmp_ratelimit = 91), 10 rounds a
+/// second, 3 % lost at hop 3; the host stands still for 0.9 s of every 1.9, so that 9 rounds would
+/// have to be caught up with at once.
+#[test]
+fn rounds_that_are_late_are_put_off_and_no_bucket_is_emptied() {
+    let plan = TracePlan { count: 2000, interval_ns: 100_000_000, ..TracePlan::default() };
+    let plan = TracePlan { paths: false, mtu: false, ..plan };
+    for seed in 0..5 {
+        let mut hops = vec![SimHop { limit: Some((11.0, 6.0)), ..PLAIN }; 7];
+        hops[2].loss = 0.03;
+        let stops =
+            Some(Stop { every_ns: 1_000_000_000, span_ns: 900_000_000, next_ns: 1_000_000_000 });
+        let trace = traced(Chain { stops, ..Chain::new(seed, hops) }, &plan);
+        // All rounds are sent, in 200 s of their own; each of them has a stop.
+        let sent = trace.hops[0].samples.iter().filter(|it| it.phase == TracePhase::Idle).count();
+        assert_eq!(sent, 2000);
+        assert!((150..250).contains(&trace.late_rounds), "{}", trace.late_rounds);
+        let found = trace.findings.first();
+        assert!(matches!(found, Some(Finding::Loss { after: 2, at: 3, .. })), "{seed}: {found:?}");
+        assert_eq!(losses(&trace), 1, "{:?}", trace.findings);
+        // Routers before the loss answered every probe that they got.
+        let silent = trace.hops[0].samples.iter().filter(|it| it.rtt_ns.is_none()).count();
+        assert_eq!(silent, 0);
     }
 }
 

@@ -102,9 +102,10 @@ impl Stream {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.wanted > self.buffer.len() {
-            let bytes = self.wanted.next_power_of_two().min(BLOCK_MAX_BYTES);
-            self.buffer.resize(bytes, 0);
+        // A block announces its length: its room grows with the bytes that have come, so that a few
+        // of them do not take the memory of the longest block.
+        if self.end == self.buffer.len() && self.wanted > self.end {
+            self.buffer.resize((2 * self.end).min(BLOCK_MAX_BYTES), 0);
         }
         &mut self.buffer[self.end..]
     }

@@ -125,7 +125,7 @@ mod tests {
         let ends = ConnectionInfo { client: "192.0.2.1:9", server: "192.0.2.2:80", uuid: "u" };
         let app = AppInfo { elapsed_time: 5, num_bytes: 3 };
         let told = Measurement::new(Direction::Down, app, ends, Some(&info));
-        let told = serde_json::to_value(told).expect("JSON");
+        let told = linerate_core::tree::to_value(told).expect("JSON");
         assert_eq!(told["AppInfo"]["ElapsedTime"], 5);
         assert_eq!(told["AppInfo"]["NumBytes"], 3);
         assert_eq!(told["ConnectionInfo"]["UUID"], "u");

@@ -152,11 +152,12 @@ mod tests {
         let congestion = Some("reno".to_owned());
         let who = WhoMeasures { congestion, uuid: "u", local: "127.0.0.1:8080", remote: "a:1" };
         let first = WireMeasurement::new(Some(who), both, 367_155, Some(&info));
-        let first = serde_json::to_value(first).expect("JSON");
+        let first = linerate_core::tree::to_value(first).expect("JSON");
         for name in ["CC", "UUID", "LocalAddr", "RemoteAddr"] {
             assert!(first[name].is_string(), "{name}: {first}");
         }
-        let next = serde_json::to_value(WireMeasurement::new(None, both, 367_155, Some(&info)));
+        let next =
+            linerate_core::tree::to_value(WireMeasurement::new(None, both, 367_155, Some(&info)));
         let next = next.expect("JSON");
         // As recorded, less what it is left out of TCPInfo here.
         assert_eq!(

@@ -1,16 +1,18 @@
-//! UDP datagrams, big-endian, in two layouts:
+//! UDP datagrams, big-endian, in three layouts:
 //!
 //! ```text
-//! iperf 2.0.10 and newer          iperf 2.0.5 and older, lwIP
-//!  0 number, low 32 bits           0 number, signed 32 bits
-//!  4 seconds, 8 microseconds       4 seconds, 8 microseconds
-//! 12 number, high 32 bits         12 client header
-//! 16 client header
+//! iperf 2.0.13 and newer      iperf 2.0.10 to 2.0.13a      iperf 2.0.5 and older, lwIP
+//!  0 number, low 32 bits       0 number, 31 bits            0 number, signed 32 bits
+//!  4 seconds, 8 microseconds   4 seconds, 8 microseconds    4 seconds, 8 microseconds
+//! 12 number, high 32 bits     12 pattern                   12 client header: flags, streams
+//! 16 client header            16 client header
 //! ```
 //!
-//! The bit SEQNO64B of the flags at 16 tells them apart; a server that sends has no header but the
-//! digits of its pattern there. Numbers count from 1 (2.0.5: from 0). A datagram whose number is
-//! negative ends the test: it is the next number, negated.
+//! The bit SEQNO64B of the flags at 16 tells the first; a server that sends has no header but the
+//! digits of its pattern there. The second has the pattern at 12, where the third has flags.
+//! Numbers count from 1 (first layout) or from 0. A datagram whose number is negative ends the
+//! test: it is the next number, negated; in the second layout the highest bit is set instead (as
+//! 2.0.13a of July 2018 sends it).
 
 use super::header::{UDP_START, wall_us};
 use super::word;
@@ -26,6 +28,10 @@ const LENGTH_BITS: u32 = 0x0001_01fe;
 const FIRST_FORM_BYTES: usize = 24;
 /// The pattern of servers that send begins with the digit 6 behind the numbers.
 const PATTERN: u32 = u32::from_be_bytes(*b"6789");
+/// What that pattern has before: where 2.0.10 to 2.0.13a write nothing.
+const PATTERN_BEFORE: u32 = u32::from_be_bytes(*b"2345");
+/// Flags that say that a header has more fields: no number of streams is so large.
+const FORM_BITS: u32 = 0xe000_0000;
 /// Bits that a header of a UDP test never has.
 const UNKNOWN: u32 = 0x007e_fe00;
 
@@ -34,6 +40,8 @@ const UNKNOWN: u32 = 0x007e_fe00;
 pub enum Layout {
     /// 12 bytes before the header.
     Narrow,
+    /// 16 bytes before the header, and numbers of 31 bits.
+    Early,
     /// 16 bytes before the header.
     Wide,
 }
@@ -43,14 +51,19 @@ impl Layout {
     pub fn of(datagram: &[u8]) -> Self {
         let flags = word(datagram, 16).unwrap_or(0);
         let wide = flags & NUMBERS_OF_64_BITS != 0 && flags & UNKNOWN == 0;
-        if wide || flags == PATTERN { Self::Wide } else { Self::Narrow }
+        if wide || flags == PATTERN {
+            return Self::Wide;
+        }
+        let before = word(datagram, 12);
+        let unwritten = before == Some(PATTERN_BEFORE);
+        if unwritten && (flags == 0 || flags & FORM_BITS != 0) { Self::Early } else { Self::Narrow }
     }
 
     /// Bytes before the client header or the report.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Narrow => 12,
-            Self::Wide => 16,
+            Self::Early | Self::Wide => 16,
         }
     }
 }
@@ -70,6 +83,7 @@ impl Stamp {
         let low = word(datagram, 0)?;
         let number = match layout {
             Layout::Narrow => i64::from(low.cast_signed()),
+            Layout::Early => early_number(low),
             Layout::Wide => {
                 let high = word(datagram, 12)?;
                 (u64::from(high) << 32 | u64::from(low)).cast_signed()
@@ -91,10 +105,22 @@ impl Stamp {
     }
 }
 
+/// A number of 31 bits whose highest bit marks the end; that of a test whose number was negated is
+/// read, too: of both readings that with the smaller number is meant.
+fn early_number(low: u32) -> i64 {
+    let negated = i64::from(low.cast_signed());
+    let marked = -i64::from(low & 0x7fff_ffff);
+    if negated >= 0 { negated } else { negated.max(marked) }
+}
+
 /// The client header of a datagram, where it has one that can be read. What a short datagram has
 /// no room for counts as 0.
 pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHeader> {
     let bytes = datagram.get(layout.bytes()..)?;
+    // One that asks for nothing is not written behind its flags: there the pattern goes on.
+    if layout == Layout::Early && word(bytes, 0)? == 0 {
+        return None;
+    }
     // The length of a UDP header counts the bytes before it: without it, and without the bits of
     // UDP, the fields are those of TCP.
     let flags = word(bytes, 0)? & !UDP_BITS & !LENGTH_BITS;

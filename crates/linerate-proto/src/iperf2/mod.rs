@@ -22,6 +22,7 @@ mod transit;
 mod udp;
 mod udp_back;
 mod udp_client;
+mod udp_opening;
 mod udp_server;
 mod udp_tally;
 
@@ -43,6 +44,7 @@ pub use udp_client::{
     END_AGAIN, FIRST_DATA, REPORT_TIMEOUT, UDP_GRACE, UdpClient, UdpClientTest, UdpNews,
     UdpPeerFault, end,
 };
+pub use udp_opening::UdpOpening;
 pub use udp_server::{UDP_ENDED_MAX, UDP_SILENCE_MAX, UdpServer, UdpServerNews, UdpTerms};
 pub use udp_tally::{UdpArrived, UdpCounted, UdpTally};
 

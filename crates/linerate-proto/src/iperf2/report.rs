@@ -7,6 +7,10 @@
 //! 88 transits | 92 gaps | 96 their sum | 100 lost, out of order, datagrams: high 32 bits
 //! ```
 //!
+//! From 2.0.10 to 2.0.13a the datagrams are followed by their high 32 bits, what comes behind them
+//! is 4 bytes later, and the three words at the end are not there: 104 bytes, without which these
+//! clients print no report.
+//!
 //! Squares are the sum of squared distances from the mean in microseconds squared. Transit times
 //! mean something between hosts whose clocks agree, and are there with trip times alone. Old
 //! clients read the first 40 bytes alone and are sent no more.
@@ -16,6 +20,9 @@ use super::{Layout, Transit};
 
 /// The report as it stands in a datagram of 2.0.10 and newer: 16 + 112 bytes.
 pub const REPORT_BYTES: usize = 128;
+
+/// Words of transit times that the report of 2.0.10 to 2.0.13a ends with.
+const EARLY_TRANSIT_WORDS: usize = 15;
 
 /// Fields are valid; counts have 64 bits; transit times are there.
 const VALID: u32 = 0x8000_0000;
@@ -44,7 +51,7 @@ pub struct UdpReport {
 impl UdpReport {
     /// The datagram that carries it.
     pub fn to_bytes(self, layout: Layout) -> Vec<u8> {
-        let wide = layout == Layout::Wide;
+        let (wide, early) = (layout == Layout::Wide, layout == Layout::Early);
         let transit = self.transit.filter(|_| wide);
         let (seconds, micros) = (self.span_us / 1_000_000, self.span_us % 1_000_000);
         let flags = VALID | if wide { WIDE } else { 0 } | if transit.is_some() { TIMED } else { 0 };
@@ -62,7 +69,15 @@ impl UdpReport {
         ];
         let mut bytes = vec![0; layout.bytes()];
         let mut push = |word: u64| bytes.extend_from_slice(&(word as u32).to_be_bytes());
-        first.into_iter().for_each(&mut push);
+        let (counts, jitter) = first.split_at(8);
+        counts.iter().copied().for_each(&mut push);
+        if early {
+            push(self.datagrams >> 32);
+        }
+        jitter.iter().copied().for_each(&mut push);
+        if early {
+            (0..EARLY_TRANSIT_WORDS).for_each(|_| push(0));
+        }
         if wide {
             let words = transit.map(|transit| transit.words(self.span_us)).unwrap_or_default();
             words.into_iter().map(u64::from).for_each(&mut push);
@@ -84,13 +99,15 @@ impl UdpReport {
             _ => at(offset).unwrap_or(0) << 32,
         };
         let micros = |offset| at(offset).filter(|micros| *micros < 1_000_000);
+        let early = base == 16 && flags & WIDE == 0;
+        let jitter = if early { 36 } else { 32 };
         Some(Self {
             bytes: at(4)? << 32 | at(8)?,
             span_us: at(12)? * 1_000_000 + micros(16)?,
             lost: high(100) | at(20)?,
             out_of_order: high(104) | at(24)?,
-            datagrams: high(108) | at(28)?,
-            jitter_us: at(32)? * 1_000_000 + micros(36)?,
+            datagrams: high(108) | at(28)? | if early { at(32)? << 32 } else { 0 },
+            jitter_us: at(jitter)? * 1_000_000 + micros(jitter + 4)?,
             transit: datagram
                 .get(base + 40..)
                 .filter(|_| flags & TIMED != 0)

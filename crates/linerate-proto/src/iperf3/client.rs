@@ -2,6 +2,8 @@
 //!
 //! iperf3's own client says `test end` while its send buffers are full, and what was on the way
 //! then counts on one side only; this one waits until all has arrived, within [`DELIVERY_MAX`].
+//! Of datagrams nobody tells when they have, and until the server reads `test end` its time goes
+//! on: this client says it once they have left, so that it queues behind them on the way.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,8 +26,8 @@ pub const DELIVERY_MAX: Duration = Duration::from_secs(2);
 const QUIET_READING: Duration = Duration::from_millis(200);
 /// Receivers that were told to leave are given this long.
 pub(super) const LEAVE_MAX: Duration = Duration::from_secs(1);
-/// The last datagrams have this long to arrive before the server is told that the test is over,
-/// and once more afterwards for those that it sent before it read that.
+/// The last datagrams have this long to leave before the server is told that the test is over, and
+/// those that it sent before it read that have as long to arrive.
 const ARRIVAL: Duration = Duration::from_millis(100);
 /// Receivers that know how many datagrams were sent leave by themselves within this.
 pub(super) const COUNTED_MAX: Duration = Duration::from_secs(3);

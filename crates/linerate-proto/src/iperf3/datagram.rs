@@ -15,8 +15,14 @@ pub const CONNECT_BYTES: usize = 4;
 pub const CONNECT_REQUEST: [u8; CONNECT_BYTES] = *b"9876";
 /// What a server answers.
 pub const CONNECT_REPLY: [u8; CONNECT_BYTES] = *b"6789";
+/// What older versions send, in the byte order of their host (3.1 to 3.13).
+const LEGACY_REQUEST: u32 = 123_456_789;
 /// What older versions answer, in the byte order of their host.
 const LEGACY_REPLY: u32 = 987_654_321;
+
+/// All that clients of any version and byte order send to open a stream.
+pub const CONNECT_REQUESTS: [[u8; CONNECT_BYTES]; 4] =
+    [CONNECT_REQUEST, CONNECT_REPLY, LEGACY_REQUEST.to_le_bytes(), LEGACY_REQUEST.to_be_bytes()];
 
 /// Whether a datagram is a server's answer: of this or an older version, of a host of either byte
 /// order. Data that comes first in a reverse test is longer.

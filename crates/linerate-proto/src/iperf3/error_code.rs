@@ -28,6 +28,8 @@ impl ErrorCode {
     pub const BURST: Self = Self(15);
     /// Reverse and both ways at once.
     pub const REVERSE_AND_BOTH: Self = Self(25);
+    /// All streams together are faster than the server allows.
+    pub const TOTAL_RATE: Self = Self(27);
     /// The server allows no test of that length (since 3.20).
     pub const LONGER_THAN_ALLOWED: Self = Self(37);
     /// A control byte out of order.

@@ -14,7 +14,7 @@ pub(super) struct Object<'a> {
 /// Reads a document that must be an object.
 pub(super) fn read(what: &'static str, text: &[u8]) -> Result<Map<String, Value>, WireError> {
     // serde_json stops at a depth of 128 (its recursion limit).
-    match serde_json::from_slice(text) {
+    match linerate_core::tree::from_json_bytes(text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(WireError::Json { what, reason: "not an object".to_owned() }),
         Err(error) => Err(WireError::Json { what, reason: error.to_string() }),

@@ -25,7 +25,8 @@ pub use client_order::{ClientEvent, ClientOrder};
 pub use cookie::{COOKIE_BYTES, Cookie};
 pub use credentials::{Credentials, Users, UsersError, from_base64, to_base64, token_bytes};
 pub use datagram::{
-    CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUEST, CounterWidth, DatagramHeader, is_connect_reply,
+    CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUEST, CONNECT_REQUESTS, CounterWidth, DatagramHeader,
+    is_connect_reply,
 };
 pub use error_code::ErrorCode;
 pub use params::{CLIENT_NAME, PARAMS_BYTES_MAX, Params, ParamsError, Protocol};

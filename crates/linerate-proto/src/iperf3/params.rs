@@ -221,6 +221,12 @@ impl Params {
         if knows { ErrorCode::LONGER_THAN_ALLOWED } else { ErrorCode::DURATION }
     }
 
+    /// What is said of a test that has taken as long as it may.
+    pub fn expired(&self) -> ErrorCode {
+        let knows = self.is_own() || self.is_since(17);
+        if knows { ErrorCode::EXPIRED } else { ErrorCode::DURATION }
+    }
+
     /// Whether the client is this program, which ends a test when all has arrived.
     pub fn is_own(&self) -> bool {
         self.client_version.as_ref().is_some_and(|version| version.starts_with(CLIENT_NAME))

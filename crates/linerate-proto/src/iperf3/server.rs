@@ -23,6 +23,11 @@ pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 pub const GRACE: Duration = Duration::from_secs(10);
 /// What is on the way when the client ends has this long to arrive.
 pub const DRAIN_MAX: Duration = Duration::from_secs(4);
+/// A test by bytes that is not done at its longest time may take this until its last ones arrive.
+const OVERTIME: Duration = Duration::from_millis(500);
+/// A client that was told that its test is over has this long to leave: its data is taken until
+/// then, else the end of its streams would be all that it hears.
+const DISMISSED_MAX: Duration = Duration::from_secs(3);
 /// Where the client does not tell how much it sent, the end is when nothing came for this long.
 const QUIET: Duration = Duration::from_millis(100);
 /// How often the stop flag is looked at.
@@ -48,15 +53,29 @@ pub enum Refusal {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    AwaitParams { until: MonoTime },
+    AwaitParams {
+        until: MonoTime,
+    },
     Deciding,
-    Opening { until: MonoTime },
-    Running { until: MonoTime },
-    AwaitResults { until: MonoTime },
+    Opening {
+        until: MonoTime,
+    },
+    Running {
+        until: MonoTime,
+    },
+    /// The client was told that its test is over, before its end.
+    Dismissed {
+        until: MonoTime,
+    },
+    AwaitResults {
+        until: MonoTime,
+    },
     Settling(Settling),
     Leaving(Settling),
     Counting,
-    AwaitDone { until: MonoTime },
+    AwaitDone {
+        until: MonoTime,
+    },
     Over,
 }
 
@@ -95,6 +114,9 @@ impl Server {
     }
 
     fn event(&mut self, now: MonoTime, event: ServerEvent) {
+        if matches!(self.stage, Stage::Dismissed { .. }) {
+            return self.fail(Reason::Overdue);
+        }
         match event {
             ServerEvent::Params(params) => {
                 self.params = (*params).clone();
@@ -136,6 +158,12 @@ impl Server {
 
     /// Goes on as far as time and data allow.
     fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        // Data of a client that was told to leave is taken and counted like any other.
+        if let (Stage::Running { .. } | Stage::Dismissed { .. }, Some(beat)) =
+            (&self.stage, &mut self.beat)
+        {
+            beat.due(now, &mut self.out);
+        }
         if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
             self.waited(now);
         }
@@ -146,15 +174,13 @@ impl Server {
             Stage::AwaitResults { until } if now >= *until => self.fail(silent("the results")),
             // The client has its result; whether it says so changes nothing.
             Stage::AwaitDone { until } if now >= *until => self.finish(),
-            Stage::Running { until } => {
-                let over = now >= *until;
-                if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
-                }
-                if over {
-                    self.fail(Reason::Overdue);
-                }
+            Stage::Running { until } if now >= *until => {
+                let code = self.code();
+                self.out.push_back(Output::StopSending);
+                self.send(server_error(code, 0).to_vec());
+                self.stage = Stage::Dismissed { until: now + DISMISSED_MAX };
             }
+            Stage::Dismissed { until } if now >= *until => self.fail(Reason::Overdue),
             _ => {}
         }
     }
@@ -186,7 +212,9 @@ impl Server {
         self.send_state(State::TestRunning);
         let omit = Duration::from_secs(self.params.omit_s);
         self.beat = Some(Beat::new(now, self.terms.interval, omit));
-        self.stage = Stage::Running { until: now + self.terms.span_max + GRACE };
+        // A client's clock ends a test by time, and this end's one by bytes.
+        let late = if self.params.time_s > 0 { GRACE } else { OVERTIME };
+        self.stage = Stage::Running { until: now + self.terms.span_max + late };
         self.read(now);
     }
 
@@ -228,6 +256,11 @@ impl Server {
         match self.stage {
             Stage::Over => return,
             Stage::AwaitDone { .. } => return self.finish(),
+            Stage::Dismissed { .. } => {
+                self.out.push_back(Output::Failed(Reason::Overdue));
+                self.stage = Stage::Over;
+                return;
+            }
             _ => {}
         }
         match reason {
@@ -244,7 +277,7 @@ impl Server {
         match self.stage {
             Stage::AwaitParams { .. } | Stage::Deciding => ErrorCode::RECEIVE_PARAMS,
             Stage::Opening { .. } => ErrorCode::CREATE_STREAM,
-            Stage::Running { .. } => ErrorCode::EXPIRED,
+            Stage::Running { .. } => self.params.expired(),
             _ => ErrorCode::MESSAGE,
         }
     }
@@ -306,7 +339,7 @@ impl Machine for Server {
             | Stage::AwaitResults { until }
             | Stage::AwaitDone { until } => (Some(*until), LOOK),
             Stage::Opening { until } => (Some(*until), LOOK_AT_END),
-            Stage::Running { until } => {
+            Stage::Running { until } | Stage::Dismissed { until } => {
                 let beat = self.beat.map_or(*until, |beat| beat.next());
                 (Some(beat.min(*until)), LOOK)
             }

@@ -1,5 +1,5 @@
 //! The wire with bytes recorded from iperf3 3.12 (testdata/iperf3), and the machines in and out of
-//! order. Cut and damaged bytes are in tests/corpora/iperf3.rs.
+//! order. Cut and damaged bytes are in tests/quick/corpora/iperf3.rs.
 
 use super::*;
 

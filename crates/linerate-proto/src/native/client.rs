@@ -258,11 +258,11 @@ impl Machine for Client {
                 self.read(now);
             }
             Input::Closed => self.fail(Reason::Closed),
-            Input::Decided(_) => {
+            Input::Decided(_) if matches!(self.stage, Stage::Deciding) => {
                 self.out.push_back(Output::Open);
                 self.stage = Stage::Opening;
             }
-            Input::Opened => {
+            Input::Opened if matches!(self.stage, Stage::Opening) => {
                 self.stage = Stage::AwaitReady { until: now + ANSWER_TIMEOUT };
                 self.read(now);
             }
@@ -270,7 +270,7 @@ impl Machine for Client {
             Input::Look(flow) => self.look(now, &flow),
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
-            Input::Tell(_) | Input::Counted(_) => {}
+            Input::Decided(_) | Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
         }
     }
 

@@ -180,11 +180,11 @@ mod tests {
     fn what_is_no_proof_is_refused_when_it_is_read() {
         let read = |nonce: &str, proof: &str| {
             let json = serde_json::json!({"nonce": nonce, "proof": proof});
-            serde_json::from_value::<Proof>(json)
+            linerate_core::tree::from_value::<Proof>(json)
         };
         let nonce = "ab".repeat(32);
-        let written =
-            serde_json::to_value(read(&nonce, "00fF").expect("hexadecimal")).expect("plain");
+        let written = linerate_core::tree::to_value(read(&nonce, "00fF").expect("hexadecimal"))
+            .expect("plain");
         assert_eq!(written, serde_json::json!({"nonce": nonce, "proof": "00ff"}));
         let long = "00".repeat(257);
         for (nonce, proof) in [

@@ -234,6 +234,31 @@ pub struct Refuse {
     pub reason: String,
     /// When another try may succeed.
     pub retry_after_ms: Option<u64>,
+    /// A test of this kind that would keep the client's limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<Fitting>,
+}
+
+impl Refuse {
+    /// A no with its reason alone.
+    pub const fn new(code: RefuseCode, reason: String) -> Self {
+        Self { code, reason, retry_after_ms: None, fits: None }
+    }
+}
+
+/// The flags of a test that keeps all limits of a client at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fitting {
+    /// Over UDP, else over TCP.
+    pub over_udp: bool,
+    /// Data goes both ways.
+    pub both_ways: bool,
+    /// Time of sending, where the client has a longest one.
+    pub time_ms: Option<u64>,
+    /// Rate of each stream, where the client has a highest one.
+    pub stream_bps: Option<u64>,
+    /// Streams of each direction.
+    pub streams: u16,
 }
 
 /// Why a server refuses.

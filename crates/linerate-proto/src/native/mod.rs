@@ -38,8 +38,8 @@ pub use client::{
 };
 pub use login::{Credentials, HexBytes, NONCE_BYTES, Nonce, Proof};
 pub use message::{
-    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH, TRAINS_REQUEST,
-    UdpSample,
+    Accept, FEATURES, Fitting, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH,
+    TRAINS_REQUEST, UdpSample,
 };
 pub use pattern::{Difference, Pattern};
 pub use server::{Asked, STEP_TIMEOUT, Server, Terms};

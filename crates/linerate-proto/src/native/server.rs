@@ -17,6 +17,9 @@ use crate::dialect::{
 
 /// A client has this long for the next step of the set-up.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// A client that was told that its test is over has this long to leave: its data is taken until
+/// then, else the end of its streams would be all that it hears.
+const LEAVE_MAX: Duration = Duration::from_secs(3);
 
 /// What a client asks for.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct Terms {
     pub stall_after: Option<Duration>,
     /// The test takes no longer than this.
     pub end: Duration,
+    /// What a client is told whose test no time ends and which is not done by `span_max`.
+    pub overdue: Option<String>,
     /// A client has this long for each step.
     pub step: Duration,
     /// What its streams are called.
@@ -64,6 +69,10 @@ enum Stage {
         until: MonoTime,
     },
     Running,
+    /// The client was told that its test is over, before its end.
+    Dismissed {
+        until: MonoTime,
+    },
     /// The client has its result.
     AwaitBye {
         until: MonoTime,
@@ -169,6 +178,10 @@ impl Server {
                 Stage::AwaitRequest { .. } | Stage::AwaitProof { .. } | Stage::AwaitBye { .. },
                 Message::Bye | Message::Abort { .. },
             ) => self.finish(),
+            (Stage::Dismissed { .. }, Message::Bye | Message::Abort { .. }) => {
+                self.fail(Reason::Overdue);
+            }
+            (Stage::Dismissed { .. }, _) => {}
             (_, Message::Bye | Message::Abort { .. }) => self.fail(Reason::Left),
             (stage, message) => {
                 let error = WireError::State { got: message.name(), expected: stage.awaits() };
@@ -196,6 +209,10 @@ impl Server {
     }
 
     fn decided(&mut self, now: MonoTime, decided: Result<Terms, Refuse>) {
+        // A client that left, or broke the order, meanwhile is not let in.
+        if !matches!(self.stage, Stage::Deciding) {
+            return;
+        }
         match decided {
             Ok(terms) => {
                 self.stage = Stage::Opening { until: now + terms.step };
@@ -226,6 +243,7 @@ impl Server {
             // A client that leaves without a bye has its result all the same.
             Stage::AwaitBye { until } if now >= until => self.finish(),
             Stage::Running => self.follow(now, flow),
+            Stage::Dismissed { until } if now >= until => self.fail(Reason::Overdue),
             _ => {}
         }
     }
@@ -251,6 +269,11 @@ impl Server {
         if now >= run.due && !run.stopped {
             run.stopped = true;
             self.out.push_back(Output::StopSending);
+            if let Some(reason) = terms.overdue.clone() {
+                self.send(&Message::Abort { reason });
+                self.stage = Stage::Dismissed { until: now + LEAVE_MAX };
+                return;
+            }
         }
         let stalled =
             run.stall.as_mut().is_some_and(|(due, stall)| now >= *due && stall.is_over(now, flow));
@@ -282,6 +305,10 @@ impl Server {
             Stage::Over | Stage::Failed => {}
             // It has its result; what it says afterwards changes nothing.
             Stage::AwaitBye { .. } => self.finish(),
+            Stage::Dismissed { .. } => {
+                self.out.push_back(Output::Failed(Reason::Overdue));
+                self.stage = Stage::Over;
+            }
             _ => {
                 self.out.push_back(Output::Failed(reason));
                 self.stage = Stage::Failed;
@@ -311,13 +338,13 @@ impl Machine for Server {
             }
             Input::Closed => self.fail(Reason::Closed),
             Input::Decided(decided) => self.decided(now, decided),
-            Input::Opened => {
+            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => {
                 self.send(&Message::Ready);
                 self.stage = Stage::AwaitStart { until: now + self.step() };
                 self.read(now);
             }
-            Input::Tell(news) => self.send(&news),
-            Input::Counted(reports) => {
+            Input::Tell(news) if self.reads() => self.send(&news),
+            Input::Counted(reports) if matches!(self.stage, Stage::Deciding) => {
                 self.send(&Message::Result { reports: *reports });
                 self.stage = Stage::AwaitBye { until: now + STEP_TIMEOUT };
                 self.read(now);
@@ -334,6 +361,8 @@ impl Machine for Server {
                 }
                 self.stage = Stage::Over;
             }
+            // It has failed, or ended.
+            Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
         }
     }
 
@@ -346,6 +375,7 @@ impl Machine for Server {
             Stage::AwaitRequest { until }
             | Stage::AwaitProof { until }
             | Stage::AwaitStart { until }
+            | Stage::Dismissed { until }
             | Stage::AwaitBye { until } => (Some(*until), LOOK),
             Stage::Opening { until } => (Some(*until), LOOK_AT_END),
             Stage::Running => {
@@ -371,7 +401,7 @@ impl Stage {
             Self::AwaitProof { .. } => "proof",
             Self::Deciding | Self::Opening { .. } => "the data streams",
             Self::AwaitStart { .. } => "start",
-            Self::Running => "the end of the test",
+            Self::Running | Self::Dismissed { .. } => "the end of the test",
             Self::AwaitBye { .. } => "bye or the next request",
             Self::Failed | Self::Over => "nothing",
         }

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(report.after_ns, [None, Some(0), Some(120), None, Some(-10), Some(290)]);
         assert_eq!(report.stamps(), stamps);
         assert_eq!(TrainReport::of((0, 0), &[None, None]).stamps(), [None, None]);
-        let json = serde_json::to_string(&report).expect("it is data");
+        let json = linerate_core::tree::to_json(&report).expect("it is data");
         assert!(json.contains(r#""after_ns":[null,0,120,null,-10,290]"#), "{json}");
     }
 

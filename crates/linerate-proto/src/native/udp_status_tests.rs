@@ -117,9 +117,9 @@ fn a_search_is_one_stream_for_a_time_with_statuses_in_each_sub_interval() {
 #[test]
 fn a_request_without_a_search_is_written_as_before_and_read_without_it() {
     let plain = UdpTest { search: None, ..request() };
-    let json = serde_json::to_value(&plain).expect("a request");
+    let json = linerate_core::tree::to_value(&plain).expect("a request");
     assert!(json.get("search").is_none());
-    assert_eq!(serde_json::from_value::<UdpTest>(json).expect("and back"), plain);
-    let json = serde_json::to_string(&request()).expect("a request");
-    assert_eq!(serde_json::from_str::<UdpTest>(&json).expect("and back"), request());
+    assert_eq!(linerate_core::tree::from_value::<UdpTest>(json).expect("and back"), plain);
+    let json = linerate_core::tree::to_json(&request()).expect("a request");
+    assert_eq!(linerate_core::tree::from_json::<UdpTest>(&json).expect("and back"), request());
 }

@@ -209,7 +209,7 @@ fn a_sender_that_tells_fewer_than_arrived_makes_no_negative_loss() {
 
 /// What a path does to 20,000 datagrams, one each 100 µs.
 fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
-    let plan: PathPlan = serde_json::from_str(json).expect("a plan");
+    let plan: PathPlan = linerate_core::tree::from_json(json).expect("a plan");
     let [mut forward, _] = plan.build(MonoTime::from_nanos(0)).expect("a path");
     let mut out = Outlet::default();
     for tag in 0..20_000 {

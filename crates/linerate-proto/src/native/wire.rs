@@ -12,6 +12,7 @@
 //! A control message is a 4-byte length (of the JSON, 1 … 1,048,576) and that JSON.
 
 use linerate_core::record::Direction;
+use linerate_core::tree;
 
 use super::{Message, VERSION};
 
@@ -228,16 +229,13 @@ impl DataHello {
 /// # Errors
 /// [`WireError::Length`] when the message is too long to send.
 pub fn encode(message: &Message) -> Result<Vec<u8>, WireError> {
-    let mut bytes = vec![0; 4];
-    serde_json::to_writer(&mut bytes, message)
-        .map_err(|error| WireError::Json(error.to_string()))?;
-    let length = bytes.len() - 4;
+    let json = tree::to_json(message).map_err(|error| WireError::Json(error.to_string()))?;
+    let length = json.len();
     if length > MAX_MESSAGE_BYTES {
         return Err(WireError::Length(length));
     }
     let prefix = u32::try_from(length).map_err(|_| WireError::Length(length))?;
-    bytes[..4].copy_from_slice(&prefix.to_be_bytes());
-    Ok(bytes)
+    Ok([&prefix.to_be_bytes(), json.as_bytes()].concat())
 }
 
 /// Cuts a byte stream into messages. Holds at most one message and what came with it.
@@ -263,7 +261,7 @@ impl Decoder {
         }
         let Some(json) = self.buffer.get(4..4 + length) else { return Ok(None) };
         let message =
-            serde_json::from_slice(json).map_err(|error| WireError::Json(error.to_string()))?;
+            tree::from_json_bytes(json).map_err(|error| WireError::Json(error.to_string()))?;
         self.buffer.drain(..4 + length);
         Ok(Some(message))
     }

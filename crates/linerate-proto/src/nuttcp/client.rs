@@ -156,6 +156,10 @@ impl Client {
                     self.refused();
                 }
             }
+            // The server ended the test, and says why.
+            Stage::Running { .. } | Stage::AwaitSummary { .. } if line.starts_with("KO") => {
+                self.stage = Stage::AwaitReason { until: now + ANSWER_TIMEOUT };
+            }
             _ => {
                 self.summary.read(&line);
                 let interval = Interval::parse(&line);

@@ -25,6 +25,9 @@ const QUIET: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(2);
 const LOOK_AT_STOP: Duration = Duration::from_millis(20);
 
+/// Beyond its longest time a test may take this until its last bytes are there.
+const OVERTIME: Duration = Duration::from_millis(500);
+
 /// On which terms a test runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
@@ -62,6 +65,8 @@ pub struct Server {
     /// Nothing came in this time.
     waited: Option<Duration>,
     halted: bool,
+    /// Because it took as long as it may.
+    overdue: bool,
     closed: bool,
     /// The client has its summary, or why there is none.
     told: bool,
@@ -81,6 +86,7 @@ impl Server {
             moved: (0, now),
             waited: None,
             halted: false,
+            overdue: false,
             closed: false,
             told: false,
         }
@@ -135,7 +141,7 @@ impl Server {
         self.out.extend([Output::Begin, Output::Start]);
         self.beat = Some(Beat::new(now, self.terms.interval, Duration::ZERO));
         self.moved = (0, now);
-        self.stage = Stage::Running { until: now + self.terms.span_max };
+        self.stage = Stage::Running { until: now + self.terms.span_max + OVERTIME };
     }
 
     /// The client closed. One that sends datagrams may do so once all have left.
@@ -199,6 +205,7 @@ impl Server {
         } else if self.closed {
             self.fail(Reason::Closed);
         } else if now >= until || now.since(self.moved.1) >= IDLE {
+            self.overdue |= now >= until && !self.halted;
             self.halt();
         }
     }
@@ -229,8 +236,13 @@ impl Server {
         let seconds = self.waited.map_or(report.seconds, |waited| waited.as_secs_f64());
         let report = &Report { seconds, ..report.clone() };
         let summary = report_lines(role, parameters, report);
+        let most = self.terms.span_max.as_secs_f64();
         let failed = report.failure.as_deref().map(refuse).unwrap_or_default();
-        self.send(format!("{done}{summary}{failed}"));
+        self.send(match self.overdue {
+            // With a summary a part would pass for the whole.
+            true => refuse(&format!("a test sends no longer than {most} s")),
+            false => format!("{done}{summary}{failed}"),
+        });
         self.told = true;
         self.out.push_back(Output::Finished);
         self.stage = Stage::Over;

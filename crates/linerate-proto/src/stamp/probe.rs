@@ -5,6 +5,9 @@ use super::packet::{self, Key, Reply, Request, base_bytes};
 use super::time::{ErrorEstimate, TimeFormat};
 use super::tlv::{HEADER_BYTES, TlvKind, Tlvs, flags, push};
 
+/// Longest payload of UDP over IPv4 (65,535 less both headers; RFC 768, RFC 791).
+const BYTES_MAX: usize = 65_507;
+
 /// What the packets of a session are to be.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeOptions {
@@ -68,7 +71,7 @@ impl StampProbe {
     pub fn new(options: ProbeOptions) -> Option<Self> {
         let authenticated = options.key.is_some();
         let base = base_bytes(authenticated);
-        let room = options.bytes.checked_sub(base)?;
+        let room = options.bytes.checked_sub(base).filter(|_| options.bytes <= BYTES_MAX)?;
         let mut datagram = vec![0; base];
         let first = Request {
             sequence: options.first_sequence,

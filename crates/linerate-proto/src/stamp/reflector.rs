@@ -4,6 +4,9 @@
 //! shorter than TWAMP's reply get none, unless the operator lets them have the base packet
 //! (RFC 8762 §4.6), at a rate of their own.
 //!
+//! Nor can two reflectors be set on each other by a forged packet: none answers the port of a
+//! reflector, nor a packet that is a reply itself.
+//!
 //! # Source
 //! RFC 8762 §4.3, RFC 8972 §4; the limits are ours.
 
@@ -21,6 +24,12 @@ use super::tlv::{HEADER_BYTES, Tlv, TlvKind, Tlvs, flags};
 const PER_SECOND_MAX: u32 = 200_000;
 /// The same of requests that are shorter than their reply.
 const SHORT_PER_SECOND_MAX: u32 = 1_000;
+/// The port of reflectors (RFC 8762 §4.1), which none of them answers.
+const REFLECTOR_PORT: u16 = 862;
+/// Ports below are those of services, such as echo, chargen and DNS, which may answer in turn.
+const LOW_PORTS: u16 = 1024;
+/// A reflector keeps a packet no longer than this.
+const REFLECTS_WITHIN_NS: u64 = 1_000_000_000;
 /// RFC 8972 §4.3: what keeps a clock. 1 is NTP, 2 PTP, 5 nothing.
 const SOURCE_NTP: u8 = 1;
 const SOURCE_PTP: u8 = 2;
@@ -38,6 +47,8 @@ pub struct ReflectorOptions {
     /// Answers open requests of 14 to 43 octets by 44, as RFC 8762 §4.6 has it: up to three times
     /// what came, and whoever forges a source sends that to another.
     pub short: bool,
+    /// Answers senders whose port is below 1024, too, but never port 862 or its own.
+    pub low_ports: bool,
 }
 
 /// What the network told of a request.
@@ -80,8 +91,8 @@ pub enum Refusal {
     Tag,
     /// The source sends too many.
     Rate,
-    /// No room for another session.
-    Full,
+    /// It comes from a reflector, or from a port of services.
+    Port,
 }
 
 /// Packets that were not answered.
@@ -93,8 +104,8 @@ pub struct Refusals {
     pub tag: u64,
     /// Beyond the rate of their source.
     pub rate: u64,
-    /// Of sessions that found no room.
-    pub full: u64,
+    /// From reflectors, and from ports of services.
+    pub port: u64,
 }
 
 /// A reflector's memory.
@@ -114,6 +125,12 @@ impl Reflector {
     /// Sessions that it remembers.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Octets of memory that sessions and sources take.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.sessions.memory_bytes()
     }
 
     /// What was not answered so far.
@@ -139,7 +156,7 @@ impl Reflector {
             Err(Refusal::Short) => self.refusals.short += 1,
             Err(Refusal::Tag) => self.refusals.tag += 1,
             Err(Refusal::Rate) => self.refusals.rate += 1,
-            Err(Refusal::Full) => self.refusals.full += 1,
+            Err(Refusal::Port) => self.refusals.port += 1,
         }
         outcome
     }
@@ -152,6 +169,9 @@ impl Reflector {
         error: ErrorEstimate,
         now: MonoTime,
     ) -> Result<Prepared, Refusal> {
+        if !self.answers_port(arrived) {
+            return Err(Refusal::Port);
+        }
         let authenticated = self.options.key.is_some();
         let base = base_bytes(authenticated);
         let whole = len.max(base);
@@ -163,6 +183,9 @@ impl Reflector {
         }
         let datagram = buffer.get_mut(..whole).filter(|_| len <= room).ok_or(Refusal::Short)?;
         let request = Request::read(authenticated, &datagram[..len]).ok_or(Refusal::Short)?;
+        if is_reply(authenticated, &datagram[..len], arrived.at_ns) {
+            return Err(Refusal::Port);
+        }
         let per_second = if len < base { SHORT_PER_SECOND_MAX } else { PER_SECOND_MAX };
         if !self.sessions.allow(arrived.source.ip(), per_second, now) {
             return Err(Refusal::Rate);
@@ -172,7 +195,7 @@ impl Reflector {
         }
         let id =
             SessionId { source: arrived.source, local: arrived.local.ip(), ssid: request.ssid };
-        let session = self.sessions.enter(id, request.sequence, now).map_err(|_| Refusal::Full)?;
+        let session = self.sessions.enter(id, request.sequence, now);
         let sequence = if self.options.stateless { request.sequence } else { session.next };
         session.next = session.next.wrapping_add(1);
         session.received = session.received.wrapping_add(1);
@@ -196,6 +219,14 @@ impl Reflector {
         Ok(Prepared { len, session: id, sequence, dscp, format: error.format })
     }
 
+    /// Whether a packet's source may be a sender.
+    const fn answers_port(&self, arrived: &Arrived) -> bool {
+        let port = arrived.source.port();
+        port != REFLECTOR_PORT
+            && port != arrived.local.port()
+            && (port >= LOW_PORTS || self.options.low_ports)
+    }
+
     /// Writes T3, and then the tag over it.
     pub fn finish(&self, buffer: &mut [u8], prepared: &Prepared, t3_ns: u64) {
         let key = self.options.key.as_ref();
@@ -209,6 +240,16 @@ impl Reflector {
             session.follow_up = Some((sequence, at_ns));
         }
     }
+}
+
+/// Whether a packet is the reply of a reflector, on whatever port that is: where a sender has zeros
+/// or padding (RFC 8762 §4.2), a reply has T2, which is a little before its T3. The port alone
+/// would not do: reflectors on two other ports than 862 answered each other for ever.
+fn is_reply(authenticated: bool, packet: &[u8], near_ns: u64) -> bool {
+    let Some(reply) = Reply::read(authenticated, packet) else { return false };
+    let time = |octets| reply.error.format.decode(octets, near_ns);
+    let times = time(reply.t2).zip(time(reply.t3));
+    times.is_some_and(|(t2, t3)| t2 <= t3 && t3 - t2 <= REFLECTS_WITHIN_NS)
 }
 
 /// What TLVs are answered from.

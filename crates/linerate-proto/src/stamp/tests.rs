@@ -2,7 +2,6 @@
 //! program stamp-suite 1.0 accepted and produced.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
@@ -70,7 +69,7 @@ fn reflect(reflector: &mut Reflector, request: &[u8]) -> Result<Vec<u8>, Refusal
 }
 
 fn reflector(key: Option<Key>, stateless: bool) -> Reflector {
-    Reflector::new(ReflectorOptions { key, stateless, short: false })
+    Reflector::new(ReflectorOptions { key, stateless, ..ReflectorOptions::default() })
 }
 
 #[test]
@@ -366,25 +365,86 @@ fn malformed_and_untrustworthy_tlvs_are_flagged() {
 }
 
 #[test]
-fn a_source_has_its_rate_and_all_have_their_number() {
+fn a_source_has_its_rate() {
     let mut reflector = for_short();
     let short = &probe(BYTES_OPEN, None).request(0, T1_NS)[..14].to_vec();
     let answers = (0..1_500).filter(|_| reflect(&mut reflector, short).is_ok()).count();
     assert_eq!((answers, reflector.refusals().rate), (1_000, 500));
-    let whole = probe(BYTES_OPEN, None).request(0, T1_NS).to_vec();
-    let mut many = |from: u32, at: MonoTime| {
-        let mut answered = 0;
-        for number in from..from + 10_100 {
-            let source = (std::net::Ipv4Addr::from(0x0A00_0000 + number), 5000).into();
-            let arrived = Arrived { source, ..arrived() };
-            let mut buffer = [0; 112];
-            buffer[..44].copy_from_slice(&whole);
-            answered += u32::from(reflector.prepare(&mut buffer, 44, &arrived, ntp(1), at).is_ok());
+}
+
+/// What a reflector answers to a packet of `request` from a source.
+fn answers(reflector: &mut Reflector, request: &[u8], from: (SocketAddr, u16)) -> Option<Vec<u8>> {
+    let (source, port) = from;
+    let arrived = Arrived { source, local: ([192, 0, 2, 2], port).into(), ..arrived() };
+    let mut buffer = request.to_vec();
+    buffer.resize(request.len().max(BYTES_AUTHENTICATED), 0);
+    let prepared = reflector.prepare(&mut buffer, request.len(), &arrived, ntp(1_000), NOW).ok()?;
+    reflector.finish(&mut buffer, &prepared, T3_NS);
+    buffer.truncate(prepared.len);
+    Some(buffer)
+}
+
+#[test]
+fn a_million_forged_sources_take_less_than_a_megabyte_and_keep_nobody_without_an_answer() {
+    let mut reflector = reflector(None, false);
+    let whole = probe(BYTES_OPEN, None).request(1, T1_NS).to_vec();
+    let sender: SocketAddr = ([198, 51, 100, 7], 5000).into();
+    let mut numbers = Vec::new();
+    for number in 0..1_000_000_u32 {
+        // Most send one packet, as many as have room four: those go on.
+        let packets = if number < 10_000 { 4 } else { 1 };
+        let source = (std::net::Ipv4Addr::from(0x0A00_0000 + number), 5000).into();
+        for _ in 0..packets {
+            assert!(answers(&mut reflector, &whole, (source, 862)).is_some(), "{number}");
         }
-        (answered, reflector.sessions())
-    };
-    let (answered, sessions) = many(0, NOW + Duration::from_secs(2));
-    assert!(answered <= 10_000 && sessions <= SESSIONS_MAX, "{answered} answered, {sessions}");
-    let (answered, sessions) = many(20_000, NOW + Duration::from_secs(70));
-    assert!(answered >= 9_900 && sessions <= SESSIONS_MAX, "{answered} answered, {sessions}");
+        // A sender with one packet for each 500 of others keeps its counter.
+        if number % 500 == 0 {
+            let reply = answers(&mut reflector, &whole, (sender, 862)).expect("answered");
+            numbers.push(u32::from_be_bytes(*reply.first_chunk().expect("a number")));
+        }
+    }
+    assert!(numbers.iter().copied().eq(0..2_000), "one after the other: {numbers:?}");
+    assert!(reflector.sessions() <= SESSIONS_MAX + 1_000, "{}", reflector.sessions());
+    let bytes = reflector.memory_bytes();
+    assert!(bytes <= 1_000_000, "{bytes}");
+}
+
+#[test]
+fn reflectors_do_not_answer_each_other() {
+    let ports = [(862, 862), (862, 8620), (8620, 862), (8620, 8620), (8620, 8621), (50_000, 862)];
+    for (key, bytes) in [(None, BYTES_OPEN), (None, 1344), (Some(key()), BYTES_AUTHENTICATED)] {
+        for (one, other) in ports {
+            let mut ends =
+                [(reflector(key.clone(), false), one), (reflector(key.clone(), false), other)];
+            // It says that it comes from the first one, and arrives at the second.
+            let mut packet = probe(bytes, key.clone()).request(0, T1_NS).to_vec();
+            let mut answered = 0;
+            for turn in 0..100 {
+                let [near, far] = &mut ends;
+                let (from, at) = if turn % 2 == 0 { (near, far) } else { (far, near) };
+                let source = ([192, 0, 2, 1], from.1).into();
+                let Some(reply) = answers(&mut at.0, &packet, (source, at.1)) else { break };
+                (packet, answered) = (reply, answered + 1);
+            }
+            let forged_from_a_reflector = one == 862 || one == other;
+            assert_eq!(answered, u32::from(!forged_from_a_reflector), "{one} {other} {bytes}");
+        }
+    }
+}
+
+#[test]
+fn ports_of_services_are_answered_where_the_operator_says_so() {
+    let request = probe(BYTES_OPEN, None).request(0, T1_NS).to_vec();
+    for (port, usual, allowed) in
+        [(7, false, true), (862, false, false), (1023, false, true), (1024, true, true)]
+    {
+        for (low_ports, expected) in [(false, usual), (true, allowed)] {
+            let options = ReflectorOptions { low_ports, ..ReflectorOptions::default() };
+            let source = ([192, 0, 2, 1], port).into();
+            let mut reflector = Reflector::new(options);
+            let answer = answers(&mut reflector, &request, (source, 8620));
+            assert_eq!(answer.is_some(), expected, "{port} {low_ports}");
+            assert_eq!(reflector.refusals().port, u64::from(!expected));
+        }
+    }
 }

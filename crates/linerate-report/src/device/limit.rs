@@ -1,68 +1,20 @@
-//! What limits a benchmark's result: the tester, the medium, stalls, or the device; in words.
+//! A benchmark's result and what limits it, in words.
 
+use linerate_core::explain::DeviceLimit;
+pub(crate) use linerate_core::explain::{stalls_part, usual_goal as usual};
 use linerate_core::record::{BenchPlan, BenchResult, GoalFound, Record};
 
 use super::words;
 use crate::number;
 
-/// From this share of the theoretical rate on, the medium is the limit: RFC 8239 §2 tests at
-/// 99.98 % for the tolerance of clocks, and a search ends within half a per cent.
-const MEDIUM_FROM: f64 = 0.995;
-
 /// A forwarding rate under flood below this share of the throughput is a collapse.
 const COLLAPSE_BELOW: f64 = 0.9;
-
-/// What the result is the measure of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// The tester sends or counts no more.
-    Tester,
-    /// The medium carries no more.
-    Medium,
-    /// Now and then frames are lost far below what usually passes.
-    Stalls,
-    /// The device forwards no more.
-    Device,
-}
-
-/// The goal that speaks for the throughput: typical where it is there, else the first with a rate.
-pub(crate) fn usual(result: &BenchResult) -> Option<&GoalFound> {
-    let found = |goal: &&GoalFound| goal.throughput_fps().is_some();
-    result.goal("typical").filter(found).or_else(|| result.goals.iter().find(found))
-}
 
 /// The goal that stands for a rate without loss: strict, else verified, else the usual one.
 pub(crate) fn lossless(result: &BenchResult) -> Option<&GoalFound> {
     let named =
         |name| result.goal(name).filter(|goal: &&GoalFound| goal.throughput_fps().is_some());
     named("strict").or_else(|| named("verified")).or_else(|| usual(result))
-}
-
-/// Whether strict lies below typical by more than the resolution of both searches.
-pub(crate) fn stalls_part(result: &BenchResult) -> Option<(f64, f64)> {
-    let (strict, typical) = (result.goal("strict")?, result.goal("typical")?);
-    let apart = match (strict.upper_fps, typical.lower_fps) {
-        (Some(upper), Some(lower)) => upper <= lower,
-        _ => false,
-    };
-    let least = strict.throughput_fps().unwrap_or(0.0);
-    apart.then_some((least, typical.throughput_fps()?))
-}
-
-/// What limits; `None` without a throughput.
-pub(crate) fn limit(result: &BenchResult) -> Option<Limit> {
-    let usual = usual(result)?;
-    let fps = usual.throughput_fps()?;
-    let share = result.theoretical_fps.map(|theory| fps / theory);
-    Some(if stalls_part(result).is_some() {
-        Limit::Stalls
-    } else if share.is_some_and(|share| share >= MEDIUM_FROM) {
-        Limit::Medium
-    } else if usual.tester_limited {
-        Limit::Tester
-    } else {
-        Limit::Device
-    })
 }
 
 /// What was found, in a few words: the throughput, or what else is known.
@@ -74,7 +26,7 @@ pub(crate) fn result(record: &Record, plan: &BenchPlan) -> String {
     };
     let each = if words::senders(plan) > 1 { " on each input" } else { "" };
     match usual(result).and_then(GoalFound::throughput_fps) {
-        Some(fps) if limit(result) == Some(Limit::Tester) => {
+        Some(fps) if DeviceLimit::from_result(result) == Some(DeviceLimit::Tester) => {
             format!("{} {frames} per second or more{each}", words::frames(fps))
         }
         Some(fps) => format!("{} {frames} per second{each}", words::frames(fps)),
@@ -83,13 +35,13 @@ pub(crate) fn result(record: &Record, plan: &BenchPlan) -> String {
 }
 
 /// What shows the limit; empty where there is nothing to add.
-pub(crate) fn evidence(record: &Record, plan: &BenchPlan) -> String {
+pub(crate) fn evidence(record: &Record, plan: &BenchPlan, limit: Option<DeviceLimit>) -> String {
     let Some(result) = &record.bench else { return String::new() };
-    let said = limit(result).map(|limit| match limit {
-        Limit::Stalls => stalled(result),
-        Limit::Medium => "all that it carries".to_owned(),
-        Limit::Tester => format!("the tester alone does no more than {}", tester(result)),
-        Limit::Device => String::new(),
+    let said = limit.map(|limit| match limit {
+        DeviceLimit::Stalls => stalled(result),
+        DeviceLimit::Medium => "all that it carries".to_owned(),
+        DeviceLimit::Tester => format!("the tester alone does no more than {}", tester(result)),
+        DeviceLimit::Device => String::new(),
     });
     let fps = usual(result).and_then(GoalFound::throughput_fps);
     let collapse = fps.and_then(|fps| collapse(result, plan, fps));

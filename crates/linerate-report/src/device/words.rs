@@ -185,7 +185,7 @@ mod tests {
             Invalid::StolenTime { detail: detail() },
             Invalid::CountsDisagree { detail: detail() },
         ] {
-            let json = serde_json::to_value(&why).expect("a reason serialises");
+            let json = linerate_core::tree::to_value(&why).expect("a reason serialises");
             assert_eq!(json["reason"], invalid_key(&why));
         }
     }

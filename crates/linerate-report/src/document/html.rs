@@ -19,9 +19,14 @@ const STYLE: &str = include_str!("page.css");
 /// The whole document.
 pub(super) fn render(document: &Document) -> String {
     let mut body = format!("<h1>{}</h1>\n", unparted(&document.title));
-    leads(&mut body, &document.head);
+    // A single result has its answer first, then when, where and with what.
+    let is_single = document.headline.is_some();
+    if !is_single {
+        leads(&mut body, &document.head);
+    }
     if !document.limits.is_empty() {
-        body.push_str("<div class=\"doubt\">\n<h2>Limited by this host</h2>\n");
+        let heading = document.heading_of_limits();
+        let _ = write!(body, "<div class=\"doubt\">\n<h2>{heading}</h2>\n");
         body.push_str(&list(&document.limits));
         body.push_str("</div>\n");
     }
@@ -31,6 +36,9 @@ pub(super) fn render(document: &Document) -> String {
     body.push_str(&headline(&document.tiles, unsaid(document), quality));
     if let Some((_, why)) = &document.failure {
         let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml(why));
+    }
+    if is_single {
+        leads(&mut body, &document.head);
     }
     of_rank(Rank::Leading).for_each(|each| section(&mut body, each));
     of_rank(Rank::Other).for_each(|each| section(&mut body, each));

@@ -18,7 +18,8 @@ pub(super) fn render(document: &Document) -> String {
         document.head.iter().for_each(|block| push(&mut out, block));
     }
     let failure = document.failure.iter().map(|(how, why)| format!("{how}: {why}")).collect();
-    for (title, lines) in [("Limited by this host", &document.limits), ("Incomplete", &failure)] {
+    let limits = document.heading_of_limits();
+    for (title, lines) in [(limits, &document.limits), ("Incomplete", &failure)] {
         section(&mut out, &noted(title, lines));
     }
     document.sections.iter().for_each(|each| section(&mut out, each));

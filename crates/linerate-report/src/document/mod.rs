@@ -51,6 +51,15 @@ pub struct Document {
 }
 
 impl Document {
+    /// The heading of what the instrument's hosts did to the numbers: whether that limited a result
+    /// is its headline's to say.
+    pub(crate) fn heading_of_limits(&self) -> &'static str {
+        match &self.headline {
+            Some(headline) if !headline.names_this_host() => "This host had a part in it",
+            _ => "Limited by this host",
+        }
+    }
+
     /// A document of one table without a title, for lists.
     pub fn list(table: Table) -> Self {
         Self::default().with([Block::Table(table)])

@@ -16,9 +16,6 @@ pub(super) fn render(document: &Document, screen: &Screen) -> String {
     let (width, colour) = (screen.width, screen.colour);
     let mut page = Page { out: String::new(), width, colour, indent: if titled { 2 } else { 0 } };
     if let Some(headline) = &document.headline {
-        if screen.detail == Detail::Answer {
-            page.width = None;
-        }
         page.headline(headline);
         if screen.detail != Detail::Full {
             if screen.detail == Detail::Brief {

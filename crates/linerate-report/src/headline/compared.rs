@@ -1,11 +1,9 @@
 //! The answer of a comparison: by how much each candidate differs from the first.
 
-use linerate_core::comparison::{Comparison, Difference, ROUNDS_MIN, Verdict};
-use linerate_core::record::{MetricId, Plan, Record};
+use linerate_core::comparison::{Comparison, Difference, Verdict};
+use linerate_core::record::{MetricId, Record};
 
-use super::{Headline, Limit, LimitedBy, Quality, short_id};
-use crate::number::{NONE, or_dash, significant};
-use crate::words;
+use crate::number::{self, NONE, or_dash, significant};
 
 /// The unit in which all values of a comparison stand, and how many of what is measured it has.
 #[derive(Clone, Copy)]
@@ -62,61 +60,31 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The answer in one line.
-pub(super) fn of(record: &Record) -> Headline {
-    let id = short_id(&record.id.to_string()).to_owned();
+/// By how much each candidate differs from the first.
+pub(super) fn result(record: &Record) -> String {
     let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
-    let (result, quality, doubt) = match (&comparison, &record.failure) {
-        (Some(comparison), failure) => {
-            let (quality, doubt) = trust(comparison, in_turn(record));
-            let doubt = failure.as_ref().map_or(doubt, |it| format!("ended early: {}", it.reason));
-            let quality = if failure.is_some() { Quality::Doubtful } else { quality };
-            (result(comparison), quality, doubt)
-        }
-        (None, Some(failure)) => {
-            ("nothing was compared".to_owned(), Quality::Bad, failure.to_string())
-        }
-        (None, None) => ("nothing was compared".to_owned(), Quality::Bad, String::new()),
-    };
-    let limit = Limit::new(LimitedBy::Nothing, "");
-    Headline { result, share: None, ceiling: String::new(), limit, quality, doubt, id }
+    comparison.map_or_else(|| "nothing was compared".to_owned(), |it| differences(&it))
 }
 
 /// `against a (6.25 us): b +2.70 us, c not distinguishable`
-fn result(comparison: &Comparison) -> String {
+fn differences(comparison: &Comparison) -> String {
     let unit = ComparedIn::of(comparison);
     let Some((first, others)) = comparison.candidates.split_first() else { return String::new() };
     let others = others.iter().map(|it| match (it.verdict, it.difference) {
         (Verdict::Higher | Verdict::Lower, Some(difference)) => {
             format!("{} {} {}", it.name, unit.signed(difference.median), unit.name)
         }
-        (other, _) => format!("{} {}", it.name, verdict(other)),
+        (other, _) => {
+            let missed = comparison.missed(it);
+            let missed = missed.map_or_else(String::new, |it| {
+                let share = number::percent(it.share);
+                let value = unit.signed(it.value).replace('+', "");
+                format!(" ({value} {} or {share} would have shown)", unit.name)
+            });
+            format!("{} {}{missed}", it.name, verdict(other))
+        }
     });
     let others: Vec<String> = others.collect();
     let value = or_dash(first.value, |value| unit.value(value));
     format!("against {} ({value} {}): {}", first.name, unit.name, others.join(", "))
-}
-
-/// Whether all was measured for the comparison, and not before.
-fn in_turn(record: &Record) -> bool {
-    let Plan::Compare(plan) = &record.plan else { return true };
-    plan.candidates.iter().all(|candidate| candidate.result.is_none())
-}
-
-/// Too few rounds, a first candidate that differs from itself, and results of different times are
-/// reasons to doubt.
-fn trust(comparison: &Comparison, in_turn: bool) -> (Quality, String) {
-    if comparison.rounds < ROUNDS_MIN as usize {
-        let rounds = words::counted(comparison.rounds as u64, "round");
-        return (Quality::Doubtful, format!("{rounds} of the {ROUNDS_MIN} that an interval takes"));
-    }
-    let first = comparison.candidates.first();
-    let itself = first.and_then(|first| Some((first, first.difference?.interval?)));
-    match itself {
-        Some((first, interval)) if interval.low > 0.0 || interval.high < 0.0 => {
-            (Quality::Doubtful, format!("{} differs from itself", first.name))
-        }
-        _ if !in_turn => (Quality::Doubtful, "not measured in turn".to_owned()),
-        _ => (Quality::Good, String::new()),
-    }
 }

@@ -5,14 +5,16 @@
 //! and a window, a pace or a host that is the limit leaves none. Where other traffic went through
 //! the same link, the guess is what it left.
 
+use linerate_core::explain::has_queue;
 use linerate_core::record::{Direction, FlowEnd, MetricId, Record, Stat};
 use linerate_core::stats::median;
 
-use super::limit;
 use crate::{number, words};
 
 /// An end that is busier may have made the queue itself.
 const CPU_SHARE_MAX: f64 = 0.5;
+/// The mean of all intervals over the typical one, where that is a link's rate.
+const ABOVE_MAX: f64 = 1.05;
 /// Fewer intervals may all lie in slow start.
 const INTERVALS_MIN: usize = 4;
 
@@ -29,7 +31,7 @@ pub(super) fn of(record: &Record, way: Direction) -> Option<f64> {
         let ends = [&flow.sender, &flow.receiver].into_iter();
         ends.flatten().all(|end| at_ease(end) == Some(true))
     });
-    if !limit::has_queue(record, way) || !ends_at_ease || !words::caveats(record).0.is_empty() {
+    if !has_queue(record, way) || !ends_at_ease || !words::caveats(record).0.is_empty() {
         return None;
     }
     let rates = of_all_streams(record, way);
@@ -50,12 +52,16 @@ fn of_all_streams(record: &Record, way: Direction) -> Vec<f64> {
     sums.into_iter().flatten().collect()
 }
 
-/// `about 93 % of 94.00 Mbit/s, a guess: what came while its queue stood`
+/// `about 93 % of an estimated 94.00 Mbit/s`
 pub(super) fn in_words(record: &Record, way: Direction) -> Option<String> {
     let bound = of(record, way)?;
     let reached = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+    // Bursts above the typical interval say that it was not the link's rate.
+    if reached > ABOVE_MAX * bound {
+        return None;
+    }
     let (share, bound) = (number::share(reached / bound), number::measured_rate(bound));
-    Some(format!("about {share} of {bound}, a guess: what came while its queue stood"))
+    Some(format!("about {share} of an estimated {bound}"))
 }
 
 #[cfg(test)]
@@ -118,7 +124,7 @@ mod tests {
         assert_eq!(of(&full, Direction::Up), Some(94e6));
         let line = Headline::of(&full).line();
         // 87.62 of 94: 93.2 %. It is no ceiling: a program finds no share.
-        assert!(line.contains("about 93 % of 94.00 Mbit/s, a guess"), "{line}");
+        assert!(line.contains("about 93 % of an estimated 94.00 Mbit/s"), "{line}");
         assert_eq!(Headline::of(&full).share, None);
         for (what, other) in [
             ("no queue", record(slow_start, 25.0, 0.02)),

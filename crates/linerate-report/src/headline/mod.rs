@@ -5,7 +5,6 @@
 //! result that a host limited says so before the number.
 
 mod compared;
-pub(crate) mod diagnosed;
 mod guess;
 mod limit;
 mod quality;
@@ -13,12 +12,13 @@ mod result;
 mod surveyed;
 mod traced;
 
+use linerate_core::explain::{Decision, decide};
 use linerate_core::record::{Plan, Record};
 
 use crate::words;
 
 pub(crate) use compared::{ComparedIn, verdict};
-pub(crate) use limit::FULL_FROM;
+pub(crate) use limit::part;
 pub use limit::{Limit, LimitedBy};
 pub use quality::Quality;
 
@@ -51,24 +51,74 @@ pub fn short_id(id: &str) -> &str {
 impl Headline {
     /// The answer of a record.
     pub fn of(record: &Record) -> Self {
-        let id = short_id(&record.id.to_string()).to_owned();
-        if let Plan::Test(_) = record.plan {
-            return Self { id, ..surveyed::of(record) };
+        Self::from_decision(record, &decide(record))
+    }
+
+    /// The answer of a record about which was decided already.
+    pub fn from_decision(record: &Record, decision: &Decision) -> Self {
+        let (result, share, ceiling) = match &record.plan {
+            Plan::Test(_) => surveyed::result(record),
+            Plan::Compare(_) => (compared::result(record), None, String::new()),
+            Plan::Trace(_) => (traced::result(record), None, String::new()),
+            _ => {
+                let (share, ceiling) = result::ceiling(record, |way| guess::in_words(record, way));
+                (result::of(record), share, ceiling)
+            }
+        };
+        let limits = (&decision.limitation, decision.other.as_ref());
+        Self {
+            result,
+            share,
+            ceiling,
+            limit: Limit::from_decided(limits, &decision.verdicts, Some(record)),
+            quality: decision.quality,
+            doubt: quality::doubt(decision),
+            id: short_id(&record.id.to_string()).to_owned(),
         }
-        if let Plan::Compare(_) = record.plan {
-            return compared::of(record);
+    }
+
+    /// The limit and the trust of a result of another program, of which nothing else is known.
+    pub(crate) fn from_verdicts(decision: &Decision) -> Self {
+        let limits = (&decision.limitation, decision.other.as_ref());
+        Self {
+            result: String::new(),
+            share: None,
+            ceiling: String::new(),
+            limit: Limit::from_decided(limits, &decision.verdicts, None),
+            quality: decision.quality,
+            doubt: quality::doubt(decision),
+            id: String::new(),
         }
-        if let Plan::Trace(_) = record.plan {
-            return traced::of(record);
-        }
-        let mut limit = limit::of(record);
-        // Queue and loss show that it is the path; which of its parts is the diagnosis's to say.
-        if matches!(limit.by, LimitedBy::NotKnown | LimitedBy::Path) {
-            limit = diagnosed::of(record).unwrap_or(limit);
-        }
-        let (quality, doubt) = quality::of(record, &limit);
-        let (share, ceiling) = result::ceiling(record, |way| guess::in_words(record, way));
-        Self { result: result::of(record), share, ceiling, limit, quality, doubt, id }
+    }
+
+    /// Whether this host limited a direction.
+    pub(crate) fn names_this_host(&self) -> bool {
+        let limits = [Some(&self.limit), self.limit.other.as_deref()];
+        limits.into_iter().flatten().any(|limit| limit.by == LimitedBy::ThisHost)
+    }
+
+    /// Why a result is not good: the doubt, or the limit where that is the reason.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let doubt = || match self.doubt.as_str() {
+            "" => self.limit.to_string(),
+            doubt => doubt.to_owned(),
+        };
+        (self.quality != Quality::Good).then(doubt)
+    }
+
+    /// The limit, where there is one, and the trust.
+    pub(crate) fn limit_and_trust(&self) -> String {
+        let limit = match (self.limit.by, self.limit.evidence.as_str()) {
+            (LimitedBy::Nothing, evidence) => evidence.to_owned(),
+            _ => self.limit.to_string(),
+        };
+        let other = self.limit.other.as_ref().map(ToString::to_string);
+        let trust = match self.doubt.as_str() {
+            "" => self.quality.to_string(),
+            doubt => format!("{}: {doubt}", self.quality),
+        };
+        let parts = [Some(limit), other, Some(trust)].into_iter().flatten();
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" \u{b7} ")
     }
 
     /// The whole in one line.
@@ -78,9 +128,9 @@ impl Headline {
         parts.push(match by.is_host() {
             true => match self.limit.way {
                 Some(way) => {
-                    format!("{} limited by {by}: {}", words::way_capital(way), self.result)
+                    format!("{} limited by {}: {}", words::way_capital(way), part(by), self.result)
                 }
-                None => format!("Limited by {by}: {}", self.result),
+                None => format!("Limited by {}: {}", part(by), self.result),
             },
             false => self.result.clone(),
         });
@@ -98,5 +148,45 @@ impl Headline {
         parts.push(self.id.clone());
         parts.retain(|part| !part.is_empty());
         parts.join(" \u{b7} ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::Direction;
+
+    use super::*;
+
+    fn line(first: Limit, other: Limit) -> String {
+        let whole = Headline {
+            result: "47.90 Mbit/s to b, 817.6 Mbit/s from it".to_owned(),
+            share: None,
+            ceiling: String::new(),
+            limit: Limit { other: Some(Box::new(other)), ..first },
+            quality: Quality::Good,
+            doubt: String::new(),
+            id: String::new(),
+        };
+        whole.line()
+    }
+
+    fn limit(by: LimitedBy, evidence: &str, way: Direction) -> Limit {
+        Limit { way: Some(way), ..Limit::new(by, evidence) }
+    }
+
+    #[test]
+    fn two_ways_with_two_limits_name_each() {
+        let up = limit(LimitedBy::Path, "a shaper, 49.54 Mbit/s", Direction::Up);
+        let busy = "a receiver thread used 99 % of a core";
+        let down = limit(LimitedBy::ThisHost, busy, Direction::Down);
+        let told = "Down limited by this host: 47.90 Mbit/s to b, 817.6 Mbit/s from it \u{b7} a \
+                    receiver thread used 99 % of a core \u{b7} up limited by the path: a shaper, \
+                    49.54 Mbit/s \u{b7} good";
+        assert_eq!(line(down, up.clone()), told);
+        let unknown = limit(LimitedBy::NotKnown, "", Direction::Down);
+        let each = "up limited by the path: a shaper, 49.54 Mbit/s \u{b7} down: limit not known \
+                    \u{b7} good";
+        let told = line(up, unknown);
+        assert!(told.ends_with(each), "{told}");
     }
 }

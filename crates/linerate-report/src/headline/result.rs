@@ -7,7 +7,7 @@ use linerate_core::record::{
 use linerate_core::time::decimals_of_ms;
 
 use crate::device::limit as device;
-use crate::one_way::{clocks_of, label, one_way};
+use crate::one_way;
 use crate::{delay, number, words};
 
 /// What was measured.
@@ -132,13 +132,15 @@ fn loss(ratio: f64, all: Option<f64>) -> String {
 /// The typical round trip of each size, and how many of all probes were lost.
 fn ping(record: &Record, plan: &PingPlan) -> String {
     let at = |metric, stat, size| {
-        record.value_at(metric, stat, size).or_else(|| record.value(metric, stat, None))
+        // Another size's figure is none of this one.
+        let only = || record.value(metric, stat, None).filter(|_| plan.sizes_bytes.len() == 1);
+        record.value_at(metric, stat, size).or_else(only)
     };
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
     let sizes = plan.sizes_bytes.as_slice();
     let typical = sizes.iter().filter_map(|&size| {
-        let ns = at(MetricId::Rtt, Stat::P50, size).or_else(|| at(MetricId::Rtt, Stat::Mean, size));
-        let ms = number::ms_of_clock(ns?, decimals_of_ms(step));
+        let ns = record.typical_round_trip(Some(size))?.value;
+        let ms = number::ms_of_clock(ns, decimals_of_ms(step));
         Some((ms, if sizes.len() > 1 { format!(" of {size} bytes") } else { String::new() }))
     });
     let typical: Vec<(String, String)> = typical.collect();
@@ -151,12 +153,15 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
         format!(", {lost:.0} of {sent:.0} lost")
     });
     let host = met(record, plan).unwrap_or_else(|| host(record).to_owned());
+    let clock = record.typical_round_trip(sizes.first().copied()).map_or("", words::of_clock);
     match typical.as_slice() {
         [] => format!("no answer from {host}{lost}"),
-        [(ms, of)] => format!("RTT {ms} ms to {host}{of}{}{lost}", each_way(record, plan)),
+        [(ms, of)] => {
+            format!("RTT {ms} ms{clock} to {host}{of}{}{lost}", each_way(record, plan))
+        }
         [(first, of), .., (last, of_last)] => {
             let of_last = of_last.trim_end_matches(" bytes");
-            format!("RTT {first} ms to {host}{of} and {last} ms{of_last}{lost}")
+            format!("RTT {first} ms{clock} to {host}{of} and {last} ms{of_last}{lost}")
         }
     }
 }
@@ -170,21 +175,11 @@ fn met(record: &Record, plan: &PingPlan) -> Option<String> {
     })
 }
 
-/// The typical delays of both directions with the label that belongs to them; nothing where the
-/// clocks allow none.
+/// The typical delays of both directions, where a size has them.
 fn each_way(record: &Record, plan: &PingPlan) -> String {
     let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
-    let decimals = decimals_of_ms(step);
-    let of = |size: u32| {
-        let clocks = clocks_of(record, size)?;
-        let at = |way| {
-            let row = (MetricId::OneWayDelay, Stat::P50);
-            Some(number::ms_of_clock(one_way(record, row, Some(way), size)?, decimals))
-        };
-        let (there, back) = (at(Direction::Up)?, at(Direction::Down)?);
-        Some(format!(", there {there} ms, back {back} ms, {}", label(clocks, decimals)))
-    };
-    plan.sizes_bytes.first().and_then(|&size| of(size)).unwrap_or_default()
+    let size = plan.sizes_bytes.first();
+    size.map_or_else(String::new, |&size| one_way::each_way(record, size, decimals_of_ms(step)))
 }
 
 /// The best rates of a test of several parts.
@@ -202,8 +197,8 @@ pub(super) fn of_best(best: &[(&Record, Direction)]) -> Option<String> {
 /// The typical round trip of a ping's first size.
 pub(super) fn round_trip(record: &Record) -> Option<String> {
     let Plan::Ping(plan) = &record.plan else { return None };
-    let ns = record.value_at(MetricId::Rtt, Stat::P50, *plan.sizes_bytes.first()?)?;
-    Some(format!("RTT {} ms", number::ms_of_clock(ns, 6)))
+    let row = record.typical_round_trip(Some(*plan.sizes_bytes.first()?))?;
+    Some(format!("RTT {} ms{}", number::ms_of_clock(row.value, 6), words::of_clock(row)))
 }
 
 /// The share of the ceiling, the smaller one of both directions, and the same in words; where a

@@ -1,35 +1,14 @@
 //! The answer of a trace: what is wrong with the path and where, else how long it is.
 
-use linerate_core::record::{Finding, MetricId, Plan, Record, Stat, Status, Trace};
+use linerate_core::record::{Finding, MetricId, Plan, Record, Stat, Trace};
 use linerate_core::time::decimals_of_ms;
 
-use super::{Headline, Limit, LimitedBy, Quality, short_id};
 use crate::number;
 use crate::record::trace::{is_trouble, sentence};
 use crate::words::counted;
 
-/// The answer in one line.
-pub(super) fn of(record: &Record) -> Headline {
-    let id = short_id(&record.id.to_string()).to_owned();
-    let (quality, doubt) = match (&record.failure, record.status) {
-        (_, Status::Interrupted) => (Quality::Doubtful, "interrupted".to_owned()),
-        (Some(failure), Status::Error) => (Quality::Bad, failure.to_string()),
-        (Some(failure), _) => (Quality::Doubtful, format!("ended early: {}", failure.reason)),
-        (None, _) => (Quality::Good, String::new()),
-    };
-    let limit = Limit::new(LimitedBy::Nothing, "");
-    Headline {
-        result: result(record),
-        share: None,
-        ceiling: String::new(),
-        limit,
-        quality,
-        doubt,
-        id,
-    }
-}
-
-fn result(record: &Record) -> String {
+/// The troubles and the length of the path.
+pub(super) fn result(record: &Record) -> String {
     let Some(trace) = record.trace.as_ref().filter(|trace| !trace.hops.is_empty()) else {
         return "nothing was found of the path".to_owned();
     };

@@ -177,7 +177,8 @@ impl Sheet {
 
     /// Start and end of a row in seconds: the clock starts anew after the omitted span.
     pub(super) fn seconds_of(&self, row: &IntervalRow) -> (f64, f64) {
-        let begin = if row.omitted { 0 } else { self.plan.test.omit_ns };
+        // The thread that ends the omitted span may look a moment before it is over.
+        let begin = if row.omitted { 0 } else { self.plan.test.omit_ns.min(row.start_ns) };
         let seconds = |t_ns: u64| t_ns.saturating_sub(begin) as f64 / 1e9;
         (seconds(row.start_ns), seconds(row.end_ns))
     }

@@ -58,7 +58,8 @@ pub fn document(record: &Record) -> Document {
     };
     let tool = format!("{} {}", record.tool.name, record.tool.version);
     let name = record.name.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
-    let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
+    let plan =
+        linerate_core::tree::to_json_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
     let headline = Headline::of(record);
     let (mut sections, mut metrics) = (kind.sections, kind.metrics);
     if let Some(section) = delay::section(record) {

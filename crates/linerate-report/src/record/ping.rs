@@ -438,7 +438,7 @@ mod tests {
         fill(&mut record, 56);
         record.caveats.push(Caveat::new(CaveatCode::SameHost, "seen", "do"));
         let expected = "\
-RTT 0.00630 ms to 192.0.2.1, 1 of 10000 lost \u{b7} 67 % of it within this host \u{b7} good \u{b7} 00000000-0000
+RTT 0.00630 ms (median) to 192.0.2.1, 1 of 10000 lost \u{b7} 67 % of the program's RTT within this host \u{b7} good \u{b7} 00000000-0000
 ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop and wait)
   started 1970-01-01T00:00:00.000Z, took 0.0670 s, linerate 0.1.0
   10000 sent, 9999 answered, 0.010 % lost (95 %: at most 0.057 %), 0 duplicates, 0 reordered, 1 late
@@ -547,7 +547,7 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         record.ends[0].clock_tick_ns = Some(1_000.0);
         let text = text(&record);
         assert!(text.contains("min/avg/max/stddev = 0.006/0.006/0.083/0.002 ms"), "{text}");
-        assert!(text.starts_with("RTT 0.006 ms to 192.0.2.1"), "{text}");
+        assert!(text.starts_with("RTT 0.006 ms (median) to 192.0.2.1"), "{text}");
     }
 
     #[test]
@@ -564,11 +564,11 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
         };
         let hole = text_by(MetWay::Hole);
         assert!(
-            hole.starts_with("RTT 0.00630 ms to 192.0.2.1, through a punched hole, "),
+            hole.starts_with("RTT 0.00630 ms (median) to 192.0.2.1, through a punched hole, "),
             "{hole}"
         );
         let relay = text_by(MetWay::Relay);
-        let said = "RTT 0.00630 ms to a host behind NAT, passed on by 198.51.100.7, ";
+        let said = "RTT 0.00630 ms (median) to a host behind NAT, passed on by 198.51.100.7, ";
         assert!(relay.starts_with(said), "{relay}");
     }
 

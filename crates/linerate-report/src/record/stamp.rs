@@ -2,8 +2,7 @@
 //! itself, and how far the clocks of both ends are to be trusted.
 
 use linerate_core::record::{
-    ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange, Direction, MetricId, Record,
-    Stat,
+    ChangeCause, ClockAgreement, ClockKeeper, DelayChange, Direction, MetricId, Record, Stat,
 };
 use linerate_core::time::WallTime;
 
@@ -101,7 +100,8 @@ impl View<'_> {
     fn direction(&self, way: Direction, name: &str, clocks: &ClockAgreement) -> Option<String> {
         let value = |metric, stat| one_way(self.record, (metric, stat), Some(way), self.size);
         let mut parts = Vec::new();
-        if clocks.state != ClockState::Unsynchronised {
+        let median = value(MetricId::OneWayDelay, Stat::P50);
+        if median.is_some_and(|ns| clocks.knows(ns)) {
             let stats = [Stat::Min, Stat::P50, Stat::P99, Stat::Max];
             let delay = self.slashed(MetricId::OneWayDelay, &stats, Some(way))?;
             parts.push(format!("min/median/99 %/max = {delay} ms"));

@@ -1,11 +1,12 @@
 //! A simulation in words and tables.
 
+use linerate_core::explain::simulated_limit;
 use linerate_core::simulate::{FlowSummary, RunSummary, SimulationReport, TcpSummary};
 use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
 use crate::document::{Block, Document, Fact, Table};
-use crate::headline::{FULL_FROM, Headline, Limit, LimitedBy, Quality};
+use crate::headline::{Headline, Limit, Quality};
 use crate::{number, words};
 
 /// Flows of one run that are listed one by one.
@@ -33,14 +34,7 @@ fn headline(report: &SimulationReport) -> Headline {
     };
     let rate = mean(|run| Some(run.goodput_bps));
     let lossy = report.runs.iter().map(|run| run.retransmitted).sum::<u64>();
-    let limit = match share {
-        Some(share) if share >= FULL_FROM => Limit::new(LimitedBy::Link, "it is full"),
-        _ if lossy > 0 => {
-            let again = words::counted(lossy, "segment");
-            Limit::new(LimitedBy::Path, format!("{again} sent again"))
-        }
-        _ => Limit::new(LimitedBy::NotKnown, ""),
-    };
+    let limit = Limit::from(&simulated_limit(share, lossy));
     let incomplete = report.runs.iter().any(|run| !run.complete);
     Headline {
         result: match rate {

@@ -168,8 +168,12 @@ impl Comparison {
 
     /// Whether this host limited the run of a topology, or that which it is held against.
     pub(crate) fn is_share_spoilt(&self, index: usize, reference: Option<usize>) -> bool {
-        let is_spoilt = |index: usize| self.now.get(index).is_some_and(|point| point.bps_spoilt);
-        is_spoilt(index) || reference.is_some_and(is_spoilt)
+        self.is_spoilt(Some(index)) || self.is_spoilt(reference)
+    }
+
+    /// Whether this host limited the run of a topology.
+    pub(crate) fn is_spoilt(&self, index: Option<usize>) -> bool {
+        index.and_then(|index| self.now.get(index)).is_some_and(|point| point.bps_spoilt)
     }
 
     /// What the points lose of the bare cable's throughput.

@@ -4,7 +4,7 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
-use super::spoilt::marked;
+use super::spoilt::{NOT_FIT, marked};
 use crate::document::Tile;
 use crate::{device, number};
 
@@ -58,7 +58,8 @@ fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &st
     let share = |points| compared.loss_of_localhost(points, index).map(|loss| 1.0 - loss);
     let then = share(&compared.past).map(number::share);
     let spoilt = compared.is_share_spoilt(index, compared.roles.localhost);
-    let now = marked(number::share(share(&compared.now)?), spoilt);
+    let now = number::share(share(&compared.now)?);
+    let now = share_marked(now, spoilt, compared.is_spoilt(compared.roles.localhost));
     Some(Tile::new(now, label, past(grid, then)))
 }
 
@@ -134,7 +135,7 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     let (row, test, most, least, ratio) = ratios.max_by(|one, other| one.4.total_cmp(&other.4))?;
     let name = test.test.parameter().name;
     let times = format!("{} times", number::trimmed(&number::significant(ratio, 3)));
-    let times = marked(times, most.best_spoilt || least.best_spoilt);
+    let times = share_marked(times, most.best_spoilt, least.best_spoilt);
     let (most, least, title) = (&most.label, &least.label, &row.topology.title);
     let label = format!("as much with {name} {most} as with {least}: {title}");
     (ratio > 1.0).then(|| Tile::new(times, label, ""))
@@ -149,14 +150,21 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
             figures.filter_map(move |figure| {
                 let whole = first.flow(&test.test.id)?.at(figure.number)?;
                 let part = figure.best()? / whole.best()?;
-                let spoilt = figure.best_spoilt || whole.best_spoilt;
-                part.is_finite().then_some((row, test, figure, part, spoilt))
+                part.is_finite().then_some((row, test, figure, part, whole.best_spoilt))
             })
         })
     });
-    let (row, test, figure, part, spoilt) = each.min_by(|one, other| one.3.total_cmp(&other.3))?;
+    let (row, test, figure, part, is_whole_spoilt) =
+        each.min_by(|one, other| one.3.total_cmp(&other.3))?;
     let name = test.test.parameter().name;
     let (whole, title) = (&first.topology.title, &row.topology.title);
     let label = format!("of what {whole} carries is left: {title}, {name} {}", figure.label);
-    Some(Tile::new(marked(number::percent(part), spoilt), label, ""))
+    let part = share_marked(number::percent(part), figure.best_spoilt, is_whole_spoilt);
+    Some(Tile::new(part, label, ""))
+}
+
+/// A ratio, marked where this host limited the run above its bar. One whose base this host limited
+/// says how busy the host was and nothing of a path: 783 % of what localhost carried.
+fn share_marked(figure: String, is_spoilt: bool, is_base_spoilt: bool) -> String {
+    if is_base_spoilt { NOT_FIT.to_owned() } else { marked(figure, is_spoilt) }
 }

@@ -78,7 +78,7 @@ pub fn document(results: &Results) -> Document {
     sections.push(Section::of("The run", [], facts(results, &grid)));
     sections.extend(answered.section(&grid).map(Section::leading));
     let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
-    let plan = serde_json::to_string_pretty(&results.plan);
+    let plan = linerate_core::tree::to_json_pretty(&results.plan);
     let tool = grid.records.first().map(|record| &record.tool);
     Document {
         title: results.plan.title.clone(),

@@ -1,6 +1,8 @@
 //! The plain sentence at the end of a study: what each kind of path carries of localhost's TCP, now
 //! and as published. Every figure and every name comes from the data and the plan.
 
+use linerate_core::study::TestKind;
+
 use super::Results;
 use super::compare::{Comparison, Roles, filter_rules, limited_rate};
 use super::grid::{Grid, Row};
@@ -34,6 +36,9 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
     );
     if let Some(past) = compared.past[reference].bps {
         text.push_str(&format!(" ({} in {})", number::rate_published(past), grid.past));
+    }
+    if compared.is_spoilt(Some(reference)) {
+        return format!("{text}, limited by this host: no share of it is fit to report.");
     }
     let kept: Vec<(String, String, Option<f64>)> = representatives(grid, &roles)
         .into_iter()
@@ -94,6 +99,14 @@ fn routed_name(hops: u32) -> String {
     }
 }
 
+/// Of a study none of whose measurements has a figure; a benchmark has no TCP.
+fn nothing_yet(grid: &Grid<'_>) -> String {
+    let tests = &grid.plan.tests;
+    let benchmarks = tests.iter().all(|test| matches!(test.kind, TestKind::Bench(_)));
+    let what = if benchmarks && !tests.is_empty() { "benchmark" } else { "TCP measurement" };
+    format!("No {what} of this study has ended well yet.")
+}
+
 /// Without localhost's figure there is nothing to hold shares against: fastest and slowest then.
 fn without_localhost(grid: &Grid<'_>) -> String {
     let best = |row: &Row<'_>| {
@@ -109,8 +122,7 @@ fn without_localhost(grid: &Grid<'_>) -> String {
     let rate = |bps: &f64, spoilt: &bool| marked(number::rate(*bps), *spoilt);
     rates.sort_by(|a, b| a.0.total_cmp(&b.0));
     match rates.as_slice() {
-        [] => headline::sentence(&grid.bench())
-            .unwrap_or_else(|| "No TCP measurement of this study has ended well yet.".to_owned()),
+        [] => headline::sentence(&grid.bench()).unwrap_or_else(|| nothing_yet(grid)),
         [(bps, spoilt, title)] => {
             format!("The best run over '{title}' carried {}.", rate(bps, spoilt))
         }

@@ -13,6 +13,9 @@ use crate::words;
 /// Stands behind a figure that rests on a run that this host limited.
 const MARK: &str = "*";
 
+/// In the place of a ratio whose base is marked.
+pub(crate) const NOT_FIT: &str = "not fit to report";
+
 /// Whether this host, and not the path, may have set the figures of a run.
 pub(crate) fn is_spoilt(record: &Record) -> bool {
     !words::caveats(record).0.is_empty()

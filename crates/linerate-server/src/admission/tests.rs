@@ -6,7 +6,7 @@ use super::*;
 
 fn demand(seconds: u64, streams: usize) -> Demand {
     let planned = Some(Duration::from_secs(seconds));
-    Demand { streams, planned, kind: TestKind::Tcp, rate_bps: None }
+    Demand { planned, ..Demand::new(TestKind::Tcp, streams) }
 }
 
 fn admit(gate: &Gate, demand: &Demand) -> Result<Permit, Refuse> {
@@ -118,6 +118,29 @@ fn streams_of_one_address_are_one_test_within_its_streams_and_others_wait() {
     drop(first);
     assert_eq!(gate.running(), 0);
     assert!(ask(2).is_ok());
+}
+
+#[test]
+fn a_place_without_a_proven_address_is_anybody_s_who_has_one() {
+    let gate = Gate::new(Limits::default());
+    let client = |host| SocketAddr::from(([192, 0, 2, host], 1));
+    let unproven = |host| gate.by_address().admit_unproven(&demand(10, 1), client(host));
+    let (first, stop) = unproven(1).expect("nobody is there");
+    let (second, _) = unproven(1).expect("another stream of the same address");
+    assert_eq!(unproven(2).err().map(|refuse| refuse.code), Some(RefuseCode::Busy));
+    assert!(!stop.asked() && gate.running() == 1);
+    // The same address, proven by a handshake, as any other.
+    for host in [1, 2] {
+        let proven = gate.by_address().admit(&demand(10, 1), client(host)).expect("it gives way");
+        assert!(stop.asked() && gate.running() == 1);
+        assert!(unproven(3).is_err() && admit(&gate, &demand(10, 1)).is_err());
+        drop(proven);
+        assert_eq!(gate.running(), 0);
+    }
+    drop((first, second));
+    let (_again, again_stop) = unproven(1).expect("nobody is there");
+    assert!(!again_stop.asked(), "a test of its own");
+    assert!(admit(&gate, &demand(10, 1)).is_ok() && again_stop.asked());
 }
 
 #[test]

@@ -7,8 +7,6 @@ use linerate_core::record::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Where systems keep the certificates of authorities: Debian, Fedora.
 const AUTHORITIES: [&str; 2] =
@@ -52,13 +50,14 @@ impl Authority {
     }
 
     /// A connection over TLS to a host of a name.
+    #[cfg(feature = "acme")]
     pub(crate) async fn connect(
         &self,
         name: &str,
         stream: tokio::net::TcpStream,
-    ) -> std::io::Result<TlsStream<tokio::net::TcpStream>> {
+    ) -> std::io::Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;
-        TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
+        tokio_rustls::TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
     }
 
     /// As TLS of other clients takes it.

@@ -1,7 +1,10 @@
 //! What this program asks others for by itself: a host and its port, a connection with limits, and
 //! TLS where it was built in.
 
-#[cfg(feature = "web")]
+#[cfg(feature = "tls")]
+mod authority;
+#[cfg(all(feature = "web", not(feature = "tls")))]
+#[path = "no_authority.rs"]
 mod authority;
 pub(crate) mod post;
 

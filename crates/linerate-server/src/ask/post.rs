@@ -45,8 +45,10 @@ fn parsed(url: &str) -> Result<Address, String> {
 /// Whether an address can be posted to.
 pub(crate) fn check(url: &str) -> Result<(), String> {
     let address = parsed(url)?;
-    if address.secure && !cfg!(feature = "web") {
-        return Err(format!("{url:?}: this program was built without TLS; use http://"));
+    if address.secure && !cfg!(feature = "tls") {
+        return Err(format!(
+            "{url:?}: this program was built without TLS (./dev build full has it); use http://"
+        ));
     }
     Ok(())
 }
@@ -87,15 +89,15 @@ fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u
     if !address.secure {
         return said(&mut stream, request, until);
     }
-    #[cfg(feature = "web")]
+    #[cfg(feature = "tls")]
     {
         let authority = super::Authority::read(authority).map_err(|it| it.to_string())?;
         let mut client = authority.client(&address.host.name).map_err(words)?;
         said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
     }
-    #[cfg(not(feature = "web"))]
+    #[cfg(not(feature = "tls"))]
     let _ = authority;
-    #[cfg(not(feature = "web"))]
+    #[cfg(not(feature = "tls"))]
     Err("this program was built without TLS".to_owned())
 }
 

@@ -64,7 +64,7 @@ impl ProtocolPort {
                     // What is sent back is a stream of the engine, which counts itself.
                     let ways = moved.ways();
                     let up = ways.iter().filter(|way| way.direction == Direction::Up);
-                    gate.guard().charge(peer.ip(), up.map(|way| way.bytes).sum());
+                    gate.guard().charge_unproven(peer.ip(), up.map(|way| way.bytes).sum());
                     (moved.to_string(), ways, Ending::Tested)
                 }
                 UdpSeen::Failed(failure) => {

@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(of(text), is(shown), "without its password");
         }
         #[cfg(not(feature = "scale"))]
-        assert!(of("nats://192.0.2.1").is_err_and(|say| say.contains("--features scale")));
+        assert!(of("nats://192.0.2.1").is_err_and(|say| say.contains("./dev build full")));
         for wrong in
             ["hub", "ftp://hub", "nats://a@h", "https://", "http://h:x", "http://h/p", "http://a b"]
         {

@@ -10,12 +10,13 @@ use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::Bytes;
-use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
+use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::stop::Stop;
 
 use super::address::HubAddress;
 use super::booking::desk;
 use super::client::{Client, NoAnswer};
+use super::clock::now_s;
 use super::meet;
 use super::plan::{Checked, check};
 use super::sign::verify;
@@ -87,10 +88,6 @@ pub struct Agent {
     until: Option<MonoTime>,
     rein: Arc<Rein>,
     _lock: File,
-}
-
-fn now_s() -> i64 {
-    i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 /// A plan, and until when it is in force.

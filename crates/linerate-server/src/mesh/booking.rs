@@ -52,7 +52,7 @@ pub fn book(
 ) -> Result<Booking, Failure> {
     let refused = |reason: String| {
         Failure::new(Fault::Usage, "book a run of", wanted.from.clone(), reason)
-            .advise("docs/manual/mesh.md has what a plan lets be booked")
+            .advise("linerate help mesh-plan has what a plan lets be booked")
     };
     let mut why_not = format!("the store has no plan of mesh {mesh}");
     for (checked, (from_s, until_s)) in in_force(store, mesh)? {

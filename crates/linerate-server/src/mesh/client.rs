@@ -106,7 +106,7 @@ impl Client {
     }
 
     fn text(&self, body: &impl Serialize) -> Result<String, NoAnswer> {
-        serde_json::to_string(body).map_err(|it| NoAnswer::Away(it.to_string()))
+        linerate_core::tree::to_json(body).map_err(|it| NoAnswer::Away(it.to_string()))
     }
 
     /// Asks something with a message.
@@ -157,7 +157,7 @@ impl Client {
         let away = |reason: String| NoAnswer::Away(format!("{}: {reason}", self.hub));
         let (status, body) = answer.map_err(away)?;
         if (200..300).contains(&status) {
-            return serde_json::from_slice(&body)
+            return linerate_core::tree::from_json_bytes(&body)
                 .map_err(|error| away(format!("its answer makes no sense: {error}")));
         }
         let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -172,6 +172,9 @@ impl Client {
         let mut stream = connect(&self.hub.host, QUIET_MAX)?;
         match &self.authority {
             None => exchange(&mut stream, request),
+            #[cfg(not(feature = "tls"))]
+            Some(authority) => match *authority {},
+            #[cfg(feature = "tls")]
             Some(authority) => {
                 let mut client = authority.client(&self.hub.host.name)?;
                 exchange(&mut rustls::Stream::new(&mut client, &mut stream), request)

@@ -2,58 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use linerate_core::mesh::{
-    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RESULTS_AT_ONCE, Rules, RunResult, RunResults,
-    SET_BACK, SignedPlan, Stored, matrix, outcome,
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, MeshPlan, Rules, RunResults, SET_BACK, SignedPlan,
+    Stored, matrix, outcome,
 };
 use linerate_core::record::{Failure, Fault, Record, RecordId};
-use linerate_core::schedule::followed;
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, realtime_ns};
 
 use super::beats::{Beats, Heard};
+use super::clock::now_s;
 use super::pack::packed;
 use super::plan::{Checked, check, kept, rules, signed};
+use super::refused::Refused;
+use super::results::{Plans, read_all};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
 use crate::store::{
-    AgentRun, BOOKED, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
-    SlotRun, TAG_PLAN, TAG_SLOT,
+    AgentRun, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
 };
 
-/// Characters of a task's name and of a reason that are kept.
-const NAME_MAX: usize = 100;
-const REASON_MAX: usize = 1000;
+/// Characters of the name of an agent's program.
+const INSTANCE_MAX: usize = 100;
 const NOBODY: &str = "no agent of this mesh has that secret";
 /// For so long the store is not asked again who has which secret. A join at this hub is seen at
 /// once.
 const LOGINS_FOR: Duration = Duration::from_secs(10);
+/// Plans by which results are still taken.
+const EARLIER_MAX: usize = 20;
 /// A matrix is shown for so long.
 const SHOWN_FOR: Duration = Duration::from_secs(1);
-/// Why runs are made.
-const WHYS: [&str; 2] = ["calendar", BOOKED];
-/// Ends of runs.
-const STATES: [&str; 4] = ["ok", "failed", "missed", "lost"];
-
-/// Why an agent is not answered as it wishes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// What it sent makes no sense.
-    Bad(String),
-    /// It is not known here.
-    Unknown(String),
-    /// The hub could not.
-    System(String),
-}
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Self::System(failure.to_string())
-    }
-}
 
 /// A plan that is served.
 #[derive(Debug)]
@@ -64,6 +45,7 @@ pub(super) struct Served {
     packed: Vec<u8>,
     pub(super) checked: Checked,
     since_s: i64,
+    earlier: OnceLock<Arc<Vec<MeshPlan>>>,
 }
 
 /// Who may speak for which agent, as the store had it a moment ago.
@@ -99,10 +81,6 @@ fn login_of(key: &str) -> String {
 /// The owner of a mesh's alerts in the outbox.
 pub(super) fn owner(mesh: &str) -> String {
     format!("mesh:{mesh}")
-}
-
-pub(super) fn now_s() -> i64 {
-    i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 impl Hub {
@@ -331,7 +309,7 @@ impl Hub {
 
     /// A beat that makes sense, and when it came, nanoseconds since 1970-01-01 UTC.
     pub(super) fn heard(agent: String, beat: Beat, at_ns: u64) -> Result<Heard, Refused> {
-        if beat.instance.len() > NAME_MAX || beat.instance.contains(char::is_control) {
+        if beat.instance.len() > INSTANCE_MAX || beat.instance.contains(char::is_control) {
             return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
         }
         Ok(Heard { agent, beat, at_ns })
@@ -354,6 +332,16 @@ impl Hub {
         done.into_iter().next().unwrap_or(Ok(Stored { stored: 0, known: 0, runs: None }))
     }
 
+    /// Plans before the one that is served, of which agents may still have results.
+    fn earlier(&self, served: &Served) -> Arc<Vec<MeshPlan>> {
+        let read = || {
+            let kept = self.store().and_then(|mut store| store.plans(&served.checked.plan.mesh));
+            let texts = kept.unwrap_or_default().into_iter().take(EARLIER_MAX);
+            Arc::new(texts.filter_map(|it| MeshPlan::from_toml(&it.text).ok()).collect())
+        };
+        Arc::clone(served.earlier.get_or_init(read))
+    }
+
     /// Keeps messages of several agents at once, and answers each as [`Hub::take`] does.
     /// # Errors
     /// When the store cannot be written: it may have some of them, and has them all after a next
@@ -362,12 +350,14 @@ impl Hub {
         &self,
         messages: &[(String, RunResults)],
     ) -> Result<Vec<Result<Stored, Refused>>, Failure> {
-        let mesh = self.about().0;
+        let served = self.served();
+        let mesh = served.checked.plan.mesh.clone();
+        let plans = Plans { newest: &served.checked.plan, earlier: &|| self.earlier(&served) };
         let mut given = Vec::new();
         let mut read = Vec::with_capacity(messages.len());
         for (agent, runs) in messages {
             let before = given.len();
-            let end = read_all(&mesh, agent, runs, &mut given);
+            let end = read_all(&plans, agent, runs, &mut given);
             read.push((given.len() - before, end));
         }
         let mut store = self.store()?;
@@ -435,10 +425,10 @@ impl Hub {
 }
 
 fn json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
-    let failed = |error: serde_json::Error| {
+    let failed = |error: linerate_core::tree::Error| {
         Failure::new(Fault::System, "write", "a document", error.to_string())
     };
-    serde_json::to_string(document).map_err(failed)
+    linerate_core::tree::to_json(document).map_err(failed)
 }
 
 /// Reads a plan and keeps it as the newest.
@@ -467,7 +457,7 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
     let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
     let json = json(&signed)?;
     let packed = packed(json.as_bytes());
-    Ok(Served { signed, json, packed, checked, since_s })
+    Ok(Served { signed, json, packed, checked, since_s, earlier: OnceLock::new() })
 }
 
 /// Names runs that the store had and has no more, as their agents say.
@@ -480,68 +470,4 @@ fn tell_set_back(given: &[AgentRun], new: &[bool]) {
     for (agent, count) in counts {
         tracing::warn!("{SET_BACK}: {count} runs of agent {agent} that it had are gaps now");
     }
-}
-
-/// Reads the runs of a message, up to the first that makes no sense.
-fn read_all(
-    mesh: &str,
-    agent: &str,
-    runs: &RunResults,
-    given: &mut Vec<AgentRun>,
-) -> Result<(), Refused> {
-    if runs.results.len() > RESULTS_AT_ONCE {
-        return Err(Refused::Bad(format!("results: {RESULTS_AT_ONCE} at most")));
-    }
-    for run in &runs.results {
-        let (run, record) = read(&format!("{mesh}/{agent}"), run)?;
-        let followed = record.as_ref().map(followed);
-        let figure = followed.as_ref().and_then(|all| all.first());
-        let figure = figure.map(|(what, value)| (what.key(), *value));
-        given.push(AgentRun { agent: agent.to_owned(), run, record, figure });
-    }
-    Ok(())
-}
-
-/// A run as the store keeps it, with its record; that has to say that it is of this run.
-fn read(plan: &str, run: &RunResult) -> Result<(SlotRun, Option<Record>), Refused> {
-    let bad = |say: &str| Refused::Bad(format!("{} at {}: {say}", run.task, run.start_s));
-    let named = run
-        .task
-        .split_once('/')
-        .is_some_and(|(task, peer)| !task.is_empty() && !peer.is_empty() && !peer.contains('/'));
-    if !named || run.task.len() > NAME_MAX || run.task.contains(char::is_control) {
-        return Err(bad("a task is TASK/AGENT"));
-    }
-    if !WHYS.contains(&run.why.as_str()) {
-        return Err(bad("a run is of the calendar or booked"));
-    }
-    if !STATES.contains(&run.state.as_str()) {
-        return Err(bad("a state is ok, failed, missed or lost"));
-    }
-    let record = run.record.as_ref().map(|value| Record::from_json(&value.to_string()));
-    let record = record.transpose().map_err(|reason| bad(&format!("its record: {reason}")))?;
-    if run.state == "ok" && record.is_none() {
-        return Err(bad("a run that is ok has a record"));
-    }
-    if let Some(record) = &record {
-        let tag = |key: &str| record.tags.get(key).map(String::as_str);
-        let of_it = tag(TAG_PLAN) == Some(plan)
-            && tag(TAG_SLOT) == Some(run.start_s.to_string().as_str())
-            && record.name.as_deref() == Some(&run.task)
-            && record.cell.is_none();
-        if !of_it {
-            return Err(bad("its record is of another run"));
-        }
-    }
-    let plain = |text: &String| text.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
-    let reason = run.reason.as_ref().map(plain);
-    let slot = SlotRun {
-        task: run.task.clone(),
-        start_s: run.start_s,
-        why: run.why.clone(),
-        state: run.state.clone(),
-        reason,
-        record: record.as_ref().map(|record| record.id.to_string()),
-    };
-    Ok((slot, record))
 }

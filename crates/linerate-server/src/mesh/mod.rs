@@ -11,6 +11,7 @@ mod booking;
 #[cfg(feature = "scale")]
 mod bus;
 mod client;
+mod clock;
 mod found;
 mod further;
 mod hex;
@@ -19,6 +20,12 @@ mod incidents;
 mod meet;
 mod pack;
 mod plan;
+mod refused;
+mod results;
+#[cfg(feature = "tls")]
+mod sign;
+#[cfg(not(feature = "tls"))]
+#[path = "no_sign.rs"]
 mod sign;
 mod spool;
 mod talk;
@@ -32,9 +39,11 @@ pub use agent::{Agent, AgentEnded, AgentOptions};
 pub use booking::{Wanted, What, book};
 #[cfg(feature = "scale")]
 pub use bus::HubBus;
-pub use hub::{Hub, Refused};
+pub use hub::Hub;
+pub use plan::signature_file;
 pub use plan::{Checked, check, signed, state};
-pub use sign::{SigningKey, signature_file};
+pub use refused::Refused;
+pub use sign::SigningKey;
 pub use watch::watch;
 
 use linerate_core::mesh::SignedPlan;

@@ -1,6 +1,6 @@
 //! A plan with its signature, as files have it and as a store keeps it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, Rules, SignedPlan, matrix};
 use linerate_core::record::{Failure, Fault};
@@ -8,7 +8,7 @@ use linerate_engine::failure::words_of;
 use linerate_proto::digest::sha256;
 
 use super::hex;
-use super::sign::{signature_file, verify};
+use super::sign::verify;
 use crate::schedule::NEWS_S;
 use crate::store::{HubPlace, KeptPlan};
 
@@ -27,7 +27,7 @@ pub struct Checked {
 pub fn check(text: &str, file: &str) -> Result<Checked, Failure> {
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read plan", object, reason)
-            .advise("docs/manual/mesh.md describes the file")
+            .advise("linerate help mesh-plan describes the file")
     };
     let mut plan = MeshPlan::from_toml(text).map_err(|error| {
         let object = match error.place {
@@ -48,7 +48,7 @@ pub(super) fn rules(file: &Path) -> Result<Rules, Failure> {
     let name = file.display().to_string();
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read rules", object, reason)
-            .advise("docs/manual/mesh.md describes the file")
+            .advise("linerate help mesh-plan describes the file")
     };
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| refused(name.clone(), words_of(&error)))?;
@@ -111,4 +111,11 @@ pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure
     let found = matrix((&plan, &calendar), &agents, &cells, (kept.kept_s, now_s));
     let found = found.with_bookings(store.bookings(mesh, now_s - NEWS_S)?);
     Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
+}
+
+/// Where the signature of a plan lies.
+pub fn signature_file(plan: &Path) -> PathBuf {
+    let mut name = plan.as_os_str().to_owned();
+    name.push(".sig");
+    PathBuf::from(name)
 }

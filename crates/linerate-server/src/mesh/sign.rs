@@ -6,7 +6,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -78,13 +78,6 @@ pub(super) fn verify(plan: &SignedPlan) -> Result<(), String> {
     UnparsedPublicKey::new(&ED25519, key)
         .verify(plan.text.as_bytes(), &signature)
         .map_err(|_| "the signature is not of this plan and key".to_owned())
-}
-
-/// Where the signature of a plan lies.
-pub fn signature_file(plan: &Path) -> PathBuf {
-    let mut name = plan.as_os_str().to_owned();
-    name.push(".sig");
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
 use super::client::{Client, NoAnswer};
+use super::clock::now_s;
 use super::hex;
 use super::plan::{check, kept};
 use super::sign::verify;
@@ -65,11 +66,6 @@ fn wall_s() -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "to the microsecond")]
     let seconds = realtime_ns() as f64 / 1e9;
     seconds
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "seconds since 1970")]
-fn now_s() -> i64 {
-    wall_s().floor() as i64
 }
 
 impl Talk {
@@ -297,6 +293,12 @@ impl Talk {
             bare.results[0].reason = Some(format!("the hub refused its record: {say}"));
             runs[0].record = None;
             answer = self.client.give(&self.me, &bare);
+            if let Err(NoAnswer::Refused(400 | 422, say)) = &answer {
+                // A run that no plan of the hub has: it would hold up those behind it for ever.
+                (self.say)(&format!("{}: the hub refused that it ran: {say}", runs[0].task));
+                self.stored = runs;
+                return self.confirm(schedule);
+            }
         }
         if let Some(Stored { stored, known, runs: all }) = self.heard(link, answer) {
             link.went_well(mono_s());
@@ -326,7 +328,7 @@ impl Talk {
             state: run.state.clone(),
             reason: run.reason.clone(),
             why: if run.why == BOOKED { BOOKED } else { "calendar" }.to_owned(),
-            record: record.and_then(|record| serde_json::to_value(&record).ok()),
+            record: record.and_then(|record| linerate_core::tree::to_value(&record).ok()),
         })
     }
 }
@@ -336,7 +338,7 @@ fn thinned(result: &mut RunResult) {
     let record = result.record.as_ref().and_then(|it| Record::from_json(&it.to_string()).ok());
     let Some(mut record) = record else { return };
     record.tags.insert(TAG_RAW.to_owned(), "dropped".to_owned());
-    result.record = serde_json::to_value(record.without_samples()).ok();
+    result.record = linerate_core::tree::to_value(record.without_samples()).ok();
     result.reason =
         Some("its samples were dropped: they are beyond what the broker takes".to_owned());
 }

@@ -18,8 +18,9 @@ use linerate_report::schedule::change_sentence;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
+use super::clock::now_s;
 use super::found::{Found, Further};
-use super::hub::{Hub, Served, now_s, owner};
+use super::hub::{Hub, Served, owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};

@@ -11,6 +11,8 @@ use crate::store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, SlotRun, Store};
 
 /// Values of a figure that are read at most.
 const VALUES_MAX: usize = 20_000;
+/// Shortest time that is shown, seconds.
+const AXIS_S_MIN: i64 = 60;
 /// Changes and silence before the time that is shown are looked for as far back, seconds.
 const LOOK_BACK_S: i64 = HAPPENED_KEPT_S;
 
@@ -23,8 +25,10 @@ pub fn view(
     (plan, calendar): (&SchedulePlan, Option<&Calendar>),
     (now_s, span_s): (i64, i64),
 ) -> Result<View, Failure> {
-    let from_s = now_s - span_s;
     let known = store.schedules()?.into_iter().find(|known| known.plan == plan.name);
+    // Nothing was measured before its first run; a minute is room enough for an axis.
+    let since_s = known.as_ref().map_or(i64::MIN, |known| known.since_s);
+    let from_s = (now_s - span_s).max(since_s).min(now_s - AXIS_S_MIN);
     let events = store.events(&plan.name, now_s - LOOK_BACK_S)?;
     let begun = events.iter().rev().find(|it| matches!(it.kind.as_str(), "begin" | "end"));
     let ended = begun.is_none_or(|event| event.kind == "end");

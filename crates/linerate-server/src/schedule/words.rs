@@ -56,3 +56,17 @@ pub(super) fn line(task: &str, why: Why, good: Option<&Record>, reason: Option<&
     };
     format!("{task}{asked}: {result}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_told_by_the_headline_of_its_record() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records/rmem.json");
+        let text = std::fs::read_to_string(path).expect("text");
+        let record = Record::from_json(&text).expect("a record");
+        let told = line("wan", Why::Calendar, Some(&record), None);
+        assert_eq!(told, format!("wan: {}", Headline::of(&record).line()));
+    }
+}

@@ -11,7 +11,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// As step 3 of the tables takes them from a document.
+    /// As steps 3 and 9 of the tables take them from a document.
     pub(super) fn of(record: &Record) -> Self {
         let first = |wanted: &[(MetricId, Option<Stat>)]| {
             let row = record.summary.iter().find(|row| {
@@ -25,7 +25,10 @@ impl Figures {
         Self {
             rate_bps: first(&[(MetricId::Goodput, None)]),
             loss: first(&[(MetricId::LossRatio, None), (MetricId::DatagramLossRatio, None)]),
-            rtt_ns: first(&[(MetricId::Rtt, Some(Stat::P50)), (MetricId::TcpRttMin, None)]),
+            rtt_ns: record
+                .typical_round_trip(None)
+                .map(|row| row.value)
+                .or_else(|| first(&[(MetricId::TcpRttMin, None)])),
         }
     }
 }

@@ -215,7 +215,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         started_at: row.get(2)?,
         status: row.get(3)?,
         name: row.get(4)?,
-        tags: tags.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+        tags: tags.and_then(|text| linerate_core::tree::from_json(&text).ok()).unwrap_or_default(),
         study: row.get(6)?,
         run: row.get(7)?,
         topology: row.get(8)?,

@@ -95,7 +95,7 @@ impl Store {
             false => record.tags.remove(TAG_KEEP),
         };
         let id = record.id.to_string();
-        let doc = serde_json::to_string(&record)
+        let doc = linerate_core::tree::to_json(&record)
             .map_err(|error| Failure::new(Fault::System, "write record", id.clone(), error))?;
         let tags = serde_json::json!(record.tags).to_string();
         let sql = "UPDATE record SET tags = ?2, doc = ?3 WHERE id = ?1";

@@ -55,7 +55,7 @@ fn left(store: &Store) -> Vec<u64> {
 
 #[test]
 fn the_oldest_go_by_age_number_and_bytes() {
-    let size = serde_json::to_string(&record(5, None)).expect("JSON").len();
+    let size = linerate_core::tree::to_json(&record(5, None)).expect("JSON").len();
     // Ten results, 0 to 9 hours old, all of one size but for the digits of their times.
     for (text, expected) in [
         // One that began exactly 4 h ago is not older than that.

@@ -234,7 +234,7 @@ impl HubPlace {
 
 /// How to get what this program was built without.
 pub const WITHOUT_SCALE: &str = "this program was built without NATS, PostgreSQL and Parquet: \
-     cargo build --features scale has them";
+     ./dev build full has them";
 
 impl HubStore for Store {
     fn place(&self) -> String {

@@ -94,7 +94,7 @@ impl WatchStore for Store {
         (changes, notes): (&[i64], &[TaskNote]),
         alert: Option<Outgoing<'_>>,
     ) -> Result<(), Failure> {
-        let doc = serde_json::to_string(incident).unwrap_or_default();
+        let doc = linerate_core::tree::to_json(incident).unwrap_or_default();
         let work = |store: &mut Self| {
             let transaction = store.connection.transaction()?;
             let sql = "INSERT INTO mesh_incident (id, mesh, opened_s, until_s, doc)
@@ -127,7 +127,7 @@ impl WatchStore for Store {
         let docs = rows(&self.connection, sql, params![mesh, since_s, READ_MAX], read);
         let docs = docs.map_err(|error| self.fault("read store", &error))?;
         // One that another version wrote and this one does not know is passed over.
-        Ok(docs.iter().filter_map(|doc| serde_json::from_str(doc).ok()).collect())
+        Ok(docs.iter().filter_map(|doc| linerate_core::tree::from_json(doc).ok()).collect())
     }
 
     fn mesh_changes_ask(

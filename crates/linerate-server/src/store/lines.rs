@@ -4,15 +4,15 @@
 
 use linerate_core::record::Failure;
 use rusqlite::{Row, ToSql};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Store;
 use super::records::rows;
 
 /// One record in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "ResultLine")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ResultLine"))]
 pub struct Line {
     /// Its identifier.
     pub id: String,
@@ -49,6 +49,19 @@ pub struct LineFilter {
     pub until: Option<String>,
     /// Only older than this record.
     pub before: Option<String>,
+    /// Only of this test of a browser: a whole identifier.
+    pub run: Option<String>,
+}
+
+/// Milliseconds from the begin of a test of a browser to that of its last record, at most: so far
+/// its records are looked for by their identifiers, which begin with their time (RFC 9562 §5.7).
+const RUN_MS: u64 = 7_200_000;
+
+/// The first identifier beyond a test's records.
+fn beyond(run: &str) -> Option<String> {
+    let millis: String = run.chars().filter(|c| *c != '-').take(12).collect();
+    let end = u64::from_str_radix(&millis, 16).ok()? + RUN_MS;
+    Some(format!("{:08x}-{:04x}", end >> 16, end & 0xffff))
 }
 
 impl Store {
@@ -64,10 +77,14 @@ impl Store {
                      AND (?3 IS NULL OR instr(lower(peer), lower(?3)) > 0)
                      AND (?4 IS NULL OR instr(lower(name), lower(?4)) > 0)
                      AND (?5 IS NULL OR started_at >= ?5) AND (?6 IS NULL OR started_at < ?6)
+                     AND (?8 IS NULL OR (id >= ?8 AND id < ?9 AND EXISTS (
+                          SELECT 1 FROM record AS whole WHERE whole.id = record.id
+                          AND json_extract(whole.tags, '$.run') = ?8)))
                    ORDER BY id DESC LIMIT ?7";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let LineFilter { kind, peer, name, since, until, before } = filter;
-        let values: [&dyn ToSql; 7] = [before, kind, peer, name, since, until, &limit];
+        let LineFilter { kind, peer, name, since, until, before, run } = filter;
+        let end = run.as_deref().and_then(beyond);
+        let values: [&dyn ToSql; 9] = [before, kind, peer, name, since, until, &limit, run, &end];
         rows(&self.connection, sql, &values, line).map_err(|error| self.fault("read store", &error))
     }
 }
@@ -85,4 +102,17 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
         loss: row.get(7)?,
         rtt_us: rtt_ns.map(|ns| ns / 1000.0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beyond;
+
+    #[test]
+    fn the_records_of_a_test_begin_within_two_hours_of_it() {
+        // 2 h are 7,200,000 ms, 0x6ddd00.
+        let end = beyond("01a20b06-5838-7042-bb4f-de6137e4be0f");
+        assert_eq!(end.as_deref(), Some("01a20b74-3538"));
+        assert!(end.as_deref() > Some("01a20b06-5838-7042-bb4f-de6137e4be0f"));
+    }
 }

@@ -7,6 +7,7 @@
 
 mod add_up;
 mod alerts;
+mod alive;
 #[cfg(feature = "scale")]
 mod archive;
 mod bookings;
@@ -25,6 +26,7 @@ mod mesh;
 mod newest;
 #[cfg(feature = "scale")]
 mod postgres;
+mod read_only;
 mod records;
 mod runs;
 mod schedule;
@@ -54,6 +56,7 @@ pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
 pub use watch::{Marks, Outgoing, TaskNote, WatchStore};
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,6 +74,8 @@ const LOOK_WAIT: Duration = Duration::from_millis(100);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// The lock of one that measures a run of a study.
+    at_work: Option<File>,
 }
 
 impl Store {
@@ -93,7 +98,8 @@ impl Store {
         Self::open_with(path, create)
     }
 
-    /// Opens the store in the file `path` to read what it has; makes none.
+    /// Opens the store in the file `path` to read what it has; makes none. One that may not be
+    /// written is opened all the same, and refuses to change.
     /// # Errors
     /// See [`Store::open`]; also when there is no such file.
     pub fn open_existing(path: &Path) -> Result<Self, Failure> {
@@ -102,7 +108,18 @@ impl Store {
             return Err(Failure::new(Fault::Usage, "open store", object, "no such file")
                 .advise("name an existing store, or omit --store for the default one"));
         }
+        if read_only::is_read_only(path) {
+            return Self::open_read_only(path);
+        }
         Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    fn open_read_only(path: &Path) -> Result<Self, Failure> {
+        let failed = |error| fault::storage("open store", path, &error);
+        let mut connection = read_only::open(path).map_err(failed)?;
+        connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+        schema::migrate(&mut connection, path)?;
+        Ok(Self { connection, path: path.to_owned(), at_work: None })
     }
 
     /// Opens the store in the file `path` to look something up at once: as it is, without bringing
@@ -112,9 +129,12 @@ impl Store {
     pub fn look(path: &Path) -> Result<Self, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || {
-            let connection = Connection::open_with_flags(path, flags)?;
+            let connection = match read_only::is_read_only(path) {
+                true => read_only::open(path)?,
+                false => Connection::open_with_flags(path, flags)?,
+            };
             connection.busy_timeout(LOOK_WAIT)?;
-            Ok(Self { connection, path: path.to_owned() })
+            Ok(Self { connection, path: path.to_owned(), at_work: None })
         };
         open().map_err(|error| fault::storage("open store", path, &error))
     }
@@ -124,7 +144,7 @@ impl Store {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)
             .map_err(|error| fault::storage("open store", path, &error))?;
-        let mut store = Self { connection, path: path.to_owned() };
+        let mut store = Self { connection, path: path.to_owned(), at_work: None };
         store.configure().map_err(|error| store.fault("open store", &error))?;
         schema::migrate(&mut store.connection, path)?;
         Ok(store)

@@ -15,7 +15,7 @@ impl Store {
     /// One line when the file cannot be written, when the record's run is not in the store, or
     /// when its cell already has a good record.
     pub fn put(&mut self, record: &Record) -> Result<(), Failure> {
-        let doc = serde_json::to_string(record).map_err(|error| {
+        let doc = linerate_core::tree::to_json(record).map_err(|error| {
             Failure::new(Fault::System, "write record", record.id.to_string(), error)
         })?;
         let id = record.id.to_string();

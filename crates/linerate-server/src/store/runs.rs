@@ -18,11 +18,12 @@ impl Store {
     /// # Errors
     /// One line when the file cannot be written or the identifier is taken.
     pub fn begin_run(&mut self, run: &NewRun) -> Result<(), Failure> {
-        let unwritable = |error: serde_json::Error| {
+        let unwritable = |error: linerate_core::tree::Error| {
             Failure::new(Fault::System, "write run", run.id.clone(), error)
         };
-        let plan = serde_json::to_string(&run.plan).map_err(unwritable)?;
-        let host = run.host.as_ref().map(serde_json::to_string).transpose().map_err(unwritable)?;
+        let plan = linerate_core::tree::to_json(&run.plan).map_err(unwritable)?;
+        let host =
+            run.host.as_ref().map(linerate_core::tree::to_json).transpose().map_err(unwritable)?;
         let values = params![
             run.id,
             run.plan.name,
@@ -33,17 +34,21 @@ impl Store {
         ];
         let sql = "INSERT INTO study_run (id, study, plan, started_at, state, host)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        self.connection
-            .execute(sql, values)
-            .map_err(|error| self.fault("store run in", &error))
-            .map(drop)
+        let begun = self.connection.execute(sql, values);
+        begun.map_err(|error| self.fault("store run in", &error))?;
+        self.is_at_work();
+        Ok(())
     }
 
     /// Keeps how a run ended; a run that goes on is [`RunState::Running`] again.
     /// # Errors
     /// One line when the file cannot be written or has no such run.
     pub fn finish_run(&mut self, run: &str, state: RunState, at: WallTime) -> Result<(), Failure> {
-        let ended = (state != RunState::Running).then(|| at.to_string());
+        let goes_on = state == RunState::Running;
+        if goes_on {
+            self.is_at_work();
+        }
+        let ended = (!goes_on).then(|| at.to_string());
         let sql = "UPDATE study_run SET state = ?2, finished_at = ?3 WHERE id = ?1";
         let changed = self
             .connection
@@ -126,9 +131,9 @@ impl RunColumns {
             Failure::new(Fault::System, "read run", self.id.clone(), reason)
                 .advise("use the linerate that wrote it")
         };
-        let plan: StudyPlan =
-            serde_json::from_str(&self.plan).map_err(|error| unreadable(error.to_string()))?;
-        let host = self.host.as_deref().map(serde_json::from_str).transpose();
+        let plan: StudyPlan = linerate_core::tree::from_json(&self.plan)
+            .map_err(|error| unreadable(error.to_string()))?;
+        let host = self.host.as_deref().map(linerate_core::tree::from_json).transpose();
         let host = host.map_err(|error| unreadable(error.to_string()))?;
         let state = RunState::from_word(&self.state)
             .ok_or_else(|| unreadable(format!("state '{}' is not known", self.state)))?;

@@ -259,7 +259,7 @@ impl Store {
                 task: row.get(1)?,
                 at_s: row.get(2)?,
                 kind: row.get(3)?,
-                detail: serde_json::from_str(&detail).unwrap_or_default(),
+                detail: linerate_core::tree::from_json(&detail).unwrap_or_default(),
                 told_s: row.get(5)?,
             })
         };

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8];
+const STEPS: &[&str] = &[STEP_1, STEP_2, STEP_3, STEP_4, STEP_5, STEP_6, STEP_7, STEP_8, STEP_9];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -274,6 +274,17 @@ CREATE TABLE sketch (
     PRIMARY KEY (plan, task, metric, step_s, at_s)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sketch_whole ON sketch (plan, task, metric) WHERE step_s = 0;
+";
+
+/// The round trip of a ping in a list is the one of its headline: by the kernel's clock where there
+/// is such a median.
+const STEP_9: &str = "
+UPDATE record SET rtt_ns = coalesce(
+    (SELECT json_extract(value, '$.value') FROM json_each(doc, '$.summary')
+     WHERE json_extract(value, '$.metric') = 'rtt_kernel_ns'
+       AND json_extract(value, '$.stat') = 'p50'
+       AND json_extract(value, '$.flow') IS NULL ORDER BY key LIMIT 1), rtt_ns)
+    WHERE json_valid(doc);
 ";
 
 /// Brings the tables to this version, all steps or none.

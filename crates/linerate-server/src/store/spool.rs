@@ -39,7 +39,7 @@ impl Store {
                 // One that cannot be read has nothing to drop, and is not looked at again.
                 let thin = Record::from_json(doc).map(|mut record| {
                     record.tags.insert(TAG_RAW.to_owned(), "dropped".to_owned());
-                    serde_json::to_string(&record.without_samples()).unwrap_or_default()
+                    linerate_core::tree::to_json(&record.without_samples()).unwrap_or_default()
                 });
                 let doc = thin.as_ref().unwrap_or(doc);
                 let sql = "UPDATE record SET doc = ?2, tags = json_set(tags, '$.raw', 'dropped')

@@ -219,6 +219,26 @@ fn a_run_keeps_its_plan_its_state_and_its_end() {
     assert!(store.finish_run("0c", RunState::Finished, at).is_err());
 }
 
+#[test]
+fn a_run_whose_program_was_killed_is_interrupted_and_one_at_work_is_not() {
+    let directory = directory();
+    let path = directory.path().join("results.db");
+    let mut worker = Store::open(&path).expect("a store");
+    worker.begin_run(&new_run("0a1")).expect("room");
+    let mut server = Store::open(&path).expect("the same");
+    let state = |store: &Store| store.run("0a1").expect("it is there").state;
+    assert_eq!(server.settle_runs(), Ok(0), "it is at work");
+    assert_eq!(state(&server), RunState::Running);
+    // The kernel closes a killed program's files.
+    drop(worker);
+    assert_eq!(server.settle_runs(), Ok(1));
+    assert_eq!(state(&server), RunState::Interrupted);
+    assert_eq!(server.run("0a1").expect("it is there").finished_at, None, "nobody knows when");
+    let mut again = Store::open(&path).expect("the same");
+    again.finish_run("0a1", RunState::Running, WallTime::from_unix_nanos(1)).expect("room");
+    assert_eq!(server.settle_runs(), Ok(0), "it goes on");
+}
+
 /// `testdata/store/1.sql`, as its README says: a ping, a TCP test, a TCP test that failed.
 #[test]
 fn a_store_of_the_first_version_is_brought_up_and_searched() {
@@ -300,10 +320,10 @@ fn a_newer_store_is_refused_and_an_empty_file_is_taken() {
     drop(Store::open(&path).expect("an empty file is an empty database"));
     let raw = Connection::open(&path).expect("a database");
     let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).expect("1");
-    assert_eq!(version, 8);
-    raw.pragma_update(None, "user_version", 9).expect("room");
+    assert_eq!(version, 9);
+    raw.pragma_update(None, "user_version", 10).expect("room");
     let text = line(&Store::open(&path).expect_err("newer"), &path);
-    assert!(text.contains("version 9; this linerate knows up to 8"), "{text}");
+    assert!(text.contains("version 10; this linerate knows up to 9"), "{text}");
 }
 
 #[test]

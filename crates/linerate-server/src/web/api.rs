@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
 use axum::routing::{delete, get, post};
 
 use super::error::ApiError;
 use super::state::State;
 use super::{
-    echo, events, families, from_here, mesh, metrics, openapi, page, pages, probe, published,
-    quality, results, runs, series, server_info, studies,
+    echo, events, families, from_here, mesh, metrics, page, pages, probe, published, quality,
+    results, runs, series, server_info, studies, words,
 };
 
 /// No request has a longer body.
@@ -33,6 +34,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/results/{result}", get(results::one))
         .route("/api/v1/results/{result}/explain", get(results::explained))
         .route("/api/v1/results/{result}/report", get(results::report))
+        .route("/api/v1/results/{result}/words", get(words::words))
         .route("/api/v1/results/{result}/figures", get(results::figures))
         .route("/api/v1/series", get(series::series))
         .route("/api/v1/studies", get(studies::list))
@@ -47,7 +49,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/api/v1/mesh/plan", get(mesh::plan))
         .route("/api/v1/mesh/beat", post(mesh::beat))
         .route("/api/v1/mesh/results", post(mesh::results).layer(mesh::results_body()))
-        .route("/api/v1/openapi.json", get(openapi::openapi))
+        .route("/api/v1/openapi.json", get(openapi))
         .route("/probe", get(probe::probe))
         .route("/metrics", get(metrics::metrics))
         .route("/.well-known/nq", get(quality::config))
@@ -61,6 +63,12 @@ pub(crate) fn router(state: Arc<State>) -> Router {
     let page = get(page::page).with_state(Arc::clone(&state));
     let all = if has_page { api.fallback(page) } else { api.fallback(nothing) };
     all.layer(from_fn_with_state(state, pages::check))
+}
+
+/// The document that `super::openapi` makes of the types; a test holds both to each other.
+async fn openapi() -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (kind, include_str!("../../../../spec/openapi.json"))
 }
 
 async fn wrong_method(uri: Uri) -> ApiError {

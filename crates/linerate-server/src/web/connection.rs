@@ -16,7 +16,8 @@ use tower::ServiceExt;
 
 use super::content_policy::CONTENT_POLICY;
 use super::error::{ApiError, in_one_shape};
-use super::request::{Local, OverTls, Peer, Place};
+use super::places::Place;
+use super::request::{Local, OverTls, Peer};
 use super::state::State;
 
 /// A request has this long for its head, and an answer to begin.
@@ -56,6 +57,7 @@ impl Asking {
         Self { peer, local, place, over_tls, guest: None }
     }
 
+    #[cfg(feature = "tls")]
     /// The same over TLS; over HTTP/2, too, with what accounts for the connection.
     pub(crate) fn over_tls(self, guest: Option<Arc<Guest>>) -> Self {
         Self { over_tls: OverTls(true), guest, ..self }
@@ -103,6 +105,7 @@ impl Service {
         }
     }
 
+    #[cfg(feature = "tls")]
     pub(crate) fn router(&self) -> Router {
         self.router.clone()
     }

@@ -3,7 +3,6 @@
 
 use linerate_core::record::Direction;
 use linerate_engine::http_load::PageDelays;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// No round trip takes longer, nor does a run.
@@ -12,7 +11,8 @@ const T_S_MAX: f64 = 300.0;
 
 /// Pairs of a time in seconds and a round trip in milliseconds. Those at rest count from the begin
 /// of the first load and are negative, the others from the begin of their own direction.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delays {
     #[serde(default)]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Delays {
-        serde_json::from_str(text).expect("delays")
+        linerate_core::tree::from_json(text).expect("delays")
     }
 
     #[test]

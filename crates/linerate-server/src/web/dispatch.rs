@@ -1,17 +1,22 @@
 //! Where a connection is served: plain HTTP by a task of the runtime, TLS on a thread of its own.
 
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 
 use linerate_engine::http_load;
 
 use super::Caller;
 use super::connection::{Asking, LIFE, Service};
-use super::request::Place;
+use super::places::{Place, Places};
+#[cfg(feature = "tls")]
+use super::secure::serve as serve_secure;
+#[cfg(not(feature = "tls"))]
+use super::tls::serve as serve_secure;
+
+const FULL: &str = "all connections, or those of your address, are taken; try again";
 
 /// Serves a connection, if there is a place for it.
 pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
-    let Ok(permit) = Arc::clone(&service.state().connections).try_acquire_owned() else {
+    let Some(place) = Places::enter(&service.state().places, &stream, peer.ip()) else {
         tracing::debug!(%peer, "no place for a connection of HTTP");
         if tls.is_some() {
             return;
@@ -19,7 +24,7 @@ pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
         let _ = stream.set_nonblocking(false);
         // Taking the rest of the request may take a moment, which nobody else is to wait for.
         tokio::task::spawn_blocking(move || {
-            http_load::refuse(&stream, 503, "busy", "all connections are taken; try again");
+            http_load::refuse(&stream, 503, "busy", FULL);
         });
         return;
     };
@@ -27,12 +32,12 @@ pub(crate) fn serve(service: &Service, (stream, peer, tls): Caller) {
     if let Err(error) = set {
         return tracing::warn!(%peer, "HTTP: {error}");
     }
-    let (service, place) = (service.clone(), Place(Arc::new(permit)));
+    let service = service.clone();
     let Some(tls) = tls else {
         return drop(tokio::spawn(serve_plain(service, stream, peer, place)));
     };
     // What it moves is not to wait for others: a cipher takes its time.
-    let talk = move || super::secure::serve(&service, (stream, peer, tls), place);
+    let talk = move || serve_secure(&service, (stream, peer, tls), place);
     let thread = std::thread::Builder::new().name("linerate-tls".to_owned());
     if let Err(error) = thread.spawn(talk) {
         tracing::warn!(%peer, "closed, no thread for it: {error}");

@@ -7,7 +7,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use axum::{Extension, extract};
 
-use super::request::Place;
+use super::places::Place;
 
 /// Longest message that comes back; a longer one ends the connection.
 const MESSAGE_BYTES_MAX: usize = 64;

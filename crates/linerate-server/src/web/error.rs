@@ -1,19 +1,20 @@
 //! Errors of the API: one shape for all, `{"error", "say", …}`.
 
+use super::json::Json;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_proto::native::RefuseCode;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::admission::Waiting;
 
 /// What is wrong, for programs and for people.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Error")]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Error"))]
 pub(crate) struct ApiError {
     #[serde(skip)]
     pub(crate) status: StatusCode,
@@ -84,7 +85,7 @@ impl From<Waiting> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, axum::Json(&self)).into_response();
+        let mut response = (self.status, Json(&self)).into_response();
         if let Some(ms) = self.retry_after_ms {
             let seconds = HeaderValue::from(ms.div_ceil(1000));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);

@@ -14,7 +14,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::error::ApiError;
-use super::request::Place;
+use super::places::Place;
 use super::run::{Run, Said};
 use super::state::State;
 

@@ -1,15 +1,14 @@
 //! What a run does: a thread of its own takes the directions in turn through the engine, keeps each
 //! record, and says what happens.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::explain::explain;
-use linerate_core::policy::is_private;
 use linerate_core::record::{
-    Cause, Direction, Flow, FlowEnd, MetricId, Outcome, Plan, Record, Stat, Status, Summary,
-    TcpDirections, TcpInfo, Verdict,
+    Cause, Direction, Flow, MetricId, Outcome, Plan, Record, Stat, Status, Summary, TcpDirections,
+    TcpInfo, Verdict,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -19,14 +18,11 @@ use linerate_report::explain::{evidence, named, remedy};
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
-use super::address::network_of;
+use super::address::without_address;
 use super::datagrams::phases::{Load, by_phase};
 use super::run::Run;
 use super::state::State;
 use crate::store::Store;
-
-/// A receiver that held its sender back for this share of the time is what limits.
-const HELD_BACK_RATIO: f64 = 0.5;
 
 /// The span at the begin of a direction that does not count, and the shortest test that has one.
 const OMITTED: Duration = Duration::from_secs(1);
@@ -75,8 +71,8 @@ impl Work<'_> {
         self.add_delays(&mut records, &loads);
         self.add_datagrams(&mut records, &loads);
         let ids = self.keep(&records);
-        if let Some(verdict) = telling(&records) {
-            run.say("verdict", &verdict_said(&verdict, run.asked.host.as_deref()));
+        if let Some(said) = verdicts_said(&records, run.asked.host.as_deref()) {
+            run.say("verdict", &said);
         }
         let failure = records.iter().find_map(|record| record.failure.as_ref());
         match failure {
@@ -246,7 +242,7 @@ fn part_said(record: &Record, direction: Direction) -> Value {
         "ecn": ecn_said(record),
         "record": record.id.to_string(),
         "status": record.status,
-        "client_limited": client_limits(record, verdict.as_ref()),
+        "client_limited": client_limits(verdict.as_ref()),
         "limited_by": limited,
         "failure": record.failure.as_ref().map(ToString::to_string),
     })
@@ -283,35 +279,38 @@ fn omitted_s(record: &Record) -> f64 {
     }
 }
 
-/// Whether the browser's host is the limit: its window held this end's kernel back for most of the
-/// time (`tcpi_rwnd_limited` of `tcpi_busy_time`, tcp(7)), or the diagnosis names its side.
-fn client_limits(record: &Record, verdict: Option<&Verdict>) -> bool {
-    let held = |end: &FlowEnd| {
-        let info = end.tcp_info?;
-        Some((info.rwnd_limited_us?, info.busy_time_us?))
-    };
-    let senders = record.flows.iter().filter(|flow| flow.direction == Direction::Down);
-    let senders = senders.filter_map(|flow| flow.sender.as_ref().and_then(held));
-    let (held, busy) = senders.fold((0, 0), |(held, busy), it| (held + it.0, busy + it.1));
-    let by_window = busy > 0 && held as f64 >= HELD_BACK_RATIO * busy as f64;
-    let by_verdict = verdict.and_then(|it| it.cause.zip(it.direction)).is_some_and(|it| {
+/// Whether the browser's host is the limit, as the verdict of the direction has it.
+fn client_limits(verdict: Option<&Verdict>) -> bool {
+    verdict.and_then(|it| it.cause.zip(it.direction)).is_some_and(|it| {
         matches!(
             it,
-            (Cause::ReceivingHost | Cause::ReceivingApplication, Direction::Down)
-                | (Cause::SendingHost | Cause::SendingApplication, Direction::Up)
+            (
+                Cause::ReceiveWindow | Cause::ReceivingHost | Cause::ReceivingApplication,
+                Direction::Down
+            ) | (Cause::SendingHost | Cause::SendingApplication, Direction::Up)
         )
-    });
-    by_window || by_verdict
+    })
 }
 
 /// The verdict of a run: that of the direction that is limited, else the first.
-pub(crate) fn telling(records: &[Record]) -> Option<Verdict> {
+fn telling(records: &[Record]) -> Option<Verdict> {
     let verdicts: Vec<Verdict> = records.iter().flat_map(explain).collect();
     let limited = verdicts.iter().find(|verdict| verdict.outcome == Outcome::Limited);
     limited.or_else(|| verdicts.first()).cloned()
 }
 
-pub(crate) fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
+/// The verdict of a run; beside it that of each direction, where there are several.
+pub(crate) fn verdicts_said(records: &[Record], host: Option<&str>) -> Option<Value> {
+    let mut said = verdict_said(&telling(records)?, host);
+    let ways = records.iter().flat_map(explain).map(|verdict| verdict_said(&verdict, None));
+    let ways: Vec<Value> = ways.collect();
+    if ways.len() > 1 {
+        said["ways"] = ways.into();
+    }
+    Some(said)
+}
+
+fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
     let remedies: Vec<String> = verdict.remedy.iter().map(remedy).collect();
     let next = verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": it.name }));
     json!({
@@ -319,6 +318,8 @@ pub(crate) fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
         "direction": verdict.direction,
         "cause": verdict.cause,
         "confidence": verdict.confidence,
+        "limited_by": verdict.limited_by,
+        "quality": verdict.quality,
         "headline": named(verdict),
         "evidence": evidence(verdict),
         "remedy": remedies,
@@ -339,30 +340,6 @@ fn commands(host: Option<&str>) -> Vec<String> {
         .to_vec()
 }
 
-/// Takes the client's address out of a record unless it is one of a private network: its network
-/// stays, which is enough to find results again.
-pub(crate) fn without_address(record: &mut Record, address: IpAddr) {
-    if is_private(address) {
-        return;
-    }
-    let (whole, network) = (address.to_string(), network_of(address));
-    if let Some(host) = record.plan.host_mut() {
-        host.clone_from(&network);
-    }
-    for end in &mut record.ends {
-        if end.address.as_ref() == Some(&whole) {
-            end.address = Some(network.clone());
-        }
-    }
-    for flow in &mut record.flows {
-        flow.client_addr = flow.client_addr.replace(&whole, &network);
-    }
-    if let Some(failure) = &mut record.failure {
-        failure.object = failure.object.replace(&whole, &network);
-        failure.reason = failure.reason.replace(&whole, &network);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,5 +348,22 @@ mod tests {
     fn what_to_type_names_the_host_as_the_browser_reached_it() {
         assert_eq!(commands(Some("192.0.2.1:5210"))[2], "linerate tcp 192.0.2.1 -R");
         assert_eq!(commands(Some("[2001:db8::1]:80"))[1], "linerate tcp [2001:db8::1]:80");
+    }
+
+    /// Results of live paths whose cause is known: see testdata/explain.
+    #[test]
+    fn the_page_is_told_the_limit_and_the_trust_that_the_headline_has() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/explain/records");
+        for file in std::fs::read_dir(folder).expect("a folder") {
+            let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
+            let record = Record::from_json(&text).expect("a record");
+            let headline = linerate_report::Headline::of(&record);
+            let verdict = telling(std::slice::from_ref(&record)).expect("a transfer has one");
+            let said = verdict_said(&verdict, None);
+            assert_eq!(said["limited_by"], headline.limit.by.key(), "{said}");
+            assert_eq!(said["quality"], headline.quality.to_string(), "{said}");
+            let named = part_said(&record, Direction::Up)["limited_by"]["cause"].clone();
+            assert_eq!(named, said["cause"], "{said}");
+        }
     }
 }

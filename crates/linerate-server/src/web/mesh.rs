@@ -6,17 +6,16 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, State as Shared};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-pub(super) use linerate_core::mesh::{
-    Beat, BeatAnswer, Enrol, Enrolled, Matrix, RunResults, SignedPlan, Stored,
-};
+use linerate_core::mesh::{Beat, BeatAnswer, Enrol, Enrolled, RunResults, Stored};
 
 use super::error::ApiError;
+use super::json::Json;
 use super::page::takes_gzip;
 use super::request::Peer;
 use super::results::near;

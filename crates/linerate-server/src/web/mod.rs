@@ -5,6 +5,10 @@
 //! connection there has a place, a time and a size that it cannot exceed. `spec/http.md` has paths,
 //! answers and limits.
 
+#[cfg(feature = "acme")]
+mod acme;
+#[cfg(not(feature = "acme"))]
+#[path = "no_acme.rs"]
 mod acme;
 mod address;
 mod api;
@@ -19,31 +23,43 @@ mod events;
 mod export;
 mod families;
 mod from_here;
+mod host;
+mod json;
 mod measure;
 mod mesh;
 mod mesh_metrics;
 mod metrics;
 mod open_metrics;
+#[cfg(feature = "schema")]
 mod openapi;
 mod outer;
 mod page;
 mod pages;
+mod places;
 mod probe;
 mod published;
 mod quality;
 mod request;
 mod results;
 mod retention;
+#[cfg_attr(not(feature = "datagrams"), allow(dead_code, reason = "no rounds without WebTransport"))]
 mod run;
 mod run_table;
 mod runs;
+#[cfg(feature = "tls")]
 mod secure;
 mod series;
 mod server_info;
 mod sniff;
 mod state;
+mod stored;
 mod studies;
+#[cfg(feature = "tls")]
 mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+mod words;
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -55,7 +71,6 @@ use linerate_core::record::{Failure, Fault, Tool};
 use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing};
 use linerate_engine::served::LogText;
 use linerate_sys::stop::Stop;
-use rustls::ServerConfig;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
@@ -64,13 +79,18 @@ use crate::policy_guard::{Allowance, Client};
 use crate::store::Store;
 use crate::table::{Knowing, Slot};
 pub use acme::{Acme, LETS_ENCRYPT};
+use address::without_address;
 use datagrams::port::Port;
 pub use export::Receiver;
-use measure::without_address;
+#[cfg(feature = "schema")]
 pub use openapi::document as openapi;
 pub use outer::Outer;
+#[cfg(feature = "tls")]
+use rustls::ServerConfig;
 pub(crate) use sniff::{Spoken, sniff};
 use state::State;
+#[cfg(not(feature = "tls"))]
+use tls::ServerConfig;
 pub use tls::Tls;
 
 /// Connections that wait for the runtime to take them.
@@ -151,6 +171,12 @@ impl Web {
     pub(crate) fn outer(&self, outer: Outer) {
         // There is one for the server's life.
         let _ = self.state.outer.set(outer);
+    }
+
+    /// Answers as these hosts, too.
+    pub(crate) fn allow_hosts(&self, hosts: Vec<String>) {
+        // They are those of the server's start.
+        let _ = self.state.hosts.set(hosts);
     }
 
     /// Hands figures on until the server ends.

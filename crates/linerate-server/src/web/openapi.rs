@@ -1,7 +1,8 @@
-//! `GET /api/v1/openapi.json`: the API as OpenAPI 3.1, made from the types that the handlers read
-//! and write. `spec/openapi.json` is the same; `spec/http.md` says what it means.
+//! The API as OpenAPI 3.1, made from the types that the handlers read and write, for tests alone:
+//! they hold `spec/openapi.json`, which is what a server answers, to it. `spec/http.md` says what
+//! the document means.
 
-use axum::Json;
+use linerate_core::mesh;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::delays::Delays;
 use super::error::ApiError;
 use super::server_info::ServerInfo;
-use super::{from_here, mesh, probe, published, results, runs, series, studies};
+use super::{from_here, probe, published, results, runs, series, studies, words};
 
 /// Where OpenAPI keeps what is named (3.1.0 §4.8.7).
 const SCHEMAS: &str = "/components/schemas";
@@ -26,11 +27,6 @@ struct Operation {
     body: Option<Value>,
     /// Its status, media type and, where there is one, the schema of what it gives.
     answer: (u16, &'static str, Option<Value>),
-}
-
-/// `GET /api/v1/openapi.json`.
-pub(crate) async fn openapi() -> Json<Value> {
-    Json(document())
 }
 
 /// The whole API.
@@ -159,6 +155,7 @@ fn tests(types: &mut SchemaGenerator) -> Vec<Operation> {
 fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
     let record = json!({ "$ref": "record.schema.json" });
     let list = named::<results::List>(types);
+    let words = named::<words::Words>(types);
     let one = "/api/v1/results/{result}";
     vec![
         Operation {
@@ -167,6 +164,11 @@ fn stored(types: &mut SchemaGenerator) -> Vec<Operation> {
         },
         get(one, "a stored record; with .csv behind its values", (JSON, Some(record))),
         get("/api/v1/results/{result}/explain", "its diagnosis", (JSON, None)),
+        get(
+            "/api/v1/results/{result}/words",
+            "its limit, trust and caveats in words",
+            (JSON, Some(words)),
+        ),
         get("/api/v1/results/{result}/report", "it as a page of one file", ("text/html", None)),
         get("/api/v1/results/{result}/figures", "its drawings as SVG", (JSON, None)),
         Operation {

@@ -12,12 +12,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::ApiError;
+use super::host;
+use super::request::OverTls;
 use super::state::State;
 
 /// What a page of another site may ask: what this server allows, a run and what belongs to it.
 const SERVER: &str = "/api/v1/server";
 const RUNS: &str = "/api/v1/runs";
 const ECHO: &str = "/api/v1/echo";
+/// What agents of a mesh ask, each with a secret that no page has.
+const AGENTS: &str = "/api/v1/mesh/";
 
 /// What such a page may use, and for how many seconds its browser need not ask again.
 const MAY_USE: [(HeaderName, &str); 3] = [
@@ -33,6 +37,12 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     let (method, path) = (request.method(), request.uri().path());
+    let over_tls = request.extensions().get::<OverTls>().is_some_and(|it| it.0);
+    let hosts = state.hosts.get().map_or(&[][..], Vec::as_slice);
+    let is_proven = over_tls || path.starts_with(AGENTS);
+    if let Some(error) = host::check(request.headers(), hosts).err().filter(|_| !is_proven) {
+        return error.into_response();
+    }
     let Some(origin) = guest(path, request.headers()).cloned() else {
         return match same_origin(method, request.headers()) {
             Ok(()) => next.run(request).await,

@@ -17,7 +17,6 @@ use linerate_engine::context::Context;
 use linerate_engine::rtt;
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -36,8 +35,9 @@ const PING_EVERY_NS: u64 = 200_000_000;
 const PING_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// What a scraper asks for.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "ProbeQuery")]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ProbeQuery"))]
 pub(crate) struct Asked {
     /// HOST, with `tcp` HOST:PORT.
     target: String,
@@ -45,7 +45,8 @@ pub(crate) struct Asked {
     module: Module,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 enum Module {
     /// Five ICMP echo requests.

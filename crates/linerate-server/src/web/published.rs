@@ -4,26 +4,27 @@
 //! Left out: rows of devices, whose figures depend on a length of frames, and figures of a text
 //! that are no rate and no round trip.
 
-use axum::Json;
 use axum::extract::Path;
 use linerate_core::record::MetricId;
 use linerate_core::study::{Printed, PublishedRows, PublishedTable, TableAbout};
 use linerate_engine::study::TABLES;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::ApiError;
+use super::json::Json;
 
 /// The tables that have such figures, by year.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "PublishedTables")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PublishedTables"))]
 pub(crate) struct Tables {
     tables: Vec<About>,
 }
 
 /// What a table is.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "PublishedAbout")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PublishedAbout"))]
 struct About {
     id: &'static str,
     title: &'static str,
@@ -40,16 +41,18 @@ impl From<TableAbout> for About {
 }
 
 /// A table with its figures.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "PublishedFigures")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PublishedFigures"))]
 pub(crate) struct Table {
     about: About,
     figures: Vec<Figure>,
 }
 
 /// One figure.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "PublishedFigure")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "PublishedFigure"))]
 struct Figure {
     /// Its number in the table, from 0.
     number: usize,

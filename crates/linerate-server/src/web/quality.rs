@@ -7,11 +7,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use futures_util::StreamExt;
 use linerate_core::policy::Program;
 use linerate_core::record::Direction;
@@ -21,6 +21,7 @@ use linerate_sys::clock::monotonic;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
+use super::json::Json;
 use super::request::{OverTls, Peer, asked_host};
 use super::state::State;
 use crate::policy_guard::{Allowance, Client};

@@ -1,12 +1,10 @@
 //! What every request has beside it: who asks, and the place of its connection.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use linerate_core::policy::Program;
 use linerate_proto::digest::sha256;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
 use crate::policy_guard::Client;
@@ -36,10 +34,6 @@ pub(crate) fn client_of(peer: SocketAddr, headers: &HeaderMap) -> Result<Client,
     let token = Some(token.ok_or_else(|| ApiError::bad(say))?);
     Ok(Client { token, ..Client::of(Program::Http, peer.ip()) })
 }
-
-/// A connection's place, as long as anybody holds it.
-#[derive(Clone, Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "held")] pub(crate) Arc<OwnedSemaphorePermit>);
 
 /// The host that a client asked for, as it may stand in a command line.
 pub(crate) fn asked_host(headers: &HeaderMap) -> Option<String> {

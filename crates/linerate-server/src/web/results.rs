@@ -5,33 +5,41 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, State as Shared};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use linerate_core::policy::{Act, is_private};
-use linerate_core::record::{Failure, Record, RecordId};
+use linerate_core::record::RecordId;
 use linerate_report::{csv, record};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
-use super::measure::{telling, verdict_said};
+use super::json::Json;
+use super::measure::verdicts_said;
 use super::request::{Peer, client_of};
-use super::state::{State, with_hub};
-use crate::store::{Line, LineFilter, Store};
+use super::state::State;
+use super::stored::{stored, with_store};
+use super::words::ResultRow;
+use crate::store::LineFilter;
 
 /// Lines of one page of a list.
 const LINES_USUAL: usize = 50;
 const LINES_MAX: usize = 500;
+/// Lines whose records are read for what they say.
+const JUDGED_MAX: usize = 100;
 /// A stored page has styles of its own, and nothing else that would run.
 pub(crate) const REPORT_POLICY: &str =
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
+/// Times of lists (RFC 3339, in UTC), with 0 for any digit.
+const TIME: &str = "0000-00-00T00:00:00.000Z";
+
 /// Which results a client wants to see.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[schemars(rename = "ResultsQuery")]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ResultsQuery"))]
 pub(crate) struct Asked {
     kind: Option<String>,
     peer: Option<String>,
@@ -40,28 +48,21 @@ pub(crate) struct Asked {
     until: Option<String>,
     before: Option<String>,
     limit: Option<usize>,
+    /// Those of one test of a browser, by its identifier.
+    run: Option<String>,
+    /// With what limited each, and how far to trust it.
+    #[serde(default)]
+    judged: bool,
 }
 
 /// A page of a list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Results")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Results"))]
 pub(crate) struct List {
-    results: Vec<Line>,
+    results: Vec<ResultRow>,
     /// What `before` is for the next page.
     next: Option<String>,
-}
-
-/// Does something with the store, on a thread that may wait for it.
-pub(crate) async fn with_store<T: Send + 'static>(
-    state: &State,
-    work: impl FnOnce(&Store) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, ApiError> {
-    let none = || ApiError::not_found("this server keeps no results");
-    let path = state.options.store.clone().ok_or_else(none)?;
-    let done = tokio::task::spawn_blocking(move || Store::look(&path).and_then(|it| work(&it)));
-    let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
-    let done = done.await.map_err(|error| failed(error.to_string()))?;
-    done.map_err(|failure| failed(failure.to_string()))
 }
 
 /// Whether a client may have a list: as the policy says; without one, those of private networks.
@@ -82,9 +83,18 @@ pub(crate) async fn list(
     headers: HeaderMap,
     Readable(asked): Readable<Asked>,
 ) -> Result<Json<List>, ApiError> {
-    near(peer, &state, &headers)?;
-    let limit = asked.limit.unwrap_or(LINES_USUAL).clamp(1, LINES_MAX);
+    let most = if asked.judged { JUDGED_MAX } else { LINES_MAX };
+    let limit = asked.limit.unwrap_or(LINES_USUAL).clamp(1, most);
+    let run = asked.run.as_deref().map(|run| run.parse::<RecordId>());
+    let run = run.transpose().map_err(|_| ApiError::bad("run: the identifier of a test"))?;
+    // Whoever has the identifier of a test finds it, as a result by its own.
+    if run.is_none() {
+        near(peer, &state, &headers)?;
+    }
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+    for (name, time) in [("since", &asked.since), ("until", &asked.until)] {
+        check_time(name, time.as_deref().unwrap_or_default())?;
+    }
     let filter = LineFilter {
         kind: some(asked.kind),
         peer: some(asked.peer),
@@ -92,29 +102,33 @@ pub(crate) async fn list(
         since: some(asked.since),
         until: some(asked.until),
         before: some(asked.before),
+        run: run.map(|run| run.to_string()),
     };
     // One more than asked tells whether there is a next page.
-    let mut lines = with_store(&state, move |store| store.lines(&filter, limit + 1)).await?;
-    let more = lines.len() > limit;
-    lines.truncate(limit);
-    let next = lines.last().filter(|_| more).map(|line| line.id.clone());
-    Ok(Json(List { results: lines, next }))
+    let judged = asked.judged;
+    let found = with_store(&state, move |store| {
+        let mut lines = store.lines(&filter, limit + 1)?;
+        let more = lines.len() > limit;
+        lines.truncate(limit);
+        let row = |line| match judged {
+            true => ResultRow::from_record(line, store),
+            false => ResultRow::from_line(line),
+        };
+        Ok((lines.into_iter().map(row).collect::<Vec<_>>(), more))
+    });
+    let (results, more) = found.await?;
+    let next = results.last().filter(|_| more).map(|row| row.id().to_owned());
+    Ok(Json(List { results, next }))
 }
 
-async fn stored(state: &State, id: &str) -> Result<Record, ApiError> {
-    let unknown = ApiError::not_found(format!("{id}: there is no such result"));
-    let Ok(whole) = id.parse::<RecordId>() else { return Err(unknown) };
-    let id = whole.to_string();
-    let hub = state.mesh.get().filter(|hub| hub.has_database());
-    let found = match (&state.options.store, hub) {
-        (None, Some(_)) => None,
-        _ => with_store(state, move |store| store.stored(&id)).await?,
-    };
-    let found = match (found, hub) {
-        (None, Some(hub)) => with_hub(Arc::clone(hub), move |hub| hub.record_named(whole)).await?,
-        (found, _) => found,
-    };
-    found.ok_or(unknown)
+/// # Errors
+/// Where a text is not the beginning of a time as lists have it.
+fn check_time(name: &str, text: &str) -> Result<(), ApiError> {
+    let fits =
+        |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    let is_time = text.len() <= TIME.len() && text.bytes().zip(TIME.bytes()).all(fits);
+    let say = || format!("{name}: a time is as 2026-01-31T12:00:00.000Z, or the beginning of one");
+    is_time.then_some(()).ok_or_else(|| ApiError::bad(say()))
 }
 
 /// `GET /api/v1/results/ID`, and `ID.csv`.
@@ -136,8 +150,7 @@ pub(crate) async fn explained(
 ) -> Result<Json<Value>, ApiError> {
     let record = stored(&state, &id).await?;
     let none = || ApiError::not_found(format!("{id}: there is no diagnosis of this kind of test"));
-    let verdict = telling(std::slice::from_ref(&record)).ok_or_else(none)?;
-    Ok(Json(verdict_said(&verdict, None)))
+    Ok(Json(verdicts_said(std::slice::from_ref(&record), None).ok_or_else(none)?))
 }
 
 /// `GET /api/v1/results/ID/report`.

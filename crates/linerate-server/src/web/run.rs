@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::datagrams::round::RoundResult;
+use super::datagrams::round_result::RoundResult;
 use super::delays::Delays;
 
 /// Sessions of datagrams that a run may have: a browser may have to try again.

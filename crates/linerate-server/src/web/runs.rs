@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use linerate_core::policy::TestKind;
 use linerate_core::record::Direction;
 use linerate_engine::flow::tcp::Demand;
 use linerate_engine::http_load::LoadRun;
 use linerate_proto::native::Token;
 use linerate_sys::clock::{random_bytes, record_id};
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,6 +22,7 @@ use super::datagrams::port::At;
 use super::delays::Delays;
 use super::error::{ApiError, Readable, in_plain_words};
 use super::families;
+use super::json::Json;
 use super::measure::start;
 use super::request::{Local, OverTls, Peer, asked_host, client_of};
 use super::run::{Asked, Run};
@@ -37,9 +37,10 @@ const SECONDS_MAX: u64 = 60;
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// What a browser asks for.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "TestRequest")]
+#[cfg_attr(feature = "schema", schemars(rename = "TestRequest"))]
 pub(crate) struct Request {
     #[serde(default = "streams_usual")]
     streams: u16,
@@ -52,8 +53,9 @@ pub(crate) struct Request {
 }
 
 /// A test that was let in.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Test")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Test"))]
 pub(crate) struct Begun {
     run: String,
     token: String,
@@ -140,7 +142,8 @@ fn not_over_tls(headers: &HeaderMap) -> ApiError {
 /// Reads a body of JSON.
 pub(crate) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let text: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(text).map_err(|error| ApiError::bad(in_plain_words(&error.to_string())))
+    linerate_core::tree::from_json_bytes(text)
+        .map_err(|error| ApiError::bad(in_plain_words(&error.to_string())))
 }
 
 pub(crate) fn ticket_of(text: &str) -> Result<u64, ApiError> {
@@ -196,15 +199,15 @@ fn demand(asked: &Asked, longest: Duration) -> Demand {
     let planned = (Duration::from_secs(asked.seconds) + PAUSE / 4) * ways;
     // Load is kept to the rate at this end, either way.
     Demand {
-        streams: usize::from(asked.streams),
         planned: Some(planned.min(longest)),
-        kind: TestKind::Tcp,
         rate_bps: asked.rate_bps,
+        ..Demand::new(TestKind::Tcp, usize::from(asked.streams))
     }
 }
 
 /// Who may end a run, or add to it.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Shown {
     token: Option<String>,
 }

@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection::{Asking, HEAD_WITHIN, LIFE, Service, respond};
 use super::keep;
-use super::request::Place;
+use super::places::Place;
 use super::tls::{ACME, HTTP2};
 
 /// Requests of one connection at once.

@@ -5,19 +5,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use linerate_core::stats::Sketch;
 use linerate_report::schedule::Spread;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{ApiError, Readable};
+use super::json::Json;
 use super::request::Peer;
-use super::results::{near, with_store};
+use super::results::near;
 use super::state::{State, with_hub};
+use super::stored::with_store;
 use crate::store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 
 /// Values of each figure of each task.
@@ -25,8 +26,9 @@ const VALUES_USUAL: usize = 1000;
 const VALUES_MAX: usize = 10_000;
 
 /// Which values a client wants to see.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[schemars(rename = "SeriesQuery")]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SeriesQuery"))]
 pub(crate) struct Asked {
     plan: Option<String>,
     task: Option<String>,
@@ -41,7 +43,8 @@ pub(crate) struct Asked {
 }
 
 /// Spans of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 enum By {
     Hour,

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State as Shared;
 use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use linerate_core::policy::Keep;
 use linerate_core::schedule::Span;
 use linerate_core::units::Bytes;
 use linerate_sys::clock::wall;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::address::network_of;
 use super::error::ApiError;
+use super::json::Json;
 use super::request::{Peer, client_of};
 use super::runs::{most_seconds, most_streams};
 use super::state::State;
 
 /// What a client is told of the server.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ServerInfo {
     name: String,
     version: String,
@@ -41,7 +42,8 @@ pub(crate) struct ServerInfo {
 
 /// What its policy keeps of results; null where nothing is limited, as with all of it where no
 /// policy says.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Kept {
     seconds: Option<u64>,
     count: Option<u64>,
@@ -56,7 +58,8 @@ impl From<&Keep> for Kept {
 }
 
 /// Where this server measures to for the asking client: `false`, or `{"targets"}`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum FromHere {
     Nobody(bool),
@@ -70,7 +73,8 @@ impl FromHere {
 }
 
 /// Limits of a test from a browser.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InForce {
     tests: usize,
     streams: u16,
@@ -79,7 +83,8 @@ struct InForce {
     rate_bps: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OtherProgram {
     program: &'static str,
     port: u16,

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use axum::http::StatusCode;
 use linerate_engine::http_load::{LoadRegistry, Visits};
 use linerate_sys::stop::Stop;
-use tokio::sync::Semaphore;
 
 use super::datagrams::port::Port;
 use super::error::ApiError;
+use super::places::Places;
 use super::run_table::Runs;
 use super::studies::place::Studies;
 use super::{About, Outer, WebOptions};
@@ -30,12 +30,14 @@ pub(crate) struct State {
     /// Asked when the server ends: for connections that have threads of their own.
     pub(crate) ends: Stop,
     /// Places of connections: half of the server's, so that others always find one.
-    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
     about: Mutex<About>,
     /// The hub of a mesh, where there is one.
     pub(crate) mesh: OnceLock<Arc<Hub>>,
     /// A server outside, to which the page measures too, where one is named.
     pub(crate) outer: OnceLock<Outer>,
+    /// Names of hosts as which it answers, beside addresses and names of its own network.
+    pub(crate) hosts: OnceLock<Vec<String>>,
     /// Where browsers send datagrams, where that was asked for.
     pub(crate) datagrams: OnceLock<Port>,
 }
@@ -51,10 +53,11 @@ impl State {
             studies: Studies::default(),
             visits: Visits::default(),
             ends: Stop::new(),
-            connections: Arc::new(Semaphore::new((limits.connections / 2).max(1))),
+            places: Arc::new(Places::new(limits.connections / 2)),
             about: Mutex::default(),
             mesh: OnceLock::new(),
             outer: OnceLock::new(),
+            hosts: OnceLock::new(),
             datagrams: OnceLock::new(),
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod frame_loop;
 pub mod frame_sender;
 pub mod frame_tally;
 pub mod frame_writer;
+pub mod handover_stamps;
 pub mod interface_facts;
 pub mod napi;
 pub mod packet_capture;

@@ -258,7 +258,7 @@ fn set_promiscuous(socket: &Socket, index: u32) -> io::Result<()> {
 }
 
 /// Binds to all protocols of the interface; returns its hardware type.
-fn bind(socket: &Socket, index: u32) -> io::Result<u16> {
+pub(super) fn bind(socket: &Socket, index: u32) -> io::Result<u16> {
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

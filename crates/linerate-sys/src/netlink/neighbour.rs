@@ -65,6 +65,26 @@ impl RouteSocket {
         }
     }
 
+    /// The next hop towards `addr` where it answered neither ARP nor a neighbour solicitation;
+    /// `None` where it did, or where the link knows no neighbours.
+    /// # Errors
+    /// When there is no route.
+    pub fn silent_hop(&mut self, addr: IpAddr) -> Result<Option<IpAddr>> {
+        let (index, hop) = self.next_hop(addr)?;
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(hop);
+        let attempt = Attempt { call: "list", object: &"neighbours" };
+        let replies = self.dump(RouteNetlinkMessage::GetNeighbour(message), &attempt)?;
+        let theirs = NeighbourAttribute::Destination(neighbour_address(hop));
+        let silent = replies.iter().any(|reply| {
+            let RouteNetlinkMessage::NewNeighbour(it) = reply else { return false };
+            it.header.ifindex == index
+                && it.attributes.contains(&theirs)
+                && matches!(it.header.state, NeighbourState::Failed | NeighbourState::Incomplete)
+        });
+        Ok(silent.then_some(hop))
+    }
+
     fn known_neighbour(&mut self, index: u32, addr: IpAddr) -> Result<Option<[u8; 6]>> {
         let mut message = NeighbourMessage::default();
         message.header.family = family(addr);

@@ -7,6 +7,7 @@ pub mod host;
 pub mod netns;
 pub mod open_files;
 pub mod password;
+pub mod permission;
 pub mod realtime;
 pub mod sched;
 pub mod service;

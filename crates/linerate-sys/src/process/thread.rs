@@ -1,6 +1,6 @@
 //! What a thread cost: processor time (getrusage(2), RUSAGE_THREAD) and the time that it waited
-//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; needs
-//! CONFIG_SCHED_INFO).
+//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; the third is how often
+//! it was given one; needs CONFIG_SCHED_INFO).
 
 use std::mem::MaybeUninit;
 
@@ -63,7 +63,23 @@ fn nanos(time: libc::timeval) -> u64 {
 }
 
 fn run_queue_wait() -> Option<u64> {
-    schedule("/proc/thread-self/schedstat").map(|(_, wait)| wait)
+    waits().map(|waits| waits.total_ns)
+}
+
+/// How a thread waited for processors since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunQueueWaits {
+    /// Time ready to run without a processor.
+    pub total_ns: u64,
+    /// How often it was given one.
+    pub turns: u64,
+}
+
+/// How the calling thread waited for processors.
+pub fn waits() -> Option<RunQueueWaits> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse);
+    Some(RunQueueWaits { total_ns: fields.next()?.ok()?, turns: fields.next()?.ok()? })
 }
 
 /// The kernel's number of the calling thread, by which another thread can follow it.

@@ -179,10 +179,20 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
+    /// Room for one buffer of the largest size, and for twice as many whenever all were filled: for
+    /// sockets of which there are many, and whose peers nobody knows.
+    pub fn growing() -> Self {
+        Self::with_data(vec![0; STRIDE_BYTES])
+    }
+
     /// Room for 64 buffers of the largest size, of which memory is taken as it is filled.
     pub fn new() -> Self {
+        Self::with_data(vec![0; RECEIVES_MAX * STRIDE_BYTES])
+    }
+
+    fn with_data(data: Vec<u8>) -> Self {
         Self {
-            data: vec![0; RECEIVES_MAX * STRIDE_BYTES],
+            data,
             controls: Box::new([Control::new(); RECEIVES_MAX]),
             filled: Vec::with_capacity(RECEIVES_MAX),
             most: RECEIVES_MIN,
@@ -205,11 +215,16 @@ impl ReceiveBatch {
     }
 
     fn take(&mut self, socket: &DatagramSocket, flags: i32) -> io::Result<()> {
+        let rooms = self.data.len() / STRIDE_BYTES;
+        if self.filled.len() >= rooms && rooms < RECEIVES_MAX {
+            self.data = vec![0; (2 * rooms).min(RECEIVES_MAX) * STRIDE_BYTES];
+        }
+        let most = self.most.min(self.data.len() / STRIDE_BYTES);
         self.filled.clear();
         let mut pieces = [EMPTY_PIECE; RECEIVES_MAX];
         // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
         let mut messages: [libc::mmsghdr; RECEIVES_MAX] = unsafe { std::mem::zeroed() };
-        let buffers = self.data.chunks_exact_mut(STRIDE_BYTES).take(self.most);
+        let buffers = self.data.chunks_exact_mut(STRIDE_BYTES).take(most);
         let rooms = buffers.zip(self.controls.iter_mut()).zip(&mut pieces);
         for (message, ((buffer, control), piece)) in messages.iter_mut().zip(rooms) {
             piece.iov_base = buffer.as_mut_ptr().cast();
@@ -225,7 +240,7 @@ impl ReceiveBatch {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
                 messages.as_mut_ptr(),
-                self.most as u32,
+                most as u32,
                 // musl has it unsigned.
                 flags as _,
                 std::ptr::null_mut(),

@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 pub use crate::datagram_batch::{Arrived, ReceiveBatch, SENDS_MAX, SendBatch};
 use crate::socket_option::{self, get_int, set_int, set_octets};
 pub use crate::socket_option::{ReceiveRoom, SendRoom};
-use crate::{Error, Result, timestamps};
+use crate::{Error, Result, icmp, timestamps};
 
 /// Largest buffer that one datagram of the kernel's own can be: 65,535 bytes of IP.
 pub const BUFFER_BYTES: usize = 65_536;
@@ -93,6 +93,15 @@ impl DatagramSocket {
             .map_err(fail("bind UDP"))
             .and_then(|()| socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on")))?;
         Ok(Self { socket, v6: local.is_ipv6() })
+    }
+
+    /// Takes datagrams that are one of these words and nothing else: others find no room here, and
+    /// so take none from those.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn show_words(&self, words: &[[u8; 4]]) -> Result<()> {
+        icmp::show_words(self.socket.as_fd(), words)
+            .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
     /// Lets sockets of this program have the same port from here on, each connected to its peer.
@@ -500,6 +509,21 @@ mod tests {
         sender.set_send_room(100_000).expect("less than before");
         let room = sender.send_room().expect("SO_MEMINFO is of Linux 4.12");
         assert_eq!((room.used_bytes, room.room_bytes), (0, 100_000));
+    }
+
+    #[test]
+    fn a_socket_that_shows_words_takes_them_alone() {
+        let (sender, receiver) = pair();
+        receiver.show_words(&[*b"9876", *b"6789"]).expect("a filter");
+        for datagram in [&b"9876"[..], b"98765", b"987", b"", b"9877", b"\0\0\0\0", b"6789"] {
+            sender.send(datagram).expect("sent");
+        }
+        let mut taken = ReceiveBatch::growing();
+        let mut all = Vec::new();
+        while taken.receive_waiting(&receiver).is_ok() {
+            all.extend(taken.arrived().map(|it| it.bytes.to_vec()));
+        }
+        assert_eq!(all, [b"9876", b"6789"]);
     }
 
     #[test]

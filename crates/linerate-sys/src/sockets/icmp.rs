@@ -109,6 +109,36 @@ pub(crate) fn accept(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     attach(fd, &mut [step(libc::BPF_RET | libc::BPF_K, 0, bytes)])
 }
 
+/// Takes the first `bytes` of every packet that the host sends; for a packet socket.
+pub(crate) fn accept_outgoing(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
+    let program = &mut [
+        step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, kind),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::PACKET_OUTGOING.into()),
+        step(libc::BPF_RET | libc::BPF_K, 0, bytes),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    attach(fd, program)
+}
+
+/// Takes the UDP datagrams that are one of these words and nothing else. A UDP socket's filter sees
+/// the 8 octets of UDP's header first (RFC 768).
+pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()> {
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut program = vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0),
+        // One of another length skips all words.
+        step(equal, 1 + 2 * words.len() as u8, 8 + 4),
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 8),
+    ];
+    for word in words {
+        program.push(step(equal, 1, u32::from_be_bytes(*word)));
+        program.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
+    }
+    program.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    attach(fd, &mut program)
+}
+
 /// One instruction; a comparison that fails skips `skip` instructions.
 const fn step(code: u32, skip: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: skip, k }

@@ -1,6 +1,7 @@
 //! Sockets of TCP, UDP and ICMP: options, timestamps, batches, data without copying, waiting.
 
 pub mod answer_socket;
+pub(crate) mod connect_first;
 pub(crate) mod control;
 pub mod datagram_batch;
 pub mod datagram_socket;

@@ -23,6 +23,14 @@ pub fn any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<boo
     wait(&mut polled, timeout)
 }
 
+/// Whether one of several descriptors can be written to, or has failed, within `timeout`.
+/// # Errors
+/// As poll(2).
+pub fn any_writable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
+    let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
+    wait(&mut polled, timeout)
+}
+
 fn wait(polled: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use linerate_core::record::{SynOptions, TcpInfo};
 use linerate_core::units::BitRate;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
+pub use super::connect_first::connect_first;
 pub use crate::socket_option::StreamMemory;
 use crate::{Error, Result};
 
@@ -70,6 +71,18 @@ pub fn connect(
     options: &TcpOptions,
     timeout: Duration,
 ) -> Result<TcpStream> {
+    let socket = open_for(peer, bind, options)?;
+    let connected = socket.connect_timeout(&peer.into(), timeout);
+    connected.map_err(|source| Error::new(CONNECT, peer, source))?;
+    Ok(socket.into())
+}
+
+/// A socket that is ready to connect to `peer`.
+pub(super) fn open_for(
+    peer: SocketAddr,
+    bind: Option<IpAddr>,
+    options: &TcpOptions,
+) -> Result<Socket> {
     let fail = |call| move |source| Error::new(call, peer, source);
     let socket = open(peer, options).map_err(fail(OPEN))?;
     apply(&socket, peer.is_ipv6(), options)?;
@@ -78,15 +91,25 @@ pub fn connect(
     }
     if bind.is_some() || options.local_port.is_some() {
         let address = bind.unwrap_or_else(|| any_address(peer.is_ipv6()));
-        let local = SocketAddr::new(address, options.local_port.unwrap_or(0));
+        let local = local_towards(peer, address, options.local_port.unwrap_or(0));
         // A port of one's own choice may be that of a connection that has just ended.
         socket
             .set_reuse_address(options.local_port.is_some())
             .map_err(|source| Error::new("set SO_REUSEADDR", local, source))?;
         socket.bind(&local.into()).map_err(|source| Error::new(BIND, local, source))?;
     }
-    socket.connect_timeout(&peer.into(), timeout).map_err(fail(CONNECT))?;
-    Ok(socket.into())
+    Ok(socket)
+}
+
+/// An address of this host to reach `peer` from. A link-local one is of the peer's interface:
+/// without it bind(2) refuses the address.
+pub fn local_towards(peer: SocketAddr, address: IpAddr, port: u16) -> SocketAddr {
+    match (address, peer) {
+        (IpAddr::V6(own), SocketAddr::V6(peer)) if own.is_unicast_link_local() => {
+            SocketAddrV6::new(own, port, 0, peer.scope_id()).into()
+        }
+        _ => SocketAddr::new(address, port),
+    }
 }
 
 /// Keeps a socket to one interface.
@@ -281,6 +304,15 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     Some(TcpInfo::from_ne_bytes(&bytes[..length]))
 }
 
+/// Time since either end last sent data (`tcpi_last_data_sent`, `tcpi_last_data_recv`: milliseconds
+/// at bytes 44 and 52 of `struct tcp_info`, linux/tcp.h).
+pub fn silence(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let mut bytes = [0_u8; 56];
+    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).ok()?;
+    let word = |at: usize| bytes[..length].get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+    Some(Duration::from_millis(word(44)?.min(word(52)?).into()))
+}
+
 /// The SYN that opened an accepted connection, where the listener saved it (kernel 4.3).
 pub fn saved_syn(socket: BorrowedFd<'_>) -> Option<SynOptions> {
     let mut bytes = [0_u8; 256];
@@ -308,22 +340,19 @@ pub fn set_unsent_low_water(stream: &TcpStream, bytes: i32) {
 pub struct Waiting {
     /// Bytes that a read would return (SIOCINQ, tcp(7)); 0 where the kernel does not tell.
     pub bytes: u64,
-    /// Much more lies behind a segment that is missing: memory that what waits cannot explain.
-    pub behind_a_gap: bool,
+    /// Memory that what waits cannot explain: more lies behind a segment that is missing.
+    pub unexplained_bytes: u64,
 }
 
-/// A segment of 1,448 bytes takes at most a page of 4,096 (struct sk_buff's truesize), and a socket
-/// from which everything is read may hold one joined packet.
+/// A segment of 1,448 bytes takes at most a page of 4,096 (struct sk_buff's truesize).
 const MEMORY_PER_BYTE: u64 = 4;
-const MEMORY_OF_A_PACKET: u64 = 128 << 10;
 
 /// What waits in a connection.
 pub fn waiting(stream: &TcpStream) -> Waiting {
     let bytes = rustix::io::ioctl_fionread(stream).unwrap_or(0);
-    let explained = bytes.saturating_mul(MEMORY_PER_BYTE).saturating_add(MEMORY_OF_A_PACKET);
-    let held = crate::socket_option::receive_room(stream.as_fd());
-    let behind_a_gap = held.is_some_and(|held| u64::from(held.used_bytes) > explained);
-    Waiting { bytes, behind_a_gap }
+    let explained = bytes.saturating_mul(MEMORY_PER_BYTE);
+    let used = crate::socket_option::receive_room(stream.as_fd()).map_or(0, |it| it.used_bytes);
+    Waiting { bytes, unexplained_bytes: u64::from(used).saturating_sub(explained) }
 }
 
 /// What a connection takes up (SO_MEMINFO, Linux 4.12).

@@ -10,7 +10,7 @@ use linerate_server::mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToke
 use linerate_server::store::default_path;
 use linerate_sys::stop::Stop;
 
-use super::schedule::accept;
+use super::schedule::{AGENT_STORE, accept};
 use crate::exit::Outcome;
 use crate::{manager, output};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let store = match args.store {
         Some(path) => path,
         // Apart from other results: what is stored at the hub is dropped here.
-        None => default_path()?.with_file_name("agent.db"),
+        None => default_path()?.with_file_name(AGENT_STORE),
     };
     let secure = args.join.is_secure();
     let authority = secure.then(|| Authority::read(args.ca.as_deref())).transpose()?;

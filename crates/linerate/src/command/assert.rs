@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_run_is_judged_by_the_results_that_have_the_metric() {
         let plan = linerate_engine::study::shipped("pren").expect("a built-in study");
-        let plan: StudyPlan = toml::from_str(plan.toml).expect("it is sound");
+        let plan: StudyPlan = linerate_core::tree::from_toml(plan.toml).expect("it is sound");
         let record = |n: u8, rtt_ns: Option<f64>| {
             let id = RecordId::from_parts(u64::from(n), [n; 10]);
             let at = WallTime::from_unix_nanos(0);

@@ -43,7 +43,7 @@ fn refused(error: &LadderError) -> Failure {
 
 fn print(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
     if args.json {
-        output::line(&serde_json::to_string_pretty(ceiling)?);
+        output::line(&linerate_core::tree::to_json_pretty(ceiling)?);
     } else {
         output::document(&linerate_report::path_ceiling::document(ceiling));
     }
@@ -63,7 +63,7 @@ fn plots(directory: &Path, facts: &Facts) -> Result<(), Failure> {
 fn all_links(args: &Args) -> Outcome {
     let rates: FrameRates = ladder::frame_rates()?;
     if args.json {
-        output::line(&serde_json::to_string_pretty(&rates)?);
+        output::line(&linerate_core::tree::to_json_pretty(&rates)?);
     } else if args.csv {
         output::text(&linerate_report::path_ceiling::frame_rates_csv(&rates));
     } else {

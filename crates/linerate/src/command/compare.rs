@@ -12,7 +12,7 @@ use linerate_core::record::{
     Candidate, ComparePlan, DEFAULT_PORT, Failure, Family, Fault, Finish, PingMode, PingPlan,
     PingTransport, Plan, ServerPlan, TcpDirections, TcpPlan, TcpTest,
 };
-use linerate_core::units::{Bytes, parse_span};
+use linerate_core::units::{Bytes, parse_dscp, parse_span};
 use linerate_engine::compare::{self, Sites};
 use linerate_engine::lab::enter_user_namespace_if_needed;
 
@@ -203,7 +203,7 @@ fn tcp_plan(args: &Args, host: Profile, port: u16, each: Duration) -> TcpPlan {
 
 fn set_ping(plan: &mut PingPlan, key: &str, value: &str) -> Result<(), String> {
     match key {
-        "dscp" => plan.dscp = Some(dscp(value)?),
+        "dscp" => plan.dscp = Some(parse_dscp(value)?),
         "family" => plan.family = Some(family(value)?),
         "size" => plan.sizes_bytes = vec![number(key, value)?],
         "ttl" => plan.ttl = Some(number(key, value)?),
@@ -214,7 +214,7 @@ fn set_ping(plan: &mut PingPlan, key: &str, value: &str) -> Result<(), String> {
 
 fn set_tcp(plan: &mut TcpPlan, key: &str, value: &str) -> Result<(), String> {
     match key {
-        "dscp" => plan.test.dscp = Some(dscp(value)?),
+        "dscp" => plan.test.dscp = Some(parse_dscp(value)?),
         "family" => plan.server.family = Some(family(value)?),
         "cc" => plan.test.congestion_control = Some(value.to_owned()),
         "streams" => plan.test.streams = number(key, value)?,
@@ -229,11 +229,6 @@ fn set_tcp(plan: &mut TcpPlan, key: &str, value: &str) -> Result<(), String> {
 
 fn number<T: std::str::FromStr>(key: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{value:?} is no {key}"))
-}
-
-fn dscp(value: &str) -> Result<u8, String> {
-    let dscp: u8 = number("dscp", value)?;
-    if dscp < 64 { Ok(dscp) } else { Err(format!("dscp {dscp} is above 63")) }
 }
 
 fn family(value: &str) -> Result<Family, String> {

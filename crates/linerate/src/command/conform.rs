@@ -86,7 +86,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let mut opened = || output::note(&format!("capturing on {}", plan.source));
     let found = conform::run(&plan, &input, &limits, &stop, &mut opened)?;
     if args.json {
-        output::line(&serde_json::to_string_pretty(&found)?);
+        output::line(&linerate_core::tree::to_json_pretty(&found)?);
     } else {
         let document = linerate_report::conform::document(&found);
         output::result(&document, args.amount.detail());

@@ -44,7 +44,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         let rows = differences(&first, &second);
         let ids = (first.id.to_string(), second.id.to_string());
         let whole = serde_json::json!({ "first": ids.0, "second": ids.1, "metrics": rows });
-        output::line(&serde_json::to_string_pretty(&whole)?);
+        output::line(&linerate_core::tree::to_json_pretty(&whole)?);
     } else {
         let detail = if args.verbose { Detail::Full } else { Detail::Brief };
         output::result(&document(&first, &second), detail);

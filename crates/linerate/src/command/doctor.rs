@@ -31,11 +31,14 @@ pub(crate) struct Args {
 /// A part of the examination, in full.
 #[derive(Clone, Copy, Debug, clap::Subcommand)]
 enum Part {
-    /// Test the clock: resolution, step size, cost of a reading, and scheduling delays of this host
+    /// Find what this host adds to the delays it measures, in a second
+    ///
+    /// Find what this host adds to the delays it measures, in a second: step and cost of the clock,
+    /// late sleeps, stolen time, echo on loopback, kernel timestamps.
     Clock,
 }
 
-/// Flags of `linerate calibrate`.
+/// Flags of `linerate calibrate`, the former name of `doctor clock`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CalibrateArgs {
     /// Print one JSON document

@@ -1,10 +1,15 @@
 //! `linerate explain`: what limited a stored result.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use linerate_core::explain::{Goal, add_figures, explain, foreign, judge, twin};
+use linerate_core::explain::{
+    Decision, Goal, Source, add_figures, decide, decode, judge, read_source, twin,
+};
 use linerate_core::record::{Failure, Fault, Record, Verdict};
-use linerate_report::explain::document;
+use linerate_engine::failure::words_of;
+use linerate_report::Document;
+use linerate_report::explain::{foreign_document, of_several};
 
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -12,8 +17,9 @@ use crate::{output, paths};
 /// Flags of `linerate explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Result to explain: @-1 (the newest), @-2, ..., a name, a unique prefix of its ID, or a file:
-    /// a record as JSON, a result of iperf3 -J or of ndt7, an output of ss -ti
+    /// Result to explain: @-1 (the newest), @-2, ..., a name, a unique prefix of its ID, or a file
+    /// (- for standard input): a record as JSON, output of iperf3 (-J, --json-stream, text),
+    /// iperf 2, nuttcp or ss -tin, a result of ndt7
     #[arg(value_name = "ID|FILE", default_value = "@-1")]
     result: String,
     /// Print the verdict of each direction as JSON
@@ -27,45 +33,120 @@ pub(crate) struct Args {
     store: Option<PathBuf>,
 }
 
+/// Most bytes of a file that are read: an hour of iperf3 -J with 128 streams has 150 MB.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Verdicts of a result, and how they are shown.
+struct Explained {
+    verdicts: Vec<Verdict>,
+    document: Document,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let (verdicts, id) = verdicts(&args)?;
-    if verdicts.is_empty() {
+    let found = explained(&args)?;
+    if found.verdicts.is_empty() {
         let reason = "it is neither a TCP test nor a survey";
         let failure = Failure::new(Fault::Usage, "explain", args.result, reason);
         return Err(failure.advise("linerate tcp HOST measures; linerate history lists").into());
     }
     if args.json {
-        output::line(&serde_json::to_string_pretty(&verdicts)?);
-    } else {
-        output::document(&document(&verdicts, &id));
+        output::line(&linerate_core::tree::to_json_pretty(&found.verdicts)?);
+        return Ok(0);
     }
+    output::document(&found.document);
     Ok(0)
 }
 
-fn verdicts(args: &Args) -> Result<(Vec<Verdict>, String), Failure> {
-    let file = Path::new(&args.result);
-    if file.is_file() {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::new(Fault::Usage, "read", file.display().to_string(), error.to_string())
-        })?;
-        if let Some((_, found)) = foreign(&text) {
-            return Ok((found.iter().map(judge).collect(), String::new()));
-        }
-        let record = Record::from_json(&text).map_err(|error| {
-            let reason = format!("neither a record nor a result of iperf3, ndt7 or ss: {error}");
-            Failure::new(Fault::Usage, "read", file.display().to_string(), reason)
-        })?;
-        return Ok((of_record(&record, args.target), record.id.to_string()));
+fn explained(args: &Args) -> Result<Explained, Failure> {
+    if let Some(bytes) = read_bytes(&args.result)? {
+        return explain_bytes(&bytes, args);
     }
     let record = paths::filled(args.store.as_deref())?.get(&args.result)?;
-    Ok((of_record(&record, args.target), record.id.to_string()))
+    Ok(explain_record(&record, args.target))
 }
 
-/// The verdicts, with their figures and what a model of the path says of causes and remedies.
-pub(super) fn of_record(record: &Record, goal: Option<Goal>) -> Vec<Verdict> {
-    let mut verdicts = explain(record);
-    add_figures(record, &mut verdicts, goal);
-    twin::try_changes(record, &mut verdicts);
-    verdicts
+fn explain_record(record: &Record, target: Option<Goal>) -> Explained {
+    let decision = of_record(record, target);
+    let document = of_several(record, &decision, &decision.verdicts);
+    Explained { verdicts: decision.verdicts, document }
+}
+
+/// The bytes of a file, a pipe or standard input; `None` for what names no file.
+fn read_bytes(name: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let failed = |reason: String| Failure::new(Fault::Usage, "explain", name, reason);
+    let file = Path::new(name);
+    let mut bytes = Vec::new();
+    let read = if name == "-" {
+        std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else if file.is_dir() {
+        return Err(failed("it is a folder".to_owned()).advise("name a file in it"));
+    } else if file.exists() {
+        // Not only regular files: <(ss -tin) of a shell is a pipe.
+        let opened = std::fs::File::open(file);
+        opened.and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
+    } else if name.starts_with(['/', '.']) {
+        let advice = "name a file that is there, or a stored result: linerate history";
+        return Err(failed("no such file".to_owned()).advise(advice));
+    } else {
+        return Ok(None);
+    };
+    read.map_err(|error| failed(words_of(&error)))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        let reason = format!("it is longer than {} MB", BYTES_MAX >> 20);
+        return Err(failed(reason).advise("give the result of one test"));
+    }
+    Ok(Some(bytes))
+}
+
+fn explain_bytes(bytes: &[u8], args: &Args) -> Result<Explained, Failure> {
+    let source = decode(bytes).and_then(|text| read_source(&text)).map_err(|error| {
+        let failure = Failure::new(Fault::Usage, "explain", &*args.result, error.to_string());
+        failure.advise(error.advice())
+    })?;
+    let records = match source {
+        Source::Foreign(found) => {
+            let verdicts: Vec<Verdict> = found.evidence.iter().map(judge).collect();
+            let verdicts = Decision::from_verdicts(&verdicts).verdicts;
+            let document = foreign_document(&verdicts, found.main);
+            return Ok(Explained { verdicts, document });
+        }
+        Source::Records(records) => records,
+    };
+    let read = |text: &String| {
+        Record::from_json(text).map_err(|error| {
+            let reason = format!("the record cannot be read: {error}");
+            Failure::new(Fault::Usage, "explain", &*args.result, reason)
+                .advise("linerate export writes records of any age anew")
+        })
+    };
+    let records = records.iter().map(read).collect::<Result<Vec<Record>, Failure>>()?;
+    if let [record] = records.as_slice() {
+        return Ok(explain_record(record, args.target));
+    }
+    let decided = records.iter().map(|record| (record, of_record(record, args.target)));
+    Ok(explain_records(&decided.collect::<Vec<_>>()))
+}
+
+/// Several records of one file, under the answer of the last.
+fn explain_records(decided: &[(&Record, Decision)]) -> Explained {
+    let count = decided.len();
+    let numbered = decided.iter().enumerate().flat_map(|(index, (_, decision))| {
+        let connection = Some(format!("result {} of {count}", index + 1));
+        let verdicts = decision.verdicts.iter().cloned();
+        verdicts.map(move |verdict| Verdict { connection: connection.clone(), ..verdict })
+    });
+    let verdicts: Vec<Verdict> = numbered.collect();
+    let last = decided.last();
+    let document = last.map(|(record, decision)| of_several(record, decision, &verdicts));
+    Explained { verdicts, document: document.unwrap_or_default() }
+}
+
+/// The decision about a record, with figures and what a model of the path says of causes and
+/// remedies.
+pub(super) fn of_record(record: &Record, goal: Option<Goal>) -> Decision {
+    let mut decision = decide(record);
+    add_figures(record, &mut decision.verdicts, goal);
+    twin::try_changes(record, &mut decision.verdicts);
+    decision
 }

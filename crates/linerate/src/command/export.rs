@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let records = entries.iter().rev().map(|entry| store.record(&entry.id));
     let records: Vec<Record> = records.collect::<Result<_, _>>()?;
     let text = match args.format {
-        Format::Json => serde_json::to_string_pretty(&records)? + "\n",
+        Format::Json => linerate_core::tree::to_json_pretty(&records)? + "\n",
         Format::Jsonl => {
             let lines = records.iter().map(|record| Ok(paths::json(record)? + "\n"));
             lines.collect::<anyhow::Result<String>>()?
@@ -90,9 +90,9 @@ pub(super) fn write_flent(path: &Path, record: &Record) -> Result<(), Failure> {
     };
     let fail =
         |error: &dyn std::fmt::Display| Failure::new(Fault::System, "write", name.clone(), error);
-    let text = serde_json::to_vec(&document).map_err(|error| fail(&error))?;
+    let text = linerate_core::tree::to_json(&document).map_err(|error| fail(&error))?;
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(&text).map_err(|error| fail(&error))?;
+    packed.write_all(text.as_bytes()).map_err(|error| fail(&error))?;
     let packed = packed.finish().map_err(|error| fail(&error))?;
     std::fs::write(path, packed).map_err(|error| fail(&words_of(&error)))?;
     output::note(&format!("wrote {name}"));

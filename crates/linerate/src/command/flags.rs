@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Family, Finish, Record, ServerPlan, TcpDirections, Via,
 };
-use linerate_core::units::{BitRate, Bytes, parse_span};
+use linerate_core::units::{BitRate, Bytes, parse_dscp, parse_span};
 use linerate_engine::context::Context;
 use linerate_sys::clock::{monotonic, sleep};
 
@@ -83,8 +83,8 @@ pub(super) struct FlowFlags {
     /// Local address to bind to
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// Differentiated services code point (DSCP), 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    /// Differentiated services code point (DSCP): 0 to 63, EF, AF41, CS1, LE, VA
+    #[arg(long, value_name = "N", value_parser = parse_dscp)]
     pub(super) dscp: Option<u8>,
     /// Give up connecting to the server after this long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]

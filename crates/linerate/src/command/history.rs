@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::Failure;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use linerate_core::record::{Failure, Plan};
 use linerate_core::time::WallTime;
 use linerate_report::Document;
 use linerate_report::history::{Line, comma_separated, table};
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct Filters {
     /// Only results of this kind; study and bench are whole runs
-    #[arg(long, value_parser = ["tcp", "udp", "ping", "test", "bench", "simulate", "study"])]
+    #[arg(long, value_parser = kinds())]
     kind: Option<String>,
     /// Only results to or from this host: its name as given, or an address of either end
     #[arg(long, value_name = "HOST")]
@@ -73,6 +74,26 @@ pub(super) struct Filters {
     #[arg(long)]
     all: bool,
 }
+
+/// Reads a kind of results: that of a plan, or a whole run.
+fn kinds() -> impl TypedValueParser<Value = String> {
+    let all = Plan::KINDS.into_iter().chain([RUN]).map(PossibleValue::new);
+    let others = OF_OTHER_KIND.map(|(command, _)| PossibleValue::new(command).hide(true));
+    PossibleValuesParser::new(all.chain(others)).try_map(|text| {
+        match OF_OTHER_KIND.iter().find(|(command, _)| *command == text) {
+            Some((command, kind)) => {
+                Err(format!("results of linerate {command} are of kind {kind}"))
+            }
+            None => Ok(text),
+        }
+    })
+}
+
+/// A run of a study.
+const RUN: &str = "study";
+
+/// Commands whose results are of another one's kind.
+const OF_OTHER_KIND: [(&str, &str); 2] = [("stamp", "ping"), ("rrul", "tcp")];
 
 fn named_time(text: &str) -> Result<WallTime, String> {
     WallTime::named(text, linerate_sys::clock::wall())
@@ -120,7 +141,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 fn print(args: &Args, lines: &[Line], place: &Path) -> anyhow::Result<()> {
     if args.json {
-        output::line(&serde_json::to_string_pretty(lines)?);
+        output::line(&linerate_core::tree::to_json_pretty(lines)?);
     } else if args.csv {
         output::text(&comma_separated(lines));
     } else if lines.is_empty() {

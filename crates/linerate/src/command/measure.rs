@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Event, Failure, Fault, Record, Status, Tool};
+use linerate_core::record::{Event, Failure, FailureCode, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
 use linerate_report::Detail;
 use linerate_sys::stop::Stop;
@@ -91,7 +91,7 @@ impl Output {
     /// Keeps a record in the store; whether it is there now. A result that cannot be kept is shown
     /// all the same: the line says why, and the measurement stays what it was.
     pub(crate) fn keep(&self, record: &Record) -> bool {
-        if self.no_save {
+        if self.no_save || is_mistake(record) {
             return false;
         }
         let kept = paths::open_store(self.store.as_deref()).and_then(|mut store| store.put(record));
@@ -100,6 +100,13 @@ impl Output {
         }
         kept.is_ok()
     }
+}
+
+/// A command that could not be carried out as it was typed has no result: nothing was sent. That a
+/// name has no address may be the network's fault, and is one.
+fn is_mistake(record: &Record) -> bool {
+    let mistake = |it: &Failure| it.fault == Fault::Usage && it.code != Some(FailureCode::Connect);
+    record.status == Status::Error && record.failure.as_ref().is_some_and(mistake)
 }
 
 /// A label.
@@ -147,7 +154,7 @@ pub(crate) fn run(
 pub(crate) fn print_all(flags: &Output, records: &[Record]) {
     let kept: Vec<bool> = records.iter().map(|record| flags.keep(record)).collect();
     if flags.json {
-        output::line(&serde_json::to_string_pretty(records).unwrap_or_default());
+        output::line(&linerate_core::tree::to_json_pretty(records).unwrap_or_default());
     }
     for (record, kept) in records.iter().zip(kept) {
         match flags.json {
@@ -163,7 +170,7 @@ pub(crate) fn print_all(flags: &Output, records: &[Record]) {
 /// A run that measured nothing has no figures to show: people get the line of its failure alone.
 fn print(flags: &Output, record: &Record, kept: bool) {
     if flags.json {
-        output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
+        output::line(&linerate_core::tree::to_json_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else if record.status != Status::Error {
@@ -178,12 +185,12 @@ fn print(flags: &Output, record: &Record, kept: bool) {
 
 /// An event as a line of `--jsonl`.
 pub(crate) fn event_line(event: &Event) -> String {
-    serde_json::to_string(event).unwrap_or_default()
+    linerate_core::tree::to_json(event).unwrap_or_default()
 }
 
 /// The same of one of several targets, which is named.
 pub(crate) fn event_line_of(target: &str, event: &Event) -> String {
-    let mut line = serde_json::to_value(event).unwrap_or_default();
+    let mut line = linerate_core::tree::to_value(event).unwrap_or_default();
     line["target"] = target.into();
     line.to_string()
 }
@@ -198,6 +205,6 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), F
     let fail = |error: &dyn std::fmt::Display| {
         Failure::new(Fault::System, "write record to", path.display().to_string(), error)
     };
-    let text = serde_json::to_string_pretty(document).map_err(|error| fail(&error))?;
+    let text = linerate_core::tree::to_json_pretty(document).map_err(|error| fail(&error))?;
     paths::write(path, &(text + "\n"))
 }

@@ -174,7 +174,7 @@ fn accepted(text: &str, file: &str) -> Result<Checked, Failure> {
         accept(&words).map_err(|reason| {
             let object = format!("{file}: task {name:?}");
             Failure::new(Fault::Usage, "read plan", object, reason)
-                .advise("docs/manual/mesh.md describes the file")
+                .advise("linerate help mesh-plan describes the file")
         })?;
     }
     Ok(checked)
@@ -187,7 +187,7 @@ fn import(path: &Path, name: Option<&str>) -> Outcome {
     let file = path.display().to_string();
     let Imported { plan, notes } = from_psconfig(&text, &name, &look_up).map_err(|reason| {
         Failure::new(Fault::Usage, "import template", &file, reason)
-            .advise("docs/manual/mesh.md says what is taken from a template")
+            .advise("linerate help mesh-plan says what is taken from a template")
     })?;
     notes.iter().for_each(|note| output::note(note));
     output::line(plan.trim_end());
@@ -228,7 +228,7 @@ fn look(path: &Path, all: bool, json: bool) -> Outcome {
             "revision": plan.revision,
             "runs": runs,
         });
-        output::line(&serde_json::to_string_pretty(&document)?);
+        output::line(&linerate_core::tree::to_json_pretty(&document)?);
         return Ok(0);
     }
     output::document(&calendar(&plan.mesh, &rounds));
@@ -317,7 +317,7 @@ fn book_one(
     let booking = book(&mut *store, &mesh, wanted, now_s)?;
     let end_s = booking.start_s + booking.takes_s;
     if json && !result {
-        output::line(&serde_json::to_string_pretty(&booking)?);
+        output::line(&linerate_core::tree::to_json_pretty(&booking)?);
     } else {
         let said = booked(&wanted.from, &booking, now_s);
         if json { output::note(&said) } else { output::line(&said) }
@@ -338,7 +338,7 @@ fn ended(
         if let Some(run) = store.runs(of, Some(&booking.task), span)?.pop() {
             let record = store.record(of, &run)?;
             if json {
-                output::line(&serde_json::to_string_pretty(&record)?);
+                output::line(&linerate_core::tree::to_json_pretty(&record)?);
             } else if let Some(record) = &record {
                 output::line(&Headline::of(record).line());
             }
@@ -357,7 +357,7 @@ fn status(mesh: Option<&str>, json: bool, store: Option<&str>) -> Outcome {
     let mesh = named(&mut *place.open()?, mesh)?;
     let matrix = state(&place, &mesh, now_s())?;
     if json {
-        output::line(&serde_json::to_string_pretty(&matrix)?);
+        output::line(&linerate_core::tree::to_json_pretty(&matrix)?);
     } else {
         output::document(&document(&matrix));
     }

@@ -77,7 +77,7 @@ mod written {
             return Ok(INTERRUPTED);
         };
         if args.json {
-            output::line(&serde_json::to_string_pretty(&written)?);
+            output::line(&linerate_core::tree::to_json_pretty(&written)?);
         } else {
             output::line(&said(&written));
         }

@@ -26,6 +26,7 @@ pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod policy;
 mod probes;
+pub(crate) mod quantity;
 pub(crate) mod report;
 mod round_trip_flags;
 pub(crate) mod rrul;
@@ -34,6 +35,7 @@ pub(crate) mod serve;
 #[cfg(feature = "web")]
 mod serve_export;
 mod serve_hub;
+mod serve_stamp;
 pub(crate) mod stamp;
 mod stamp_key;
 pub(crate) mod study;

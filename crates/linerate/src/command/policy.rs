@@ -15,6 +15,7 @@ use linerate_server::store::Forgotten;
 use linerate_sys::clock::{random_bytes, wall};
 use linerate_sys::netlink::RouteSocket;
 
+use super::quantity::rate_with_unit;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -85,7 +86,7 @@ struct Explain {
           value_parser = ["linerate", "iperf3", "iperf2", "nuttcp", "http"])]
     program: String,
     /// Rate of the test, all streams of a direction together [default: as fast as it goes]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     rate: Option<BitRate>,
     /// Duration of the test
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]

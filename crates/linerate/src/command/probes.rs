@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use linerate_core::record::{Finish, PingTransport, ProbeKind, ProbePlan, ServerPlan};
+use linerate_core::units::parse_dscp;
 
 /// Probes per second where the load leaves room for them.
 const PER_SECOND: f64 = 50.0;
@@ -25,10 +26,10 @@ pub(crate) struct ProbeFlags {
     /// 0.5 % of a load whose rate is known]
     #[arg(long, value_name = "RATE")]
     probes: Option<ProbeRate>,
-    /// DSCP of the probes, 0 to 63; of several, as 0,46, each has probes of its own, and the first
-    /// are those of the result [default: that of the load]
+    /// DSCP of the probes, 0 to 63 or a name; of several, as 0,46, each has probes of its own, and
+    /// the first are those of the result [default: that of the load]
     #[arg(long, value_name = "N,...", value_delimiter = ',',
-          value_parser = clap::value_parser!(u8).range(0..64))]
+          value_parser = parse_dscp)]
     probe_dscp: Vec<u8>,
     /// Send probes with ECT(0) and with ECT(1) beside those without ECN, to see an L4S queue and
     /// the share that is marked each way

@@ -101,7 +101,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     let mut document = linerate_report::record::document(record);
     // A page is read without the program at hand: it has the diagnosis too.
     if args.html.is_some() || args.md.is_some() {
-        let verdicts = super::explain::of_record(record, None);
+        let verdicts = super::explain::of_record(record, None).verdicts;
         document = linerate_report::explain::before(&verdicts, document);
     }
     let mut wrote = Vec::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::record::{Ecn, Family, PingPlan, PingTransport, WaitMode};
-use linerate_core::units::parse_span;
+use linerate_core::units::{parse_dscp, parse_span};
 use linerate_sys::clock;
 
 use super::assert::AssertFlags;
@@ -14,6 +14,15 @@ use crate::config::Profile;
 /// A mode of waiting by its name.
 fn parse_wait(text: &str) -> Result<WaitMode, String> {
     if text == "poll" { Ok(WaitMode::Block) } else { text.parse() }
+}
+
+/// Probes to send.
+fn count(text: &str) -> Result<u64, String> {
+    let count = text.parse().map_err(|_| "it is a number from 1".to_owned())?;
+    if count == 0 {
+        return Err("there is nothing to send; leave it out to ping until Ctrl-C".to_owned());
+    }
+    Ok(count)
 }
 
 /// `74565` or `0x12345`.
@@ -34,8 +43,8 @@ pub(super) struct RoundTripFlags {
     /// Source address or interface
     #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
     pub(super) bind: Option<String>,
-    /// Differentiated services code point (DSCP), 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    /// Differentiated services code point (DSCP): 0 to 63, EF, AF41, CS1, LE, VA
+    #[arg(long, value_name = "N", value_parser = parse_dscp)]
     pub(super) dscp: Option<u8>,
     /// ECN bits of the probes: ect0 (classic) or ect1 (L4S); replies marked CE are counted
     #[arg(long, value_name = "ect0|ect1")]
@@ -92,8 +101,8 @@ impl RoundTripFlags {
 /// Flags of commands that probe one host until they have enough: `ping` and `stamp`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProberFlags {
-    /// Probes to send per size, 0 for no end [default: until Ctrl-C]
-    #[arg(short, long, value_name = "N")]
+    /// Probes to send per size [default: until Ctrl-C]
+    #[arg(short, long, value_name = "N", value_parser = count)]
     count: Option<u64>,
     /// Time between probes
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
@@ -116,7 +125,7 @@ impl ProberFlags {
     /// A plan for a host with these flags, and defaults for the rest.
     pub(super) fn plan(&self, host: Profile, transport: PingTransport, port: u16) -> PingPlan {
         PingPlan {
-            count: self.count.filter(|count| *count > 0),
+            count: self.count,
             poisson_seed: self.poisson.then(|| u64::from_ne_bytes(clock::random_bytes())),
             interval_ns: nanos(self.interval),
             deadline_ns: self.deadline.map(nanos),

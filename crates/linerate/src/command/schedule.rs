@@ -4,19 +4,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
+use linerate_core::mesh::{MeshCalendar, MeshPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::{Calendar, SchedulePlan, Span};
 use linerate_report::Document;
 use linerate_report::schedule::{Entry, View, calendar, document, page};
 use linerate_server::alert;
 use linerate_server::schedule::{Desk, Keeper, Options, view, zone};
-use linerate_server::store::Store;
+use linerate_server::store::{Store, default_path};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
 use crate::exit::Outcome;
 use crate::{Cli, manager, output, paths};
 
+/// The file of an agent's results, beside the default store.
+pub(crate) const AGENT_STORE: &str = "agent.db";
 /// A day in seconds.
 const DAY_S: i64 = 86_400;
 
@@ -95,7 +98,7 @@ struct Placed {
 fn place(text: String, file: &str) -> Result<Placed, Failure> {
     let refused = |object: String, reason: String| {
         Failure::new(Fault::Usage, "read plan", object, reason)
-            .advise("docs/manual/schedule.md describes the file")
+            .advise("linerate help schedule-plan describes the file")
     };
     let plan = SchedulePlan::from_toml(&text).map_err(|error| {
         let object = match error.place {
@@ -165,7 +168,7 @@ fn check(path: &Path, all: bool, json: bool) -> Outcome {
             "runs": entries,
             "bytes_in_31_days": plan.bytes_in_a_month(),
         });
-        output::line(&serde_json::to_string_pretty(&document)?);
+        output::line(&linerate_core::tree::to_json_pretty(&document)?);
     } else {
         let month = plan.bytes_in_a_month();
         output::document(&calendar(&plan.name, &entries, month, all));
@@ -201,18 +204,44 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 fn state(plan: &str, last: Duration, store: Option<&Path>) -> Result<View, Failure> {
-    let store = paths::filled(store)?;
+    let store = match agents_store(plan, store)? {
+        Some(agents) => agents,
+        None => paths::filled(store)?,
+    };
     let path = Path::new(plan);
     let placed = if path.is_file() { read(path)? } else { stored(&store, plan)? };
     let span_s = i64::try_from(last.as_secs()).unwrap_or(DAY_S).max(60);
     view(&store, (&placed.plan, Some(&placed.calendar)), (now_s(), span_s))
 }
 
+/// The store of this user's agent of a mesh, where it runs the plan of this name: `campus/north`.
+fn agents_store(plan: &str, flag: Option<&Path>) -> Result<Option<Store>, Failure> {
+    let path = default_path()?.with_file_name(AGENT_STORE);
+    if flag.is_some() || !plan.contains('/') || !path.exists() {
+        return Ok(None);
+    }
+    let store = Store::open_existing(&path)?;
+    let runs = store.schedules()?.iter().any(|known| known.plan == plan);
+    Ok(runs.then_some(store))
+}
+
+/// What an agent does by the plan of its mesh.
+fn of_agent(text: &str, name: &str) -> Option<Placed> {
+    let (_, agent) = name.rsplit_once('/')?;
+    let plan = MeshPlan::from_toml(text).ok()?;
+    let place = plan.agent(agent)?;
+    let mine = MeshCalendar::of(&plan).ok()?.of_agent(&plan, place);
+    Some(Placed { text: text.to_owned(), plan: mine.plan, calendar: mine.calendar })
+}
+
 /// A plan as it was last run.
 fn stored(store: &Store, name: &str) -> Result<Placed, Failure> {
     let known = store.schedules()?;
     match known.iter().find(|known| known.plan == name) {
-        Some(known) => place(known.text.clone(), name),
+        Some(known) => match of_agent(&known.text, name) {
+            Some(placed) => Ok(placed),
+            None => place(known.text.clone(), name),
+        },
         None => {
             let names: Vec<&str> = known.iter().map(|known| known.plan.as_str()).collect();
             let reason = match names.as_slice() {
@@ -231,7 +260,7 @@ fn show(view: &View, json: bool, html: Option<&Path>) -> Outcome {
         output::note(&format!("wrote {}", path.display()));
     }
     if json {
-        output::line(&serde_json::to_string_pretty(view)?);
+        output::line(&linerate_core::tree::to_json_pretty(view)?);
     } else if html.is_none() {
         output::document(&document(view, output::width()));
     }

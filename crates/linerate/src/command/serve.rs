@@ -9,10 +9,9 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use linerate_core::record::{DEFAULT_PORT, Failure, Fault, STAMP_PORT, Via};
+use linerate_core::record::{DEFAULT_PORT, Failure, Fault, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
-use linerate_proto::stamp::ReflectorOptions;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
@@ -32,12 +31,13 @@ use super::certificate::Certificate;
 use super::certificate::CertificateFlags;
 #[cfg(feature = "web")]
 use super::measure::tool;
+use super::policy;
 #[cfg(feature = "web")]
 use super::serve_export::{ExportFlags, hand_on};
 #[cfg(feature = "web")]
 use super::serve_hub::Mesh;
 use super::serve_hub::MeshFlags;
-use super::{policy, stamp_key};
+use super::serve_stamp::StampFlags;
 use crate::exit::Outcome;
 use crate::personality::iperf3::GuardFlags;
 use crate::{log, manager, output};
@@ -64,21 +64,8 @@ pub(crate) struct Args {
     /// nuttcp; none disables all [default: all, each on its usual port if that is free]
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
-    /// UDP port on which senders of STAMP (RFC 8762) are answered, or none [default: 862 where it
-    /// may be opened]
-    #[arg(long, value_name = "PORT|none", value_parser = parse_stamp_port)]
-    stamp_port: Option<StampPort>,
-    /// Answer only STAMP packets that are signed with the key in this file, hexadecimal digits of
-    /// 16 bytes or more
-    #[arg(long, value_name = "FILE")]
-    stamp_key: Option<PathBuf>,
-    /// Repeat the number of each STAMP packet instead of counting the answers of each session
-    #[arg(long)]
-    stamp_stateless: bool,
-    /// Answer STAMP packets of 14 to 43 bytes with 44, as old senders of TWAMP may want (RFC 8762
-    /// section 4.6): by a forged source more goes to another than came, up to 1000 a second
-    #[arg(long)]
-    stamp_short: bool,
+    #[command(flatten)]
+    stamp: StampFlags,
     /// Let two hosts behind NAT that know one word meet here (UDP, the server's port), and pass on
     /// their STAMP packets where no hole can be punched
     #[arg(long)]
@@ -140,6 +127,11 @@ struct WebFlags {
     /// page
     #[arg(long, value_name = "ORIGIN|any", conflicts_with = "no_web", value_parser = parse_origin)]
     allow_origin: Vec<String>,
+    /// Answer browsers that ask for this host by name; any answers to every name. Without it they
+    /// are answered by address, by a name of one label or of .local, .internal or .home.arpa, and
+    /// over TLS: a page of another name could read here through its visitor (DNS rebinding)
+    #[arg(long, value_name = "NAME|any", conflicts_with = "no_web", value_parser = parse_host_name)]
+    allow_host: Vec<String>,
     /// Name a linerate server outside this network: the page then measures which leg is worse, to
     /// here or from here on. The policy has to let clients measure to it (measure_to), and it has
     /// to let this page in (--allow-origin)
@@ -173,6 +165,14 @@ fn parse_origin(text: &str) -> Result<String, String> {
     is_one.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
 }
 
+/// `speed.example`, without a port, or `any`.
+fn parse_host_name(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let is_name = !text.is_empty() && text.bytes().all(plain);
+    let wrong = || format!("{text}: a name of a host is speed.example, without a port, or any");
+    is_name.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
+}
+
 /// What the flags say of HTTP; none where it is not to be answered.
 #[cfg(feature = "web")]
 fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
@@ -186,7 +186,9 @@ fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
         None => default_path().ok(),
     };
     // One that cannot be opened is told now, not after the first test.
-    let opened = store.as_deref().map(|path| Store::open(path).map(drop));
+    // No program is at work on the runs that a killed one left.
+    let settled = |path| Store::open(path).and_then(|mut store| store.settle_runs());
+    let opened = store.as_deref().map(settled);
     let store = match opened {
         Some(Err(failure)) if flags.store.is_some() => {
             return Err(failure.advise("name another with --store, or --no-save"));
@@ -211,48 +213,22 @@ fn at_hand(local: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, local.port())
 }
 
-/// Where STAMP is reflected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StampPort {
-    None,
-    At(u16),
-}
-
-fn parse_stamp_port(text: &str) -> Result<StampPort, String> {
-    match text {
-        "none" => Ok(StampPort::None),
-        port => port.parse().map(StampPort::At).map_err(|_| "a port is 0 to 65535".to_owned()),
+/// Where a browser finds the page, or the API: on this host, then at each address that others reach
+/// it at.
+#[cfg(feature = "web")]
+fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
+    let path = if page { "" } else { "api/v1/server" };
+    let here = at_hand(local);
+    let url = |at: SocketAddr| format!("http://{at}/{path}");
+    let others = own.iter().map(|ip| SocketAddr::new(*ip, local.port()));
+    let others: Vec<String> =
+        others.filter(|at| *at != here).take(ADDRESSES_MAX).map(url).collect();
+    let what = if page { "a browser finds the page" } else { "no page; the API is" };
+    let mut lines = vec![format!("linerate: {what} at {}", url(here))];
+    if !others.is_empty() {
+        lines.push(format!("linerate: from another host: {}", others.join(" or ")));
     }
-}
-
-/// Opens the reflector of STAMP and says so. A port that was asked for has to be there; the usual
-/// one is left out where it cannot be opened.
-fn reflect_stamp(
-    server: &mut Server,
-    asked: Option<StampPort>,
-    options: ReflectorOptions,
-) -> Result<(), Failure> {
-    let port = match asked {
-        Some(StampPort::None) => return Ok(()),
-        Some(StampPort::At(port)) => port,
-        None => STAMP_PORT,
-    };
-    let signed = if options.key.is_some() { ", signed packets only" } else { "" };
-    match server.reflect_stamp(port, options) {
-        Ok(()) => {
-            let port = server.stamp_port().unwrap_or(port);
-            output::note(&format!("linerate: reflects STAMP on UDP port {port}{signed}"));
-            Ok(())
-        }
-        Err(failure) if asked.is_some() => Err(failure),
-        Err(failure) => {
-            let Failure { reason, .. } = failure;
-            output::note(&format!(
-                "linerate: no STAMP on UDP port {port} ({reason}); choose another with --stamp-port"
-            ));
-            Ok(())
-        }
-    }
+    lines
 }
 
 /// Lets hosts behind NAT meet here, where that is asked for, and says so.
@@ -300,16 +276,14 @@ fn answer_browsers(
     let Some(options) = web_options(flags)? else { return Ok(None) };
     let page = options.page;
     server.serve_web(options);
+    server.allow_hosts(&flags.allow_host);
     if let Some(text) = &flags.outer {
         let wrong = |reason: String| Failure::new(Fault::Usage, "serve with", "--outer", reason);
         server.name_outer(Outer::parse(text).map_err(wrong)?);
     }
     hand_on(server, &flags.export);
     let at = at_hand(local);
-    output::note(&match page {
-        true => format!("linerate: a browser finds the page at http://{at}/"),
-        false => format!("linerate: no page; the API is at http://{at}/api/v1/server"),
-    });
+    page_lines(page, local, &own_addresses(local)).iter().for_each(|line| output::note(line));
     if let Some(port) = flags.quic_port.map(|port| server.serve_datagrams(port)).transpose()? {
         let port = port.unwrap_or_default();
         output::note(&format!("linerate: pages measure loss by WebTransport on UDP port {port}"));
@@ -393,6 +367,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     log::begin(args.log_level, args.log);
     let stop = Stop::on_signals()?;
     linerate_sys::open_files::raise_limit();
+    let reflector = args.stamp.options()?;
     let guard = args.guard.guard()?;
     let limits = Limits {
         tests: args.max_tests,
@@ -412,9 +387,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
     say_ports(&server, local);
-    let key = args.stamp_key.as_deref().map(stamp_key::read).transpose()?;
-    let (stateless, short) = (args.stamp_stateless, args.stamp_short);
-    reflect_stamp(&mut server, args.stamp_port, ReflectorOptions { key, stateless, short })?;
+    args.stamp.reflect(&mut server, reflector)?;
     let_meet(&mut server, args.meet)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
     say_others(&server);
@@ -430,7 +403,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let one_off = args.one_off.then(|| stop.clone());
     let on_client = move |entry: &LogEntry<'_>| {
         let LogEntry { peer, line, ways, .. } = entry;
-        let ways = serde_json::to_string(ways).unwrap_or_default();
+        let ways = linerate_core::tree::to_json(ways).unwrap_or_default();
         if let Ending::Failed(_) = entry.ending {
             tracing::warn!(%peer, %ways, "{line}");
             return;
@@ -491,16 +464,21 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Addresses that are listed; a host of containers has hundreds.
 const ADDRESSES_MAX: usize = 6;
 
-/// What to type on another host, a line for each address that it can reach this one at.
-fn invitation(local: SocketAddr) -> Vec<String> {
+/// Addresses of this host that others can reach a listener at.
+fn own_addresses(local: SocketAddr) -> Vec<IpAddr> {
     let here = || {
         let found = RouteSocket::open().and_then(|mut socket| socket.addresses());
         found.unwrap_or_default().into_iter().map(|(_, addr)| addr)
     };
-    let addresses: Vec<IpAddr> = match local.ip() {
+    match local.ip() {
         any if any.is_unspecified() => here().filter(|addr| is_reachable(*addr, any)).collect(),
         one => vec![one],
-    };
+    }
+}
+
+/// What to type on another host, a line for each address that it can reach this one at.
+fn invitation(local: SocketAddr) -> Vec<String> {
+    let addresses = own_addresses(local);
     let port = local.port();
     let line = |addr: &IpAddr| {
         let target = match (addr, port) {
@@ -563,6 +541,33 @@ mod tests {
         assert_eq!(parse_origin("any"), Ok("any".to_owned()));
         for text in ["speed.example", "https://", "https://a/b", "ftp://a", "*", ""] {
             assert!(parse_origin(text).is_err(), "{text} for --allow-origin");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "web")]
+    fn a_browser_of_another_host_is_told_an_address_that_it_can_open() {
+        let own = ["192.0.2.1", "2001:db8::1"].map(|it| it.parse().expect("an address"));
+        let lines = |page, local: &str, own: &[IpAddr]| {
+            page_lines(page, local.parse().expect("an address"), own).join("\n")
+        };
+        assert_eq!(
+            lines(true, "[::]:5210", &own),
+            "linerate: a browser finds the page at http://127.0.0.1:5210/\n\
+             linerate: from another host: http://192.0.2.1:5210/ or http://[2001:db8::1]:5210/"
+        );
+        assert_eq!(
+            lines(true, "192.0.2.1:6000", &own[..1]),
+            "linerate: a browser finds the page at http://192.0.2.1:6000/"
+        );
+        assert!(lines(false, "127.0.0.1:1", &[]).ends_with("http://127.0.0.1:1/api/v1/server"));
+    }
+
+    #[test]
+    fn allow_host_takes_a_name_without_a_port() {
+        assert_eq!(parse_host_name("Speed.example"), Ok("speed.example".to_owned()));
+        for text in ["", "speed.example:80", "http://speed.example", "[::1]", "a b"] {
+            assert!(parse_host_name(text).is_err(), "{text} for --allow-host");
         }
     }
 

@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use linerate_core::record::{
     DEFAULT_PORT, Failure, Meeting, MetWay, PingPlan, PingTransport, STAMP_PORT, StampPlan,
 };
+use linerate_core::units::parse_dscp;
 use linerate_engine::rtt;
 use linerate_engine::rtt::meet::{self, Rendezvous};
 use linerate_proto::meet::Role;
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Ask the reflector to send its replies with this DSCP
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    #[arg(long, value_name = "N", value_parser = parse_dscp)]
     reply_dscp: Option<u8>,
     #[command(flatten)]
     prober: ProberFlags,
@@ -102,7 +103,7 @@ fn rendezvous(third: &Target, args: &Args) -> Result<Rendezvous, Failure> {
 /// Reflects for one that comes to the same third; 1 where it was stopped before.
 fn reflect(at: &Rendezvous, key: Option<Key>, stop: &Stop) -> Outcome {
     output::note(&format!("waits at {} for the one that measures", at.third));
-    let options = ReflectorOptions { key, stateless: false, short: false };
+    let options = ReflectorOptions { key, ..ReflectorOptions::default() };
     let Some(met) = meet::reflect(at, options, None, stop)? else { return Ok(1) };
     let peer = match met.meeting.way {
         MetWay::Hole => format!("{}, through a punched hole", met.peer),

@@ -1,4 +1,5 @@
-//! The other end as a command names it: `HOST`, `HOST:PORT`, `[2001:db8::1]:PORT`, `2001:db8::1`.
+//! The other end as a command names it: `HOST`, `HOST:PORT`, `[2001:db8::1]:PORT`, `2001:db8::1`,
+//! and the address of a server's page as a browser has it, `http://HOST:PORT/`.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -16,6 +17,8 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let page = ["http://", "https://"].iter().find_map(|it| text.strip_prefix(it));
+        let text = page.map_or(text, |it| it.split(['/', '?', '#']).next().unwrap_or(it));
         let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
             Some(Some((host, ""))) => (host, None),
             Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').ok_or(BRACKETS)?)),
@@ -84,9 +87,14 @@ mod tests {
         assert_eq!(of("192.0.2.1:1"), is("192.0.2.1", Some(1)));
         assert_eq!(of("2001:db8::1"), is("2001:db8::1", None));
         assert_eq!(of("fe80::1%eth0"), is("fe80::1%eth0", None));
+        assert_eq!(of("http://host:5210/"), is("host", Some(5210)));
+        assert_eq!(of("https://host/#results"), is("host", None));
+        assert_eq!(of("http://[2001:db8::1]:5210"), is("2001:db8::1", Some(5210)));
         assert_eq!(of("[2001:db8::1]"), is("2001:db8::1", None));
         assert_eq!(of("[2001:db8::1]:65535"), is("2001:db8::1", Some(65535)));
-        for wrong in ["host:", "host:x", "host:0", "host:65536", "[::1", "[::1]5210", ":5210", ""] {
+        for wrong in
+            ["host:", "host:x", "host:0", "host:65536", "[::1", "[::1]5210", ":5210", "", "http://"]
+        {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }

@@ -128,7 +128,7 @@ fn save_path(file: &Path, record: &Record) -> Result<(), Failure> {
         return Err(failure.advise("linerate test without --quick leaves more time for trains"));
     };
     let host = record.plan.host_names().next().unwrap_or_default();
-    let text = toml::to_string(&path)
+    let text = linerate_core::tree::to_toml(&path)
         .map_err(|error| Failure::new(Fault::System, "write the path to", name(), error))?;
     let head = "the client's packets go forward. Replay: linerate path run --plan";
     paths::write(file, &format!("# The path to {host} as probes saw it; {head}\n{text}"))

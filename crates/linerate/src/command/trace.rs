@@ -6,7 +6,7 @@ use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Finish, ServerPlan, TRACE_PORT, TcpDirections, TcpPlan, TcpTest,
     TracePlan, TraceProbes,
 };
-use linerate_core::units::parse_span;
+use linerate_core::units::{parse_dscp, parse_span};
 use linerate_engine::trace;
 
 use super::access::AccessFlags;
@@ -68,8 +68,8 @@ pub(crate) struct Args {
     /// Port that UDP probes go to, where nothing listens
     #[arg(long, value_name = "PORT", default_value_t = TRACE_PORT, value_parser = parse_port)]
     probe_port: u16,
-    /// Differentiated services code point (DSCP) of the probes, 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    /// Differentiated services code point (DSCP) of the probes: 0 to 63, EF, AF41, CS1
+    #[arg(long, value_name = "N", value_parser = parse_dscp)]
     dscp: Option<u8>,
     /// Source address or interface
     #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]

@@ -4,9 +4,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use linerate_core::record::{SearchDelay, SearchPlan};
-use linerate_core::units::parse_span;
 
 use crate::command::flags::nanos;
+use crate::command::quantity::time_with_unit;
 
 /// One parameter: `low=5ms`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl FromStr for SearchSetting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("a parameter is KEY=VALUE")?;
-        let span = || parse_span(value).map_err(|error| format!("{key}: {error}"));
+        let span = || time_with_unit(value).map_err(|error| format!("{key}: {error}"));
         let count = || value.parse().map_err(|_| format!("{key}: a whole number is needed"));
         match key {
             "feedback" => Ok(Self::Feedback(span()?)),

@@ -20,6 +20,6 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Over months", &["schedule"]),
     ("Results", &["explain", "history", "report"]),
     (THEORY, &["ceiling", "conform", "diff", "export"]),
-    (THIS_HOST, &["doctor", "policy", "mesh", "agent", "calibrate", "config", "generate"]),
+    (THIS_HOST, &["doctor", "policy", "mesh", "agent", "config", "generate"]),
     (OTHER_PROGRAMS, &["iperf3", "iperf", "nuttcp", "ttcp"]),
 ];

@@ -12,6 +12,7 @@ mod mesh_pages;
 mod nested_pages;
 mod page;
 mod pages;
+mod topics;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -22,6 +23,7 @@ use crate::codes::CODES;
 pub(crate) use groups::GROUPS;
 use headings::HEADINGS;
 pub(crate) use page::Page;
+pub(crate) use topics::topic;
 
 /// The pages of all commands.
 pub(crate) fn pages() -> impl Iterator<Item = &'static Page> {
@@ -240,6 +242,7 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
         }
         let rows = examples(page.examples.iter());
         let _ = write!(text, "\nExamples:\n{rows}\nExit status:\n{}", exit_status());
+        let _ = write!(text, "\nlinerate help {} shows a page of the manual.\n", topics::names());
     }
     text.push_str("\nlinerate COMMAND -h shows its flags, linerate --version the version.\n");
     text

@@ -494,22 +494,13 @@ pub(crate) const PAGES: &[Page] = &[
     POLICY_PRUNE,
     POLICY_TOKEN,
     Page {
-        command: "calibrate",
-        shown: &[],
-        examples: &[
-            ("linerate calibrate", "the clock, late sleeps, the least difference that counts"),
-            ("linerate calibrate --json", "for a program"),
-        ],
-        see: &["doctor", "ping", "compare"],
-    },
-    Page {
         command: "doctor clock",
         shown: &[],
         examples: &[
             ("linerate doctor clock", "steps, cost of a reading, late sleeps"),
             ("linerate doctor clock --json", "for a program"),
         ],
-        see: &["ping", "clock_gettime(2)"],
+        see: &["ping", "compare", "clock_gettime(2)"],
     },
     Page {
         command: "generate",

@@ -10,6 +10,7 @@ use super::{stderr, stdout};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
 pub(crate) fn linerate(directory: &Path, words: &[&str]) -> Output {
+    super::turn::take();
     let mut command = Command::new(PROGRAM);
     command.args(words).current_dir(directory).stdin(Stdio::null());
     command.env_remove("LINERATE_STORE").env("XDG_DATA_HOME", directory);

@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod mesh;
-#[path = "../../../linerate-server/tests/peers/ports.rs"]
+#[path = "../../../linerate-server/tests/quick/peers/ports.rs"]
 mod ports;
+pub(crate) mod turn;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 /// The built program, with a store of its own.
 pub(crate) fn command(arguments: &[&str]) -> Command {
+    turn::take();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.env_remove("LINERATE_STORE");

@@ -169,13 +169,13 @@ pub(crate) fn untested_flags(flags: &[Flag], sources: &[Source]) -> BTreeSet<Str
     let own = |source: &&Source| {
         in_crate(&source.path, "linerate") && !source.path.contains("/tests/tidy/")
     };
-    let mut programs: BTreeMap<&str, Vec<Item>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<Item>> = BTreeMap::new();
     for source in sources.iter().filter(own) {
-        programs.entry(program(&source.path)).or_default().extend(items(source));
+        groups.entry(group(&source.path)).or_default().extend(items(source));
     }
-    let shared = programs.remove(SUPPORT).unwrap_or_default();
+    let shared = groups.remove(SUPPORT).unwrap_or_default();
     let tests: Vec<String> =
-        programs.values().flat_map(|items| said_by_tests(items, &shared)).collect();
+        groups.values().flat_map(|items| said_by_tests(items, &shared)).collect();
     let is_tested = |flag: &Flag| {
         let last = flag.command.rsplit(' ').next().unwrap_or_default();
         tests.iter().any(|text| has_word(text, &flag.long) && has_word(text, last))
@@ -184,13 +184,17 @@ pub(crate) fn untested_flags(flags: &[Flag], sources: &[Source]) -> BTreeSet<Str
     untested.map(|flag| format!("{} {}", flag.command, flag.long)).collect()
 }
 
-/// Helpers that every test program may use.
+/// Helpers that every test may use.
 const SUPPORT: &str = "crates/linerate/tests/support";
 
-/// What is compiled together: a folder under `tests/`, else a file.
-fn program(path: &str) -> &str {
-    let folder = path.strip_prefix("crates/linerate/tests/").and_then(|rest| rest.rfind('/'));
-    folder.map_or(path, |length| &path[.."crates/linerate/tests/".len() + length])
+/// What belongs together: a folder of a test program or of `tests/`, else a file. Modules of a
+/// program beside each other have helpers of their own.
+fn group(path: &str) -> &str {
+    const TESTS: &str = "crates/linerate/tests/";
+    let programs = ["quick/", "live/", ""].map(|program| format!("{TESTS}{program}"));
+    let inner = programs.iter().find_map(|program| path.strip_prefix(program.as_str()));
+    let folder = inner.and_then(|inner| Some(path.len() - inner.len() + inner.rfind('/')?));
+    folder.map_or(path, |length| &path[..length])
 }
 
 /// A function or constant of tests.
@@ -292,7 +296,7 @@ fn a_flag_without_help_or_test_is_found() {
     assert_eq!(flags.len(), 2);
     assert_eq!(bare_flags(&flags).len(), 1);
     let untested = |text: &str| {
-        let test = Source::new("crates/linerate/tests/a.rs", text);
+        let test = Source::new("crates/linerate/tests/quick/a.rs", text);
         untested_flags(&flags, &[test]).len()
     };
     assert_eq!(untested("#[test]\nfn a() {\n    run(&[\"tcp\", \"--time\"]);\n}\n"), 1);
@@ -302,4 +306,16 @@ fn a_flag_without_help_or_test_is_found() {
     let apart = "#[test]\nfn a() {\n    run(\"tcp\");\n}\n\
                  #[test]\nfn b() {\n    run(\"--time\");\n}\n";
     assert_eq!(untested(apart), 2);
+}
+
+#[test]
+fn helpers_of_a_neighbour_are_not_those_of_a_test() {
+    let same = |a: &str, b: &str| {
+        let [a, b] = [a, b].map(|path| format!("crates/linerate/tests/{path}"));
+        group(&a) == group(&b)
+    };
+    assert!(!same("quick/a.rs", "quick/b.rs"));
+    assert!(!same("live/a.rs", "live/main.rs"));
+    assert!(same("live/a/mod.rs", "live/a/b.rs"));
+    assert!(same("support/mod.rs", "support/mesh.rs"));
 }

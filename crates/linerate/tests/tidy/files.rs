@@ -109,7 +109,7 @@ fn children(source: &Source) -> Vec<String> {
     let mut named_path = None;
     for (text, code) in lines {
         if code.trim_start().starts_with("#[path") {
-            named_path = text.split('"').nth(1).map(|path| format!("{directory}/{path}"));
+            named_path = text.split('"').nth(1).map(|path| joined(directory, path));
         }
         let Some(module) = declared(code) else { continue };
         match named_path.take() {
@@ -121,6 +121,19 @@ fn children(source: &Source) -> Vec<String> {
         }
     }
     paths
+}
+
+/// A path as seen from a directory, without `..`.
+fn joined(directory: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = directory.split('/').collect();
+    for part in path.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
 }
 
 /// The name in `mod name;`, whatever its visibility.
@@ -168,7 +181,8 @@ fn a_file_that_no_module_declares_is_found() {
         rust("crates/a/src/c/mod.rs", ""),
         rust("crates/a/src/z.rs", ""),
         rust("crates/a/src/e.rs", ""),
-        rust("crates/a/tests/t.rs", "mod support;"),
+        rust("crates/a/tests/t/main.rs", "mod u;\n#[path = \"../support/mod.rs\"]\nmod support;"),
+        rust("crates/a/tests/t/u.rs", ""),
         rust("crates/a/tests/support/mod.rs", ""),
     ];
     let wrong = dead(&sources);

@@ -167,8 +167,8 @@ fn every_flag_has_a_help_text_and_a_test() {
 fn locked_packages_are_few_and_free() {
     hold(&house::package_count(&read("Cargo.lock")));
     hold(&house::package_count_by_default(&metadata(&[])));
-    hold(&house::licences(&metadata(&["--features=linerate/scale"])));
-    let without_web = metadata(&["--no-default-features", "--features=linerate/rsa"]);
+    hold(&house::licences(&metadata(&["--features=linerate/full"])));
+    let without_web = metadata(&["--no-default-features"]);
     hold(&house::package_count_without_web(&without_web));
 }
 

@@ -1,4 +1,4 @@
-//! The language of what a user reads: help texts (from the man pages, which `generated.rs` holds
+//! The language of what a user reads: help texts (from the man pages, which `quick/generated` holds
 //! to the flags), the manual, the schemas, and reports (by their golden files). The words to avoid
 //! are a table of docs/glossary.md.
 

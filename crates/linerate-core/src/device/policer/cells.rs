@@ -5,13 +5,13 @@
 //! than MBS meets the sustained one. Source: ITU-T I.371, ATM Forum Traffic Management 4.0 (BT =
 //! (MBS - 1)(1/SCR - 1/PCR)).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::find::BucketEstimate;
 
 /// A rule of a cell contract.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellEstimate {
     /// Cells (or frames of one size) per second: PCR or SCR.
     pub per_s: f64,
@@ -28,7 +28,8 @@ pub struct CellEstimate {
 }
 
 /// Most cells that pass at the peak rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxBurst {
     /// MBS.
     pub cells: f64,

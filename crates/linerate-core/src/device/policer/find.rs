@@ -8,7 +8,6 @@
 //! what it would have granted then is lost, and the frames after it would tell of less depth or
 //! less rate, so a train ends before such a pause.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -69,7 +68,8 @@ pub fn train_by_arrival(bytes: u32, arrivals: &[(u64, u64)]) -> Vec<TrainFrame> 
 }
 
 /// A bucket with the interval that the frames leave for each parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketEstimate {
     /// Rate, bit/s: the middle of its interval.
     pub rate_bps: f64,

@@ -3,7 +3,6 @@
 //!
 //! Source: RFC 9971 "Goal Terms". Its conditions on the attributes are [`Goal::check`].
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -14,7 +13,8 @@ use crate::record::BenchGoal;
 pub const WIDTH: f64 = 0.005;
 
 /// A search goal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
     /// A short name for reports.
     pub name: String,

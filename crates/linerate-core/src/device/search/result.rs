@@ -1,6 +1,5 @@
 //! What a search found for a goal.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::classify::conditional_fps;
@@ -9,7 +8,8 @@ use super::ledger::{Ledger, Relevant};
 use super::trial::{Invalid, TrialOutcome};
 
 /// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Both bounds, within the goal's width.
@@ -25,7 +25,8 @@ pub enum Status {
 }
 
 /// The result for a goal. Loads are frames per second of each port.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalResult {
     /// The goal.
     pub goal: Goal,

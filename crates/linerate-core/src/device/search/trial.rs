@@ -4,7 +4,6 @@
 //! that the trial was to send when the tester fell clearly short of them, and against those sent
 //! otherwise (RFC 9971 "Measurer": severe shortfall becomes loss).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Share of the asked frames that may be missing on the sending side without counting as loss.
@@ -20,7 +19,8 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 pub(super) const EARLY_STOP_MIN_NS: u64 = 2 * SECOND_NS;
 
 /// A trial to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadTrial {
     /// Intended load, frames per second of each port.
     pub load_fps: u64,
@@ -49,7 +49,8 @@ pub(super) fn frames(load_fps: u64, duration_ns: u64) -> u64 {
 }
 
 /// Why a load was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum Why {
     /// To fill caches and settle clocks; not counted.
@@ -89,7 +90,8 @@ pub enum Why {
 }
 
 /// Why a trial says nothing about the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Invalid {
     /// A link was down before, while or after frames were sent.
@@ -111,7 +113,8 @@ pub enum Invalid {
 }
 
 /// What became of a trial. A list of these is all that resuming needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialOutcome {
     /// Intended load, as asked, frames per second.
     pub load_fps: u64,
@@ -191,7 +194,8 @@ impl TrialOutcome {
 }
 
 /// What a load is for a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// It reaches the goal.
@@ -203,7 +207,8 @@ pub enum Bound {
 }
 
 /// A trial with its outcome, for the report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tried {
     /// What was asked for.
     pub trial: LoadTrial,

@@ -1,43 +1,295 @@
-//! `iperf3 -J`, one client's result: TCP, both with and without `--bidir`'s second half left out.
+//! `iperf3 -J` of either end: TCP and UDP, one way and both ways (`--bidir`).
+//!
+//! The rates of intervals are the only ones it has, so it shows no rate of delivery apart from
+//! them. Before 3.10 the sums of both directions have one name, and are added up from the streams
+//! here.
 
 use serde_json::Value;
 
-use super::super::evidence::{Asked, Evidence, Host, Loss, Rate, RoundTrips, Windows};
+use super::super::evidence::{Asked, Datagrams, Evidence, Host, Loss, Rate, RoundTrips, Windows};
 use super::super::of_record::response;
-use super::{median, never_seen, number, positive, quantile, small, whole};
+use super::{Unreadable, median, never_seen, number, positive, quantile, small, whole};
 use crate::record::Direction;
 
-pub(super) fn read(json: &Value) -> Option<Vec<Evidence>> {
-    let test = json.get("start")?.get("test_start")?;
-    if test.get("protocol")?.as_str()? != "TCP" {
-        return None;
-    }
-    let reverse = number(test, &["reverse"]) == Some(1.0);
-    Some(vec![one(json, test, reverse)])
+/// Evidence of each direction; `None` for a document that is none of iperf3.
+pub(super) fn read(json: &Value) -> Option<Result<Vec<Evidence>, Unreadable>> {
+    let error = json.get("error").and_then(Value::as_str);
+    let test = json.get("start").and_then(|start| start.get("test_start"));
+    let (Some(test), true) = (test, has_figures(json)) else {
+        let is_iperf3 = test.is_some()
+            || error.is_some() && (json.get("start").is_some() || json.get("intervals").is_some());
+        return is_iperf3.then(|| Err(failed(error.unwrap_or("no interval of it is there"))));
+    };
+    let protocol = test.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+    let reader = match protocol {
+        "TCP" => connection,
+        "UDP" => datagrams,
+        other => {
+            let kind = format!("a result of iperf3 over {other}");
+            let advice = "explain reads its tests over TCP and UDP";
+            return Some(Err(Unreadable::Other { kind, advice }));
+        }
+    };
+    let ways = ways(json, test);
+    let finished = |way| finished(reader(&Part { json, test, way }), json);
+    Some(Ok(ways.iter().map(finished).collect()))
 }
 
-fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
-    let flows = positive(test, &["num_streams"]).and_then(small).unwrap_or(1);
+fn has_figures(json: &Value) -> bool {
+    let intervals = json.get("intervals").and_then(Value::as_array);
+    let sums = ["sum_received", "sum_sent", "sum"];
+    intervals.is_some_and(|it| !it.is_empty())
+        || sums.iter().any(|sum| positive(json, &["end", sum, "bytes"]).is_some())
+}
+
+/// A test that ended before it measured anything, with what its own words call for.
+fn failed(error: &str) -> Unreadable {
+    let reason = error.trim().trim_start_matches("error - ").to_owned();
+    let has = |text: &str| reason.to_lowercase().contains(text);
+    let advice = if has("refused") {
+        "start a server there: iperf3 -s, or linerate serve"
+    } else if has("no route") || has("unreachable") || has("timed out") {
+        "look whether the host answers and its firewall lets the port pass: linerate trace HOST"
+    } else if has("busy") {
+        "try again when the server's other test has ended"
+    } else {
+        "run the test again, and look at the server's own output"
+    };
+    Unreadable::Failed { program: "iperf3", reason, advice }
+}
+
+/// The evidence with what the document says of itself.
+fn finished(mut evidence: Evidence, json: &Value) -> Evidence {
+    let word = |key: &str| json.get(key).and_then(Value::as_str);
+    evidence.remarks.extend(word("remark").map(str::to_owned));
+    if let Some(error) = word("error") {
+        let error = error.trim().trim_start_matches("error - ").to_owned();
+        evidence.remarks.push(format!("the test ended early: {error}"));
+        evidence.failure = Some(error);
+    }
+    evidence
+}
+
+/// One direction: how its sums are called, and which streams are its own.
+struct Way {
+    direction: Direction,
+    suffix: &'static str,
+    /// The value of `sender` that its streams have; all streams where absent.
+    sends: Option<bool>,
+}
+
+fn ways(json: &Value, test: &Value) -> Vec<Way> {
+    let reverse = number(test, &["reverse"]) == Some(1.0);
+    let intervals = json.get("intervals").and_then(Value::as_array);
+    let first = intervals.and_then(|it| it.first());
+    let flags = streams_of(first).filter_map(|stream| stream.get("sender")?.as_bool());
+    let flags: Vec<bool> = flags.collect();
+    let both = number(test, &["bidir"]) == Some(1.0)
+        || first.is_some_and(|it| it.get("sum_bidir_reverse").is_some())
+        || flags.contains(&true) && flags.contains(&false);
+    if both {
+        return vec![
+            Way { direction: Direction::Up, suffix: "", sends: Some(true) },
+            Way { direction: Direction::Down, suffix: "_bidir_reverse", sends: Some(false) },
+        ];
+    }
+    let direction = if reverse { Direction::Down } else { Direction::Up };
+    vec![Way { direction, suffix: "", sends: None }]
+}
+
+fn streams_of(interval: Option<&Value>) -> impl Iterator<Item = &Value> {
+    let streams = interval.and_then(|it| it.get("streams")).and_then(Value::as_array);
+    streams.into_iter().flatten()
+}
+
+/// A direction of a document.
+struct Part<'a> {
+    json: &'a Value,
+    test: &'a Value,
+    way: &'a Way,
+}
+
+impl<'a> Part<'a> {
+    fn is_own(&self, stream: &Value) -> bool {
+        let sends = stream.get("sender").and_then(Value::as_bool);
+        self.way.sends.is_none() || sends.is_none() || sends == self.way.sends
+    }
+
+    /// Intervals that were not left out by `-O`.
+    fn intervals(&self) -> Vec<&'a Value> {
+        let all = self.json.get("intervals").and_then(Value::as_array).into_iter().flatten();
+        let omitted = |it: &&Value| {
+            let sum = it.get("sum").and_then(|sum| sum.get("omitted"));
+            sum.and_then(Value::as_bool) == Some(true)
+        };
+        all.filter(|it| !omitted(it)).collect()
+    }
+
+    /// The streams of this direction in all intervals after the first fifth.
+    fn streams(&self) -> Vec<&'a Value> {
+        let intervals = self.intervals();
+        let late = intervals.iter().skip(intervals.len() / 5);
+        late.flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it)).collect()
+    }
+
+    /// A figure of a sum at the end: `sum_sent`, `sum_received`, `sum`.
+    fn sum(&self, name: &str, key: &str) -> Option<f64> {
+        number(self.json, &["end", &format!("{name}{}", self.way.suffix), key])
+    }
+
+    /// The same, added up from the streams where both directions share one name.
+    fn total(&self, name: &str, key: &str) -> Option<f64> {
+        let one_name = self.way.sends.is_some()
+            && self.json.get("end").and_then(|end| end.get("sum_sent_bidir_reverse")).is_none();
+        if !one_name {
+            return self.sum(name, key);
+        }
+        let side = name.strip_prefix("sum_")?;
+        let side = if side == "sent" { "sender" } else { "receiver" };
+        let each: Vec<f64> =
+            self.ends().filter_map(|stream| number(stream, &[side, key])).collect();
+        (!each.is_empty()).then(|| each.iter().sum())
+    }
+
+    /// The streams of this direction at the end.
+    fn ends(&self) -> impl Iterator<Item = &'a Value> {
+        let streams =
+            self.json.get("end").and_then(|it| it.get("streams")).and_then(Value::as_array);
+        let own = |stream: &&Value| {
+            let side = ["receiver", "sender"].into_iter().find_map(|side| stream.get(side));
+            side.is_none_or(|side| self.is_own(side))
+        };
+        let own: Vec<&Value> = streams.into_iter().flatten().filter(own).collect();
+        own.into_iter()
+    }
+
+    fn flows(&self) -> u32 {
+        positive(self.test, &["num_streams"]).and_then(small).unwrap_or(1)
+    }
+
+    fn rate(&self) -> Rate {
+        let sum = format!("sum{}", self.way.suffix);
+        let bps = |interval: &&Value| {
+            number(interval, &[&sum, "bits_per_second"]).or_else(|| {
+                let each = streams_of(Some(interval)).filter(|it| self.is_own(it));
+                let each: Vec<f64> =
+                    each.filter_map(|it| number(it, &["bits_per_second"])).collect();
+                (!each.is_empty()).then(|| each.iter().sum())
+            })
+        };
+        let intervals_bps: Vec<f64> = self.intervals().iter().filter_map(bps).collect();
+        let mut late: Vec<f64> =
+            intervals_bps.iter().skip(intervals_bps.len() / 5).copied().collect();
+        late.sort_by(f64::total_cmp);
+        let received = |key: &str| {
+            let both = ["sum_received", "sum_sent"].into_iter();
+            both.filter_map(|sum| self.total(sum, key)).find(|value| *value > 0.0)
+        };
+        // A stream that was cut has no sums.
+        let count = intervals_bps.len() as f64;
+        let mean = intervals_bps.iter().sum::<f64>() / count.max(1.0);
+        Rate {
+            mean_bps: received("bits_per_second").or_else(|| (count > 0.0).then_some(mean)),
+            steady_bps: quantile(&late, 0.5),
+            delivery_bps: None,
+            intervals_bps,
+            // iperf3's own, or what -i asked for.
+            interval_s: number(self.test, &["interval"]).or(Some(1.0)),
+            bytes: received("bytes"),
+            span_s: received("seconds").or_else(|| number(self.test, &["duration"])),
+        }
+    }
+
+    fn round_trips(&self, rtt: &[f64]) -> RoundTrips {
+        let ends = |key: &str| -> Vec<f64> {
+            self.ends().filter_map(|it| positive(it, &["sender", key])).collect()
+        };
+        let all = self.intervals();
+        let all = all.iter().flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it));
+        let all = all.filter_map(|it| positive(it, &["rtt"]));
+        let least = ends("min_rtt").into_iter().chain(all).reduce(f64::min);
+        let mean = ends("mean_rtt").into_iter().reduce(f64::max);
+        let s = |us: f64| us / 1e6;
+        let each = |interval: &&Value| {
+            let mut own = streams_of(Some(interval)).filter(|it| self.is_own(it));
+            own.next().and_then(|it| positive(it, &["rtt"])).map_or(0.0, s)
+        };
+        let one = self.flows() == 1;
+        RoundTrips {
+            base_s: least.map(s),
+            base_is_idle: false,
+            loaded_s: median(rtt.to_vec()).or(mean).map(s),
+            loaded_p95_s: None,
+            loaded_p10_s: None,
+            intervals_s: self.intervals().iter().filter(|_| one).map(each).collect(),
+        }
+    }
+
+    /// The sender and the receiver.
+    fn hosts(&self) -> (Host, Host) {
+        let asked = positive(self.json, &["start", "sock_bufsize"]).map(whole);
+        // From 3.16 on each stream has a thread, and the figure is that of all.
+        let threads = match version(self.json) >= Some((3, 16)) {
+            true => f64::from(self.flows()),
+            false => 1.0,
+        };
+        let [local, remote] = ["host_total", "remote_total"].map(|end| {
+            let percent = number(self.json, &["end", "cpu_utilization_percent", end]);
+            let cpu = percent.map(|percent| percent / 100.0 / threads);
+            Host { cpu, buffer_asked_bytes: asked, ..Host::default() }
+        });
+        let is_server =
+            self.json.get("start").is_some_and(|it| it.get("accepted_connection").is_some());
+        match (self.way.direction == Direction::Down) == is_server {
+            true => (local, remote),
+            false => (remote, local),
+        }
+    }
+
+    fn asked(&self) -> Asked {
+        let flows = f64::from(self.flows());
+        Asked {
+            both_ways: self.way.sends.is_some(),
+            window_bytes: positive(self.json, &["start", "sock_bufsize"]).map(whole),
+            pace_bps: positive(self.test, &["target_bitrate"]).map(|bps| bps * flows),
+            bytes: positive(self.test, &["bytes"]).map(whole),
+            write_bytes: positive(self.test, &["blksize"]).map(whole),
+            ..Asked::default()
+        }
+    }
+
+    /// Both ends have one address.
+    fn loopback(&self) -> bool {
+        let first = self.json.pointer("/start/connected/0");
+        let [local, remote] =
+            ["local_host", "remote_host"].map(|end| first.and_then(|it| it.get(end)));
+        local.is_some() && local == remote
+    }
+}
+
+fn version(json: &Value) -> Option<(u32, u32)> {
+    let text = json.pointer("/start/version")?.as_str()?.strip_prefix("iperf ")?;
+    let (major, rest) = text.split_once('.')?;
+    let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn connection(part: &Part<'_>) -> Evidence {
+    let json = part.json;
     let mss = positive(json, &["start", "tcp_mss_default"])
         .or_else(|| positive(json, &["start", "tcp_mss"]));
-    let streams = streams(json);
-    let of = |key: &str| -> Vec<f64> {
+    let streams = part.streams();
+    let each = |key: &str| -> Vec<f64> {
         streams.iter().filter_map(|stream| positive(stream, &[key])).collect()
     };
-    let (rtt, cwnd, window) = (of("rtt"), of("snd_cwnd"), of("snd_wnd"));
-    let least = ends(json, "min_rtt").into_iter().chain(rtt.iter().copied()).reduce(f64::min);
-    let mean_rtt = ends(json, "mean_rtt").into_iter().reduce(f64::max);
-    let s = |us: f64| us / 1e6;
-    let sent = positive(json, &["end", "sum_sent", "bytes"]);
-    let again = number(json, &["end", "sum_sent", "retransmits"]);
+    let (rtt, cwnd, window) = (each("rtt"), each("snd_cwnd"), each("snd_wnd"));
+    let sent = part.total("sum_sent", "bytes").filter(|bytes| *bytes > 0.0);
+    let again = part.total("sum_sent", "retransmits");
     let segments = sent.zip(mss).map(|(bytes, mss)| bytes / mss);
     let mut sorted = window.clone();
     sorted.sort_by(f64::total_cmp);
-    let asked = positive(json, &["start", "sock_bufsize"]).map(whole);
     let control = json.get("end").and_then(|end| end.get("sender_tcp_congestion"));
     let control = control.and_then(Value::as_str).map(str::to_owned);
-    let [local, remote] = ["host_total", "remote_total"].map(|end| host(json, end, asked));
-    let (sender, receiver) = if reverse { (remote, local) } else { (local, remote) };
     let mut more = vec!["CPU waits of both hosts"];
     if window.is_empty() {
         more.push("window that the receiver offered");
@@ -45,25 +297,14 @@ fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
     if rtt.is_empty() {
         more.push("round trips");
     }
+    let (sender, receiver) = part.hosts();
     Evidence {
-        direction: Some(if reverse { Direction::Down } else { Direction::Up }),
-        flows,
-        failure: json.get("error").and_then(Value::as_str).map(str::to_owned),
-        asked: Asked {
-            window_bytes: asked,
-            pace_bps: positive(test, &["target_bitrate"]).map(|bps| bps * f64::from(flows)),
-            bytes: positive(test, &["bytes"]).map(whole),
-            write_bytes: positive(test, &["blksize"]).map(whole),
-            ..Asked::default()
-        },
-        rate: rate(json),
-        rtt: RoundTrips {
-            base_s: least.map(s),
-            base_is_idle: false,
-            loaded_s: median(rtt).or(mean_rtt).map(s),
-            loaded_p95_s: None,
-            loaded_p10_s: None,
-        },
+        direction: Some(part.way.direction),
+        flows: part.flows(),
+        loopback: part.loopback(),
+        asked: part.asked(),
+        rate: part.rate(),
+        rtt: part.round_trips(&rtt),
         window: Windows {
             offered_bytes: median(window),
             offered_range: sorted.first().copied().zip(sorted.last().copied()),
@@ -87,44 +328,34 @@ fn one(json: &Value, test: &Value, reverse: bool) -> Evidence {
     }
 }
 
-/// An end by its name in the document.
-fn host(json: &Value, end: &str, asked: Option<u64>) -> Host {
-    let percent = number(json, &["end", "cpu_utilization_percent", end]);
-    let cpu = percent.map(|percent| percent / 100.0);
-    Host { cpu, buffer_asked_bytes: asked, ..Host::default() }
-}
-
-/// The streams of all intervals after the first fifth.
-fn streams(json: &Value) -> Vec<&Value> {
-    let Some(intervals) = json.get("intervals").and_then(Value::as_array) else {
-        return Vec::new();
+fn datagrams(part: &Part<'_>) -> Evidence {
+    let figure = |key: &str| {
+        let sums = ["sum", "sum_received"].into_iter();
+        sums.filter_map(|sum| part.sum(sum, key)).find(|value| *value > 0.0)
     };
-    let late = intervals.iter().skip(intervals.len() / 5);
-    late.filter_map(|interval| interval.get("streams")?.as_array()).flatten().collect()
-}
-
-/// A figure of the senders of all streams at the end.
-fn ends(json: &Value, key: &str) -> Vec<f64> {
-    let streams = json.get("end").and_then(|end| end.get("streams")).and_then(Value::as_array);
-    streams.into_iter().flatten().filter_map(|it| positive(it, &["sender", key])).collect()
-}
-
-fn rate(json: &Value) -> Rate {
-    let intervals = json.get("intervals").and_then(Value::as_array);
-    let sums = intervals.into_iter().flatten();
-    let intervals_bps: Vec<f64> =
-        sums.filter_map(|interval| number(interval, &["sum", "bits_per_second"])).collect();
-    let received = |key: &str| number(json, &["end", "sum_received", key]);
-    let mut late: Vec<f64> = intervals_bps.iter().skip(intervals_bps.len() / 5).copied().collect();
-    late.sort_by(f64::total_cmp);
-    Rate {
-        mean_bps: received("bits_per_second"),
-        steady_bps: quantile(&late, 0.5),
-        delivery_bps: quantile(&late, 0.9),
-        intervals_bps,
-        // iperf3's own, or what -i asked for.
-        interval_s: number(json, &["start", "test_start", "interval"]).or(Some(1.0)),
-        bytes: received("bytes"),
-        span_s: received("seconds"),
+    let payload_bytes = positive(part.test, &["blksize"]);
+    let sent = figure("packets").unwrap_or(0.0);
+    let lost = figure("lost_packets").unwrap_or(0.0);
+    let mut rate = part.rate();
+    let span_s = figure("seconds").or(rate.span_s);
+    // Before sum_received there was one sum, of what was sent.
+    if part.sum("sum_received", "bits_per_second").is_none_or(|bps| bps <= 0.0) {
+        let bytes = payload_bytes.map(|bytes| bytes * (sent - lost)).filter(|it| *it > 0.0);
+        rate.mean_bps = bytes.zip(span_s).map(|(bytes, s)| bytes * 8.0 / s).or(rate.mean_bps);
+    }
+    let offered = ["sum_sent", "sum"].into_iter();
+    let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|it| *it > 0.0);
+    let (sender, receiver) = part.hosts();
+    Evidence {
+        direction: Some(part.way.direction),
+        flows: part.flows(),
+        loopback: part.loopback(),
+        asked: part.asked(),
+        rate,
+        sender,
+        receiver,
+        datagrams: Some(Datagrams { sent, lost, payload_bytes, offered_bps: offered }),
+        unseen: vec!["what lies behind losses".to_owned(), "CPU waits of both hosts".to_owned()],
+        ..Evidence::default()
     }
 }

@@ -1,75 +1,269 @@
-//! `ss -ti` of iproute2: a line of words for each socket, one moment and the sums until then.
+//! `ss -ti` of iproute2: two lines of words for each socket, or one (`-O`): one moment, and the
+//! sums since the connection was opened.
+//!
+//! The rate is that of acknowledged bytes: over the age of the connection where it shows, else over
+//! the time in which data was in flight. A socket that never received was opened `lastrcv` ago, one
+//! that never sent `lastsnd` ago: the kernel sets both when the connection comes about
+//! (tcp_finish_connect).
 
-use super::super::evidence::{Agreed, Evidence, Loss, Rate, RoundTrips, Syn, Windows};
+use super::super::evidence::{
+    Agreed, Evidence, Loss, Rate, RoundTrips, SocketMoment, Syn, Windows,
+};
 use super::super::of_record::response;
 use super::{never_seen, small};
 
-/// Sockets that sent anything.
+/// Sockets of an output, in its order. Of one that it has more than once the last is taken.
 pub(super) fn read(text: &str) -> Vec<Evidence> {
-    let lines = text.lines().map(str::trim);
-    let sockets = lines.filter(|line| line.contains(" rtt:") && line.contains(" cwnd:"));
-    sockets.filter_map(socket).collect()
+    let mut found: Vec<Evidence> = Vec::new();
+    for socket in entries(text).iter().filter_map(|entry| socket(entry)) {
+        let same = |known: &&mut Evidence| {
+            known.connection.is_some() && known.connection == socket.connection
+        };
+        match found.iter_mut().find(same) {
+            Some(known) => *known = socket,
+            None => found.push(socket),
+        }
+    }
+    found
 }
 
-fn socket(line: &str) -> Option<Evidence> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let text =
-        |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
-    let value = |name: &str| text(name)?.split(['/', 'm', '(']).next()?.parse::<f64>().ok();
-    let rate = |name: &str| {
-        let place = words.iter().position(|word| *word == name)?;
-        words.get(place + 1)?.strip_suffix("bps").and_then(scaled)
+/// True for a text with lines of `ss` or `netstat` for TCP, with or without `-i`.
+pub(super) fn is_output(text: &str) -> bool {
+    text.lines().any(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        addresses(&words).is_some() || line.contains("Local Address:Port")
+    })
+}
+
+/// The words of each socket.
+fn entries(text: &str) -> Vec<Vec<&str>> {
+    let mut entries: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let carries = words.iter().any(|word| word.starts_with("rtt:"));
+        match (addresses(&words).is_some(), entries.last_mut()) {
+            (true, _) => entries.push(words),
+            (false, Some(last)) if !last.iter().any(|it| it.starts_with("rtt:")) => {
+                last.extend(words);
+            }
+            // A line of figures alone, as people cut it out.
+            (false, _) if carries => entries.push(words),
+            (false, _) => {}
+        }
+    }
+    entries
+}
+
+/// Receive queue, send queue and both addresses, after which the rest comes.
+struct Head<'a> {
+    queues: [f64; 2],
+    ends: [&'a str; 2],
+}
+
+fn addresses<'a>(words: &[&'a str]) -> Option<Head<'a>> {
+    let number = |word: &&str| word.parse::<f64>().ok().filter(|it| *it >= 0.0);
+    let is_end = |word: &str| {
+        let port = word.rsplit_once(':').map(|(host, port)| (!host.is_empty(), port));
+        port.is_some_and(|(host, port)| {
+            host && (port == "*" || port.parse::<u16>().is_ok() || is_service(port))
+        })
     };
-    let mss = value("mss")?;
-    let delivery = rate("delivery_rate");
+    let found = words.windows(4).take(3).find_map(|four| match four {
+        [receive, send, local, remote] if is_end(local) && is_end(remote) => {
+            Some((number(receive)?, number(send)?, *local, *remote))
+        }
+        _ => None,
+    })?;
+    Some(Head { queues: [found.0, found.1], ends: [found.2, found.3] })
+}
+
+/// A name of a port, as ss prints it without -n.
+fn is_service(port: &str) -> bool {
+    port.starts_with(|c: char| c.is_ascii_lowercase())
+        && port.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// The words behind a socket's addresses.
+struct Words<'a>(&'a [&'a str]);
+
+impl Words<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(&name)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
+    }
+
+    /// The number at the beginning of a value.
+    fn value(&self, name: &str) -> Option<f64> {
+        leading(self.text(name)?)
+    }
+
+    /// Milliseconds as seconds.
+    fn seconds(&self, name: &str) -> Option<f64> {
+        self.value(name).map(|ms| ms / 1e3)
+    }
+
+    /// The word after a name, as rates are printed: `10.4Mbps`, and `7200320bps/5000000bps` for a
+    /// pace with its limit.
+    fn rates(&self, name: &str) -> Option<(f64, Option<f64>)> {
+        let place = self.0.iter().position(|word| *word == name)?;
+        let mut rates = self.0.get(place + 1)?.split('/');
+        let bps = |text: &str| scaled(text.strip_suffix("bps")?);
+        Some((bps(rates.next()?)?, rates.next().and_then(bps)))
+    }
+
+    /// A figure of `skmem:(r0,rb131072,t0,...)`.
+    fn memory(&self, name: &str) -> Option<f64> {
+        let list = self.text("skmem")?.trim_start_matches('(').trim_end_matches(')');
+        list.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok())
+    }
+}
+
+fn socket(words: &[&str]) -> Option<Evidence> {
+    let head = addresses(words);
+    let words = Words(words);
+    let mss = words.value("mss")?;
+    let moment = moment(&words, head.as_ref());
     let options = Agreed {
-        timestamps: words.contains(&"ts"),
-        sack: words.contains(&"sack"),
-        window_scale: text("wscale").is_some(),
+        timestamps: words.has("ts"),
+        sack: words.has("sack"),
+        window_scale: words.text("wscale").is_some(),
     };
-    let again = text("retrans").and_then(|it| it.rsplit('/').next()?.parse::<f64>().ok());
-    let sent = value("data_segs_out").or_else(|| value("segs_out"));
-    let control = words.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());
-    let limited = |name: &str| Some(value(name)? / value("busy").filter(|busy| *busy > 0.0)?);
+    let has_options = options != Agreed::default();
+    let receives = moment.received_bytes > moment.acknowledged_bytes;
+    let mut unseen = never_seen(&["CPU of both hosts", "the other end", "any but this moment"]);
+    if words.value("snd_wnd").is_none() && !receives && !moment.persist_timer {
+        unseen.push("window that the receiver offered (ss of iproute2 5.4 and later)".to_owned());
+    }
+    let (rate, remark) = rate(&moment);
     Some(Evidence {
+        connection: head.map(|head| named(&head, receives)),
         flows: 1,
-        rate: Rate {
-            mean_bps: delivery,
-            steady_bps: delivery,
-            delivery_bps: delivery,
-            bytes: value("bytes_acked"),
-            ..Rate::default()
-        },
+        rate,
         rtt: RoundTrips {
-            base_s: value("minrtt").map(|ms| ms / 1e3),
-            loaded_s: value("rtt").map(|ms| ms / 1e3),
+            base_s: words.seconds("minrtt"),
+            loaded_s: words.seconds("rtt"),
             ..RoundTrips::default()
         },
-        window: Windows {
-            offered_bytes: value("snd_wnd"),
-            cwnd_bytes: value("cwnd").map(|segments| segments * mss),
-            flight_bytes: value("unacked").map(|segments| segments * mss),
-            left_slow_start: Some(text("ssthresh").is_some()),
-            unsent_bytes: value("notsent"),
-            window_limited: limited("rwnd_limited"),
-            buffer_limited: limited("sndbuf_limited"),
-            application_limited: Some(f64::from(u8::from(words.contains(&"app_limited")))),
-            ..Windows::default()
-        },
-        loss: Loss {
-            retransmits: again.or(Some(0.0)),
-            ratio: sent.filter(|sent| *sent > 0.0).map(|sent| again.unwrap_or(0.0) / sent),
-            needless: value("dsack_dups"),
-            response: control.as_deref().and_then(response),
-            control,
-            ..Loss::default()
-        },
-        syn: Syn { sender_agreed: Some(options), ..Syn::default() },
+        window: windows(&words, mss, &moment),
+        loss: loss(&words),
+        syn: Syn { sender_agreed: has_options.then_some(options), ..Syn::default() },
         mss_bytes: small(mss),
-        packet_bytes: value("pmtu").and_then(small),
-        unseen: never_seen(&["CPU of both hosts", "the other end"]),
+        packet_bytes: words.value("pmtu").and_then(small),
+        moment: Some(moment),
+        remarks: remark.into_iter().collect(),
+        unseen,
         ..Evidence::default()
     })
+}
+
+/// Both addresses, the sender's first.
+fn named(head: &Head<'_>, receives: bool) -> String {
+    let [local, remote] = head.ends;
+    match receives {
+        true => format!("{remote} to {local}, seen at the receiver"),
+        false => format!("{local} to {remote}"),
+    }
+}
+
+fn moment(words: &Words<'_>, head: Option<&Head<'_>>) -> SocketMoment {
+    let acknowledged = words.value("bytes_acked").unwrap_or(0.0);
+    let received = words.value("bytes_received").unwrap_or(0.0);
+    // The SYN counts as a byte acknowledged.
+    let age_s = match (received == 0.0, acknowledged <= 1.0) {
+        (true, _) => words.seconds("lastrcv"),
+        (false, true) => words.seconds("lastsnd"),
+        (false, false) => None,
+    };
+    let timer = words.0.iter().any(|word| word.starts_with("timer:(persist"));
+    // Without -o the timer is not printed: one that backs off while nothing is in flight probes a
+    // closed window.
+    let unsent = words.value("notsent").filter(|bytes| *bytes > 0.0);
+    let backs_off = words.value("backoff").is_some_and(|times| times > 0.0);
+    let probes = backs_off && unsent.is_some() && unsent == head.map(|head| head.queues[1]);
+    SocketMoment {
+        persist_timer: timer || probes,
+        send_queue_bytes: head.map(|head| head.queues[1]),
+        receive_queue_bytes: head.map(|head| head.queues[0]),
+        receive_room_bytes: words.memory("rb").or_else(|| words.value("rcv_ssthresh")),
+        received_bytes: received,
+        acknowledged_bytes: acknowledged,
+        busy_s: words.seconds("busy"),
+        age_s: age_s.filter(|age| *age > 0.0),
+        application_limited: words.has("app_limited"),
+        delivery_bps: words.rates("delivery_rate").map(|(bps, _)| bps),
+        pace_max_bps: words.rates("pacing_rate").and_then(|(_, most)| most),
+    }
+}
+
+/// The rate since the connection was opened, and what it is where that is not known.
+fn rate(moment: &SocketMoment) -> (Rate, Option<String>) {
+    let receives = moment.received_bytes > moment.acknowledged_bytes;
+    let bytes = moment.received_bytes.max(moment.acknowledged_bytes);
+    let busy_s = moment.busy_s.filter(|_| !receives);
+    let span_s = moment.age_s.or(busy_s).filter(|span| *span > 0.0);
+    let remark = match (moment.age_s, busy_s, span_s) {
+        (None, Some(_), Some(_)) => Some(
+            "the rate is that over the time in which data was in flight: since when the connection \
+             is open is not in the output",
+        ),
+        (_, _, None) => Some(
+            "no rate: since when the connection is open is not in the output; twice the same \
+             command, a known time apart, shows one",
+        ),
+        _ => None,
+    };
+    let mean_bps = span_s.map(|span| bytes * 8.0 / span);
+    let rate = Rate { mean_bps, bytes: Some(bytes), span_s, ..Rate::default() };
+    (rate, remark.map(str::to_owned))
+}
+
+fn windows(words: &Words<'_>, mss: f64, moment: &SocketMoment) -> Windows {
+    let busy_s = moment.busy_s.filter(|busy| *busy > 0.0);
+    // The kernel leaves a time out that is 0.
+    let limited = |name: &str| Some(words.seconds(name).unwrap_or(0.0) / busy_s?);
+    let unsent = words.value("notsent").unwrap_or(0.0);
+    // Written less not sent is exact; segments in flight may be short ones.
+    let by_queue = moment.send_queue_bytes.filter(|queue| *queue > 0.0);
+    let by_queue = by_queue.map(|queue| (queue - unsent).max(0.0));
+    let by_segments = words.value("unacked").unwrap_or(0.0) * mss;
+    Windows {
+        // A window of 0 is not printed.
+        offered_bytes: words.value("snd_wnd").or_else(|| moment.persist_timer.then_some(0.0)),
+        cwnd_bytes: words.value("cwnd").map(|segments| segments * mss),
+        flight_bytes: Some(by_queue.unwrap_or(by_segments)),
+        left_slow_start: Some(words.text("ssthresh").is_some()),
+        unsent_bytes: Some(unsent),
+        receive_queue_bytes: moment.receive_queue_bytes,
+        window_limited: limited("rwnd_limited"),
+        buffer_limited: limited("sndbuf_limited"),
+        application_limited: Some(f64::from(u8::from(moment.application_limited))),
+        send_buffer_bytes: words.memory("tb"),
+        send_memory_bytes: words.memory("w"),
+        ..Windows::default()
+    }
+}
+
+fn loss(words: &Words<'_>) -> Loss {
+    let again = words.text("retrans").and_then(|it| leading(it.rsplit('/').next()?)).unwrap_or(0.0);
+    let sent = words.value("data_segs_out").or_else(|| words.value("segs_out"));
+    let control = words.0.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());
+    Loss {
+        retransmits: Some(again),
+        ratio: sent.filter(|sent| *sent > 0.0).map(|sent| again / sent),
+        needless: words.value("dsack_dups"),
+        response: control.as_deref().and_then(response),
+        control,
+        ..Loss::default()
+    }
+}
+
+/// The number at the beginning of a text.
+fn leading(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    text[..end].parse().ok()
 }
 
 /// A number with K, M or G of iproute2, which are decimal there.

@@ -5,8 +5,8 @@ use super::*;
 use crate::record::{Cause, Outcome};
 
 fn verdict(text: &str) -> crate::record::Verdict {
-    let (_, found) = foreign(text).expect("a known result");
-    judge(found.first().expect("one direction"))
+    let Ok(Source::Foreign(found)) = read_source(text) else { panic!("no known result: {text}") };
+    judge(&found.evidence[found.main])
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_download_of_ndt7_with_a_standing_queue_filled_its_link() {
 #[test]
 fn what_is_no_result_is_none() {
     for text in ["", "{}", "[1]", "hello", "{\"start\":{}}"] {
-        assert!(foreign(text).is_none(), "{text}");
+        assert!(read_source(text).is_err(), "{text}");
     }
 }
 

@@ -70,7 +70,7 @@ fn named(found: &Findings) -> &'static str {
 
 /// The size that was found of what was planted, over its own: room, or share of packets.
 fn size(kind: &str, text: &str, found: &Findings) -> Option<f64> {
-    let path: PathPlan = toml::from_str(text).expect("a path");
+    let path: PathPlan = crate::tree::from_toml(text).expect("a path");
     let path = path.forward.expect("it has one");
     let number = |text: &str| {
         text.split(' ').next().and_then(|number| number.parse::<f64>().ok()).expect("a number")
@@ -99,7 +99,7 @@ fn size(kind: &str, text: &str, found: &Findings) -> Option<f64> {
 }
 
 fn found(text: &str, schedule: Schedule) -> Findings {
-    let path: PathPlan = toml::from_str(text).expect("a path");
+    let path: PathPlan = crate::tree::from_toml(text).expect("a path");
     mechanism(&probe(&path, false, schedule), Direction::Up).expect("packets")
 }
 
@@ -119,7 +119,7 @@ fn each_planted_mechanism_is_found() {
 /// The long trial: `LINERATE_TRIAL_SEED=5 LINERATE_TRIAL_PATHS=40 cargo test --profile demo
 /// -p linerate-core --lib mechanism::trial -- --ignored --nocapture`.
 #[test]
-#[ignore = "minutes: the whole trial, which prints its table"]
+#[ignore = "nightly: minutes, the whole trial, which prints its table"]
 fn the_table_of_planted_and_found_mechanisms() {
     let number = |name, usual| {
         std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok()).unwrap_or(usual)

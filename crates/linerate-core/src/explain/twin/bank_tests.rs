@@ -86,7 +86,7 @@ fn the_model_reaches_what_the_kernel_reached_on_the_stored_cases() {
     for (name, recipes, cases) in FAMILIES {
         let family = Family::from_toml(recipes).expect("a family");
         for line in cases.lines().filter(|line| !line.is_empty()) {
-            let case: Case = serde_json::from_str(line).expect("a case");
+            let case: Case = crate::tree::from_json(line).expect("a case");
             let scenarios = family.scenarios(name, case.seed);
             let same = |it: &&Scenario| it.name() == case.name() && it.drawn == case.drawn;
             let Some(scenario) = scenarios.iter().find(same) else {

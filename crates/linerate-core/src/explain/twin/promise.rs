@@ -32,7 +32,7 @@ pub fn path_of(record: &Record) -> Option<PathPlan> {
     let up = mechanism(&record.trains, Direction::Up);
     let down = mechanism(&record.trains, Direction::Down);
     let rtts = record.parts.iter().flat_map(directions).filter_map(|it| it.rtt.base_s);
-    let rtt = Duration::from_secs_f64(rtts.reduce(f64::min)?);
+    let rtt = Duration::try_from_secs_f64(rtts.reduce(f64::min)?).ok()?;
     match (up, down) {
         (Some(up), down) => Some(fit(&up, down.as_ref(), rtt)),
         (None, Some(down)) => {
@@ -97,7 +97,8 @@ impl Model {
         if evidence.loopback || evidence.spoilt.is_some() {
             return None;
         }
-        let rtt = Duration::from_secs_f64(evidence.rtt.base_s.filter(|base| *base > 0.0)?);
+        let rtt =
+            Duration::try_from_secs_f64(evidence.rtt.base_s.filter(|base| *base > 0.0)?).ok()?;
         let path = match &evidence.trains {
             Some(found) => {
                 let other = match evidence.direction? {
@@ -114,7 +115,7 @@ impl Model {
             _ => held.and_then(|bps| evidence.bdp_bytes(bps)).or_else(|| tuned(evidence)),
         };
         let tcp = tcp(evidence, &path, window.map_or(NO_WINDOW, whole))?;
-        let span = Duration::from_secs_f64(evidence.rate.span_s?).min(RUN);
+        let span = Duration::try_from_secs_f64(evidence.rate.span_s?).ok()?.min(RUN);
         let omit = Duration::from_nanos(test.omit_ns).min(RUN);
         Some(Self { path, tcp, streams: evidence.flows.max(1), spans: [omit, span] })
     }

@@ -9,7 +9,7 @@ const FREE: &str = include_str!("../../../../../testdata/explain/records/base.js
 
 /// The verdict of the record of a small receive window, as if interfaces of this rate told it.
 fn over(bps: u64) -> (Verdict, Verdict) {
-    judged(serde_json::from_str(HELD).expect("a record"), bps)
+    judged(crate::tree::from_json(HELD).expect("a record"), bps)
 }
 
 fn judged(mut record: Record, bps: u64) -> (Verdict, Verdict) {
@@ -25,7 +25,7 @@ fn judged(mut record: Record, bps: u64) -> (Verdict, Verdict) {
 
 #[test]
 fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
-    let free: Record = serde_json::from_str(FREE).expect("a record");
+    let free: Record = crate::tree::from_json(FREE).expect("a record");
     let live = free.value(MetricId::Goodput, Stat::Value, None).expect("it was measured");
     let (before, verdict) = over(100_000_000);
     let model = verdict.model.expect("a model");
@@ -42,7 +42,7 @@ fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
 #[test]
 fn a_send_buffer_that_holds_next_is_named() {
     let next = |bytes| {
-        let mut record: Record = serde_json::from_str(HELD).expect("a record");
+        let mut record: Record = crate::tree::from_json(HELD).expect("a record");
         record.ends.iter_mut().for_each(|end| end.tcp_wmem_bytes = Some([4096, 16_384, bytes]));
         judged(record, 100_000_000).1.next.expect("a next limit")
     };
@@ -64,5 +64,5 @@ fn a_model_that_does_not_reach_the_measured_rate_promises_nothing() {
 
 #[test]
 fn a_record_without_trains_gives_no_path() {
-    assert_eq!(path_of(&serde_json::from_str(HELD).expect("a record")), None);
+    assert_eq!(path_of(&crate::tree::from_json(HELD).expect("a record")), None);
 }

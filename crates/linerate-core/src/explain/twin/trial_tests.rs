@@ -13,13 +13,14 @@ use crate::stats::{Z_95, wilson_interval};
 
 /// Mbit/s on the path and on its twin.
 fn rates(text: &str, schedule: Schedule) -> ([f64; 2], PathPlan) {
-    let path: PathPlan = toml::from_str(text).expect("a path");
+    let path: PathPlan = crate::tree::from_toml(text).expect("a path");
     let found = mechanism(&probe(&path, false, schedule), Direction::Up).expect("packets");
     let facts = path.facts().expect("a sound path");
     let rtt: Duration = facts.iter().map(|fact| fact.delay).sum();
     let twin = fit(&found, None, rtt);
     let again: PathPlan =
-        toml::from_str(&toml::to_string(&twin).expect("it is written")).expect("and read");
+        crate::tree::from_toml(&crate::tree::to_toml(&twin).expect("it is written"))
+            .expect("and read");
     assert_eq!(again, twin);
     let tcp = SimulatedTcp::from(&TcpModel::TODAY);
     let mbps = |path: &PathPlan| goodput_bps(path, &tcp, 1).expect("it can be simulated") / 1e6;
@@ -45,7 +46,7 @@ fn twins_carry_what_their_paths_carry() {
 /// The long trial: `LINERATE_TRIAL_SEED=5 LINERATE_TRIAL_PATHS=20 cargo test --profile demo
 /// -p linerate-core --lib twin::trial -- --ignored --nocapture`.
 #[test]
-#[ignore = "minutes: the whole trial, which prints its table"]
+#[ignore = "nightly: minutes, the whole trial, which prints its table"]
 fn the_table_of_paths_and_twins() {
     let number = |name, usual| {
         std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok()).unwrap_or(usual)
@@ -60,7 +61,7 @@ fn the_table_of_paths_and_twins() {
             let (rates, twin) = rates(&text, Schedule::WHOLE);
             (near, all) = (near + u64::from(is_near(rates)), all + 1);
             if !is_near(rates) {
-                let twin = toml::to_string(&twin).expect("it is written").replace('\n', "; ");
+                let twin = crate::tree::to_toml(&twin).expect("it is written").replace('\n', "; ");
                 println!("{rates:.2?}: {}\n  {twin}", text.replace('\n', "; "));
             }
         }

@@ -64,7 +64,7 @@ impl Label {
 
 impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = serde_json::to_value(self).unwrap_or_default();
+        let name = crate::tree::to_value(self).unwrap_or_default();
         f.pad(&name.as_str().unwrap_or_default().replace('_', " "))
     }
 }

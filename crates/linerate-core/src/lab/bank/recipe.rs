@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toml::{Table, Value};
+use serde_json::{Map, Value, json};
 
 use super::half::hash;
 use super::{Half, Label, Scenario, Setting};
@@ -65,13 +65,13 @@ pub struct Recipe {
     pub draw: BTreeMap<String, [[f64; 2]; 2]>,
     /// What holds with and without the plant.
     #[serde(default)]
-    base: Table,
+    base: Map<String, Value>,
     /// What is planted.
     #[serde(default)]
-    plant: Table,
+    plant: Map<String, Value>,
     /// What takes its place.
     #[serde(default)]
-    without: Table,
+    without: Map<String, Value>,
 }
 
 fn cubic() -> Vec<String> {
@@ -83,7 +83,7 @@ impl Family {
     /// # Errors
     /// What does not fit, on one line.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let family: Self = toml::from_str(text).map_err(|error| one_line(&error))?;
+        let family: Self = crate::tree::from_toml(text).map_err(|error| one_line(&error))?;
         for recipe in &family.recipes {
             for level in 0..LEVELS {
                 recipe
@@ -119,9 +119,9 @@ impl Recipe {
     ) -> Result<Scenario, String> {
         let drawn = self.drawn(level, seed);
         let base = merged(usual(&drawn), &self.base);
-        let setting = |more: &Table| {
-            let whole = filled(Value::Table(merged(base.clone(), more)), &drawn)?;
-            whole.try_into::<Setting>().map_err(|error| one_line(&error))
+        let setting = |more: &Map<String, Value>| {
+            let whole = filled(Value::Object(merged(base.clone(), more)), &drawn)?;
+            crate::tree::from_value::<Setting>(whole).map_err(|error| one_line(&error))
         };
         let (planted, without) = (setting(&self.plant)?, setting(&self.without)?);
         let text = format!("{}/{level}/{congestion}/{drawn:?}", self.id);
@@ -157,10 +157,10 @@ impl Recipe {
 }
 
 /// The path of which nothing is said.
-fn usual(drawn: &BTreeMap<String, f64>) -> Table {
-    let path = format!("rate = \"{} Mbit/s\"\ndelay = \"{} ms\"", drawn["rate"], drawn["delay"]);
-    let path = toml::from_str::<Table>(&path).unwrap_or_default();
-    Table::from_iter([("path".to_owned(), Value::Table(path))])
+fn usual(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
+    let (rate, delay) = (drawn["rate"], drawn["delay"]);
+    let path = json!({ "rate": format!("{rate} Mbit/s"), "delay": format!("{delay} ms") });
+    Map::from_iter([("path".to_owned(), path)])
 }
 
 /// A value of a range, evenly spread over its logarithm, with three digits; whole where the ends
@@ -174,10 +174,12 @@ fn between([low, high]: [f64; 2], at: f64) -> f64 {
 }
 
 /// A table with another one over it, key by key.
-fn merged(mut base: Table, over: &Table) -> Table {
+fn merged(mut base: Map<String, Value>, over: &Map<String, Value>) -> Map<String, Value> {
     for (key, value) in over {
         let value = match (base.remove(key), value) {
-            (Some(Value::Table(below)), Value::Table(value)) => Value::Table(merged(below, value)),
+            (Some(Value::Object(below)), Value::Object(value)) => {
+                Value::Object(merged(below, value))
+            }
             (_, value) => value.clone(),
         };
         base.insert(key.clone(), value);
@@ -188,9 +190,9 @@ fn merged(mut base: Table, over: &Table) -> Table {
 /// The same with drawn values in place of words.
 fn filled(value: Value, drawn: &BTreeMap<String, f64>) -> Result<Value, String> {
     Ok(match value {
-        Value::Table(table) => {
+        Value::Object(table) => {
             let entries = table.into_iter().map(|(key, value)| Ok((key, filled(value, drawn)?)));
-            Value::Table(entries.collect::<Result<_, String>>()?)
+            Value::Object(entries.collect::<Result<_, String>>()?)
         }
         Value::Array(values) => {
             let values = values.into_iter().map(|value| filled(value, drawn));
@@ -214,10 +216,10 @@ fn filled(value: Value, drawn: &BTreeMap<String, f64>) -> Result<Value, String> 
 }
 
 fn number(value: f64) -> Value {
-    value.to_string().parse().map_or(Value::Float(value), Value::Integer)
+    value.to_string().parse::<i64>().map_or_else(|_| Value::from(value), Value::from)
 }
 
-fn one_line(error: &toml::de::Error) -> String {
+fn one_line(error: &crate::tree::Error) -> String {
     crate::lab::one_line(error.message())
 }
 

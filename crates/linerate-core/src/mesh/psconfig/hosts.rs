@@ -188,7 +188,13 @@ impl<'a> Hosts<'a> {
     ) -> Result<IpAddr, String> {
         let found = self.template.get("addresses").and_then(|it| it.get(key));
         let found = found.ok_or("a group names it, and the template does not have it")?;
-        let of = label.and_then(|label| self.labelled(key, label)).unwrap_or(found);
+        // psConfig has no address in its place: an address without the label is not in the list.
+        let labelled = |label| {
+            let reason =
+                || format!("it has no address with the label {label:?}, which its group asks for");
+            self.labelled(key, label).ok_or_else(reason)
+        };
+        let of = label.map_or(Ok(found), labelled)?;
         let host = found.get("host").and_then(Value::as_str);
         let host = host.and_then(|host| self.template.get("hosts")?.get(host));
         if [Some(found), Some(of), host].into_iter().flatten().any(|it| is_true(it, "disabled")) {

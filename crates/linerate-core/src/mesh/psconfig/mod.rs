@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use self::command::{Run, run};
 use self::hosts::Hosts;
 use self::text::{Group, Met, Task, name};
-use crate::lab::one_line;
+use super::plan::TAKES_S;
 use crate::record::Family;
 use crate::schedule::usual;
 
@@ -50,8 +50,13 @@ pub fn from_psconfig(text: &str, mesh: &str, lookup: Lookup<'_>) -> Result<Impor
     if text.len() > TEMPLATE_MAX {
         return Err(format!("{} bytes; a template has {TEMPLATE_MAX} at most", text.len()));
     }
-    let template: Value =
-        serde_json::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+    let template: Value = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        match error.is_eof() {
+            true => format!("its JSON breaks off in line {line}, before the template ends"),
+            false => format!("its JSON has a mistake in line {line}, column {column}"),
+        }
+    })?;
     let Some(template) = template.as_object() else {
         return Err("a template is a JSON object".to_owned());
     };
@@ -175,6 +180,15 @@ impl Import<'_> {
         }
         let Run { command, every_s, takes_s, .. } = run;
         let slot_s = takes_s.or_else(|| usual(&command).map(|(takes, _)| takes)).unwrap_or(60);
+        if slot_s > TAKES_S.1 {
+            return Err(format!(
+                "a run of it takes {slot_s} s, and a slot {} s at most",
+                TAKES_S.1
+            ));
+        }
+        // A shorter run has the shortest slot.
+        let takes_s = takes_s.map(|takes| takes.max(TAKES_S.0));
+        let slot_s = slot_s.max(TAKES_S.0);
         let every_s = every_s.unwrap_or(EVERY_S.1);
         if slot_s >= every_s {
             let what = format!("a pair is measured each {} s", slot_s + 1);

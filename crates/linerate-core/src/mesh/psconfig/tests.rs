@@ -176,7 +176,8 @@ fn what_has_no_counterpart_is_said() {
 #[test]
 fn what_is_no_template_is_one_line() {
     for (text, said) in [
-        ("{", "EOF while parsing"),
+        ("{", "its JSON breaks off in line 1, before the template ends"),
+        ("{\n\"a\": x}", "its JSON has a mistake in line 2, column 6"),
         ("[]", "a template is a JSON object"),
         ("{\"addresses\": {}}", "a template of psConfig has an object \"groups\""),
         (
@@ -198,4 +199,36 @@ fn no_text_of_a_template_gets_out_of_its_line() {
     let Imported { plan, .. } = from_psconfig(&evil, "m\"\n", &known).expect("a template");
     let plan = MeshPlan::from_toml(&plan).expect("still a plan");
     assert_eq!((plan.mesh.as_str(), plan.tasks.len()), ("m--", 6));
+}
+
+/// The addresses of the example of psConfig's documentation for `default-address-label`: one of
+/// three has no address with the label of the group, one has a second address by another label.
+const LABELS: &str = r#"{
+  "addresses": {
+    "thr1": { "address": "192.0.2.1", "labels": { "10g": { "address": "198.51.100.1" } } },
+    "thr2": { "address": "192.0.2.2" },
+    "thr3": { "address": "192.0.2.3", "labels": { "10g": { "address": "198.51.100.3" },
+                                                  "10g-2": { "address": "198.51.100.33" } } }
+  },
+  "groups": { "g": { "type": "mesh", "default-address-label": "10g", "addresses": [
+    { "name": "thr1" }, { "name": "thr2" }, { "name": "thr3" },
+    { "name": "thr3", "label": "10g-2" } ] } },
+  "tests": { "t": { "type": "throughput",
+    "spec": { "dest": "{% address[1] %}", "duration": "PT30S" } } },
+  "schedules": { "h4": { "repeat": "PT4H" } },
+  "tasks": { "k": { "group": "g", "test": "t", "schedule": "h4" } }
+}"#;
+
+#[test]
+fn an_address_without_the_label_of_its_group_is_left_out_and_named() {
+    let Imported { plan, notes } = from_psconfig(LABELS, "m", &known).expect("a template");
+    let why = "left out: it has no address with the label \"10g\", which its group asks for";
+    assert!(notes.contains(&format!("addresses.thr2: {why}")), "{notes:#?}");
+    let plan = MeshPlan::from_toml(&plan).expect("a plan");
+    let addresses: Vec<_> = plan.agents.iter().filter_map(|agent| agent.address).collect();
+    let [one, three, second] = [[198, 51, 100, 1], [198, 51, 100, 3], [198, 51, 100, 33]];
+    assert_eq!(addresses, [one.into(), three.into(), IpAddr::from(second)]);
+    // The first with both addresses of the third, there and back; not the two of one host.
+    let calendar = MeshCalendar::of(&plan).expect("room");
+    assert_eq!(calendar.runs().count(), 4);
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::known_path::KnownPath;
@@ -10,7 +9,8 @@ use crate::record::named::named;
 use crate::units::BitRate;
 
 /// A benchmark of one device with frames of one length.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchPlan {
     /// The tester's interfaces, two or more: frames go from the first to the second.
     pub ports: Vec<BenchPort>,
@@ -83,7 +83,8 @@ impl Default for BenchPlan {
 }
 
 /// One interface of the tester.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchPort {
     /// Its name.
     pub interface: String,
@@ -101,7 +102,8 @@ pub struct BenchPort {
 }
 
 /// What frames carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchProtocol {
     /// UDP in IPv4.
@@ -164,7 +166,8 @@ const BALANCE_BYTES: u32 = 2;
 const SIGNATURE_BYTES: u32 = 16;
 
 /// Which frames are sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchFrames {
     /// What they carry.
     pub protocol: BenchProtocol,
@@ -208,7 +211,8 @@ impl Default for BenchFrames {
 }
 
 /// Which ports send at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchWay {
     /// The first sends to the second.
@@ -232,7 +236,8 @@ impl BenchWay {
 }
 
 /// One thing that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchTest {
     /// What comes out while the generator sends all that it can (Bradner's flood rate).
@@ -277,7 +282,8 @@ named!(BenchTest {
 });
 
 /// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchGoal {
     /// For tables: `strict`, `typical`.
     pub name: String,
@@ -344,7 +350,8 @@ impl BenchGoal {
 }
 
 /// Lengths of trials and waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchTimes {
     /// Trials that no goal gives a length: flood, loss curve, overload.
     pub trial_ns: u64,
@@ -399,7 +406,8 @@ impl BenchTimes {
 }
 
 /// How frames are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GeneratorKind {
     /// Made by a program in the kernel and redirected to the interface (XDP live frames).
@@ -421,7 +429,8 @@ impl fmt::Display for GeneratorKind {
 }
 
 /// How frames are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CounterKind {
     /// By a program at the interface (XDP).
@@ -431,7 +440,8 @@ pub enum CounterKind {
 }
 
 /// Which latency a device has by RFC 1242.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
     /// Last bit in to first bit out (§3.8, store and forward devices).
@@ -441,7 +451,8 @@ pub enum LatencyKind {
 }
 
 /// A traffic contract that was ordered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchContract {
     /// Committed information rate.
     pub cir: BitRate,
@@ -456,7 +467,8 @@ pub struct BenchContract {
 }
 
 /// A traffic contract that was ordered in cells, or frames of one length (ATM Forum TM 4.0 §4).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellContract {
     /// Peak cell rate, cells per second.
     pub pcr_per_sec: f64,

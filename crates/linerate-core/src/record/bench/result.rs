@@ -1,6 +1,5 @@
 //! What a benchmark of a device found.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::verdict::{Compared, Congestion, LatencyRepeats, Overload};
@@ -8,7 +7,8 @@ use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::record::Distribution;
 
 /// What was found with frames of one length.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchResult {
     /// What the tester itself can do, without the device.
     #[serde(default)]
@@ -72,7 +72,8 @@ pub struct BenchResult {
 }
 
 /// The tester without the device between its ports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tester {
     /// How frames were sent.
     pub generator: GeneratorKind,
@@ -96,7 +97,8 @@ pub struct Tester {
 }
 
 /// A value with its interval of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateFound {
     /// The estimate.
     pub value: f64,
@@ -107,7 +109,8 @@ pub struct RateFound {
 }
 
 /// What came out at one load, all sending ports together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadPoint {
     /// Intended load, frames per second of all sending ports (Iload); null for all that they can.
     #[serde(default)]
@@ -128,7 +131,8 @@ pub struct LoadPoint {
 }
 
 /// The highest load that a goal allows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalFound {
     /// The goal's name.
     pub goal: String,
@@ -168,7 +172,8 @@ pub struct GoalFound {
 }
 
 /// Single frames that are lost at every load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scattered {
     /// Lost frames over sent ones.
     pub loss_ratio: f64,
@@ -182,7 +187,8 @@ pub struct Scattered {
 }
 
 /// Delays at one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchLatency {
     /// Which definition.
     pub kind: LatencyKind,
@@ -218,7 +224,8 @@ pub struct BenchLatency {
 }
 
 /// The longest burst without loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackToBack {
     /// Length of each repetition, frames.
     pub runs: Vec<BurstRun>,
@@ -246,7 +253,8 @@ pub struct BackToBack {
 }
 
 /// One search for the longest burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstRun {
     /// The longest without loss.
     pub frames: u64,
@@ -255,7 +263,8 @@ pub struct BurstRun {
 }
 
 /// From overload back to no loss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recovery {
     /// Load before the drop, frames per second of one sending port.
     #[serde(rename = "overload_frames_per_sec")]
@@ -275,7 +284,8 @@ pub struct Recovery {
 }
 
 /// After restarts of the link or the device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reset {
     /// What was restarted: `link eth1`, or the command that the user gave.
     pub what: String,
@@ -293,7 +303,8 @@ pub struct Reset {
 }
 
 /// What a bridge remembers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caching {
     /// Most addresses that were all remembered (RFC 2889 §5.7).
     pub addresses: u64,
@@ -306,7 +317,8 @@ pub struct Caching {
 }
 
 /// A long run at one load, second by second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Soak {
     /// The load and its loss.
     pub point: LoadPoint,
@@ -336,7 +348,8 @@ pub struct Soak {
 }
 
 /// One second of a long run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstSecond {
     /// Its number, from 0, with seconds that do not count.
     pub number: u64,
@@ -345,7 +358,8 @@ pub struct WorstSecond {
 }
 
 /// The policer or shaper that was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractFound {
     /// Sustained rate of frames, bit/s; null when no bucket was found that drops below it.
     #[serde(default)]
@@ -368,7 +382,8 @@ pub struct ContractFound {
 }
 
 /// One trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchTrial {
     /// What it was for.
     pub test: BenchTest,
@@ -398,7 +413,8 @@ pub struct BenchTrial {
 }
 
 /// One sending port in one trial, with what its counters saw.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialPort {
     /// Number of the sending port, from 0.
     pub port: u8,
@@ -470,7 +486,8 @@ impl TrialPort {
 }
 
 /// Why a trial says nothing about the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Invalid {
     /// The generator sent less than it was asked for.
@@ -520,7 +537,8 @@ impl Invalid {
 }
 
 /// What is true of a port.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortFacts {
     /// Interface.
     pub interface: String,

@@ -1,11 +1,11 @@
 //! Figures of a benchmark that several trials give together: overload, congestion, repeated
 //! latencies, and a contract against what was ordered. How they come about stands in `device`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Frames towards one port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortCounts {
     /// Frames that the tester meant to send there.
     pub intended: u64,
@@ -16,7 +16,8 @@ pub struct PortCounts {
 }
 
 /// What the test says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Congestion {
     /// Frames to the free port were lost: head-of-line blocking.
     pub has_head_of_line_blocking: bool,
@@ -39,7 +40,8 @@ pub struct Congestion {
 }
 
 /// What a device does when more comes in than it can forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OverloadKind {
     /// It goes on at 95 % of its best or more.
@@ -51,7 +53,8 @@ pub enum OverloadKind {
 }
 
 /// The overload curve in four figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overload {
     /// Maximum forwarding rate of all loads (RFC 2285 §3.6.3), frames per second.
     #[serde(rename = "best_frames_per_sec")]
@@ -69,7 +72,8 @@ pub struct Overload {
 }
 
 /// One figure over repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repeated {
     /// Median of the repetitions, ns.
     pub median_ns: f64,
@@ -80,7 +84,8 @@ pub struct Repeated {
 }
 
 /// The latency of RFC 8219: each figure of each repetition, and these taken together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyRepeats {
     /// Repetitions.
     pub repeats: u64,
@@ -95,7 +100,8 @@ pub struct LatencyRepeats {
 }
 
 /// How a parameter compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
     /// What was ordered, within the tolerance, is among what fits.
@@ -107,7 +113,8 @@ pub enum Holds {
 }
 
 /// A parameter that was ordered and found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
     pub parameter: String,

@@ -212,7 +212,7 @@ fn values_that_are_none_are_left_out() {
 /// The figures of many years: `cargo test --release -p linerate-core --lib
 /// schedule::change::tests::figures -- --ignored --nocapture`.
 #[test]
-#[ignore = "many years of values, a minute in a release build"]
+#[ignore = "nightly: many years of values, a minute in a release build"]
 fn figures() {
     let names = [
         ("normal", plain as Noise, 1.0),

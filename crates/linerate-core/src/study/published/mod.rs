@@ -70,8 +70,12 @@ impl PublishedTable {
     /// # Errors
     /// [`PublishedError`] with the file `ID.csv`, the line and the column that does not fit.
     pub fn from_csv(about: TableAbout, text: &str) -> Result<Self, PublishedError> {
-        let read::Parsed { columns, cells, rows } =
-            read::parse(&format!("{}.csv", about.id), text)?;
+        let parsed = read::parse(&format!("{}.csv", about.id), text);
+        // A cell in quotes may have lines.
+        let read::Parsed { columns, cells, rows } = parsed.map_err(|error| PublishedError {
+            reason: crate::lab::one_line(&error.reason),
+            ..error
+        })?;
         Ok(Self { about, columns, cells, rows })
     }
 

@@ -3,7 +3,6 @@
 //! In the file a figure is a table whose first key says what it is; the flat table here lists all
 //! keys once, so that a misspelt one is told by its name.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::{FigureStat, Quantity, Unit};
@@ -11,7 +10,8 @@ use crate::record::{METRICS, MetricId};
 use crate::study::{Test, Value};
 
 /// A figure of a question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "FigureTable", into = "FigureTable")]
 pub struct Figure {
     /// What it is called in texts and tables; its place where absent.
@@ -67,7 +67,8 @@ pub struct Measured {
 }
 
 /// A value of a test's parameter: its number, its choice, or its label.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ValueName {
     /// The number in the plan's list.
@@ -117,7 +118,8 @@ impl FigureKind {
 
 /// A figure as its table in the file has it: one of the keys that say what it is, and what belongs
 /// to that key.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct FigureTable {
     /// What it is called in texts and tables.
@@ -314,7 +316,7 @@ fn metric_of(text: &str) -> Result<MetricId, String> {
             Err(format!("metric '{text}' is either {} or {}", first.id, second.id))
         }
         (None, None, _) => Err(format!(
-            "no metric is called '{text}'; `goodput_bps` is one, spec/metrics.md has all"
+            "no metric is called '{text}'; `goodput_bps` is one, linerate help metrics has all"
         )),
     }
 }

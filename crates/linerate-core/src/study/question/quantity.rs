@@ -3,7 +3,6 @@
 //! Sums over ranges take their ends (Moore, Interval Analysis, 1966); what a range leaves open is
 //! not decided.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Moments, median};
@@ -148,7 +147,8 @@ impl Quantity {
 }
 
 /// What is made of the repetitions of one value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FigureStat {
     /// The middle one.

@@ -3,7 +3,6 @@
 //!
 //! Left out: words and digits for people, which are the report's.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::climb::{LadderError, climb};
@@ -38,7 +37,8 @@ pub struct Question<'a> {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathCeiling {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
@@ -68,7 +68,8 @@ pub struct PathCeiling {
 }
 
 /// What was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
     /// Name of the link.
     pub link: String,
@@ -93,7 +94,8 @@ pub struct Asked {
 }
 
 /// One layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerRow {
     /// Its name.
     pub name: String,
@@ -112,7 +114,8 @@ pub struct LayerRow {
 }
 
 /// What follows from the rungs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     /// What the path could carry of payload, bit/s; null when nothing of it is known.
     pub ceiling_bps: Option<f64>,
@@ -133,7 +136,8 @@ pub struct Limits {
 }
 
 /// A measured rate beside the ladder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredShare {
     /// Payload, bit/s.
     pub goodput_bps: f64,

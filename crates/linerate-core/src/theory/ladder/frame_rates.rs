@@ -4,7 +4,6 @@
 //! The frame sizes are those of RFC 2544 and RFC 5180; S. Bradner's measurements of routers in 1990
 //! print six of them for 10 Mbit/s.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Family;
@@ -23,7 +22,8 @@ pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/2";
 const OPTICAL_PACKETS_BYTES: [u32; 5] = [40, 576, 1500, 4470, 9180];
 
 /// Both tables.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRates {
     /// Always [`FRAME_RATES_SCHEMA`] when written by this version.
     pub schema: String,
@@ -38,7 +38,8 @@ pub struct FrameRates {
 }
 
 /// An Ethernet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrameRow {
     /// Its name.
     pub link: String,
@@ -50,7 +51,8 @@ pub struct FrameRow {
 }
 
 /// A SONET/SDH line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalRow {
     /// Its name.
     pub link: String,
@@ -68,7 +70,8 @@ pub struct OpticalRow {
 }
 
 /// What a SONET/SDH line carries in one carrier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalColumn {
     /// The carrier.
     pub carrier: String,

@@ -3,7 +3,6 @@
 //! The rate to fill is the ceiling of the ladder, in payload. Windows and socket buffers are those
 //! of one flow. Left out: what a receiver takes from its buffer late, and queues of other traffic.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Ladder;
@@ -20,7 +19,8 @@ use crate::units::{BitRate, Bytes, Distance};
 pub const RECEIVE_BUFFER_PER_WINDOW: u64 = 2;
 
 /// What filling the path takes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needs {
     /// Payload that the needs are for: the path's ceiling, bit/s.
     pub payload_bps: f64,
@@ -45,7 +45,8 @@ pub struct Needs {
 }
 
 /// The most loss at which a congestion control still fills the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossBudget {
     /// The congestion control.
     pub response: Response,
@@ -60,7 +61,8 @@ pub struct LossBudget {
 }
 
 /// How long a transfer takes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferTime {
     /// Payload.
     pub size_bytes: u64,
@@ -75,7 +77,8 @@ pub struct TransferTime {
 }
 
 /// A round trip beside what light needs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Propagation {
     /// Length of the path, one way.
     pub distance_m: u64,

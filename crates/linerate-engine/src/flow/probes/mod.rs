@@ -1,14 +1,17 @@
 //! Probes beside a throughput test: some before the load, then one after another through it, from a
 //! thread of their own, so that no wait of a data stream holds them up.
 //!
-//! UDP echo where linerate serve answers, else ICMP echo. Whatever becomes of the probes, the test
-//! goes on: probes that nobody answers are told in one line of its record.
+//! Beside the load they take no more than a hundredth of what it moves. UDP echo where linerate
+//! serve answers, else ICMP echo. Whatever becomes of the probes, the test goes on: probes that
+//! nobody answers are told in one line of its record.
 
 mod handshakes;
 mod kept;
+mod share;
 mod sums;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,10 +26,12 @@ use linerate_sys::{clock, sched, timestamps};
 
 use self::handshakes::Handshakes;
 use self::kept::Kept;
+use self::share::ProbeShare;
 pub(crate) use self::sums::add;
 use crate::address::resolve;
+use crate::flow::samples::Sample;
 use crate::flow::tcp::client::bind_address;
-use crate::rtt::{Ended, Pace, Rules, SocketWire, Waiting, drive, open_socket};
+use crate::rtt::{Ended, Pace, Rules, SocketWire, Spacing, Waiting, drive, open_socket};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.
 pub(crate) const IDLE_INTERVAL_NS: u64 = 10_000_000;
@@ -36,11 +41,13 @@ const HANDSHAKE_INTERVAL_NS: u64 = 100_000_000;
 const IDLE_HANDSHAKES: u32 = 5;
 /// However long the round trip, a test waits for its load no longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(1);
-/// An answer that takes longer is none. Queues of a second and more exist (RFC 8290 §1 names
-/// several); a threshold below them would call their delay a loss.
-const TIMEOUT_NS: u64 = 3_000_000_000;
+/// An answer that takes longer is none. Queues of seconds exist (30 kB before 56 kbit/s are 4.3 s,
+/// RFC 8290 §1 names others); a threshold below them would call their delay a loss.
+const TIMEOUT_NS: u64 = 30_000_000_000;
+/// A connection that takes longer did not come about.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Probes that can be on their way in that time at 1000/s, and more.
-const REMEMBERED: usize = 1 << 12;
+const REMEMBERED: usize = 1 << 15;
 /// Octets of a probe: room for the times and the traffic class of the other end.
 const PAYLOAD_BYTES: u32 = UDP_ECHO_CLASSES_BYTES as u32;
 /// Probes of one test that are kept: at 50/s those of more than half an hour.
@@ -53,6 +60,7 @@ struct Prober {
     idle: Kept,
     loaded: Option<JoinHandle<(Kept, Option<Failure>)>>,
     stop: Stop,
+    share: Arc<ProbeShare>,
 }
 
 /// All probes of a test under way: those that its summary is of, and those beside them.
@@ -90,6 +98,13 @@ pub(crate) fn begin(server: &ServerPlan, load_dscp: Option<u8>, stop: &Stop) -> 
 }
 
 impl Probers {
+    /// Learns what the load moved so far, from the client's samples or the server's.
+    pub(crate) fn learn(&self, samples: &[Sample], of_client: bool) {
+        for prober in [&self.first].into_iter().chain(&self.beside) {
+            prober.share.learn(samples, of_client, prober.record.payload_bytes);
+        }
+    }
+
     /// Ends them beside a load that began at a time: the first kind, and the others.
     pub(crate) fn end(self, begin: MonoTime) -> (Probes, Vec<Probes>) {
         // None goes on while another is waited for.
@@ -137,8 +152,13 @@ impl Prober {
         };
         let record = Probes::new(transport, server.host.clone(), PAYLOAD_BYTES);
         let record = Probes { dscp: kind.dscp, ecn: kind.ecn, ..record };
-        let mut prober =
-            Self { record, idle: Kept::new(KEPT_MAX), loaded: None, stop: Stop::new() };
+        let mut prober = Self {
+            record,
+            idle: Kept::new(KEPT_MAX),
+            loaded: None,
+            stop: Stop::new(),
+            share: Arc::default(),
+        };
         let started = resolve(&server.host, server.port, server.family)
             .and_then(|peer| prober.start(&ping, peer, plan, stop));
         if let Err(failure) = started {
@@ -188,6 +208,7 @@ impl Prober {
                 count: Some(plan.idle_count.into()),
                 deadline: Some(clock::monotonic() + all.max(IDLE_MAX)),
                 limits,
+                spacing: None,
             };
             let run = drive(&mut wire, &rules, stop, &mut self.idle);
             if let Ended::Failed(failure) = run.ended {
@@ -199,10 +220,12 @@ impl Prober {
             }
             wire.load(PAYLOAD_BYTES, name())?;
         }
-        let rules =
-            Rules { pace: Pace::Every(plan.interval_ns), count: None, deadline: None, limits };
-        let stop = self.stop.clone();
+        let (stop, share, pace) =
+            (self.stop.clone(), Arc::clone(&self.share), Pace::Every(plan.interval_ns));
         let run = move || {
+            let spacing = || share.interval_ns();
+            let spacing: Option<Spacing<'_>> = Some(&spacing);
+            let rules = Rules { pace, count: None, deadline: None, limits, spacing };
             let _slack = sched::ShortSlack::begin();
             let mut kept = Kept::new(KEPT_MAX);
             let run = drive(&mut wire, &rules, &stop, &mut kept);
@@ -227,8 +250,7 @@ impl Prober {
         self.record.payload_bytes = 0;
         let interval = Duration::from_nanos(plan.interval_ns.max(HANDSHAKE_INTERVAL_NS));
         let local = bind_address(ping.bind.as_deref())?;
-        let timeout = Duration::from_nanos(TIMEOUT_NS);
-        let handshakes = Handshakes { peer, local, interval, timeout };
+        let handshakes = Handshakes { peer, local, interval, timeout: HANDSHAKE_TIMEOUT };
         let idle = Handshakes { interval: Duration::from_nanos(IDLE_INTERVAL_NS), ..handshakes };
         let until = clock::monotonic() + IDLE_MAX;
         idle.run(Some(plan.idle_count.min(IDLE_HANDSHAKES)), Some(until), stop, &mut self.idle)?;

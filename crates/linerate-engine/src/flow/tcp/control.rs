@@ -5,16 +5,17 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{AccessToken, Failure, FailureCode, Fault};
+use linerate_core::record::{AccessToken, DEFAULT_PORT, Failure, FailureCode, Fault, Via};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    Accept, CONTROL_HELLO_BYTES, Credentials, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, Nonce,
-    PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, Credentials, DATA_HELLO_BYTES, DataHello, Fitting, Hello,
+    HelloKind, Nonce, PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
-use crate::failure::{code_of, unreachable_advice, words_of};
+use crate::failure::{code_of, unreachable_words, words_of};
+use crate::socket_address::canonical;
 
 /// The peer broke the protocol.
 pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -63,11 +64,18 @@ pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
     }
 }
 
+/// The longest time after which a server is asked again: no line in front of one is a day long.
+const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
+
 /// The failure that a server's no is.
 pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
     let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
+    if let Some(fits) = &refuse.fits {
+        return failure.advise(format!("what it lets in: {}", command_of(peer, fits)));
+    }
     match (refuse.code, refuse.retry_after_ms) {
         (RefuseCode::Busy, Some(ms)) => {
+            let ms = ms.min(RETRY_AFTER_MS_MAX);
             failure.advise(format!("try again in about {} s", ms.div_ceil(1000))).retry_after(ms)
         }
         (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
@@ -76,6 +84,36 @@ pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
         }
         _ => failure,
     }
+}
+
+/// The command of a test that a server would let in.
+fn command_of(peer: &str, fits: &Fitting) -> String {
+    let kind = if fits.over_udp { "udp" } else { "tcp" };
+    let mut command = match peer.parse::<SocketAddr>() {
+        Ok(at) if at.port() == DEFAULT_PORT => format!("linerate {kind} {}", at.ip()),
+        Ok(at) => format!("linerate {kind} {} -p {}", at.ip(), at.port()),
+        Err(_) => format!("linerate {kind} {peer}"),
+    };
+    if let Some(ms) = fits.time_ms {
+        command.push_str(&match ms % 1000 {
+            0 => format!(" -t {}s", ms / 1000),
+            _ => format!(" -t {ms}ms"),
+        });
+    }
+    if let Some(bps) = fits.stream_bps {
+        command.push_str(&match bps {
+            bps if bps % 1_000_000 == 0 => format!(" -b {}M", bps / 1_000_000),
+            bps if bps % 1_000 == 0 => format!(" -b {}k", bps / 1_000),
+            bps => format!(" -b {bps}"),
+        });
+    }
+    if fits.streams > 1 {
+        command.push_str(&format!(" -P {}", fits.streams));
+    }
+    if fits.both_ways {
+        command.push_str(" --bidir");
+    }
+    command
 }
 
 /// A control connection whose hellos are done.
@@ -90,7 +128,7 @@ pub(crate) fn connect_control(
         Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
     })?;
     let hello = read_hello(&stream, timeout);
-    let hello = hello.map_err(|failure| failure.advise("is it `linerate serve`?"))?;
+    let hello = hello.map_err(|failure| failure.advise(advice_of_port(server.port())))?;
     VERSIONS.with_server(hello.version).map_err(|error| {
         Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
             .advise("install the same version at both ends")
@@ -98,9 +136,28 @@ pub(crate) fn connect_control(
     Ok(stream)
 }
 
+/// What may answer without a hello: by its port a server of another program.
+fn advice_of_port(port: u16) -> String {
+    let others = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
+    match others.iter().find(|via| via.default_port() == port) {
+        Some(via) => format!(
+            "{port} is the port of {0}: give --via {0}, or the port of `linerate serve`, \
+             {DEFAULT_PORT}",
+            via.name()
+        ),
+        None => "is it `linerate serve`?".to_owned(),
+    }
+}
+
 pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     use std::io::ErrorKind;
     let code = code_of(error);
+    let peer = error.object.parse::<SocketAddr>().ok().filter(|_| error.call == tcp::CONNECT);
+    if let Some((reason, advice)) = peer.and_then(|it| unreachable_words(&error.source, it.ip())) {
+        return Failure::new(Fault::Unreachable, error.call, &error.object, reason)
+            .advise(advice)
+            .coded(code);
+    }
     let (fault, advice) = match (code, error.source.kind()) {
         (_, ErrorKind::ConnectionRefused) => {
             (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
@@ -108,10 +165,6 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
         (_, ErrorKind::TimedOut) => {
             (Fault::Unreachable, "is the host up and the port open on the way?")
         }
-        (
-            Some(FailureCode::Connect),
-            kind @ (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable),
-        ) => (Fault::Unreachable, unreachable_advice(kind)),
         (Some(FailureCode::Connect), _) => {
             (Fault::Unreachable, "look at the address and the route to it")
         }
@@ -144,7 +197,9 @@ pub(crate) fn token_of(accept: &Accept, server: SocketAddr) -> Result<Token, Fai
 /// The local address that a plan names.
 pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure> {
     let Some(text) = bind else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| {
+    // The interface of a link-local address is the peer's.
+    let (address, _) = text.split_once('%').unwrap_or((text, ""));
+    address.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")
             .coded(FailureCode::Listen)
@@ -228,5 +283,5 @@ pub(crate) fn read_exactly(
 
 /// An address as people write it: IPv4 peers of a socket for both families are IPv4.
 pub(crate) fn plain(address: SocketAddr) -> String {
-    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+    canonical(address).to_string()
 }

@@ -50,6 +50,8 @@ pub(crate) struct Receiver {
     pub(crate) started: MonoTime,
     /// Which span is measured.
     pub(crate) extent: Extent,
+    /// It reads until it is told to leave, however long after its time that is.
+    pub(crate) until_told: bool,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
@@ -129,8 +131,9 @@ impl Receiver {
         let begin = monotonic();
         let mut calls = 0;
         let mut total = 0;
-        let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
         let deadline = meter.deadline();
+        let give_up = deadline.filter(|_| !self.until_told);
+        let give_up = give_up.map(|end| end.nanos().saturating_add(DRAIN_NS));
         let mut now = begin;
         loop {
             let over = deadline.is_some_and(|end| now > end);
@@ -343,7 +346,7 @@ impl Sender {
             total += sent as u64;
             self.progress.bytes.store(total, Ordering::Relaxed);
             if let Some(pacer) = &mut pacer {
-                pacer.wrote(sent, monotonic());
+                pacer.wrote(sent);
             }
             if let Err(error) = result
                 && !is_pause(&error)
@@ -394,7 +397,7 @@ impl Sender {
                 total += count as u64;
                 self.progress.bytes.store(total, Ordering::Relaxed);
                 if let Some(pacer) = &mut pacer {
-                    pacer.wrote(count, monotonic());
+                    pacer.wrote(count);
                 }
             }
             sent += 1;

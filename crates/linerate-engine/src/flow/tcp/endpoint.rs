@@ -47,6 +47,9 @@ pub(crate) struct Tcp {
     kernel_pace: Option<BitRate>,
     /// Senders write whole buffers, and spans of receivers are counted from the start of the test.
     as_iperf3: bool,
+    /// Receivers count everything up to the last byte, whatever the rules are, and are told when to
+    /// leave.
+    counts_all: bool,
     /// Since when streams could bring data, where that was before the start.
     open_since: Option<MonoTime>,
 }
@@ -138,6 +141,7 @@ impl Endpoint {
             burst: None,
             kernel_pace: None,
             as_iperf3: false,
+            counts_all: false,
             open_since: None,
         })
     }
@@ -171,6 +175,12 @@ impl Endpoint {
     /// The same, but the receiver learns of the end by other means than the end of the stream.
     pub(crate) const fn leaving_open(mut self) -> Self {
         self.transport.closes = false;
+        self
+    }
+
+    /// The same, whose receivers count everything up to the last byte.
+    pub(crate) const fn counting_all(mut self) -> Self {
+        self.transport.counts_all = true;
         self
     }
 
@@ -383,6 +393,7 @@ impl Tcp {
             omit_ns: self.request.omit_ns,
             started: common.started,
             extent: self.extent(),
+            until_told: self.counts_all,
             autotuned: self.request.window_bytes.is_none(),
             treatment: Treatment {
                 with: self.request.means.receive_with,
@@ -406,6 +417,7 @@ impl Tcp {
     /// Which span receivers measure.
     const fn extent(&self) -> Extent {
         match (self.as_iperf3 || self.counts_together(), self.rules.one_sided) {
+            _ if self.counts_all => Extent::Whole,
             (true, _) => Extent::Fixed,
             (false, true) => Extent::Whole,
             (false, false) => Extent::Own,

@@ -18,10 +18,11 @@ use super::control::{
     rtt_min, token_of,
 };
 use super::endpoint::{Endpoint, stream_options};
-use crate::address::resolve;
+use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::socket_address::at_port;
 
 /// A control connection, ready for a request.
 pub(super) struct Link {
@@ -35,7 +36,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn open(plan: &TcpPlan, account: &mut Account) -> Result<Self, Failure> {
-        let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
+        let server = resolve_server(&plan.server)?;
         let local = bind_address(plan.server.bind.as_deref())?;
         account.begin(server);
         let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
@@ -185,7 +186,7 @@ impl TcpClient<'_, '_> {
         let Some(accept) = self.accept.take() else { return Ok(()) };
         let token = token_of(&accept, self.server)?;
         let (request, timeout, local) = (&self.asked.test, self.timeout, self.local);
-        let server = SocketAddr::new(self.server.ip(), accept.data_port);
+        let server = at_port(self.server, accept.data_port);
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
                 let way = Connector { server, local, timeout };

@@ -4,6 +4,7 @@
 //! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
 //! The receiver's count over its own span is the result.
 
+pub(crate) mod admission;
 pub(crate) mod client;
 pub(crate) mod control;
 mod cpu_trace;
@@ -21,9 +22,10 @@ pub(crate) mod signals;
 pub(crate) mod span;
 mod trials;
 
+pub use admission::{Admission, Allowed, Demand, Permit};
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
-pub use session::{Admission, DataRegistry, Demand, Permit, serve_test};
+pub use session::{DataRegistry, serve_test};
 
 // What UDP tests share with TCP's.
 pub(crate) use control::{bind_address, credentials, plain};

@@ -4,35 +4,35 @@
 //! number of streams and the time are limited by the admission, and whatever ends the session
 //! takes its data threads along.
 
-use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::policy::TestKind;
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest, UdpTest};
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
 use linerate_core::time::MonoTime;
-use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
-    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Proof,
-    Refuse, RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
+    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Refuse,
+    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
+use super::admission::{Admission, Demand, Permit, fitting};
 use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use crate::flow::account::server_side;
 use crate::flow::registry::{Registration, Registry};
-use crate::flow::served::{GRACE, Served};
+use crate::flow::served::Served;
 use crate::flow::trains::{self, TrainsServer};
 use crate::flow::udp::{self, UdpServer};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::served::{self, LogText};
+use crate::socket_address::at_port;
 
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
@@ -47,90 +47,8 @@ const ROUNDS_MAX: u32 = 32;
 /// Where data connections find the test that waits for their token.
 pub type DataRegistry = Registry<Token, (DataHello, TcpStream)>;
 
-/// A place among the running tests, given back when dropped.
-pub struct Permit(
-    /// Whatever the admission keeps alive for the test.
-    pub Box<dyn Any + Send>,
-);
-
-/// What a test takes of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demand {
-    /// Streams of all directions, a flow in the background among them.
-    pub streams: usize,
-    /// How long it is planned to send, where that is known.
-    pub planned: Option<Duration>,
-    /// What it is.
-    pub kind: TestKind,
-    /// Highest payload rate of one direction, all its streams together, bit/s; none where it is as
-    /// fast as it goes, or not told.
-    pub rate_bps: Option<u64>,
-}
-
-impl Demand {
-    /// That of one over UDP.
-    pub(crate) fn of_udp(test: &UdpTest) -> Self {
-        let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
-        Self {
-            streams: test.places().count(),
-            planned: test.planned_span(),
-            kind: TestKind::Udp,
-            rate_bps: each.map(|bps| bps.saturating_mul(test.streams.into())),
-        }
-    }
-
-    /// That of a test over TCP.
-    pub(crate) fn of(test: &TcpTest) -> Self {
-        let streams = test.places().count() + usize::from(test.background.is_some());
-        let each = test.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
-        let rate_bps = each.map(|bps| bps.saturating_mul(test.streams.into()));
-        // The flow in the background has a direction of its own.
-        let beside = test.background().and_then(|it| it.pace).map_or(0, BitRate::bits_per_sec);
-        let rate_bps = rate_bps.map(|bps| bps.max(beside));
-        Self { streams, planned: test.planned_span(), kind: TestKind::Tcp, rate_bps }
-    }
-
-    /// That of a request, and of those that are to follow it in the same place.
-    fn of_rounds(request: &Request) -> Self {
-        let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
-        let one = Self::of(&request.test);
-        Self { planned: one.planned.map(|span| span + follow), ..one }
-    }
-}
-
-/// Decides which tests a server runs.
-pub trait Admission: Sync {
-    /// A permit for a test, or the reason against it.
-    /// # Errors
-    /// The answer to send to the client.
-    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
-
-    /// The same for a client that waits for its place and asks again and again: those that have
-    /// waited longer come first.
-    /// # Errors
-    /// As above.
-    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.admit(demand, peer)
-    }
-
-    /// A client of this program's own protocol answered the challenge: from now on it is asked for
-    /// what the token behind its proof may. Nothing happens where tokens make no difference.
-    fn log_in(&self, _challenge: Nonce, _proof: &Proof) {}
-
-    /// Longest time a test may send.
-    fn duration_max(&self) -> Duration;
-
-    /// After its planned end a test may take this much longer: what is on the way arrives, the
-    /// last answers are slow.
-    fn grace(&self) -> Duration {
-        GRACE
-    }
-
-    /// A client that could be told that the server is busy waits this long for its place before.
-    fn patience(&self) -> Duration {
-        Duration::ZERO
-    }
-}
+/// Beyond its longest time a test by bytes may take this until its last bytes are there.
+const OVERTIME: Duration = Duration::from_millis(500);
 
 /// Runs one test over a control connection whose hellos are done; returns what the log should say.
 /// # Errors
@@ -265,12 +183,10 @@ impl ClientSession<'_> {
         let demand = match &*asked {
             Asked::Tcp(request) => Demand::of_rounds(request),
             Asked::Udp(request) => Demand::of_udp(request),
-            Asked::Trains(request) => Demand {
-                streams: 1,
-                planned: Some(request.planned_span()),
-                kind: TestKind::Udp,
-                rate_bps: None,
-            },
+            Asked::Trains(request) => {
+                let planned = Some(request.planned_span());
+                Demand { planned, ..Demand::new(TestKind::Udp, 1) }
+            }
         };
         let refused = match self.admit(&asked, &demand) {
             Ok(()) => None,
@@ -292,7 +208,7 @@ impl ClientSession<'_> {
             Asked::Udp(request) => {
                 let own = (self.own_end(), self.control()?);
                 let (streams, accept) = UdpServer::new(request.clone(), self.local, own)?;
-                let terms = udp::terms(&request, accept, self.admission.duration_max());
+                let terms = udp::terms(&request, accept, self.admission);
                 self.streams = Some(Box::new(streams));
                 terms
             }
@@ -307,11 +223,7 @@ impl ClientSession<'_> {
 
     /// A place for a test within the protocol's bounds.
     fn admit(&mut self, asked: &Asked, demand: &Demand) -> Result<(), Refuse> {
-        let malformed = |error: String| Refuse {
-            code: RefuseCode::Malformed,
-            reason: error,
-            retry_after_ms: None,
-        };
+        let malformed = |error: String| Refuse::new(RefuseCode::Malformed, error);
         self.rounds += 1;
         match (asked, &self.place) {
             (Asked::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
@@ -320,7 +232,11 @@ impl ClientSession<'_> {
             (Asked::Trains(request), _) => request.check().map_err(|it| malformed(it.to_string())),
         }?;
         self.rounds = 1;
-        self.permit = Some(self.admission.admit(demand, self.peer)?);
+        let admitted = self.admission.admit(demand, self.peer).map_err(|refuse| Refuse {
+            fits: fitting(demand, &self.admission.allowed(), refuse.code),
+            ..refuse
+        });
+        self.permit = Some(admitted?);
         Ok(())
     }
 
@@ -344,13 +260,17 @@ impl ClientSession<'_> {
             features: FEATURES.map(str::to_owned).to_vec(),
         };
         let duration_max = self.admission.duration_max();
-        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+        let span = request.planned_span();
+        let planned = span.unwrap_or(duration_max).min(duration_max);
+        // What leaves at the last moment arrives after it.
+        let late = if span.is_none() { OVERTIME } else { Duration::ZERO };
         let terms = Terms {
             accept: Box::new(accept),
             interval: Duration::from_nanos(request.interval_ns),
-            span_max: planned,
+            span_max: planned + late,
             stall_after: Some(planned),
-            end: planned + self.admission.grace(),
+            end: planned + late + self.admission.grace(),
+            overdue: span.is_none().then(|| self.admission.overdue()),
             step: STEP_TIMEOUT,
             streams: "the data streams",
         };
@@ -381,6 +301,10 @@ pub(crate) fn server_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
             Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
         }
         Reason::Closed => closed(peer),
+        Reason::Overdue => {
+            let reason = "its test took longer than it may, and was ended";
+            Failure::new(Fault::PeerRefused, "serve", peer, reason)
+        }
         Reason::Stopped => {
             Failure::new(Fault::System, "serve", peer, "the server is being stopped")
         }
@@ -515,7 +439,7 @@ impl Arrivals {
 
 /// Whether a client's next request stays within the place that its first one was given.
 fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Refuse> {
-    let refuse = |code, reason: String| Err(Refuse { code, reason, retry_after_ms: None });
+    let refuse = |code, reason: String| Err(Refuse::new(code, reason));
     if let Err(error) = request.check() {
         return refuse(RefuseCode::Malformed, error.to_string());
     }
@@ -540,7 +464,7 @@ fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpLi
     }
     // The congestion control is a matter of sending sockets alone; `prepare` sets it on those.
     let options = TcpOptions { congestion_control: None, ..socket_options(request) };
-    let listener = tcp::listen(SocketAddr::new(local.ip(), 0), &options);
+    let listener = tcp::listen(at_port(local, 0), &options);
     listener.map(Some).map_err(|error| crate::failure::system(&error))
 }
 

@@ -22,6 +22,14 @@ use linerate_sys::tcp::Waiting;
 /// of 500 ms.
 const GAP_NS_MAX: u64 = 1_000_000_000;
 
+/// One part in so many of the bytes of a span may have come before it.
+const GAP_SHARE: u64 = 250;
+
+/// A socket from which everything was read may hold a few segments that have just come, of 2,304
+/// bytes each (struct sk_buff's truesize for 1,448), or one joined packet.
+const MEMORY_MIN: u64 = 16 << 10;
+const MEMORY_MAX: u64 = 128 << 10;
+
 /// Which bytes of a stream count, and over which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -113,7 +121,8 @@ impl SpanMeter {
             self.arrived = here;
         } else if let Some(late_ns) = self.past_omitted(now) {
             let waiting = waiting();
-            if !waiting.behind_a_gap || late_ns >= self.patience_ns() {
+            let explained = waiting.unexplained_bytes <= self.unexplained_max(next);
+            if explained || late_ns >= self.patience_ns() {
                 self.begin = Some(Point { at: now, bytes: next.bytes + waiting.bytes });
             }
         }
@@ -128,6 +137,16 @@ impl SpanMeter {
     /// How long the measured span waits for a missing segment: what lies behind it came before.
     fn patience_ns(&self) -> u64 {
         self.limit_ns.map_or(GAP_NS_MAX, |limit| (limit / 2).min(GAP_NS_MAX))
+    }
+
+    /// Memory that may lie behind a missing segment and is handed over with it: [`GAP_SHARE`] of
+    /// what the measured span is to bring, by the rate until `now`.
+    fn unexplained_max(&self, now: Point) -> u64 {
+        let span_ns = now.at.nanos_since(self.first.unwrap_or(now.at));
+        let bytes = self.limit_ns.map(|limit| u128::from(now.bytes) * u128::from(limit));
+        let expected = bytes.and_then(|bytes| bytes.checked_div(u128::from(span_ns)));
+        let share = expected.map_or(MEMORY_MAX, |it| u64::try_from(it).unwrap_or(u64::MAX));
+        (share / GAP_SHARE).clamp(MEMORY_MIN, MEMORY_MAX)
     }
 
     /// When a test by time is over for this stream, if it has begun.
@@ -146,7 +165,10 @@ impl SpanMeter {
             Some(end_at) => Point { at: now.min(end_at).max(self.last.at), ..self.last },
             None => self.last,
         });
-        let all = self.extent == Extent::Whole || self.limit_ns.is_none();
+        // All that came waited already when the thread did: it came since the stream could bring
+        // something, and no sooner.
+        let waited = begin.bytes > 0 && begin.bytes >= end.bytes;
+        let all = self.extent == Extent::Whole || self.limit_ns.is_none() || waited;
         let begin = if all && self.omit_ns == 0 { self.of_all(begin, end) } else { begin };
         Measured {
             begin: begin.at,
@@ -190,10 +212,12 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const NOTHING: Waiting = Waiting { bytes: 0, behind_a_gap: false };
+    /// Memory that no segment of the last moment explains.
+    const GAP: u64 = 1 << 20;
+    const NOTHING: Waiting = Waiting { bytes: 0, unexplained_bytes: 0 };
 
     fn waits(bytes: u64) -> Waiting {
-        Waiting { bytes, behind_a_gap: false }
+        Waiting { bytes, unexplained_bytes: 0 }
     }
 
     fn at(ms: u64) -> MonoTime {
@@ -297,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn what_all_waited_when_the_thread_came_is_the_result_of_a_test_by_time_too() {
+        // A test of 200 ms whose receiver gets to run 190 ms late, when all of it has come.
+        let mut meter = meter(200, 0);
+        meter.readable(at(190), 5000);
+        meter.read(at(191), 5000, || NOTHING);
+        let measured = meter.finish(at(192));
+        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(0), 5000, 192 * MS));
+    }
+
+    #[test]
     fn a_receiver_that_counts_all_has_the_time_of_what_came_late_too() {
         let mut meter = SpanMeter::new(Finish::TimeNs(100 * MS), 0, at(0), Extent::Whole);
         meter.readable(at(0), 0);
@@ -391,23 +425,30 @@ mod tests {
     fn the_span_waits_for_a_missing_segment_where_the_omitted_one_ends() {
         // 1000 bytes each 10 ms. At 50 ms a segment is missing, behind which 30,000 bytes lie; it
         // comes at 80 ms and everything is read: from there on 100 bytes/ms.
-        let play = |gap: [bool; 4]| {
+        let play = |gap: [u64; 4]| {
             let mut meter = meter(100, 50);
             meter.readable(at(0), 0);
             let reads = [(50, 1000), (60, 1000), (70, 1000), (80, 31_000)];
-            for ((ms, count), behind_a_gap) in reads.into_iter().zip(gap) {
-                meter.read(at(ms), count, || Waiting { bytes: 0, behind_a_gap });
+            for ((ms, count), unexplained_bytes) in reads.into_iter().zip(gap) {
+                meter.read(at(ms), count, || Waiting { bytes: 0, unexplained_bytes });
             }
             (9..20).for_each(|tens| meter.read(at(tens * 10), 1000, || NOTHING));
             meter.finish(at(200))
         };
-        let measured = play([true, true, true, false]);
-        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(80), 10_000, 100 * MS));
+        // 30,000 bytes are 21 segments, of 2,304 bytes of memory each: less than one joined packet,
+        // and three times of what the span has.
+        for memory in [GAP, 21 * 2_304] {
+            let measured = play([memory, memory, memory, 0]);
+            let expected = (at(80), 10_000, 100 * MS);
+            assert_eq!((measured.begin, measured.bytes, measured.span_ns), expected);
+        }
+        // A few segments have just come.
+        assert_eq!(play([5 * 2_304, GAP, GAP, 0]).begin, at(50));
         // A gap that stays is waited for during half of the test, here 50 ms.
         let mut meter = meter(100, 50);
         meter.readable(at(0), 0);
         for ms in [50, 70, 90, 110, 130] {
-            meter.read(at(ms), 1000, || Waiting { bytes: 0, behind_a_gap: true });
+            meter.read(at(ms), 1000, || Waiting { bytes: 0, unexplained_bytes: GAP });
         }
         let measured = meter.finish(at(140));
         assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(110), 1000, 30 * MS));

@@ -39,8 +39,7 @@ fn sends(request: &TcpTest) -> Sends {
 }
 
 fn decide(asked: &Asked) -> (Result<Terms, Refuse>, Sends) {
-    let malformed =
-        |reason: String| Refuse { code: RefuseCode::Malformed, reason, retry_after_ms: None };
+    let malformed = |reason: String| Refuse::new(RefuseCode::Malformed, reason);
     let request = match asked {
         Asked::Tcp(request) => &request.test,
         Asked::Udp(_) | Asked::Trains(_) => {
@@ -65,6 +64,7 @@ fn decide(asked: &Asked) -> (Result<Terms, Refuse>, Sends) {
         span_max,
         stall_after: Some(span_max),
         end: span_max + Duration::from_secs(10),
+        overdue: None,
         step: STEP_TIMEOUT,
         streams: "the data streams",
     };

@@ -13,18 +13,18 @@ use linerate_proto::native::{
     TrainRound, TrainsRequest, stream_tag,
 };
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::any_local;
 use linerate_sys::stop::Stop;
 
 use super::prober::Prober;
 use super::serve::PLACE;
 use super::socket::open;
-use crate::address::resolve;
+use crate::address::resolve_server;
 use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, silent, token_of};
 use crate::flow::tcp::{bind_address, credentials, plain};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Asking, Caller, unanswered};
 use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::socket_address::{at_port, local_towards};
 
 /// The other end's reports of a round come this long after this end's own at the latest.
 const REPORTS_WAIT: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ pub(crate) fn run(
     rounds: &mut dyn Rounds,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let server = resolve(&plan.host, plan.port, plan.family)?;
+    let server = resolve_server(plan)?;
     let local = bind_address(plan.bind.as_deref())?;
     let timeout = Duration::from_nanos(plan.connect_timeout_ns);
     let control = connect_control(server, local, timeout)?;
@@ -88,7 +88,7 @@ pub(crate) fn run(
     };
     let flows = TrainsClient {
         server,
-        local: local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0)),
+        local: local_towards(server, local),
         path: PathSeen { rtt, header_bytes },
         begin,
         accept: None,
@@ -209,7 +209,7 @@ impl TrainsClient<'_> {
         let Some(&port) = port else {
             return Err(self.misbehaved("it named no UDP port"));
         };
-        let server = SocketAddr::new(self.server.ip(), port);
+        let server = at_port(self.server, port);
         let socket = open(self.local)?;
         socket.connect(server).map_err(|error| crate::failure::system(&error))?;
         let asking = Asking::new(socket, server, Caller::new(PLACE, token, now));

@@ -19,6 +19,7 @@ use crate::flow::served::{GRACE, Served};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Awaiting, Callee};
 use crate::served::LogText;
+use crate::socket_address::{at_port, canonical};
 
 /// The only stream of a session, by the direction that it is opened in.
 pub(super) const PLACE: (Direction, u16) = (Direction::Up, 0);
@@ -42,7 +43,7 @@ impl TrainsServer {
     /// Opens a socket at an address; what the client is told of it.
     pub(crate) fn new(local: SocketAddr, end: End) -> Result<(Self, Accept), Failure> {
         let token = Token(random_bytes());
-        let socket = open(SocketAddr::new(local.ip().to_canonical(), 0))?;
+        let socket = open(at_port(canonical(local), 0))?;
         let port = socket.local_address().map_or(0, |at| at.port());
         let awaited = Some(Awaiting::new(socket, Callee::new(PLACE, token)));
         let accept = Accept {
@@ -90,6 +91,7 @@ pub(crate) fn terms(request: &TrainsRequest, accept: Accept) -> Terms {
         span_max: request.planned_span(),
         stall_after: None,
         end: request.planned_span() + GRACE,
+        overdue: None,
         step: SILENCE_MAX,
         streams: "the UDP socket",
     }

@@ -9,14 +9,13 @@ use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH};
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::any_local;
 
 use super::endpoint::{Endpoint, StreamId};
 use super::keep_alive;
 use super::opening::{Asking, Caller, unanswered};
 use super::search_account::SearchAccount;
 use super::socket::{header_bytes, open_socket};
-use crate::address::resolve;
+use crate::address::{resolve, resolve_server};
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::probes;
@@ -25,11 +24,13 @@ use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, 
 use crate::flow::tcp::{bind_address, credentials, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
+use crate::socket_address::{at_port, local_towards};
 
 /// Streams have this long to open.
 const OPEN_TIMEOUT: Duration = keep_alive::SILENCE_MAX;
-/// So near to that the server's word says less than what was seen here.
-const NEAR: Duration = Duration::from_millis(200);
+/// So near to that the server's word says less than what was seen here: it waits as long, and
+/// began with its answer, which a busy host or a full path may have held up.
+const NEAR: Duration = Duration::from_secs(2);
 
 /// Largest IP packet that a test sends where nobody says how long its datagrams are: that of
 /// Ethernet, so that results of most paths compare.
@@ -64,9 +65,16 @@ pub(crate) fn run_by(
     let account = Account {
         row_ns_min: plan.test.interval_ns / 4,
         omit_ns: plan.test.omit_ns,
+        // What comes late counts. After an omitted begin the rows have as much of what was sent
+        // before it.
+        rest_is_row: plan.test.omit_ns == 0 && plan.server.via.is_none(),
         ..Account::default()
     };
-    let server = resolve(&plan.server.host, plan.server.port, plan.server.family);
+    let server = match plan.server.via {
+        None => resolve_server(&plan.server),
+        // Other programs take each connection for a test.
+        Some(_) => resolve(&plan.server.host, plan.server.port, plan.server.family),
+    };
     if let Ok(server) = &server {
         plan.test.size_bytes.get_or_insert_with(|| {
             usual_size(*server).min(plan.server.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
@@ -264,8 +272,8 @@ impl UdpClient<'_, '_> {
         }
         self.deadline = now + OPEN_TIMEOUT;
         for (place, &port) in self.request.places().zip(&accept.udp_ports) {
-            let server = SocketAddr::new(self.server.ip(), port);
-            let local = self.local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let server = at_port(self.server, port);
+            let local = local_towards(server, self.local);
             let socket = open_socket(&self.request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket));
             let socket = socket.map_err(|error| crate::failure::system(&error))?;

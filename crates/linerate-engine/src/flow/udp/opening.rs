@@ -105,9 +105,15 @@ pub(crate) fn unanswered(streams: &[Asking]) -> Failure {
         let reason = "its answers come, but not its word that ours arrived there";
         return Failure::new(Fault::Unreachable, "open UDP streams to", server, reason);
     };
-    let reason = format!("no answer on {} of {} UDP ports", silent.len(), streams.len());
+    let reason = match (silent.len(), streams.len()) {
+        (1, 1) => "no datagram came through, while TCP does".to_owned(),
+        (silent, all) if silent == all => {
+            format!("no datagram came through on {all} UDP ports, while TCP does")
+        }
+        (silent, all) => format!("no datagram came through on {silent} of {all} UDP ports"),
+    };
     Failure::new(Fault::Unreachable, "open UDP stream to", first.server.to_string(), reason)
-        .advise("a firewall may block UDP: the server uses a new port per test")
+        .advise("a firewall there or on the way probably drops UDP; each test has new ports")
 }
 
 /// One stream as the server waits for it.

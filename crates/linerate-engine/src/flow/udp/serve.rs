@@ -19,8 +19,9 @@ use super::socket::open_socket;
 use crate::flow::account::server_side;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
-use crate::flow::tcp::plain;
+use crate::flow::tcp::{Admission, plain};
 use crate::served::{self, LogText};
+use crate::socket_address::{at_port, canonical};
 
 /// A test that was let in.
 pub(crate) struct UdpServer {
@@ -45,7 +46,7 @@ impl UdpServer {
         (own_end, control): (End, TcpStream),
     ) -> Result<(Self, Accept), Failure> {
         let token = Token(random_bytes());
-        let local = SocketAddr::new(local.ip().to_canonical(), 0);
+        let local = at_port(canonical(local), 0);
         let mut awaited = Vec::new();
         for place in request.places() {
             let socket =
@@ -80,14 +81,17 @@ impl UdpServer {
 }
 
 /// The terms of a test.
-pub(crate) fn terms(request: &UdpTest, accept: Accept, duration_max: Duration) -> Terms {
-    let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+pub(crate) fn terms(request: &UdpTest, accept: Accept, admission: &dyn Admission) -> Terms {
+    let duration_max = admission.duration_max();
+    let span = request.planned_span();
+    let planned = span.unwrap_or(duration_max).min(duration_max);
     Terms {
         accept: Box::new(accept),
         interval: Duration::from_nanos(request.interval_ns),
         span_max: duration_max,
         stall_after: None,
         end: planned + GRACE,
+        overdue: span.is_none().then(|| admission.overdue()),
         // A place is not kept longer for a client that vanished.
         step: keep_alive::SILENCE_MAX,
         streams: "the UDP streams",

@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod server;
 pub(crate) mod udp_arrivals;
 mod udp_back;
+mod udp_candidates;
 pub(crate) mod udp_client;
 mod udp_layout;
 mod udp_server;

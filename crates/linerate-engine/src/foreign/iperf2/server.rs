@@ -254,7 +254,10 @@ impl TcpServer<'_, '_> {
             },
             Request::Plain => request(TcpDirections::Up, UNTIL_CLOSED),
         };
-        let permit = self.serving.admission.admit(&Demand::of(&request), self.peer);
+        let mut demand = Demand::of(&request);
+        // How much such a client sends it does not tell.
+        demand.bytes = demand.bytes.filter(|_| request.finish != UNTIL_CLOSED);
+        let permit = self.serving.admission.admit(&demand, self.peer);
         let permit = permit.map_err(|refuse| self.refused(format!("closed, {}", refuse.reason)))?;
         self.permit = Some(permit);
         Ok(Terms {

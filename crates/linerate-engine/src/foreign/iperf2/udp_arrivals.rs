@@ -54,7 +54,7 @@ impl<'a> Arrivals<'a> {
         // when it comes back.
         let _ = (socket.join_receives(), socket.set_call_timeout(CALL_TIMEOUT));
         let (refusals, back) = (Rc::default(), Rc::default());
-        Self { socket, tally, batch: ReceiveBatch::new(), refusals, back, calls: 0 }
+        Self { socket, tally, batch: ReceiveBatch::growing(), refusals, back, calls: 0 }
     }
 }
 

@@ -22,7 +22,7 @@ use linerate_proto::iperf2::{
 };
 use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
-use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::any_readable;
 
 use super::client::{Return, mode_of, time};
@@ -38,6 +38,7 @@ use crate::flow::udp::client::{Reporting, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::{self, Answer, Flows, Net, Sample, Session};
 use crate::foreign::test::remote_end;
+use crate::socket_address::local_towards;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;
@@ -271,7 +272,7 @@ impl Streams<'_, '_> {
         let local = bind_address(plan.server.bind.as_deref())?;
         let mut sockets = Vec::new();
         for flow in 0..request.streams {
-            let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let local = local_towards(server, local);
             let socket = open_socket(request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket))
                 .map_err(|error| system(&error))?;

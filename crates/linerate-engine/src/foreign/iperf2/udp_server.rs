@@ -1,5 +1,6 @@
-//! The UDP port of iperf 2 and ttcp: sorts first datagrams to their clients, each of which gets a
-//! socket of its own on the same port, connected to it, and a thread (`udp_session`).
+//! The UDP port of iperf 2 and ttcp: sorts datagrams to their clients, each of which gets a socket
+//! of its own on the same port, connected to it, and a thread (`udp_session`), once it has proved
+//! its address or gone on as a test does (`udp_candidates`).
 //!
 //! Until the kernel knows that socket, a client's datagrams come to the port and are passed on in
 //! their order; so do those of a client that has another of this host's addresses in mind.
@@ -12,19 +13,24 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
+use linerate_proto::iperf2::{UdpOpening, UdpTally};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 
 use super::address_validation::Proof;
 use super::udp_arrivals::BUFFER_BYTES_MAX;
-use super::udp_session::{Client, First, UdpSeen, UdpServing};
+use super::udp_candidates::{Candidates, Ready};
+use super::udp_layout::wall_us;
+use super::udp_session::{Client, Place, UdpSeen, UdpServing};
 use crate::flow::tcp::Permit;
 
 /// Clients at once.
 const CLIENTS_MAX: usize = 512;
 /// A client that was refused is not asked again for this long.
 const REFUSED_MAX: Duration = Duration::from_secs(5);
+/// A test that has just ended gives its place back within this; those that go on wait for it.
+const HANDOVER: Duration = Duration::from_secs(1);
 /// How often what is over is swept.
 const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are taken between two looks at the clock's other duties.
@@ -77,6 +83,7 @@ impl UdpPort {
                 serving,
                 scope,
                 clients: HashMap::new(),
+                candidates: Candidates::default(),
                 refused: HashMap::new(),
                 waiting: VecDeque::new(),
             };
@@ -87,6 +94,7 @@ impl UdpPort {
                 listener_state.take(&mut buffer);
                 listener_state.sweep(monotonic());
             }
+            listener_state.clients.values().for_each(|client| client.stop());
         });
     }
 }
@@ -96,6 +104,7 @@ struct UdpListener<'scope, 'env> {
     serving: &'env UdpServing<'env>,
     scope: &'scope Scope<'scope, 'env>,
     clients: HashMap<SocketAddr, Arc<Client>>,
+    candidates: Candidates,
     refused: HashMap<SocketAddr, MonoTime>,
     waiting: VecDeque<(SocketAddr, Vec<u8>)>,
 }
@@ -132,18 +141,43 @@ impl UdpListener<'_, '_> {
         if self.refused.contains_key(&peer) {
             return;
         }
-        if let Err(failure) = self.open((peer, from), datagram, now) {
+        let Some((ready, proven)) = self.ready((peer, from), datagram, now) else { return };
+        if let Err(failure) = self.open((peer, proven), ready, datagram, now) {
+            // Beyond them nobody is told, else each forged source would be a line of the log.
             if self.refused.len() < CLIENTS_MAX {
                 self.refused.insert(peer, now);
+                (self.serving.watch)(peer, &UdpSeen::Failed(&failure));
             }
-            (self.serving.watch)(peer, &UdpSeen::Failed(&failure));
         }
     }
 
-    /// A new client, by its first datagram.
-    fn open(
+    /// What came from a source before this datagram, and whether its address is proven, once it
+    /// is to be a client.
+    fn ready(
         &mut self,
         (peer, from): (SocketAddr, SocketAddr),
+        datagram: &[u8],
+        now: MonoTime,
+    ) -> Option<(Ready, bool)> {
+        let first = || Ready { tally: UdpTally::of(datagram, now), since: now };
+        match self.serving.trust.proof(peer.ip(), datagram, now) {
+            Proof::Ask(answer) => {
+                // The client asks again where it is lost or finds no room.
+                let _ = self.listener.socket.send_to(&answer, from);
+                None
+            }
+            Proof::Given => Some((first(), true)),
+            // It is sent nothing unless its network is trusted, or else refused.
+            Proof::None if UdpOpening::asks_to_receive(datagram) => Some((first(), false)),
+            Proof::None => self.candidates.take(peer, datagram, now).map(|ready| (ready, false)),
+        }
+    }
+
+    /// A new client, by the datagram that makes it one.
+    fn open(
+        &mut self,
+        (peer, proven): (SocketAddr, bool),
+        mut ready: Ready,
         datagram: &[u8],
         now: MonoTime,
     ) -> Result<(), Failure> {
@@ -151,15 +185,19 @@ impl UdpListener<'_, '_> {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
-        let proof = self.serving.trust.proof(peer.ip(), datagram, now);
-        if let Proof::Ask(answer) = &proof {
-            // The client asks again where it is lost or finds no room.
-            let _ = self.listener.socket.send_to(answer, from);
-            return Ok(());
-        }
-        let first = First { datagram, peer, proven: proof == Proof::Given, at: now };
-        let (client, permit) = Client::open(&first, self.local_for(peer), self.serving)?;
+        let answer = ready.tally.take(datagram, now, wall_us(now));
+        let place = match Place::ask((&ready.tally, peer, proven), self.serving) {
+            Ok(place) => place,
+            Err(refused) if refused.is_busy && !proven && now.since(ready.since) < HANDOVER => {
+                self.candidates.put_back(peer, ready);
+                return Ok(());
+            }
+            Err(refused) => return Err(*refused.failure),
+        };
+        let (client, permit) = Client::open((ready.tally, peer), place, self.local_for(peer))?;
         let client = Arc::new(client);
+        // The end comes again where the answer is lost or finds no room.
+        answer.iter().for_each(|answer| drop(client.socket().send(answer)));
         self.clients.insert(peer, Arc::clone(&client));
         self.sort(&client, peer);
         self.start(client, permit)
@@ -207,5 +245,6 @@ impl UdpListener<'_, '_> {
     fn sweep(&mut self, now: MonoTime) {
         self.refused.retain(|_, since| now.since(*since) < REFUSED_MAX);
         self.clients.retain(|_, client| !client.is_over());
+        self.candidates.sweep(now);
     }
 }

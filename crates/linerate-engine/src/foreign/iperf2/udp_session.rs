@@ -19,6 +19,7 @@ use linerate_proto::iperf2::{
     ClientHeader, Mode, UDP_SILENCE_MAX, UdpBack, UdpCounted, UdpReport, UdpServer, UdpServerNews,
     UdpTally, UdpTerms,
 };
+use linerate_proto::native::RefuseCode;
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, any_local};
 use linerate_sys::stop::Stop;
@@ -155,45 +156,73 @@ pub(super) struct Client {
     peer: SocketAddr,
     /// How much it may be sent.
     send_limit: SendLimit,
+    /// Asked where the server ends, or the client's place is another's.
+    stop: Stop,
     over: AtomicBool,
 }
 
-/// A client's first datagram.
-pub(super) struct First<'a> {
-    pub(super) datagram: &'a [u8],
-    pub(super) peer: SocketAddr,
-    /// The address is true.
-    pub(super) proven: bool,
-    pub(super) at: MonoTime,
+/// A client's place among the tests.
+pub(super) struct Place {
+    permit: Permit,
+    /// Asked once the place is another's.
+    stop: Stop,
+    send_limit: SendLimit,
 }
 
-impl Client {
-    /// A new client, by its first datagram; the place among the tests goes to its thread.
-    pub(super) fn open(
-        first: &First<'_>,
-        local: SocketAddr,
+/// Why a client has none.
+pub(super) struct Refused {
+    pub(super) failure: Box<Failure>,
+    /// All are taken.
+    pub(super) is_busy: bool,
+}
+
+impl Place {
+    /// Asks for the place of a client, by what came from it until now; `proven` tells whether its
+    /// address is.
+    pub(super) fn ask(
+        (tally, peer, proven): (&UdpTally, SocketAddr, bool),
         serving: &UdpServing<'_>,
-    ) -> Result<(Self, Permit), Failure> {
-        let (peer, now) = (first.peer, first.at);
-        let mut tally = UdpTally::of(first.datagram, now);
-        tally.take(first.datagram, now, wall_us(now));
-        let fail = |reason: String| {
-            Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason)
-        };
-        let mut demand = Demand { streams: 1, planned: None, kind: TestKind::Udp, rate_bps: None };
+    ) -> Result<Self, Refused> {
+        let never = |failure| Refused { failure: Box::new(failure), is_busy: false };
+        let mut demand = Demand::new(TestKind::Udp, 1);
         let mut send_limit = SendLimit::Whole;
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
-            let request = sending(&header)?;
-            if !first.proven {
+            let request = sending(&header).map_err(never)?;
+            if !proven {
                 let bps = request.pace.map_or(u64::MAX, BitRate::bits_per_sec);
-                send_limit = send_limit_of(peer, &header, bps, serving)?;
+                send_limit = send_limit_of(peer, &header, bps, serving).map_err(never)?;
             }
             demand.planned = request.planned_span();
             demand.rate_bps = request.pace.map(BitRate::bits_per_sec);
             demand.streams = if header.mode == Mode::Reverse { 1 } else { 2 };
         }
-        let permit =
-            serving.admission.admit(&demand, peer).map_err(|refuse| fail(refuse.reason))?;
+        let admission = serving.admission;
+        let admitted = if proven || matches!(send_limit, SendLimit::Capped(_)) {
+            admission.admit(&demand, peer).map(|permit| (permit, Stop::new()))
+        } else {
+            admission.admit_unproven(&demand, peer)
+        };
+        let (permit, stop) = admitted.map_err(|refuse| Refused {
+            is_busy: refuse.code == RefuseCode::Busy,
+            failure: Box::new(Failure::new(
+                Fault::PeerRefused,
+                "serve UDP of",
+                peer.to_string(),
+                refuse.reason,
+            )),
+        })?;
+        Ok(Self { permit, stop, send_limit })
+    }
+}
+
+impl Client {
+    /// A new client with its place, which goes to its thread.
+    pub(super) fn open(
+        (tally, peer): (UdpTally, SocketAddr),
+        place: Place,
+        local: SocketAddr,
+    ) -> Result<(Self, Permit), Failure> {
+        let Place { permit, stop, send_limit } = place;
         let dscp = tally.header().map(|it| it.service_type >> 2).filter(|dscp| *dscp > 0);
         let options = DatagramOptions {
             local,
@@ -206,7 +235,7 @@ impl Client {
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         let over = AtomicBool::new(false);
-        Ok((Self { tally: Mutex::new(tally), socket, peer, send_limit, over }, permit))
+        Ok((Self { tally: Mutex::new(tally), socket, peer, send_limit, stop, over }, permit))
     }
 
     /// The client's own socket.
@@ -217,6 +246,11 @@ impl Client {
     /// Takes a datagram that came to another socket; the answer, where it ends the test.
     pub(super) fn take(&self, datagram: &[u8], now: MonoTime) -> Option<Vec<u8>> {
         self.lock().take(datagram, now, wall_us(now))
+    }
+
+    /// Ends its test.
+    pub(super) fn stop(&self) {
+        self.stop.ask();
     }
 
     /// Whether the thread has left.
@@ -249,17 +283,26 @@ impl Client {
         };
         let begin = self.lock().begin;
         let mut session = Session::new(UdpServer::new(begin, terms), streams);
-        let result = flow::run(&mut session, &mut arrivals, serving.stop);
+        let result = flow::run(&mut session, &mut arrivals, &self.stop);
         let streams = session.flows;
         drop(permit);
+        let result = result.and_then(|()| match self.stop.asked() && !serving.stop.asked() {
+            true => Err(self.gave_way()),
+            false => Ok(()),
+        });
         match result {
             Ok(()) => (serving.watch)(self.peer, &UdpSeen::Done(&streams.moved())),
             Err(failure) => (serving.watch)(self.peer, &UdpSeen::Failed(&failure)),
         }
         let machine = UdpServer::lingering(monotonic(), &self.lock());
         // It waits for nothing that could fail.
-        let _ = flow::run(&mut Session::new(machine, streams), &mut arrivals, serving.stop);
+        let _ = flow::run(&mut Session::new(machine, streams), &mut arrivals, &self.stop);
         self.over.store(true, Ordering::Release);
+    }
+
+    fn gave_way(&self) -> Failure {
+        let reason = "a client that proved its address has its place";
+        Failure::new(Fault::PeerRefused, "serve UDP of", self.peer.to_string(), reason)
     }
 
     /// What it is sent, where it wants data.

@@ -2,13 +2,17 @@
 //!
 //! The server tells its counts only at the end, so the rows of an interval come from what its
 //! kernel has acknowledged.
+//!
+//! What is on the way when the time is over is waited for and counts, with the time that it took:
+//! in the rows, whose last one lasts until then, and so in the sum, which is that of the rows to
+//! the byte.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, Record, TcpDirections, TcpPlan, TcpTest,
+    EndReport, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -22,14 +26,14 @@ use super::ending::Ending;
 use super::fail::of_client;
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
-use super::report::{Other, count_between, in_one_span, remote_reports, results};
+use super::report::{Other, count_between, is_of, remote_reports, results, to_the_end};
 use super::tcp_streams::TcpStreams;
-use crate::address::resolve;
+use crate::address::{addresses, choose};
 use crate::context::Context;
-use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::account::{Account, Interval, client_side, server_side};
 use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
 use crate::flow::tcp::control::{lost, plain};
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign::test::opened;
 
 /// What goes with the parameters and is no part of the plan.
@@ -111,13 +115,16 @@ fn measure_with(
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
-    let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
+    let candidates = addresses(&plan.server.host, plan.server.port, plan.server.family)?;
     let local = bind_address(plan.server.bind.as_deref())?;
-    account.begin(server);
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let cookie = Cookie::from_random(random_bytes());
-    let way = Connector { server, local, cookie, timeout, local_port, device };
-    let control = way.control()?;
+    let server = candidates[0];
+    let mut way = Connector { server, local, cookie, timeout, local_port, device };
+    let control = way.control_of(&candidates);
+    account.begin(way.server);
+    let control = control?;
+    choose(&plan.server.host, way.server);
     account.server_host_id = same_host(&control);
     let test = ClientTest {
         cookie,
@@ -130,7 +137,7 @@ fn measure_with(
     let mut streams = TcpStreams::new(in_whole_blocks(request.clone()), &params, COOKIE_BYTES);
     // What ends the test is the amount itself: servers send that to the byte.
     streams.request = request;
-    streams.endpoint = streams.endpoint.leaving_open();
+    streams.endpoint = streams.endpoint.leaving_open().counting_all();
     let stop = context.stop.clone();
     let wants_output = params.get_server_output;
     let flows = TcpClient {
@@ -182,7 +189,11 @@ impl Flows for TcpClient<'_, '_> {
             Output::Begin => self.account.begin = now,
             Output::Start => self.streams.start(self.account.begin)?,
             Output::Sample => self.sample(now),
-            Output::OmitOver => self.streams.omitted = self.streams.acknowledged(now),
+            // It follows a sample of the same moment.
+            Output::OmitOver => {
+                self.account.omit_over();
+                self.streams.omitted = self.counted();
+            }
             Output::StopSending => {
                 self.streams.endpoint.stop_sending();
                 self.ending = Some(Ending::at(now));
@@ -252,23 +263,52 @@ impl TcpClient<'_, '_> {
         streams.prepare()
     }
 
+    /// Takes note of the interval that ends at `now`.
     fn sample(&mut self, now: MonoTime) {
-        let (samples, acknowledged) = self.streams.sample(now);
-        self.account.local_interval(samples, self.context.watch);
-        self.account.remote_interval(acknowledged, self.context.watch);
+        let (local, remote) = self.streams.sample(now);
+        let interval = Interval { local, remote };
+        let planned = self.streams.request.planned_span();
+        if planned.is_some_and(|planned| now.since(self.account.begin) >= planned) {
+            self.account.hold_interval(interval, self.context.watch);
+        } else {
+            self.account.interval(interval, self.context.watch);
+        }
+    }
+
+    /// What has come of every stream by the last row: at this end, or by the acknowledgements.
+    fn counted(&self) -> Vec<Sample> {
+        let Account { local_samples, remote_samples, .. } = &*self.account;
+        let received = local_samples.last().into_iter().flatten().filter(|it| receives(it));
+        received.chain(remote_samples.last().into_iter().flatten()).cloned().collect()
     }
 
     /// Ends the streams; what they did, for the server.
     fn count(&mut self, now: MonoTime) -> Results {
-        self.sample(now);
+        let (mut local, _) = self.streams.sample(now);
         let Self { streams, account, .. } = self;
         let omit_ns = streams.request.omit_ns;
         let span_ns = |ending: Ending| ending.span_ns(account.begin, omit_ns);
         self.delivered_ns = self.ending.map_or(0, span_ns);
+        let mut remote = std::mem::take(&mut streams.ended);
         account.local = streams.finish();
-        let between = (&streams.omitted[..], &streams.ended[..]);
-        count_between(&mut account.local, between, self.delivered_ns);
-        in_one_span(&mut account.local, Direction::Down, omit_ns);
+        // A paced sender's last byte may have come long before the time was over.
+        let by_time = matches!(streams.request.finish, Finish::TimeNs(_));
+        let stopped = self.ending.filter(|_| by_time).map(|ending| ending.stopped);
+        let stopped_ns = stopped.map_or(0, |stopped| stopped.nanos_since(account.begin));
+        let received_ns = received_until(&account.local).max(stopped_ns);
+        // One that was stopped before the omitted span was over measured nothing.
+        if omit_ns == 0 || !streams.omitted.is_empty() {
+            let from = &streams.omitted[..];
+            count_between(&mut account.local, (from, &remote), self.delivered_ns);
+            let received = local.iter().filter(|it| receives(it)).cloned();
+            let received = received.map(|it| with_all_bytes(it, &account.local));
+            let received: Vec<Sample> = received.collect();
+            count_between(&mut account.local, (from, &received), received_ns);
+            to_the_end(&mut local, from, &account.local);
+            to_the_end(&mut remote, from, &account.local);
+        }
+        let now_ns = now.nanos_since(account.begin);
+        account.last_interval(Interval { local, remote }, now_ns, self.context.watch);
         results(&streams.places, &account.local, client_side)
     }
 
@@ -281,11 +321,23 @@ impl TcpClient<'_, '_> {
         let other = Other {
             side_of: server_side,
             omit_ns,
-            // The server began its measured span by its own clock.
-            delivered_ns: (omit_ns == 0).then_some(self.delivered_ns),
+            // The server began its measured span by its own clock, and it counts what arrives after
+            // the patience of this end, too.
+            delivered_ns: (omit_ns == 0 && self.has_delivered(&results))
+                .then_some(self.delivered_ns),
             ended_ns: stopped.nanos_since(self.account.begin),
         };
         self.account.remote = remote_reports(&self.streams.places, &results, &other);
+    }
+
+    /// Whether all that the server counted had been acknowledged here.
+    fn has_delivered(&self, results: &Results) -> bool {
+        self.streams.places.iter().all(|place| {
+            let same = |it: &&EndReport| is_of(place, it.direction, it.flow);
+            let here = self.account.local.iter().find(same).map(|it| it.end.bytes_measured);
+            let there = results.stream(place.id).map(|stream| stream.bytes);
+            client_side(place.direction) == Side::Receiver || there <= here
+        })
     }
 
     /// Keeps what was measured, however the test ended.
@@ -297,6 +349,25 @@ impl TcpClient<'_, '_> {
         result?;
         self.account.stream_failure().map_or(Ok(self.output), Err)
     }
+}
+
+/// When the last byte of all streams had come that this end receives, since the begin.
+fn received_until(reports: &[EndReport]) -> u64 {
+    let received = reports.iter().filter(|it| client_side(it.direction) == Side::Receiver);
+    let ends = received.map(|report| report.end.span_start_ns + report.end.span_ns);
+    ends.max().unwrap_or(0)
+}
+
+/// Whether this end receives the stream of a sample.
+fn receives(sample: &Sample) -> bool {
+    client_side(sample.direction) == Side::Receiver
+}
+
+/// A sample with all that its stream brought.
+fn with_all_bytes(sample: Sample, reports: &[EndReport]) -> Sample {
+    let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
+    let bytes = reports.iter().find(same).map_or(sample.bytes, |report| report.end.bytes);
+    Sample { bytes, ..sample }
 }
 
 /// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
@@ -330,6 +401,15 @@ pub(super) struct Connector {
 }
 
 impl Connector {
+    /// Connects to the first of the server's addresses that answers; the streams go there, too.
+    fn control_of(&mut self, addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
+        let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
+        let connected = tcp::connect_first(addresses, self.local, &options, self.timeout);
+        let (control, server) = connected.map_err(|error| self.unreachable(&error))?;
+        self.server = server;
+        Ok(control)
+    }
+
     pub(super) fn control(&self) -> Result<TcpStream, Failure> {
         let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
         tcp::connect(self.server, self.local, &options, self.timeout)

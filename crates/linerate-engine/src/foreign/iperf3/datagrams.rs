@@ -17,6 +17,9 @@ use crate::flow::Sample;
 use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Datagrams of the last moments that the server does not tell of may be under way to it. It may
+/// wait as long for a processor; what a path that broke down swallowed is more.
+const UNDER_WAY_NS: u64 = 100_000_000;
 /// Where more than one datagram in so many is lost, a queue on the way is taken to be full.
 const QUEUED_ABOVE: u64 = 100;
 
@@ -292,13 +295,16 @@ fn remote_end(
     }
     let own_sent = own.and_then(|own| own.end.sent_datagrams.as_ref());
     let (sent, lost) = match own_sent {
-        Some(sent) => sent_and_lost(stream, sent, datagrams),
+        Some(sent) => {
+            let tail_max = sent_within(sent, own, UNDER_WAY_NS);
+            sent_and_lost(stream, sent, datagrams, tail_max)
+        }
         None => (None, u64::try_from(stream.lost).unwrap_or(0)),
     };
     let tally = DatagramTally { sent, received: datagrams, lost, ..DatagramTally::default() };
-    // The server counts until the end of the test. Datagrams came as they were sent, unless a queue
-    // was full: those that it held came later, and nobody tells how much. It was where datagrams
-    // were lost, and where the sender was held back from its pace.
+    // The server counts until it reads of the end of the test. Datagrams came as they were sent,
+    // unless a queue was full: those that it held came later, and nobody tells how much. It was
+    // where datagrams were lost, and where the sender was held back from its pace.
     let lossy = sent.is_some_and(|sent| lost.saturating_mul(QUEUED_ABOVE) > sent);
     let queued = lossy || own.is_some_and(|own| is_held_back(&own.end, request));
     let sent_ns = own.map(|own| own.end.span_ns).filter(|_| !queued);
@@ -319,20 +325,36 @@ fn remote_end(
     FlowEnd { span_ns, received_datagrams, ..end }
 }
 
+/// Datagrams that a sender sends in `ns`.
+fn sent_within(sent: &SentDatagrams, own: Option<&EndReport>, ns: u64) -> u64 {
+    let span_ns = own.map_or(0, |own| own.end.span_ns);
+    let count = u128::from(sent.measured) * u128::from(ns);
+    let count = count.checked_div(u128::from(span_ns)).unwrap_or(0);
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 /// How many of the datagrams that count this end sent, and how many of them are lost, where
-/// `received` came.
-fn sent_and_lost(stream: &StreamResult, sent: &SentDatagrams, received: u64) -> (Option<u64>, u64) {
+/// `received` came. Of up to `tail_max` after the last that came nobody knows: the server counts
+/// none that it finds in its socket once it has read `test end`.
+fn sent_and_lost(
+    stream: &StreamResult,
+    sent: &SentDatagrams,
+    received: u64,
+    tail_max: u64,
+) -> (Option<u64>, u64) {
+    let tail = sent.count.saturating_sub(stream.packets);
+    let unknown = if tail > tail_max { 0 } else { tail };
     // The own sum, so that what was sent is what arrived and what did not: iperf3's count of lost
     // ones goes down with duplicates, and leaves out what is missing at the end.
-    let missing = sent.measured.saturating_sub(received);
+    let known = sent.measured.saturating_sub(unknown);
+    let missing = known.saturating_sub(received);
     if sent.count == sent.measured {
-        return (Some(sent.measured), missing);
+        return (Some(known), missing);
     }
     // The other end's span begins at another moment, so what is missing of the own sum need not be
     // lost. Before 3.14 nobody tells how many of the lost were of the omitted span.
-    let tail = sent.count.saturating_sub(stream.packets);
     let passed_over = stream.lost - stream.lost_omitted.unwrap_or(0);
-    let told = u64::try_from(passed_over).unwrap_or(0) + tail;
+    let told = u64::try_from(passed_over).unwrap_or(0) + (tail - unknown);
     let lost = if stream.lost_omitted.is_some() { told } else { told.min(missing) };
     (Some(received + lost), lost)
 }
@@ -372,13 +394,17 @@ mod tests {
             lost_omitted: Some(2),
             ..StreamResult::default()
         };
-        assert_eq!(sent_and_lost(&told, &sent, 85), (Some(88), 3));
+        assert_eq!(sent_and_lost(&told, &sent, 85, 1), (Some(88), 3));
+        assert_eq!(sent_and_lost(&told, &sent, 85, 2), (Some(86), 1), "the last may be under way");
         let all = StreamResult { packets: 180, lost: 2, ..told };
-        assert_eq!(sent_and_lost(&all, &sent, 85), (Some(85), 0), "a later begin is no loss");
+        assert_eq!(sent_and_lost(&all, &sent, 85, 0), (Some(85), 0), "a later begin is no loss");
         let older = StreamResult { lost_omitted: None, ..all };
-        assert_eq!(sent_and_lost(&older, &sent, 86), (Some(87), 1));
+        assert_eq!(sent_and_lost(&older, &sent, 86, 0), (Some(87), 1));
         let whole = SentDatagrams { count: 87, measured: 87, ..SentDatagrams::default() };
-        assert_eq!(sent_and_lost(&told, &whole, 85), (Some(87), 2));
+        assert_eq!(sent_and_lost(&told, &whole, 85, 0), (Some(87), 2));
+        // The server had read up to number 86 of 87 when it was told of the end, and 85 of them.
+        let early = StreamResult { packets: 86, ..told };
+        assert_eq!(sent_and_lost(&early, &whole, 85, 1), (Some(86), 1));
     }
 
     #[test]

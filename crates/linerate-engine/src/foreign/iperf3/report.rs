@@ -39,6 +39,19 @@ pub(super) fn count_between(
     }
 }
 
+/// Makes of the samples of a moment those of the end of the test, so that what they have beyond
+/// `from`, the samples at the end of the omitted span, is what `reports` measured.
+pub(super) fn to_the_end(samples: &mut [Sample], from: &[Sample], reports: &[EndReport]) {
+    for sample in samples {
+        let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
+        let Some(report) = reports.iter().find(same) else { continue };
+        let end = &report.end;
+        let before = from.iter().find(|it| it.is_of(sample)).map_or(0, |it| it.bytes);
+        sample.bytes = before + end.bytes_measured;
+        sample.t_ns = end.span_start_ns + end.span_ns;
+    }
+}
+
 /// Gives all streams of a direction the span of the one that ended last: iperf3 divides the bytes
 /// of all of them by the time of the first.
 pub(super) fn in_one_span(reports: &mut [EndReport], direction: Direction, omit_ns: u64) {

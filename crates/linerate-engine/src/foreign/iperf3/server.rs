@@ -26,6 +26,7 @@ use super::registry::Arrival;
 use super::shared::{About, Observer, Served, Shared};
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
+use crate::flow::tcp::admission::least_span;
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::tcp::session::HANDOVER;
 use crate::flow::tcp::{Admission, Demand, Permit};
@@ -193,7 +194,7 @@ impl<'a> ClientSession<'a> {
                 return Ok(None);
             }
             Err(refuse) => {
-                let refusal = refusal(&refuse, &params, demand.planned, admission);
+                let refusal = refusal(&refuse, &params, &demand, admission);
                 let line = format!("iperf3: refused: {}", refuse.reason);
                 return Ok(Some(self.refuse(refusal, Ok(LogLine::Refused(line)))));
             }
@@ -294,6 +295,7 @@ fn demand(params: &Params, interval: Duration) -> Demand {
         Protocol::Udp if params.bytes + params.blocks > 0 => {
             udp_request_of(params, interval).planned_span()
         }
+        Protocol::Tcp => least_span(&request),
         _ => None,
     };
     let kind = match params.protocol {
@@ -302,20 +304,30 @@ fn demand(params: &Params, interval: Duration) -> Demand {
     };
     let each = request.pace.map(BitRate::bits_per_sec).filter(|bps| *bps > 0);
     let rate_bps = each.map(|bps| bps.saturating_mul(request.streams.into()));
-    Demand { streams, planned, kind, rate_bps }
+    let ways = if request.each_direction().len() > 1 { 2 } else { 1 };
+    Demand { planned, rate_bps, ways, ..Demand::new(kind, streams) }
 }
 
-/// The admission's no in iperf3's words.
+/// The admission's no in iperf3's words. A policy's has no number of its own; the nearest one tells
+/// which limit it is, and where it is none of them that the client may not test at all.
 fn refusal(
     refuse: &Refuse,
     params: &Params,
-    planned: Option<Duration>,
+    demand: &Demand,
     admission: &dyn Admission,
 ) -> Refusal {
-    let too_long = planned.is_some_and(|planned| planned > admission.duration_max());
-    match (refuse.code, too_long) {
-        (RefuseCode::Busy, _) => Refusal::Busy,
-        (_, true) => Refusal::For(params.too_long()),
-        (_, false) => Refusal::For(ErrorCode::STREAMS),
+    let allowed = admission.allowed();
+    let too_long = demand.planned.is_some_and(|planned| planned > admission.duration_max());
+    let too_many = allowed.streams.is_none_or(|most| demand.streams > usize::from(most));
+    let too_fast =
+        allowed.rate_bps.is_some_and(|most| demand.rate_bps.is_none_or(|asked| asked > most));
+    match refuse.code {
+        RefuseCode::Busy => Refusal::Busy,
+        _ if too_long => Refusal::For(params.too_long()),
+        RefuseCode::Policy if too_fast => Refusal::For(ErrorCode::TOTAL_RATE),
+        RefuseCode::Policy if allowed.streams.is_none() || !too_many => {
+            Refusal::For(ErrorCode::AUTHENTICATION)
+        }
+        _ => Refusal::For(ErrorCode::STREAMS),
     }
 }

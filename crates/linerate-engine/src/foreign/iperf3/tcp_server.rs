@@ -11,11 +11,13 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::{plan_of, request_of};
 use super::registry::Arrival;
-use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
+use super::report::{
+    Other, amounts, count_between, in_one_span, is_of, remote_reports, results, to_the_end,
+};
 use super::shared::{About, Served};
 use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
-use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::account::{Account, Interval, client_side, server_side};
 use crate::flow::tcp::control::plain;
 use crate::foreign::test::opened;
 use crate::served::LogText;
@@ -81,7 +83,11 @@ impl Served for TcpServer {
             Output::Begin => self.account.begin = now,
             Output::Start => self.streams.start(self.account.begin)?,
             Output::Sample => self.sample(now, about),
-            Output::OmitOver => self.streams.omitted = self.counts(now),
+            // It follows a sample of the same moment.
+            Output::OmitOver => {
+                self.account.omit_over();
+                self.streams.omitted = self.counted();
+            }
             Output::StopSending => self.streams.endpoint.stop_sending(),
             Output::Ended => {
                 self.ended = now;
@@ -155,6 +161,14 @@ impl TcpServer {
         self.account.local_interval(acknowledged, &mut watch);
     }
 
+    /// What had come of every stream by the last row.
+    fn counted(&self) -> Vec<Sample> {
+        let Account { local_samples, remote_samples, .. } = &self.account;
+        let received = remote_samples.last().into_iter().flatten();
+        let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
+        received.chain(local_samples.last().into_iter().flatten()).cloned().collect()
+    }
+
     /// What every stream has received, or has had acknowledged.
     fn counts(&mut self, now: MonoTime) -> Vec<Sample> {
         let (samples, acknowledged) = self.streams.sample(now);
@@ -165,7 +179,7 @@ impl TcpServer {
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
     fn count(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
-        self.sample(now, about);
+        let (mut remote, mut local) = self.streams.sample(now);
         let Self { streams, account, .. } = self;
         account.remote = streams.finish();
         let omit_ns = streams.request.omit_ns;
@@ -174,6 +188,11 @@ impl TcpServer {
         let of_client = self.of_client.take().unwrap_or_default();
         account.local = remote_reports(&streams.places, &of_client, &other);
         count(streams, account, self.params.counts_as_it_ended(), ended_ns);
+        to_the_end(&mut remote, &streams.omitted, &account.remote);
+        to_the_end(&mut local, &streams.omitted, &account.remote);
+        let mut watch = |event: &Event| about.observer.event(event);
+        let now_ns = now.nanos_since(account.begin);
+        account.last_interval(Interval { local, remote }, now_ns, &mut watch);
         let mut own = results(&streams.places, &account.remote, server_side);
         own.server_output = about.output(account, &self.params);
         own
@@ -195,7 +214,12 @@ fn count(streams: &TcpStreams, account: &mut Account, as_it_ended: bool, ended_n
     // An acknowledgement may be on the way of what the client has read.
     for sent in remote.iter_mut().filter(|report| report.direction == Direction::Down) {
         let same = |it: &&EndReport| (it.direction, it.flow) == (sent.direction, sent.flow);
-        let read = local.iter().find(same).map_or(0, |report| report.end.bytes_measured);
-        sent.end.bytes_measured = sent.end.bytes_measured.max(read);
+        let Some(read) = local.iter().find(same).map(|report| &report.end) else { continue };
+        // A client that waits for it has read it by the end of its own time.
+        if read.bytes_measured > sent.end.bytes_measured {
+            sent.end.bytes_measured = read.bytes_measured.min(sent.end.bytes);
+            sent.end.span_ns = sent.end.span_ns.max(read.span_ns);
+        }
     }
+    in_one_span(remote, Direction::Down, streams.request.omit_ns);
 }

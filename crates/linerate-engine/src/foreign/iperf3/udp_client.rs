@@ -15,23 +15,28 @@ use linerate_proto::iperf3::{
     CONNECT_REQUEST, Client, ClientTest, Cookie, PeerFault, Results, ServerOutput, is_connect_reply,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
-use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::readable;
 
 use super::client::{Connector, Extras, same_host};
 use super::datagrams::{TestEnd, WIDE, reported_sent, udp_params, udp_remote_reports, udp_results};
 use super::fail::of_client;
+use super::report::to_the_end;
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
-use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::account::{Account, Interval, client_side, server_side};
 use crate::flow::tcp::client::bind_address;
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::socket_address::local_towards;
 
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// The server is told of the end so long after the last datagram left: it reads its control
+/// connection first.
+const APART: Duration = Duration::from_millis(5);
 /// Where the number of datagrams ends a test and none comes for this long, the last were lost.
 const DONE: Duration = Duration::from_secs(3);
 /// A stream's first datagram is sent again after this: iperf3's own client sends it once.
@@ -99,6 +104,7 @@ fn measure_udp_with(
         context,
         account,
         stopped: None,
+        left: None,
         received: Vec::new(),
         results: None,
     };
@@ -125,6 +131,8 @@ struct UdpClient<'a, 'w> {
     account: &'a mut Account,
     /// When senders were told to stop.
     stopped: Option<MonoTime>,
+    /// Since when no datagram waits in this host.
+    left: Option<MonoTime>,
     /// The samples when the server was told that the test is over: what comes later does not count
     /// there.
     received: Vec<Sample>,
@@ -151,12 +159,19 @@ impl Flows for UdpClient<'_, '_> {
                 started.map_err(|error| crate::failure::system(&error))?;
             }
             Output::Sample => self.tell(now),
-            Output::OmitOver => self.streams.omitted = self.streams.endpoint.sample(now),
+            // It follows a sample of the same moment.
+            Output::OmitOver => {
+                self.account.omit_over();
+                self.streams.omitted =
+                    self.account.local_samples.last().cloned().unwrap_or_default();
+            }
             Output::StopSending => {
                 self.streams.endpoint.stop_sending();
                 self.stopped = Some(now);
-                // The rest after the last whole interval.
-                self.tell(now);
+                // The rest after the last whole interval, and what still comes.
+                let local = self.streams.endpoint.sample(now);
+                let interval = Interval { local, remote: Vec::new() };
+                self.account.hold_interval(interval, self.context.watch);
             }
             Output::Ended => self.received = self.streams.endpoint.sample(now),
             Output::Count => return Ok(Some(Answer::Counted(Box::new(self.count(now))))),
@@ -177,7 +192,9 @@ impl Flows for UdpClient<'_, '_> {
     }
 
     fn state(&mut self, now: MonoTime) -> FlowState {
-        let delivered = self.streams.request.directions == TcpDirections::Down;
+        let ending = self.stopped.is_some() && self.results.is_none();
+        let receives = self.streams.request.directions == TcpDirections::Down;
+        let delivered = receives || (ending && self.has_left(now));
         FlowState { delivered, ..self.streams.state(now, Direction::Down) }
     }
 
@@ -197,8 +214,7 @@ impl UdpClient<'_, '_> {
         let Self { streams, way, context, account, .. } = self;
         let server = way.server;
         for (at, place) in streams.places.clone().iter().enumerate() {
-            let mut local =
-                way.local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let mut local = local_towards(server, way.local);
             local.set_port(way.port_of(at).unwrap_or(0));
             let socket = open_socket(&streams.request, local).and_then(|socket| {
                 way.device.as_ref().map_or(Ok(()), |device| socket.bind_device(device))?;
@@ -232,6 +248,18 @@ impl UdpClient<'_, '_> {
         started.map_err(|error| crate::failure::system(&error))
     }
 
+    /// Whether all datagrams have left this host a moment ago.
+    fn has_left(&mut self, now: MonoTime) -> bool {
+        let endpoint = &self.streams.endpoint;
+        let empty =
+            |socket: &DatagramSocket| socket.send_room().is_none_or(|it| it.used_bytes == 0);
+        if endpoint.sent().is_none() || !endpoint.sockets().all(empty) {
+            self.left = None;
+            return false;
+        }
+        now.since(*self.left.get_or_insert(now)) >= APART
+    }
+
     /// Tells the rows of the interval that ends now.
     fn tell(&mut self, now: MonoTime) {
         let samples = self.streams.endpoint.sample(now);
@@ -260,9 +288,12 @@ impl UdpClient<'_, '_> {
 
     /// Ends the streams and puts both ends' counts together.
     fn finish(&mut self, now: MonoTime) {
-        let samples = self.streams.endpoint.sample(now);
-        self.account.local_interval(samples, self.context.watch);
+        let mut local = self.streams.endpoint.sample(now);
         self.account.local = self.streams.finish();
+        to_the_end(&mut local, &self.streams.omitted, &self.account.local);
+        let interval = Interval { local, remote: Vec::new() };
+        let now_ns = now.nanos_since(self.account.begin);
+        self.account.last_interval(interval, now_ns, self.context.watch);
         let Some(results) = &self.results else { return };
         let (own, request) = (&self.account.local, &self.streams.request);
         self.account.remote =

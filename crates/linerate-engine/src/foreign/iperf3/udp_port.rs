@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_core::record::UdpTest;
-use linerate_proto::iperf3::{CONNECT_BYTES, CONNECT_REPLY};
+use linerate_proto::iperf3::{CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUESTS};
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use crate::flow::udp::endpoint::open_socket_at;
@@ -41,6 +41,9 @@ impl UdpPort {
     pub fn open(local: SocketAddr) -> linerate_sys::Result<Self> {
         let socket = DatagramSocket::open_shared(local)?;
         let local = socket.local_address().unwrap_or(local);
+        // Garbage that waits here would leave no room for announcements, which some clients make
+        // once. Without the filter it is dropped when its turn comes.
+        let _ = socket.show_words(&CONNECT_REQUESTS);
         Ok(Self { socket, local, waiting: Mutex::default() })
     }
 
@@ -67,7 +70,9 @@ impl UdpPort {
         let mut datagram = [0; CONNECT_BYTES + 1];
         for _ in 0..TURN_MAX {
             match socket.receive_from(&mut datagram) {
-                Ok(Some((CONNECT_BYTES, peer))) => {
+                Ok(Some((CONNECT_BYTES, peer)))
+                    if CONNECT_REQUESTS.iter().any(|word| datagram.starts_with(word)) =>
+                {
                     let places = waiting.get_mut(&peer.ip().to_canonical());
                     let places = places.filter(|places| places.len() < WAITING_MAX);
                     // One that asks again has its place.

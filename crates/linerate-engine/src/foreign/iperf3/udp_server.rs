@@ -12,12 +12,12 @@ use super::datagrams::{
     TestEnd, layout_of, reported_sent, udp_plan_of, udp_remote_reports, udp_request_of,
     udp_results, until_last,
 };
-use super::report::amounts;
+use super::report::{amounts, to_the_end};
 use super::shared::{About, Served};
 use super::udp_port::{Turn, UdpPort};
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
-use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::account::{Account, Interval, client_side, server_side};
 use crate::flow::tcp::control::plain;
 use crate::served::LogText;
 
@@ -120,7 +120,12 @@ impl Served for UdpServer<'_> {
                 started.map_err(|error| crate::failure::system(&error))?;
             }
             Output::Sample => self.tell(self.streams.endpoint.sample(now), about),
-            Output::OmitOver => self.streams.omitted = self.streams.endpoint.sample(now),
+            // It follows a sample of the same moment.
+            Output::OmitOver => {
+                self.account.omit_over();
+                self.streams.omitted =
+                    self.account.remote_samples.last().cloned().unwrap_or_default();
+            }
             Output::StopSending => self.streams.endpoint.stop_sending(),
             Output::Ended => self.ended = now,
             Output::Peer(results) => {
@@ -182,9 +187,13 @@ impl UdpServer<'_> {
             end_ns: self.ended.nanos_since(self.account.begin),
         };
         let mut own = udp_results(&self.streams.places, &samples, request.size_bytes, &told);
-        self.tell(samples, about);
         let Self { streams, account, .. } = self;
         account.remote = streams.finish();
+        let mut remote = samples;
+        to_the_end(&mut remote, &streams.omitted, &account.remote);
+        let mut watch = |event: &Event| about.observer.event(event);
+        let now_ns = now.nanos_since(account.begin);
+        account.last_interval(Interval { local: Vec::new(), remote }, now_ns, &mut watch);
         until_last(&mut own, &streams.places, &account.remote);
         let of_client = self.of_client.take().unwrap_or_default();
         let (ours, request) = (&account.remote, &streams.request);

@@ -77,7 +77,9 @@ fn udp_request(
     };
     let planned = request.planned_span().filter(|_| request.pace.is_some());
     let streams = parameters.nstream.into();
-    Ok((Demand { streams, planned, ..Demand::of_udp(&request) }, request))
+    // Its bytes follow from rate and time.
+    let demand = Demand { streams, planned, bytes: None, ..Demand::of_udp(&request) };
+    Ok((demand, request))
 }
 
 /// Data from the client.

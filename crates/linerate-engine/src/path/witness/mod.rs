@@ -65,7 +65,7 @@ fn answer(mut stream: BufReader<UnixStream>) -> Option<Vec<EmulatedPath>> {
     stream.get_mut().write_all(b"end\n").ok()?;
     let mut line = String::new();
     stream.take(ANSWER_BYTES_MAX).read_line(&mut line).ok()?;
-    serde_json::from_str(&line).ok()
+    linerate_core::tree::from_json(&line).ok()
 }
 
 /// One caveat for each path that was not the one that was asked for, or not all the time.

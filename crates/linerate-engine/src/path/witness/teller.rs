@@ -154,7 +154,7 @@ fn watch(stream: &UnixStream, ways: &Ways, stop: &AtomicBool) -> Option<()> {
         }
     }
     let paths: Vec<_> = watched.into_iter().map(Watched::end).collect();
-    let mut text = serde_json::to_string(&paths).ok()?;
+    let mut text = linerate_core::tree::to_json(&paths).ok()?;
     text.push('\n');
     (&*stream).write_all(text.as_bytes()).ok()
 }

@@ -21,7 +21,9 @@ pub(super) async fn of_its_disk(client: &Client) -> Option<String> {
     }
     let asked = client.request("$SYS.REQ.SERVER.PING.JSZ", r#"{"config":true}"#.into());
     let said = match tokio::time::timeout(WITHIN, asked).await {
-        Ok(Ok(answer)) => serde_json::from_slice(&answer.payload).unwrap_or(Value::Null),
+        Ok(Ok(answer)) => {
+            linerate_core::tree::from_json_bytes(&answer.payload).unwrap_or(Value::Null)
+        }
         _ => Value::Null,
     };
     of_answer(&said)

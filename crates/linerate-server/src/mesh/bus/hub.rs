@@ -21,8 +21,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
 use super::super::address::HubAddress;
-use super::super::hub::{Hub, Refused};
+use super::super::hub::Hub;
 use super::super::pack::{GZIP, unpacked};
+use super::super::refused::Refused;
 use super::agent::header;
 use super::broker::of_its_disk;
 use super::seal::is_signed;
@@ -90,17 +91,17 @@ struct Answer {
 impl Answer {
     fn of<T: Serialize>(done: Result<T, Refused>) -> Self {
         let (status, body) = match done {
-            Ok(done) => (200, serde_json::to_vec(&done)),
+            Ok(done) => (200, linerate_core::tree::to_json(&done).ok()),
             Err(refused) => {
                 let (status, say) = match refused {
                     Refused::Bad(say) => (400, say),
                     Refused::Unknown(say) => (401, say),
                     Refused::System(say) => (500, say),
                 };
-                (status, serde_json::to_vec(&serde_json::json!({ "say": say })))
+                (status, Some(serde_json::json!({ "say": say }).to_string()))
             }
         };
-        Self { status, body: body.unwrap_or_default(), packed: false }
+        Self { status, body: body.unwrap_or_default().into_bytes(), packed: false }
     }
 
     fn headers(&self) -> HeaderMap {
@@ -468,7 +469,7 @@ fn signer(message: &Message) -> Result<String, Refused> {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
-    serde_json::from_slice(body).map_err(|error| Refused::Bad(error.to_string()))
+    linerate_core::tree::from_json_bytes(body).map_err(|error| Refused::Bad(error.to_string()))
 }
 
 fn results(body: &[u8]) -> Result<RunResults, Refused> {

@@ -57,7 +57,7 @@ fn results_a_second_into_postgresql() {
                 why: "calendar".to_owned(),
                 state: "ok".to_owned(),
                 reason: None,
-                record: serde_json::to_value(&record).ok(),
+                record: linerate_core::tree::to_value(&record).ok(),
             }
         };
         let results = (0..RESULTS_AT_ONCE).map(result).collect();
@@ -211,7 +211,7 @@ fn ten_thousand_agents_beat() {
     let (answered, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (begin, before) = (monotonic(), spent());
     runtime.block_on(async {
-        let body = serde_json::to_string(&super::beat("x")).expect("JSON");
+        let body = linerate_core::tree::to_json(&super::beat("x")).expect("JSON");
         let mut sent = 0;
         while monotonic().since(begin) < BEATS_FOR {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]

@@ -31,7 +31,7 @@ pub(crate) use self::agent::record;
 use self::agent::{TestAgent, client, plan_is, retried, stranger, was_said};
 use super::address::HubAddress;
 use super::client::NoAnswer;
-use super::hub::now_s;
+use super::clock::now_s;
 use super::{Authority, Hub, JoinToken, SigningKey, signed};
 use crate::store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
 
@@ -92,6 +92,7 @@ fn holds(world: &mut dyn World) {
     a_token_joins_one_agent(world);
     two_programs_of_one_agent(world);
     a_result_twice(world);
+    runs_that_no_plan_has(world);
     an_answer_lost(world);
     nobody_speaks_for_another(world);
     the_newest_of_a_pair(world);
@@ -190,6 +191,50 @@ fn a_result_twice(world: &mut dyn World) {
         ..other
     };
     assert!(matches!(gives(&wrong), Err(NoAnswer::Refused(400, _))));
+}
+
+fn runs_that_no_plan_has(world: &mut dyn World) {
+    let mut agent = TestAgent::joins(world, "q");
+    let gives = |agent: &TestAgent, task: &str, start_s: i64, why: &str| {
+        let mut given = message(start_s, 1);
+        given.results[0].task = task.to_owned();
+        given.results[0].why = why.to_owned();
+        retried(|| agent.talk.client.give(&agent.talk.me, &given))
+    };
+    for (task, start_s) in [
+        ("evil/b", begin_s()),
+        ("delay/nobody", begin_s()),
+        // Itself.
+        ("delay/q", begin_s()),
+        ("delay/z", -5),
+        ("delay/z", i64::MAX),
+        ("delay/z", i64::MIN),
+        ("delay/z", now_s() + 3 * 86_400),
+    ] {
+        for why in ["calendar", "booked"] {
+            let answer = gives(&agent, task, start_s, why);
+            assert!(
+                matches!(answer, Err(NoAnswer::Refused(400, _))),
+                "{task} {start_s}: {answer:?}"
+            );
+        }
+    }
+    assert_eq!(world.runs("q"), []);
+    // One that is refused holds up none behind it, and its agent says so.
+    let evil = SlotRun {
+        task: "evil/b".to_owned(),
+        start_s: begin_s(),
+        why: "calendar".to_owned(),
+        state: "missed".to_owned(),
+        reason: None,
+        record: None,
+    };
+    assert_eq!(agent.talk.store.slot_begun("m/q", &evil), Ok(true));
+    agent.measured(begin_s() + 20, 1e6);
+    agent.gives();
+    let tasks: Vec<String> = world.runs("q").into_iter().map(|run| run.task).collect();
+    assert_eq!(tasks, ["delay/z"]);
+    assert!(was_said("evil/b: the hub refused that it ran"));
 }
 
 fn an_answer_lost(world: &mut dyn World) {
@@ -376,10 +421,11 @@ fn another_version(world: &mut dyn World) {
     let given = OtherResults { v: 1, results: message(begin_s(), 1).results };
     let answer = retried(|| agent.talk.client.post("/api/v1/mesh/results", &agent.talk.me, &given));
     assert_eq!(answer.map(|answer: Stored| answer.stored), Ok(1));
-    let old: Stored = serde_json::from_str(r#"{"stored":2,"known":1}"#).expect("understood");
+    let old: Stored =
+        linerate_core::tree::from_json(r#"{"stored":2,"known":1}"#).expect("understood");
     assert_eq!((old.stored, old.known, old.runs), (2, 1, None));
     let old = r#"{"revision": 3, "wall_s": 1.5, "double": false}"#;
-    let old: BeatAnswer = serde_json::from_str(old).expect("it is understood");
+    let old: BeatAnswer = linerate_core::tree::from_json(old).expect("it is understood");
     assert_eq!((old.bookings, old.runs), (Vec::new(), None));
 }
 

@@ -157,7 +157,7 @@ impl Mesh {
             state: "ok".to_owned(),
             reason: None,
             why: why.to_owned(),
-            record: Some(serde_json::to_value(&record).expect("JSON")),
+            record: Some(linerate_core::tree::to_value(&record).expect("JSON")),
         };
         let runs = RunResults { v: VERSION, results: vec![run] };
         assert_eq!(self.hub.take(from, &runs).expect("it is taken").known, 0);

@@ -33,7 +33,7 @@ fn followed(given: &AgentRun) -> Option<String> {
     let values = in_series(given.record.as_ref()?);
     let values: BTreeMap<String, f64> =
         values.into_iter().map(|(what, value)| (what.key(), value)).collect();
-    if values.is_empty() { None } else { serde_json::to_string(&values).ok() }
+    if values.is_empty() { None } else { linerate_core::tree::to_json(&values).ok() }
 }
 
 impl PostgresStore {
@@ -48,7 +48,7 @@ impl PostgresStore {
         }
         let docs: Result<Vec<_>, _> = runs
             .iter()
-            .map(|it| it.record.as_ref().map(serde_json::to_string).transpose())
+            .map(|it| it.record.as_ref().map(linerate_core::tree::to_json).transpose())
             .collect();
         let docs = docs.map_err(|error| {
             Failure::new(Fault::System, "write record", self.database.0.shown.clone(), error)

@@ -148,7 +148,7 @@ impl WatchStore for PostgresStore {
                 task: row.get(1),
                 at_s: row.get(2),
                 kind: row.get(3),
-                detail: serde_json::from_str(row.get(4)).unwrap_or_default(),
+                detail: linerate_core::tree::from_json(row.get(4)).unwrap_or_default(),
                 told_s: None,
             };
             Ok(client.query(sql, &[&plan, &since_s]).await?.iter().map(read).collect())
@@ -162,7 +162,7 @@ impl WatchStore for PostgresStore {
         (changes, notes): (&[i64], &[TaskNote]),
         alert: Option<Outgoing<'_>>,
     ) -> Result<(), Failure> {
-        let doc = serde_json::to_string(incident).unwrap_or_default();
+        let doc = linerate_core::tree::to_json(incident).unwrap_or_default();
         self.with(WRITE, async |client| {
             let transaction = client.transaction().await?;
             let sql = "INSERT INTO mesh_incident (id, mesh, opened_s, until_s, doc)
@@ -190,7 +190,10 @@ impl WatchStore for PostgresStore {
                        ORDER BY opened_s DESC, id DESC LIMIT $3";
             let found = client.query(sql, &[&mesh, &since_s, &READ_MAX]).await?;
             // One that another version wrote and this one does not know is passed over.
-            Ok(found.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
+            Ok(found
+                .iter()
+                .filter_map(|row| linerate_core::tree::from_json(row.get(0)).ok())
+                .collect())
         })
     }
 
@@ -294,7 +297,8 @@ impl Outbox for PostgresStore {
 
 /// The values of a run, of columns `start_s, record, followed`.
 fn of_run(task: &str, row: &Row) -> Vec<SeriesValue> {
-    let values: BTreeMap<String, f64> = serde_json::from_str(row.get(2)).unwrap_or_default();
+    let values: BTreeMap<String, f64> =
+        linerate_core::tree::from_json(row.get(2)).unwrap_or_default();
     let record: Option<String> = row.get(1);
     let value = |(metric, value)| SeriesValue {
         task: task.to_owned(),

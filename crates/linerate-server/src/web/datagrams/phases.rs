@@ -6,7 +6,7 @@
 use linerate_core::record::{Direction, PageDatagrams, ProbePhase};
 use linerate_core::time::MonoTime;
 
-use super::round::RoundResult;
+use super::round_result::RoundResult;
 
 /// A direction that was measured, and the span of its load.
 #[derive(Clone, Copy, Debug)]

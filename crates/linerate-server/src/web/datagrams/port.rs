@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::certificate::Certificate;
@@ -15,8 +14,9 @@ use crate::web::run::Run;
 pub(super) const PATH: &str = "/api/v1/datagrams";
 
 /// Where the datagrams of a test go, for its page.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "DatagramsAt")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "DatagramsAt"))]
 pub(crate) struct At {
     /// UDP port of the host that the page is from.
     port: u16,

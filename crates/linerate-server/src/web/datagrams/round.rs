@@ -8,11 +8,11 @@ use linerate_core::stats::Arrival;
 use linerate_core::time::MonoTime;
 use linerate_proto::datagrams::{Ask, Datagram, REPORT_BYTES_MAX, Report};
 use linerate_sys::clock::monotonic;
-use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 use wtransport::{Connection, RecvStream, SendStream};
 
 use super::fate::Fate;
+use super::round_result::RoundResult;
 
 /// Rounds of a session, all in all.
 const ROUNDS_MAX: usize = 8;
@@ -24,33 +24,6 @@ const EARLY_MAX: usize = 1000;
 /// Once the report is there, what waits in this host's own queues comes within this each time.
 const DRAINED: Duration = Duration::from_millis(50);
 const DRAINED_LOOKS: usize = 40;
-
-/// What a round brought.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct RoundResult {
-    round: u8,
-    pub(super) down: Fate,
-    pub(super) up: Fate,
-    /// Payload of each.
-    #[serde(skip)]
-    bytes: u16,
-    /// When it was asked for, and when its last datagram was to leave.
-    #[serde(skip)]
-    pub(super) planned: (MonoTime, MonoTime),
-}
-
-impl RoundResult {
-    /// One with this fate both ways, at a planned time.
-    #[cfg(test)]
-    pub(super) const fn of(fate: Fate, planned: (MonoTime, MonoTime)) -> Self {
-        Self { round: 0, down: fate, up: fate, bytes: 100, planned }
-    }
-
-    /// What went down, with so much around each.
-    pub(super) fn bytes_down(&self, around: u64) -> u64 {
-        self.down.sent * (u64::from(self.bytes) + around)
-    }
-}
 
 /// Datagrams that came up, by their rounds.
 #[derive(Debug)]
@@ -180,8 +153,8 @@ pub(super) async fn serve(
     let up = rounds.up(ask.round, report.sent);
     let planned = (begin, begin + span);
     let result = RoundResult { round: ask.round, down, up, bytes: ask.bytes, planned };
-    let text = serde_json::to_vec(&result).map_err(|error| error.to_string())?;
-    send.write_all(&text).await.map_err(|error| error.to_string())?;
+    let text = linerate_core::tree::to_json(&result).map_err(|error| error.to_string())?;
+    send.write_all(text.as_bytes()).await.map_err(|error| error.to_string())?;
     send.finish().await.map_err(|error| error.to_string())?;
     Ok(result)
 }

@@ -123,7 +123,7 @@ async fn one(
     match round::serve(connection, stream, rounds, rate_bps).await {
         Ok(result) => {
             state.gate.guard().charge(peer.ip().to_canonical(), result.bytes_down(AROUND_BYTES));
-            let text = serde_json::to_value(result).unwrap_or_default();
+            let text = linerate_core::tree::to_value(result).unwrap_or_default();
             tracing::info!(%peer, "http: datagrams: {text}");
             run.say("datagrams", &text);
             run.take_round(result);

@@ -1,7 +1,6 @@
 //! What can be measured from here, and what each kind asks of a policy.
 
 use linerate_core::policy::TestKind;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Windows of a sweep: from what TCP had without window scale's head-room to today's defaults.
@@ -11,7 +10,8 @@ pub(super) const WINDOWS_BYTES: [u64; 9] =
 const UDP_BPS: u64 = 1_000_000;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     /// ICMP echo, ten a second.

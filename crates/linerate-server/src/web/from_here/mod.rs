@@ -13,19 +13,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use linerate_core::record::Direction;
 use linerate_engine::flow::tcp::Demand;
 use linerate_proto::native::Token;
 use linerate_sys::clock::{random_bytes, record_id};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
+use super::json::Json;
 use super::request::{Peer, asked_host, client_of};
 use super::run::{Asked, Run};
 use super::runs::{most_seconds, most_streams, read, ticket_of};
@@ -37,9 +37,10 @@ pub(crate) use target::Target;
 use work::Job;
 
 /// What a client asks for.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "MeasureRequest")]
+#[cfg_attr(feature = "schema", schemars(rename = "MeasureRequest"))]
 pub(crate) struct Request {
     kind: Kind,
     target: String,
@@ -51,8 +52,9 @@ pub(crate) struct Request {
 }
 
 /// A measurement that was let in.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Measurement")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Measurement"))]
 pub(crate) struct Begun {
     run: String,
     token: String,
@@ -147,9 +149,8 @@ fn within_limits(
 /// What it takes of the gate.
 fn demand(wanted: &Wanted) -> Demand {
     Demand {
-        streams: usize::from(wanted.streams),
         planned: Some(Duration::from_secs(wanted.seconds * wanted.kind.times())),
-        kind: wanted.kind.test(),
         rate_bps: wanted.rate_bps,
+        ..Demand::new(wanted.kind.test(), usize::from(wanted.streams))
     }
 }

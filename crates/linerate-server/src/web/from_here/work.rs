@@ -18,7 +18,7 @@ use super::plan::Wanted;
 use super::target::Target;
 use crate::policy_guard::Client;
 use crate::store::Store;
-use crate::web::measure::{telling, verdict_said};
+use crate::web::measure::verdicts_said;
 use crate::web::run::Run;
 use crate::web::state::State;
 
@@ -70,10 +70,9 @@ impl Work<'_> {
             }
         }
         // That of one window out of many says nothing of the path.
-        let one =
-            if let [record] = &records[..] { telling(std::slice::from_ref(record)) } else { None };
-        if let Some(verdict) = one {
-            run.say("verdict", &verdict_said(&verdict, None));
+        let one = if records.len() == 1 { verdicts_said(&records, None) } else { None };
+        if let Some(said) = one {
+            run.say("verdict", &said);
         }
         match records.iter().find_map(|record| record.failure.as_ref()) {
             Some(failure) => run.state("failed", &failure.to_string()),
@@ -180,7 +179,8 @@ fn part_said(record: &Record) -> Value {
         };
         record.summary.iter().find(is).map(|row| row.value)
     };
-    let rtt_ns = first(MetricId::Rtt, Some(Stat::P50)).or_else(|| first(MetricId::TcpRttMin, None));
+    let typical = record.typical_round_trip(None).map(|row| row.value);
+    let rtt_ns = typical.or_else(|| first(MetricId::TcpRttMin, None));
     let loss =
         first(MetricId::LossRatio, None).or_else(|| first(MetricId::DatagramLossRatio, None));
     let window_bytes = match &record.plan {

@@ -116,7 +116,7 @@ fn dashboard_and_rules_ask_for_what_is_there() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/monitoring");
     let file = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
     let dashboard: serde_json::Value =
-        serde_json::from_str(&file("grafana-mesh.json")).expect("JSON");
+        linerate_core::tree::from_json(&file("grafana-mesh.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let targets = panels.iter().flat_map(|it| it["targets"].as_array().expect("targets"));
     let of_panels = targets.map(|it| it["expr"].as_str().expect("a query").to_owned());

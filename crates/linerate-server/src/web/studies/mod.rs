@@ -10,11 +10,11 @@ mod work;
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State as Shared};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use linerate_core::policy::TestKind;
 use linerate_core::study::{PublishedFigures, StudyPlan};
 use linerate_engine::environment::local_end;
@@ -23,14 +23,15 @@ use linerate_engine::study::{SHIPPED, TABLES};
 use linerate_report::study::{self, Results};
 use linerate_sys::clock::{record_id, wall};
 use linerate_sys::stop::Stop;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
+use super::json::Json;
 use super::request::{Peer, client_of};
-use super::results::{REPORT_POLICY, near, typed, with_store};
+use super::results::{REPORT_POLICY, near, typed};
 use super::runs::{read, ticket_of};
 use super::state::State;
+use super::stored::with_store;
 use crate::policy_guard::Client;
 use crate::store::{NewRun, Run, RunState, Store};
 use place::{Now, short};
@@ -41,9 +42,10 @@ const REPETITIONS_MAX: u32 = 20;
 const RUNS_MAX: usize = 100;
 
 /// What a page asks for: a study by its name, or a run that is to go on.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "StudyRequest")]
+#[cfg_attr(feature = "schema", schemars(rename = "StudyRequest"))]
 pub(crate) struct Request {
     study: Option<String>,
     resume: Option<String>,
@@ -52,8 +54,9 @@ pub(crate) struct Request {
 }
 
 /// The studies, and their runs, the newest first.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Studies")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Studies"))]
 pub(crate) struct List {
     studies: Vec<Known>,
     runs: Vec<RunLine>,
@@ -63,8 +66,9 @@ pub(crate) struct List {
 }
 
 /// A study that the program brings.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Study")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Study"))]
 struct Known {
     name: String,
     title: String,
@@ -72,8 +76,9 @@ struct Known {
 }
 
 /// A run of a study.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "StudyRun")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "StudyRun"))]
 pub(crate) struct RunLine {
     run: String,
     study: String,
@@ -166,7 +171,7 @@ pub(crate) async fn begin(
         Begin::New(_) => record_id().to_string(),
         Begin::Again(id) => id.clone(),
     };
-    let demand = Demand { streams: 1, planned: None, kind: TestKind::Tcp, rate_bps: None };
+    let demand = Demand::new(TestKind::Tcp, 1);
     // Whoever waits in the gate's line waits for tests, not for a study that takes minutes.
     let stop = state.studies.take(&id)?;
     let begun = start(&state, (run, &id, stop), |state| {

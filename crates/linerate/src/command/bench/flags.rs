@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::record::{BenchProtocol, BenchTest, CounterKind, GeneratorKind};
-use linerate_core::units::{BitRate, FrameLen, PacketRate, parse_span};
+use linerate_core::units::{BitRate, FrameLen, PacketRate, parse_dscp, parse_span};
 
 use super::contract::Contract;
 use super::device::Device;
@@ -189,9 +189,9 @@ pub(super) struct Frames {
     #[arg(long, value_name = "ID,...", help_heading = "Frames", value_delimiter = ',',
           value_parser = clap::value_parser!(u16).range(1..=4094))]
     pub(super) vlan: Vec<u16>,
-    /// Differentiated services code point (DSCP), 0 to 63
+    /// Differentiated services code point (DSCP): 0 to 63, EF, AF41, CS1
     #[arg(long, value_name = "N", help_heading = "Frames", default_value_t = 0,
-          value_parser = clap::value_parser!(u8).range(0..64))]
+          value_parser = parse_dscp)]
     pub(super) dscp: u8,
     /// Number of flows, up to a million
     #[arg(long, value_name = "N", help_heading = "Frames", default_value_t = 1,
@@ -242,9 +242,9 @@ pub(super) struct Tester {
 }
 
 fn generator(name: &str) -> Result<GeneratorKind, String> {
-    serde_json::from_value(name.into()).map_err(|_| "one of live, xdp, packet".to_owned())
+    linerate_core::tree::from_value(name.into()).map_err(|_| "one of live, xdp, packet".to_owned())
 }
 
 fn counter(name: &str) -> Result<CounterKind, String> {
-    serde_json::from_value(name.into()).map_err(|_| "one of xdp, packet".to_owned())
+    linerate_core::tree::from_value(name.into()).map_err(|_| "one of xdp, packet".to_owned())
 }

@@ -86,9 +86,9 @@ fn nothing() -> StudyPlan {
 
 /// A plan as the store gives it back: fractions lose what their text does not hold.
 fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
-    let there = serde_json::to_value(plan).map(|value| value.to_string());
+    let there = linerate_core::tree::to_value(plan).map(|value| value.to_string());
     there
-        .and_then(|text| serde_json::from_str(&text))
+        .and_then(|text| linerate_core::tree::from_json(&text))
         .map_err(|error| Failure::new(Fault::System, "write plan of", &plan.name, error))
 }
 

@@ -269,8 +269,8 @@ mod tests {
             let study = study(flags);
             assert_eq!(study.check(), Ok(()), "{flags:?}");
             assert_eq!(study.cells().len(), cells, "{flags:?}");
-            let text = serde_json::to_string(&study).expect("JSON");
-            assert_eq!(serde_json::from_str::<StudyPlan>(&text).expect("a study"), study);
+            let text = linerate_core::tree::to_json(&study).expect("JSON");
+            assert_eq!(linerate_core::tree::from_json::<StudyPlan>(&text).expect("a study"), study);
         }
     }
 

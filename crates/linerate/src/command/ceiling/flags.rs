@@ -9,6 +9,8 @@ use linerate_core::theory::encapsulation::Encapsulation;
 use linerate_core::theory::link::Link;
 use linerate_core::units::{BitRate, Bytes, Distance, Fraction, PacketRate, parse_span};
 
+use crate::command::quantity::{rate_text, rate_with_unit, time_with_unit};
+
 /// Flags that the tables of all links have no use for.
 const ASKS_ABOUT_ONE_PATH: [&str; 28] = [
     "link",
@@ -88,7 +90,7 @@ pub(super) struct PathFlags {
     #[arg(long, value_name = "BYTES")]
     pub(super) mtu: Option<u32>,
     /// Base round-trip time, without queueing
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = time_with_unit)]
     pub(super) rtt: Option<Duration>,
     /// One-way path length, to compare the round-trip time with that of light in fiber
     #[arg(long, value_name = "LENGTH", requires = "rtt")]
@@ -141,22 +143,22 @@ pub(super) struct BoundFlags {
     #[arg(long, value_name = "SHARE", requires = "rtt", conflicts_with = "udp")]
     pub(super) loss: Option<Fraction>,
     /// IP-layer capacity of the narrow link, in bit/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) capacity: Option<BitRate>,
     /// Sustained IP-layer rate of a policer or shaper, in bit/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) sustained: Option<BitRate>,
     /// Forwarding rate of the slowest device, in packets per second
     #[arg(long, value_name = "RATE")]
     pub(super) pps: Option<PacketRate>,
     /// Payload rate of the application per connection, in bit/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) pace: Option<BitRate>,
     /// Maximum payload rate of the sending host, in bit/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) sender_rate: Option<BitRate>,
     /// Maximum payload rate of the receiving host, in bit/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) receiver_rate: Option<BitRate>,
     /// Link of the reverse path, which carries the ACKs: 1m, adsl:1m, oc3, ...
     #[arg(long, value_name = "LINK", visible_alias = "reverse-rate", conflicts_with = "udp",
@@ -183,7 +185,7 @@ pub(super) struct WantedFlags {
     #[arg(long, value_name = "N", requires = "rtt")]
     pub(super) flows: Option<u64>,
     /// Measured payload rate, to compare with the maximum and explain the difference
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
     pub(super) measured: Option<BitRate>,
 }
 
@@ -200,12 +202,14 @@ pub(super) enum Congestion {
 
 /// Reads a link whose name may end in a carrier, as `oc12-atm`.
 fn link_and_carrier(text: &str) -> Result<(Link, Option<Carrier>), String> {
+    rate_text(text)?;
     linerate_core::path::link_and_carrier(text)
         .map_or_else(|| link(text).map(|link| (link, None)), Ok)
 }
 
 /// Reads a link; a wrong name is answered with those that are near.
 fn link(text: &str) -> Result<Link, String> {
+    rate_text(text)?;
     text.parse::<Link>().map_err(|error| {
         let names = linerate_core::near(text, Link::NAMED.iter().map(|known| known.name));
         match names.as_slice() {

@@ -7,7 +7,7 @@ mod stored;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::explain::explain;
+use linerate_core::explain::diagnose;
 use linerate_core::lab::bank::{Case, Family, Half, Judged, Scenario};
 use linerate_core::record::{Failure, Fault, Verdict};
 use linerate_core::units::parse_span;
@@ -157,7 +157,7 @@ fn replay(args: &ReplayArgs) -> Outcome {
 
 /// A case with what the diagnosis says of its record.
 fn judge(case: Case) -> (Case, Judged, Vec<Verdict>) {
-    let verdicts = case.record.as_deref().map(explain).unwrap_or_default();
+    let verdicts = case.record.as_deref().map(diagnose).unwrap_or_default();
     let judged = case.judged(&verdicts);
     (case, judged, verdicts)
 }

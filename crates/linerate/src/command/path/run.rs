@@ -239,7 +239,7 @@ fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
         write(file, &linerate_report::emulated::queue_svg(&run.path))?;
     }
     if args.json {
-        output::line(&serde_json::to_string_pretty(run).unwrap_or_default());
+        output::line(&linerate_core::tree::to_json_pretty(run).unwrap_or_default());
     } else {
         output::document(&linerate_report::emulated::document(run));
     }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     if args.json {
-        output::line(&serde_json::to_string_pretty(&report)?);
+        output::line(&linerate_core::tree::to_json_pretty(&report)?);
     } else {
         output::result(&document(&report), args.amount.detail());
     }

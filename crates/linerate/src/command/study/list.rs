@@ -15,7 +15,11 @@ use crate::{output, paths};
 /// Runs the command.
 pub(super) fn run(store: Option<&Path>) -> Outcome {
     let (runs, path) = match paths::stored(store)? {
-        Ok(store) => (store.runs()?, store.path().to_owned()),
+        Ok(mut store) => {
+            // One that may not be written lists them as it has them.
+            let _ = store.settle_runs();
+            (store.runs()?, store.path().to_owned())
+        }
         Err(path) => (Vec::new(), path),
     };
     let names = [("study", Left), ("measurements", Right), ("what it is", Prose)];

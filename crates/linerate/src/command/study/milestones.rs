@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let year = |milestone: &Milestone| milestone.year.low().unwrap_or(f64::MAX);
     milestones.sort_by(|a, b| year(a).total_cmp(&year(b)));
     if args.json {
-        output::line(&serde_json::to_string_pretty(&json(&milestones))?);
+        output::line(&linerate_core::tree::to_json_pretty(&json(&milestones))?);
     } else if args.csv {
         output::text(&csv(&milestones));
     } else {

@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
             None => file.to_owned(),
         };
         Failure::new(Fault::Usage, "read study", object, error.reason)
-            .advise("docs/studies.md describes the file")
+            .advise("linerate help study-plan describes the file")
     })?;
     Ok(Found { plan, text: text.to_owned() })
 }

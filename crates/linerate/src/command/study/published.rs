@@ -13,7 +13,7 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
     let Some(name) = name else {
         let tables = read(TABLES.iter())?;
         if json {
-            output::line(&serde_json::to_string_pretty(&published::list_json(&tables))?);
+            output::line(&linerate_core::tree::to_json_pretty(&published::list_json(&tables))?);
         } else {
             output::document(&published::list(&tables));
         }
@@ -33,8 +33,8 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
     } else if json {
         let all: Vec<serde_json::Value> = tables.iter().map(published::json).collect();
         match all.as_slice() {
-            [one] => output::line(&serde_json::to_string_pretty(one)?),
-            several => output::line(&serde_json::to_string_pretty(several)?),
+            [one] => output::line(&linerate_core::tree::to_json_pretty(one)?),
+            several => output::line(&linerate_core::tree::to_json_pretty(several)?),
         }
     } else {
         for (at, table) in tables.iter().enumerate() {

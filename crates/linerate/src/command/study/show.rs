@@ -16,7 +16,7 @@ use crate::{output, paths};
 pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
     let found = plan::find(study)?;
     if json {
-        output::line(&serde_json::to_string_pretty(&found.plan)?);
+        output::line(&linerate_core::tree::to_json_pretty(&found.plan)?);
     } else if toml {
         output::text(&found.text);
     } else {

@@ -15,13 +15,14 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Machine, Output, Reason};
 use linerate_proto::native::{
-    Accept, Asked, Client, ClientTest, FEATURES, Message, PeerFault, REPORT_TIMEOUT_UDP,
+    Accept, Asked, Client, ClientTest, FEATURES, Message, PeerFault, REPORT_TIMEOUT_UDP, Refuse,
     STEP_TIMEOUT, Server,
 };
 
 use super::{SIZE_BYTES, TOKEN, Wire};
 use crate::flow::served::GRACE;
 use crate::flow::session::{Answer, Flows, Session};
+use crate::flow::tcp::admission::{Admission, Demand, Permit};
 use crate::flow::tcp::control::{client_failure, lost};
 use crate::flow::tcp::session::server_failure;
 use crate::flow::tests::world::{End, SimNet, World};
@@ -32,6 +33,19 @@ use crate::flow::udp::terms;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const SPAN_MAX: Duration = Duration::from_secs(10);
+
+/// Takes every client.
+struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&self, _: &Demand, _: SocketAddr) -> Result<Permit, Refuse> {
+        Ok(Permit(Box::new(())))
+    }
+
+    fn duration_max(&self) -> Duration {
+        SPAN_MAX
+    }
+}
 
 /// What both ends of a test do alike.
 struct Ends {
@@ -304,7 +318,7 @@ impl Flows for UdpServer {
                     end: HostEnd::default(),
                     features: FEATURES.map(str::to_owned).to_vec(),
                 };
-                let terms = terms(&request, accept, SPAN_MAX);
+                let terms = terms(&request, accept, &Everybody);
                 return Ok(Some(Answer::Decided(Ok(terms))));
             }
             Output::Open => {

@@ -92,7 +92,7 @@ fn a_database_of_version_1_is_watched_from_its_next_results_on() {
 fn the_newest_values_of_a_figure_are_read_the_oldest_first() {
     let server = Postgres::start(false);
     let url = database(&server, "mesh");
-    let mesh = mesh(Some(&url));
+    let mesh = mesh_with(Some(&url), PERIOD_S, ADHOC);
     mesh.rounds(NOW_S, 30, |_, _| 1.0);
     let mut store = mesh.store();
     let mut starts = |after: i64, until: i64, limit: usize| {

@@ -117,7 +117,7 @@ impl Session<'_> {
 
     /// What the path reaches without the plant.
     fn reach_without(&mut self, scenario: &Scenario) -> Option<Result<Reach, Failure>> {
-        let text = serde_json::to_string(&scenario.without).unwrap_or_default();
+        let text = linerate_core::tree::to_json(&scenario.without).unwrap_or_default();
         let key = format!("{} {text}", scenario.congestion);
         if let Some(reach) = self.without.get(&key) {
             return Some(Ok(*reach));

@@ -17,7 +17,9 @@ pub(super) fn add(directory: &Path, case: &Case) -> Result<(), Failure> {
         Failure::new(Fault::System, "store case in", file.display().to_string(), words_of(&error))
             .advise("free some space, or name another directory with --save")
     };
-    let text = serde_json::to_string(case).map_err(|error| failed(error.into()))? + "\n";
+    let text = linerate_core::tree::to_json(case)
+        .map_err(|error| failed(std::io::Error::other(error)))?
+        + "\n";
     std::fs::create_dir_all(directory).map_err(failed)?;
     let mut open = OpenOptions::new().create(true).append(true).open(&file).map_err(failed)?;
     open.write_all(text.as_bytes()).map_err(failed)
@@ -39,7 +41,7 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Case>, Failure> {
         let text =
             std::fs::read_to_string(&file).map_err(|error| failed(&file, &words_of(&error)))?;
         for (at, line) in text.lines().enumerate() {
-            let case = serde_json::from_str(line);
+            let case = linerate_core::tree::from_json(line);
             cases.push(case.map_err(|error| failed(&file, &format!("line {}: {error}", at + 1)))?);
         }
     }

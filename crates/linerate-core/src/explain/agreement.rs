@@ -1,0 +1,152 @@
+//! A diagnosis made to agree with the limit that was decided: where the diagnosis alone found less,
+//! what the record states beside it names the cause.
+
+use super::evidence::Evidence;
+use super::limitation::{Ground, Limitation};
+use super::{counters, remedy};
+use crate::record::{Cause, Confidence, Outcome, Side, Sign, Verdict};
+
+/// A cause that a known bound or a counter names.
+struct Stated {
+    cause: Cause,
+    confidence: Confidence,
+    sign: Sign,
+}
+
+/// The verdict with the limit that was decided.
+pub(super) fn agreeing(verdict: Verdict, limitation: &Limitation, evidence: &Evidence) -> Verdict {
+    let by = limitation.by;
+    let verdict = Verdict { limited_by: by, ..verdict };
+    match &limitation.ground {
+        Ground::Queue { least_ns, loaded_ns } => {
+            let name = "round trip under load over that at rest";
+            open(verdict, &QUEUES, Sign::figure(name, loaded_ns / least_ns, "1"))
+        }
+        Ground::SentAgain(ratio) => {
+            let sign = Sign::at_least("segments sent again", *ratio, counters::LOSSY_FROM, "1");
+            open(verdict, &LOSSES, sign)
+        }
+        ground => match stated(ground).filter(|it| verdict.cause != Some(it.cause)) {
+            Some(stated) => naming(verdict, stated, evidence),
+            None => verdict,
+        },
+    }
+}
+
+/// Causes of a queue that stands, and of losses without one.
+const QUEUES: [Cause; 4] = [Cause::Link, Cause::Shaper, Cause::OtherTraffic, Cause::AckPath];
+const LOSSES: [Cause; 5] =
+    [Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate, Cause::OtherTraffic];
+
+/// A verdict that stays undetermined, with the causes of what was seen.
+fn open(mut verdict: Verdict, causes: &[Cause], sign: Sign) -> Verdict {
+    if verdict.between.is_empty() {
+        verdict.between = causes.to_vec();
+        verdict.confidence = Some(Confidence::Low);
+    }
+    if !verdict.evidence.iter().any(|known| known.name == sign.name) {
+        verdict.evidence.insert(0, sign);
+    }
+    verdict
+}
+
+/// The cause that a known bound or a counter names.
+pub(super) fn cause_of(ground: &Ground) -> Option<Cause> {
+    stated(ground).map(|stated| stated.cause)
+}
+
+fn stated(ground: &Ground) -> Option<Stated> {
+    let of = |cause, confidence, sign| Some(Stated { cause, confidence, sign });
+    let host = |side| match side {
+        Side::Sender => (Cause::SendingHost, "sender"),
+        Side::Receiver => (Cause::ReceivingHost, "receiver"),
+    };
+    let (medium, low) = (Confidence::Medium, Confidence::Low);
+    match ground {
+        Ground::LinkFull { ratio } => {
+            let name = "rate over what the link carries";
+            let sign = Sign::at_least(name, *ratio, counters::FULL_FROM, "1");
+            of(Cause::Link, Confidence::High, sign)
+        }
+        Ground::Pace(bps) => {
+            let sign = Sign::figure("pace that was asked for", *bps, "bit/s");
+            of(Cause::SendingApplication, medium, sign)
+        }
+        Ground::Window { kind, bps, .. } => match kind.as_str() {
+            "send_buffer" => {
+                of(Cause::SendBuffer, medium, Sign::figure("the send buffer allows", *bps, "bit/s"))
+            }
+            _ => {
+                let sign = Sign::figure("the window allows", *bps, "bit/s");
+                of(Cause::ReceiveWindow, medium, sign)
+            }
+        },
+        Ground::Computed(side, share) => {
+            let (cause, name) = host(*side);
+            of(cause, low, Sign::figure(format!("time the {name}'s thread computed"), *share, "1"))
+        }
+        Ground::WaitedForCore(side, share) => {
+            let (cause, name) = host(*side);
+            let name = format!("time the {name}'s thread waited for a core");
+            of(cause, low, Sign::figure(name, *share, "1"))
+        }
+        Ground::WaitedForWindow(share) => {
+            let name = "time the sender waited for the receiver's window";
+            of(Cause::ReceiveWindow, low, Sign::figure(name, *share, "1"))
+        }
+        Ground::WaitedForBuffer(share) => {
+            let name = "time the sender waited for its buffer";
+            of(Cause::SendBuffer, low, Sign::figure(name, *share, "1"))
+        }
+        Ground::Caveat(_) => of(Cause::Tester, low, Sign::figure("ends that were busy", 1.0, "1")),
+        _ => None,
+    }
+}
+
+/// The verdict with a cause that the diagnosis alone did not find.
+fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
+    let Stated { cause, confidence, sign } = stated;
+    let full = cause == Cause::Link;
+    let allowed = (sign.unit == "bit/s").then_some(sign.value);
+    let carried = verdict.measured_bps.map(|bps| bps / sign.value).filter(|_| full);
+    // Why there was no verdict is news beside one; notes on another cause are not.
+    let notes = if verdict.outcome == Outcome::NoVerdict { verdict.notes } else { Vec::new() };
+    let mut verdict = Verdict {
+        outcome: if full { Outcome::AtCeiling } else { Outcome::Limited },
+        cause: Some(cause),
+        confidence: Some(confidence),
+        ceiling_bps: carried.or(verdict.ceiling_bps),
+        expected_bps: allowed,
+        evidence: vec![sign],
+        notes,
+        next: None,
+        remedy: remedy::of(cause, evidence),
+        between: Vec::new(),
+        deciding_test: verdict.deciding_test.filter(|_| confidence == Confidence::Low),
+        ..verdict
+    };
+    verdict.innocent.retain(|innocent| innocent.cause != cause);
+    verdict
+}
+
+/// The verdict of a survey with the cause that its best transfer shows.
+pub(super) fn as_of(verdict: Verdict, part: &Verdict) -> Verdict {
+    let mut verdict = Verdict {
+        outcome: part.outcome,
+        limited_by: part.limited_by,
+        cause: part.cause,
+        confidence: part.confidence,
+        expected_bps: part.expected_bps,
+        evidence: part.evidence.clone(),
+        next: part.next.clone(),
+        remedy: part.remedy.clone(),
+        // Trains leave fewer causes than a transfer does.
+        between: match verdict.between.is_empty() || part.cause.is_some() {
+            true => part.between.clone(),
+            false => verdict.between,
+        },
+        ..verdict
+    };
+    verdict.innocent.retain(|innocent| part.cause != Some(innocent.cause));
+    verdict
+}

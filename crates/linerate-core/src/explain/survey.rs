@@ -1,0 +1,97 @@
+//! The decision about a record; of a survey, each way has a limit of its own, as one may be the
+//! host's while the other is the path's.
+
+use super::decision::{Decision, between, decide_measurement, diagnosed, is_sure};
+use super::limitation::Limitation;
+use super::trust::{Doubt, failed};
+use super::{agreement, judge, surveyed};
+use crate::record::{Direction, LimitedBy, MetricId, Plan, Quality, Record, Stat, Verdict};
+
+/// The part with the highest goodput of a direction.
+pub fn best_part(parts: &[Record], way: Direction) -> Option<&Record> {
+    let rates = parts.iter().filter(|part| matches!(part.plan, Plan::Tcp(_)));
+    let rates = rates
+        .filter_map(|part| Some((part, part.value(MetricId::Goodput, Stat::Value, Some(way))?)));
+    rates.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
+}
+
+/// Decides about a record.
+pub fn decide(record: &Record) -> Decision {
+    match record.plan {
+        Plan::Test(_) => decide_survey(record),
+        _ => decide_measurement(record),
+    }
+}
+
+fn decide_survey(record: &Record) -> Decision {
+    let (mut limitations, mut verdicts, mut best) = (Vec::new(), Vec::new(), Vec::new());
+    for way in [Direction::Up, Direction::Down] {
+        let verdict = surveyed(record, way).map(|evidence| judge(&evidence));
+        let part = best_part(&record.parts, way).map(decide_measurement);
+        let (limitation, verdict) = of_way(record, part.as_ref(), verdict, way);
+        if part.is_some() || limitation.by != LimitedBy::Nothing {
+            limitations.push(limitation.of_way(way));
+        }
+        verdicts.extend(verdict);
+        best.extend(part);
+    }
+    Decision::new(limitations, verdicts, |_| trust(record, &best))
+}
+
+/// The limit of one way: as the diagnosis of the whole survey has it where it is sure, since probe
+/// trains and the path MTU say more than a transfer alone; else that of the best transfer.
+fn of_way(
+    record: &Record,
+    part: Option<&Decision>,
+    verdict: Option<Verdict>,
+    way: Direction,
+) -> (Limitation, Option<Verdict>) {
+    let own = part.map(|part| (part.limit_of(way), part.verdict_of(way)));
+    let Some(verdict) = verdict else {
+        return (own.map_or_else(Limitation::nothing, |(own, _)| own), None);
+    };
+    let whole = diagnosed(record, &verdict).filter(|_| is_sure(&verdict));
+    if let Some(limitation) = whole {
+        let verdict = Verdict { limited_by: limitation.by, ..verdict };
+        return (limitation, Some(verdict));
+    }
+    let open = diagnosed(record, &verdict).or_else(|| between(&verdict));
+    // What several causes at the ends and on the path explain, queue and loss of one transfer do
+    // not decide.
+    let undecided = open.as_ref().is_some_and(|it| it.by == LimitedBy::NotKnown);
+    match own {
+        Some((own, Some(shown))) if own.by != LimitedBy::NotKnown => {
+            if undecided && own.by == LimitedBy::Path && shown.cause.is_none() {
+                let limitation = open.unwrap_or(own);
+                let verdict = Verdict { limited_by: limitation.by, ..verdict };
+                return (limitation, Some(verdict));
+            }
+            (own, Some(agreement::as_of(verdict, shown)))
+        }
+        Some((own, _)) => {
+            let limitation = open.unwrap_or(own);
+            let verdict = Verdict { limited_by: limitation.by, ..verdict };
+            (limitation, Some(verdict))
+        }
+        None => {
+            let limitation = open.unwrap_or_else(Limitation::nothing);
+            let verdict = Verdict { limited_by: limitation.by, ..verdict };
+            (limitation, Some(verdict))
+        }
+    }
+}
+
+/// A survey is trusted as far as the worst of its best transfers, else its round trips.
+fn trust(record: &Record, best: &[Decision]) -> (Quality, Option<Doubt>) {
+    if let Some(failure) = &record.failure {
+        return failed(record.status, failure);
+    }
+    let ping = record.parts.iter().find(|part| matches!(part.plan, Plan::Ping(_)));
+    let ping = || ping.map(decide_measurement);
+    // The first of the worst.
+    let worst = best.iter().rev().max_by_key(|part| part.quality).cloned().or_else(ping);
+    match worst {
+        Some(worst) => (worst.quality, worst.doubt),
+        None => (Quality::Bad, Some(Doubt::NothingMeasured)),
+    }
+}

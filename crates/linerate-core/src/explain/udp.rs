@@ -1,0 +1,60 @@
+//! The limit of a record of a UDP test: where datagrams were lost, a sender that sends no faster,
+//! and what ended a search for the capacity.
+//!
+//! Left out: results of other programs; `datagrams` has them.
+
+use super::counters::{LOSSY_FROM, full_link, host_of};
+use super::limitation::{Ground, Limitation};
+use crate::record::{
+    CaveatCode, Direction, LimitedBy, MetricId, Plan, Record, Side, Stat, UdpPlan,
+    dropped_at_interface,
+};
+
+/// The end or the path where most of the lost datagrams were lost; a sender without a pace of which
+/// hardly anything is lost is the limit itself.
+pub(super) fn lost(record: &Record, way: Direction) -> Option<Limitation> {
+    let Plan::Udp(plan) = &record.plan else { return None };
+    let value = |metric| record.value(metric, Stat::Value, Some(way)).unwrap_or(0.0);
+    let (lost, ratio) = (value(MetricId::DatagramsLost), value(MetricId::DatagramLossRatio));
+    if ratio < LOSSY_FROM {
+        return unpaced(record, plan, way);
+    }
+    let here = value(MetricId::DatagramsLostHere);
+    let flows = record.flows.iter().filter(|flow| flow.direction == way);
+    let dropped = dropped_at_interface(flows).unwrap_or(0) as f64;
+    Some(if here * 2.0 > lost {
+        let by = host_of(record, way, Side::Receiver);
+        Limitation::new(by, Ground::LostAtSocket(here, lost))
+    } else if dropped * 2.0 > lost {
+        let by = host_of(record, way, Side::Sender);
+        Limitation::new(by, Ground::LostAtInterface(dropped, lost))
+    } else {
+        Limitation::new(LimitedBy::Path, Ground::LostOnPath)
+    })
+}
+
+fn unpaced(record: &Record, plan: &UdpPlan, way: Direction) -> Option<Limitation> {
+    let arrived = record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)).is_some();
+    let sender = || Limitation::new(host_of(record, way, Side::Sender), Ground::SendsNoFaster);
+    (plan.test.pace.is_none() && arrived).then(sender)
+}
+
+/// The limit of a search for the capacity.
+pub(super) fn searched(record: &Record) -> Limitation {
+    let has = |code| record.caveats.iter().find(|caveat| caveat.code == code);
+    let Some(found) = record.search.as_ref().filter(|found| found.best().is_some()) else {
+        return Limitation::new(LimitedBy::NotKnown, Ground::Nothing);
+    };
+    if let Some(full) = record.ceiling_of(found.direction).and_then(full_link) {
+        return full;
+    }
+    if let Some(caveat) = has(CaveatCode::PaceNotKept) {
+        let by = host_of(record, found.direction, Side::Sender);
+        return Limitation::new(by, Ground::Caveat(caveat.clone()));
+    }
+    match has(CaveatCode::SearchUnfinished) {
+        Some(_) => Limitation::new(LimitedBy::Time, Ground::StillRising),
+        None if found.confirmed_ns.is_some() => Limitation::new(LimitedBy::Path, Ground::MoreLost),
+        None => Limitation::new(LimitedBy::Pace, Ground::HighestPassed),
+    }
+}

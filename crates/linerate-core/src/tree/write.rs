@@ -1,0 +1,285 @@
+//! Types to trees: serde's `Serializer`.
+
+use serde::ser::{
+    Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
+};
+
+use super::{Error, Key, Node, Tree};
+
+/// Makes a tree of whatever is serialised.
+pub(super) struct TreeWriter;
+
+fn key(name: &str) -> Key {
+    Key { name: name.to_owned(), at: None }
+}
+
+/// A variant with content: a table of its name alone.
+fn variant(name: Option<&'static str>, content: Node) -> Tree {
+    match name {
+        None => content.into(),
+        Some(name) => Node::Table(vec![(key(name), content.into())]).into(),
+    }
+}
+
+impl Serializer for TreeWriter {
+    type Ok = Tree;
+    type Error = Error;
+    type SerializeSeq = List;
+    type SerializeTuple = List;
+    type SerializeTupleStruct = List;
+    type SerializeTupleVariant = List;
+    type SerializeMap = Table;
+    type SerializeStruct = Table;
+    type SerializeStructVariant = Table;
+
+    fn serialize_bool(self, value: bool) -> Result<Tree, Error> {
+        Ok(Node::Bool(value).into())
+    }
+
+    fn serialize_i8(self, value: i8) -> Result<Tree, Error> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i16(self, value: i16) -> Result<Tree, Error> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i32(self, value: i32) -> Result<Tree, Error> {
+        self.serialize_i64(value.into())
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<Tree, Error> {
+        Ok(u64::try_from(value).map_or(Node::Signed(value), Node::Unsigned).into())
+    }
+
+    fn serialize_u8(self, value: u8) -> Result<Tree, Error> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u16(self, value: u16) -> Result<Tree, Error> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u32(self, value: u32) -> Result<Tree, Error> {
+        self.serialize_u64(value.into())
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<Tree, Error> {
+        Ok(Node::Unsigned(value).into())
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<Tree, Error> {
+        self.serialize_f64(value.into())
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<Tree, Error> {
+        Ok(Node::Float(value).into())
+    }
+
+    fn serialize_char(self, value: char) -> Result<Tree, Error> {
+        Ok(Node::Text(value.into()).into())
+    }
+
+    fn serialize_str(self, value: &str) -> Result<Tree, Error> {
+        Ok(Node::Text(value.to_owned()).into())
+    }
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<Tree, Error> {
+        self.collect_seq(bytes)
+    }
+
+    fn serialize_none(self) -> Result<Tree, Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Tree, Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<Tree, Error> {
+        Ok(Node::Null.into())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Tree, Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<Tree, Error> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Tree, Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Tree, Error> {
+        Ok(variant(Some(name), value.serialize(self)?.node))
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<List, Error> {
+        Ok(List { variant: None, items: Vec::with_capacity(length.unwrap_or(0)) })
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<List, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<List, Error> {
+        self.serialize_seq(Some(length))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<List, Error> {
+        Ok(List { variant: Some(variant), items: Vec::with_capacity(length) })
+    }
+
+    fn serialize_map(self, length: Option<usize>) -> Result<Table, Error> {
+        let entries = Vec::with_capacity(length.unwrap_or(0));
+        Ok(Table { variant: None, entries, key: None })
+    }
+
+    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Table, Error> {
+        self.serialize_map(Some(length))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<Table, Error> {
+        Ok(Table { variant: Some(variant), entries: Vec::with_capacity(length), key: None })
+    }
+}
+
+/// A list that grows.
+pub(super) struct List {
+    variant: Option<&'static str>,
+    items: Vec<Tree>,
+}
+
+impl List {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.items.push(value.serialize(TreeWriter)?);
+        Ok(())
+    }
+
+    fn tree(self) -> Result<Tree, Error> {
+        Ok(variant(self.variant, Node::List(self.items)))
+    }
+}
+
+macro_rules! lists {
+    ($($kind:ident $method:ident)*) => {
+        $(impl $kind for List {
+            type Ok = Tree;
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.push(value)
+            }
+
+            fn end(self) -> Result<Tree, Error> {
+                self.tree()
+            }
+        })*
+    };
+}
+
+lists! {
+    SerializeSeq serialize_element
+    SerializeTuple serialize_element
+    SerializeTupleStruct serialize_field
+    SerializeTupleVariant serialize_field
+}
+
+/// A table that grows.
+pub(super) struct Table {
+    variant: Option<&'static str>,
+    entries: Vec<(Key, Tree)>,
+    /// The key whose value comes next.
+    key: Option<Key>,
+}
+
+impl Table {
+    fn tree(self) -> Result<Tree, Error> {
+        Ok(variant(self.variant, Node::Table(self.entries)))
+    }
+}
+
+macro_rules! structs {
+    ($($kind:ident)*) => {
+        $(impl $kind for Table {
+            type Ok = Tree;
+            type Error = Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                name: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                self.entries.push((key(name), value.serialize(TreeWriter)?));
+                Ok(())
+            }
+
+            fn end(self) -> Result<Tree, Error> {
+                self.tree()
+            }
+        })*
+    };
+}
+
+structs! { SerializeStruct SerializeStructVariant }
+
+impl SerializeMap for Table {
+    type Ok = Tree;
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, name: &T) -> Result<(), Error> {
+        self.key = Some(key(&key_text(name.serialize(TreeWriter)?)?));
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        let key = self.key.take().ok_or_else(|| Error::custom("a value without its key"))?;
+        self.entries.push((key, value.serialize(TreeWriter)?));
+        Ok(())
+    }
+
+    fn end(self) -> Result<Tree, Error> {
+        self.tree()
+    }
+}
+
+/// A key as JSON has it: text. Numbers and flags are written out.
+fn key_text(key: Tree) -> Result<String, Error> {
+    match key.node {
+        Node::Text(text) => Ok(text),
+        Node::Unsigned(number) => Ok(number.to_string()),
+        Node::Signed(number) => Ok(number.to_string()),
+        Node::Bool(flag) => Ok(flag.to_string()),
+        _ => Err(Error::custom("key must be a string")),
+    }
+}

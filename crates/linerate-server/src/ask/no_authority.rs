@@ -1,0 +1,19 @@
+//! Authorities in a program that was built without TLS: none is believed.
+
+use std::path::Path;
+
+use linerate_core::record::Failure;
+
+use crate::not_built::not_built;
+
+/// Authorities that vouch for another end's certificate: there are none.
+#[derive(Clone, Debug)]
+pub enum Authority {}
+
+impl Authority {
+    /// # Errors
+    /// Always.
+    pub fn read(_: Option<&Path>) -> Result<Self, Failure> {
+        Err(not_built("speak TLS"))
+    }
+}

@@ -1,0 +1,20 @@
+//! Reasons for which a hub does not answer an agent as it wishes.
+
+use linerate_core::record::Failure;
+
+/// Why an agent is not answered as it wishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// What it sent makes no sense.
+    Bad(String),
+    /// It is not known here.
+    Unknown(String),
+    /// The hub could not.
+    System(String),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self::System(failure.to_string())
+    }
+}

@@ -1,0 +1,40 @@
+//! The port of QUIC in a program that was built without WebTransport: there is none.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use linerate_core::record::Failure;
+use linerate_sys::stop::Stop;
+use serde::Serialize;
+
+use crate::not_built::not_built;
+use crate::web::run::Run;
+use crate::web::state::State;
+
+/// Where the datagrams of a test would go.
+#[derive(Debug, Serialize)]
+pub(crate) enum At {}
+
+/// A port that cannot be bound.
+#[derive(Debug)]
+pub(crate) enum Port {}
+
+impl Port {
+    /// # Errors
+    /// Always.
+    pub(crate) fn bind(_: SocketAddr) -> Result<Self, Failure> {
+        Err(not_built("answer datagrams of browsers (--quic-port)"))
+    }
+
+    pub(crate) const fn number(&self) -> u16 {
+        match *self {}
+    }
+
+    pub(crate) const fn at(&self, _: &Run) -> At {
+        match *self {}
+    }
+}
+
+pub(in crate::web) const fn run(port: &Port, _: &Arc<State>, _: &Stop) {
+    match *port {}
+}

@@ -1,0 +1,34 @@
+//! What one round of datagrams brought, both ways.
+
+use linerate_core::time::MonoTime;
+use serde::Serialize;
+
+use super::fate::Fate;
+
+/// What a round brought.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct RoundResult {
+    pub(super) round: u8,
+    pub(super) down: Fate,
+    pub(super) up: Fate,
+    /// Payload of each.
+    #[serde(skip)]
+    pub(super) bytes: u16,
+    /// When it was asked for, and when its last datagram was to leave.
+    #[serde(skip)]
+    pub(super) planned: (MonoTime, MonoTime),
+}
+
+impl RoundResult {
+    /// One with this fate both ways, at a planned time.
+    #[cfg(test)]
+    pub(super) const fn of(fate: Fate, planned: (MonoTime, MonoTime)) -> Self {
+        Self { round: 0, down: fate, up: fate, bytes: 100, planned }
+    }
+
+    /// What went down, with so much around each.
+    #[cfg(feature = "datagrams")]
+    pub(super) fn bytes_down(&self, around: u64) -> u64 {
+        self.down.sent * (u64::from(self.bytes) + around)
+    }
+}

@@ -1,0 +1,42 @@
+//! ACME in a program that was built without it: no authority is asked.
+
+use std::path::Path;
+
+use linerate_core::record::Failure;
+use linerate_sys::stop::Stop;
+
+use super::Tls;
+use crate::ask::Authority;
+use crate::not_built::not_built;
+
+/// The directory of Let's Encrypt.
+pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
+/// Whose certificate is kept: nobody's.
+#[derive(Debug)]
+pub enum Acme {}
+
+impl Acme {
+    /// # Errors
+    /// Always.
+    pub fn new(
+        _: &[String],
+        _: &str,
+        _: Option<&str>,
+        _: &Path,
+        _: Authority,
+    ) -> Result<Self, Failure> {
+        Err(not_built("order a certificate (--acme)"))
+    }
+
+    /// # Errors
+    /// Never: there is none.
+    pub const fn tls(&self) -> Result<Tls, Failure> {
+        match *self {}
+    }
+
+    /// Keeps the certificate valid.
+    pub const fn keep(&self, _: &Tls, _: &Stop) {
+        match *self {}
+    }
+}

@@ -1,0 +1,45 @@
+//! TLS in a program that was built without it: no certificate can be shown.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+use linerate_core::record::Failure;
+
+use super::connection::Service;
+use super::places::Place;
+use crate::not_built::not_built;
+
+/// A certificate and its key: there is none.
+#[derive(Debug)]
+pub enum Tls {}
+
+/// What a handshake would go by.
+#[derive(Debug)]
+pub(crate) enum ServerConfig {}
+
+impl Tls {
+    /// # Errors
+    /// Always.
+    pub fn read(_: &Path, _: &Path) -> Result<Self, Failure> {
+        Err(not_built("answer over TLS (--tls-cert)"))
+    }
+
+    /// # Errors
+    /// Never: there is none.
+    pub const fn reload(&self) -> Result<(), Failure> {
+        match *self {}
+    }
+
+    pub(crate) const fn config(&self) -> Arc<ServerConfig> {
+        match *self {}
+    }
+}
+
+pub(super) fn serve(
+    _: &Service,
+    (_, _, tls): (TcpStream, SocketAddr, Arc<ServerConfig>),
+    _: Place,
+) {
+    match *tls {}
+}

@@ -1,0 +1,30 @@
+//! Tests of the server that need no laboratory and judge nothing that other work on the machine
+//! could spoil: programs of every protocol against it on loopback, and what it must refuse.
+
+mod abuse;
+mod abuse_http2;
+mod abuse_tcp;
+mod acme;
+mod bounds;
+#[cfg(feature = "web")]
+mod corpora;
+mod crowd;
+mod garbage;
+mod iperf2;
+mod iperf2_udp;
+mod iperf3;
+#[cfg(feature = "web")]
+#[path = "../../../../fuzz/mutations.rs"]
+mod mutations;
+mod nuttcp;
+mod nuttcp_udp;
+mod peers;
+mod rules;
+mod study_resume;
+mod tcp_means;
+mod throughput;
+mod tls;
+mod visitors;
+mod web;
+mod web_datagrams;
+mod web_sockets;

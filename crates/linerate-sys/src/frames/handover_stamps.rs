@@ -1,0 +1,180 @@
+//! When the host handed packets to a device whose other end is a process: a packet socket with a
+//! ring of small frames (packet(7), TPACKET_V2), since tun(4) hands packets over without a time.
+//!
+//! The kernel stamps a packet before its device queues it, on CLOCK_REALTIME, and keeps the first
+//! [`KEY_BYTES`] of it: enough to know it again when it is read. Both are in one order but for
+//! what the device dropped. Left out: packets with a VLAN tag, which the device writes into them
+//! later. A packet costs its sender some 0.2 µs, its reader a comparison.
+//!
+//! ```text
+//! frame   0 status  4 length  8 captured  12 link header (2)  16 seconds  20 nanoseconds
+//! ```
+
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags};
+use socket2::{Domain, Socket, Type};
+
+use super::packet_capture::bind;
+use crate::socket_option::set_octets;
+use crate::{Error, Result, icmp};
+
+/// Bytes kept of each packet: the headers of IP and TCP tell packets apart.
+const KEY_BYTES: usize = 64;
+/// The header of a frame takes at most 96 bytes (TPACKET2_HDRLEN and a link header, aligned).
+const FRAME_BYTES: usize = 192;
+/// A block of the kernel's memory, with frames that do not cross its end.
+const BLOCK_BYTES: usize = 64 << 10;
+const BLOCK_FRAMES: usize = BLOCK_BYTES / FRAME_BYTES;
+/// 1 MiB: room for 5,456 packets, more than wait in a device.
+const BLOCKS: usize = 16;
+const FRAMES: usize = BLOCKS * BLOCK_FRAMES;
+/// Frames that are looked through for one packet: those before it are of packets that the device
+/// dropped, and there are more of them only where thousands were.
+const SEARCH_MAX: usize = 64;
+
+/// Times of the packets that the host handed to one device, in their order.
+#[derive(Debug)]
+pub struct HandoverStamps {
+    // Open as long as the ring is mapped.
+    _socket: Socket,
+    ring: Ring,
+    next: usize,
+}
+
+impl HandoverStamps {
+    /// Begins to note times; the interface is in the calling thread's network namespace.
+    /// # Errors
+    /// Without CAP_NET_RAW, without such an interface, or when the ring finds no memory.
+    pub fn open(name: &str) -> Result<Self> {
+        let failed = |source: io::Error| Error::new("note times of packets on", name, source);
+        // Protocol 0 receives nothing until the socket is bound.
+        let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map_err(failed)?;
+        let index = rustix::net::netdevice::name_to_index(&socket, name)
+            .map_err(|errno| failed(errno.into()))?;
+        icmp::accept_outgoing(socket.as_fd(), KEY_BYTES as u32).map_err(failed)?;
+        let ring = Ring::map(&socket).map_err(failed)?;
+        bind(&socket, index).map_err(failed)?;
+        Ok(Self { _socket: socket, ring, next: 0 })
+    }
+
+    /// Time at which the host handed over the packet that the device just gave, in ns since 1970
+    /// on CLOCK_REALTIME; none when it is not known. The bytes begin with the packet's link
+    /// header, or with its IP header where the device has none.
+    pub fn take(&mut self, packet: &[u8]) -> Option<u64> {
+        for ahead in 0..SEARCH_MAX {
+            let place = (self.next + ahead) % FRAMES;
+            let frame = self.ring.frame(place)?;
+            if frame.is_of(packet) {
+                let at_ns = frame.at_ns();
+                self.release(ahead + 1);
+                return Some(at_ns);
+            }
+        }
+        // None of them is known again: what comes later may be.
+        self.release(SEARCH_MAX);
+        None
+    }
+
+    fn release(&mut self, count: usize) {
+        for _ in 0..count {
+            self.ring.release(self.next);
+            self.next = (self.next + 1) % FRAMES;
+        }
+    }
+}
+
+/// A frame that the kernel has handed over.
+struct Frame<'a>(&'a [u8]);
+
+impl Frame<'_> {
+    fn word(&self, at: usize) -> u32 {
+        let bytes = self.0.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u32::from_ne_bytes)
+    }
+
+    fn at_ns(&self) -> u64 {
+        u64::from(self.word(16)) * 1_000_000_000 + u64::from(self.word(20))
+    }
+
+    fn is_of(&self, packet: &[u8]) -> bool {
+        let begin = (self.word(12) & 0xffff) as usize;
+        let captured = (self.word(8) as usize).min(KEY_BYTES);
+        self.word(4) as usize == packet.len()
+            && captured == packet.len().min(KEY_BYTES)
+            && self.0.get(begin..begin + captured) == packet.get(..captured)
+    }
+}
+
+/// The memory that the kernel fills and this process reads; as the ring of
+/// [`PacketCapture`](crate::packet_capture::PacketCapture), with a status for each packet.
+#[derive(Debug)]
+struct Ring {
+    start: ptr::NonNull<u8>,
+}
+
+// SAFETY: the mapping belongs to this value alone and is not tied to a thread.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn map(socket: &Socket) -> io::Result<Self> {
+        let fd = socket.as_fd();
+        let version = libc::tpacket_versions::TPACKET_V2 as u32;
+        set_octets(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version.to_ne_bytes())?;
+        // struct tpacket_req.
+        let mut request = [0; 16];
+        let values = [BLOCK_BYTES, BLOCKS, FRAME_BYTES, FRAMES];
+        for (place, value) in request.chunks_exact_mut(4).zip(values) {
+            place.copy_from_slice(&(value as u32).to_ne_bytes());
+        }
+        set_octets(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.
+        let start = unsafe {
+            rustix::mm::mmap(ptr::null_mut(), BLOCKS * BLOCK_BYTES, access, flags, socket, 0)
+        }?;
+        let start = ptr::NonNull::new(start.cast())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Ok(Self { start })
+    }
+
+    const fn offset(place: usize) -> usize {
+        place / BLOCK_FRAMES * BLOCK_BYTES + place % BLOCK_FRAMES * FRAME_BYTES
+    }
+
+    fn status(&self, place: usize) -> &AtomicU32 {
+        debug_assert!(place < FRAMES, "a frame of the ring");
+        // SAFETY: within the mapping, aligned to 64, alive as long as `self`; the kernel and this
+        // process both access it as an atomic word.
+        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(Self::offset(place)).cast()) }
+    }
+
+    /// A frame, with its status as the kernel wrote it; none before it was handed over.
+    fn frame(&self, place: usize) -> Option<Frame<'_>> {
+        if self.status(place).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: within the mapping, which lives as long as `self`; the kernel does not write to
+        // a frame that it has handed over until `release`, which needs `&mut self`.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(self.start.as_ptr().add(Self::offset(place)), FRAME_BYTES)
+        };
+        Some(Frame(bytes))
+    }
+
+    /// Gives the frame back to the kernel.
+    fn release(&mut self, place: usize) {
+        self.status(place).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping, and nothing borrows from it any more. An error would mean
+        // that it is not mapped, which leaves nothing to do.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), BLOCKS * BLOCK_BYTES) };
+    }
+}

@@ -1,0 +1,40 @@
+//! What `linerate help TOPIC` shows beside the commands: the files that a user writes and the
+//! metrics of results, as the manual has them, since an installed program has no manual beside it.
+
+/// Topics with their pages.
+const TOPICS: [(&str, &str); 6] = [
+    ("config", include_str!("../../../../docs/manual/config.md")),
+    ("mesh-plan", include_str!("../../../../docs/manual/mesh.md")),
+    ("metrics", include_str!("../../../../spec/metrics.md")),
+    ("path-model", include_str!("../../../../docs/manual/path-simulate.md")),
+    ("schedule-plan", include_str!("../../../../docs/manual/schedule.md")),
+    ("study-plan", include_str!("../../../../docs/studies.md")),
+];
+
+/// The page that `linerate help TOPIC` asks for, where the words are those.
+pub(crate) fn topic(words: &[std::ffi::OsString]) -> Option<&'static str> {
+    let [_, help, name] = words else { return None };
+    let is_it = |(topic, _): &&(&str, &str)| name == topic;
+    if help == "help" { TOPICS.iter().find(is_it).map(|(_, page)| *page) } else { None }
+}
+
+/// The topics in one line.
+pub(super) fn names() -> String {
+    TOPICS.map(|(topic, _)| topic).join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_errors_point_to_are_there() {
+        let of = |line: &str| topic(&line.split(' ').map(Into::into).collect::<Vec<_>>());
+        for name in ["config", "mesh-plan", "metrics", "schedule-plan", "study-plan"] {
+            let page = of(&format!("linerate help {name}"));
+            assert!(page.is_some_and(|page| page.starts_with("# ")), "{name}");
+        }
+        assert_eq!(of("linerate help tcp"), None, "a command has its own help");
+        assert_eq!(of("linerate config"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Command lines as people type them: what is meant is understood, what is unclear is asked back in
+//! one line, and a mistake is no result.
+
+use crate::support::{check_wrong_use, ends_with, linerate, stderr, stdout};
+
+/// A store of a test's own.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn store(&self) -> String {
+        self.0.path().join("store.db").to_string_lossy().into_owned()
+    }
+}
+
+#[test]
+fn a_number_without_a_unit_is_asked_back_where_no_habit_says_what_it_is() {
+    let path = |flags: &[&'static str]| [&["path", "simulate"][..], flags].concat();
+    let ceiling = |flags: &[&'static str]| [&["ceiling", "--link", "1g"][..], flags].concat();
+    for (line, answer) in [
+        (path(&["--rate", "10M", "--delay", "10"]), "10ms or 10s?"),
+        (path(&["--rate", "50", "--delay", "1ms"]), "50M (Mbit/s) or 50bps?"),
+        (path(&["--rate", "50M", "--jitter", "0.5"]), "0.5ms or 0.5s?"),
+        (ceiling(&["--rtt", "21"]), "21ms or 21s?"),
+        (ceiling(&["--rtt", "21ms", "--capacity", "100"]), "100M (Mbit/s) or 100bps?"),
+        (vec!["ceiling", "--link", "100"], "100M (Mbit/s) or 100bps?"),
+        (vec!["udp", "h", "--search", "--search-with", "low=30"], "30ms or 30s?"),
+        (vec!["tcp", "h", "--capacity", "50"], "50M (Mbit/s) or 50bps?"),
+    ] {
+        check_wrong_use(&line, &[answer]);
+    }
+    // Each of the two is understood, and so is zero.
+    for rtt in ["21ms", "21s"] {
+        ends_with(0, &ceiling(&["--rtt"]).into_iter().chain([rtt]).collect::<Vec<_>>());
+    }
+    ends_with(0, &path(&["--rate", "50M", "--delay", "0", "--bytes", "1M"]));
+    ends_with(0, &path(&["--rate", "50kbps", "--delay", "1ms", "--bytes", "1K"]));
+}
+
+#[test]
+fn the_habits_of_ping_and_iperf3_keep_their_meaning() {
+    let json = |flags: &[&str]| -> serde_json::Value {
+        // Nobody listens on port 1: the plan is in the record all the same.
+        let fixed = ["127.0.0.1", "-p", "1", "--json", "--no-save"];
+        let command = flags[0];
+        let line = [&[command][..], &fixed, &flags[1..]].concat();
+        serde_json::from_str(&stdout(&linerate(&line))).expect("a record")
+    };
+    let plan = json(&["tcp", "-t", "10", "-i", "1", "-b", "50M"])["plan"].clone();
+    assert_eq!(plan["finish"]["time_ns"], 10_000_000_000_u64);
+    assert_eq!(
+        (&plan["interval_ns"], &plan["pace_bps"]),
+        (&1_000_000_000.into(), &50_000_000.into())
+    );
+    let plan = json(&["udp", "-b", "500"])["plan"].clone();
+    assert_eq!(plan["pace_bps"], 500, "bit/s, as for iperf3");
+}
+
+#[test]
+fn code_points_have_their_names() {
+    let dscp = |name: &str| {
+        let line = ["tcp", "127.0.0.1", "-p", "1", "--json", "--no-save", "--dscp", name];
+        let record: serde_json::Value =
+            serde_json::from_str(&stdout(&linerate(&line))).expect("a record");
+        record["plan"]["dscp"].clone()
+    };
+    // RFC 3246 §2.7, 2597 §6, 2474 §4.2.2, 8622 §2.
+    for (name, point) in [("EF", 46), ("af41", 34), ("CS1", 8), ("le", 1), ("46", 46)] {
+        assert_eq!(dscp(name), point, "{name}");
+    }
+    check_wrong_use(&["ping", "127.0.0.1", "--dscp", "af44"], &["0 to 63", "EF", "AF43"]);
+}
+
+#[test]
+fn the_address_of_a_page_is_understood_as_its_host() {
+    let line = ["tcp", "http://127.0.0.1:1/", "--json", "--no-save"];
+    let record: serde_json::Value =
+        serde_json::from_str(&stdout(&linerate(&line))).expect("a record");
+    assert_eq!(
+        (&record["plan"]["host"], &record["plan"]["port"]),
+        (&"127.0.0.1".into(), &1.into())
+    );
+}
+
+#[test]
+fn a_ping_of_no_probes_is_refused() {
+    check_wrong_use(&["ping", "127.0.0.1", "-c", "0"], &["--count", "0"]);
+}
+
+#[test]
+fn a_command_that_makes_no_sense_is_no_result() {
+    let place = Place::new();
+    let store = place.store();
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "--name", "good", "-q", "--store", &store]);
+    let line = |flags: &[&str]| linerate(&[flags, &["--store", &store]].concat());
+    for flags in [
+        &["rrul", "127.0.0.1", "-t", "0"][..],
+        &["compare", "--tcp", "127.0.0.1,streams=0", "127.0.0.1"],
+        &["tcp", "127.0.0.1", "-P", "0"],
+        &["ping", "127.0.0.1", "-s", "70000"],
+    ] {
+        let output = line(flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", stderr(&output));
+    }
+    // A host that does not answer is a result.
+    let refused = line(&["tcp", "127.0.0.1", "-p", "1"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    let listed = ends_with(0, &["history", "--json", "--store", &store]);
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).expect("an array");
+    let names: Vec<_> = listed.iter().map(|it| (&it["kind"], &it["status"])).collect();
+    assert_eq!(names, [(&"tcp".into(), &"error".into()), (&"ping".into(), &"ok".into())]);
+}
+
+#[test]
+fn history_is_filtered_by_every_kind_that_it_lists() {
+    let place = Place::new();
+    let store = place.store();
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
+    for kind in linerate_core::record::Plan::KINDS.into_iter().chain(["study"]) {
+        ends_with(0, &["history", "--kind", kind, "--store", &store]);
+    }
+    check_wrong_use(&["history", "--kind", "stamp"], &["linerate stamp are of kind ping"]);
+    check_wrong_use(&["history", "--kind", "rrul"], &["linerate rrul are of kind tcp"]);
+    check_wrong_use(&["history", "--kind", "x"], &["trace", "compare"]);
+}
+
+#[test]
+fn each_line_of_an_export_says_what_was_measured_to_whom_and_which_way() {
+    let place = Place::new();
+    let store = place.store();
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
+    let csv = ends_with(0, &["export", "--format", "csv", "--store", &store]);
+    let mut lines = csv.lines();
+    assert!(lines.next().is_some_and(|head| head.ends_with(",kind,host,directions")), "{csv}");
+    assert!(lines.all(|line| line.ends_with(",ping,127.0.0.1,")), "{csv}");
+}
+
+#[test]
+fn a_quiet_result_breaks_between_words() {
+    let mut command = crate::support::command(&["ping", "127.0.0.1", "-c", "1", "-q", "--no-save"]);
+    let narrow = command.env("COLUMNS", "40").output().expect("the program starts");
+    let text = stdout(&narrow);
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    let wide = ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--no-save"]);
+    assert_eq!(wide.lines().count(), 1, "a pipe has it in one line: {wide}");
+}
+
+#[test]
+fn pages_that_mistakes_point_to_are_in_the_program() {
+    let place = Place::new();
+    let plan = place.0.path().join("plan.toml");
+    std::fs::write(&plan, "nothing = 1\n").expect("it is ours");
+    let plan = plan.to_string_lossy();
+    for line in [&["schedule", "check", &*plan][..], &["mesh", "check", &*plan]] {
+        let said = stderr(&linerate(line));
+        let (_, rest) = said.split_once("linerate help ").expect(&said);
+        let topic = rest.split(' ').next().unwrap_or_default();
+        assert!(ends_with(0, &["help", topic]).starts_with("# "), "{said}");
+    }
+    assert!(ends_with(0, &["help", "config"]).contains("[hosts."));
+}
