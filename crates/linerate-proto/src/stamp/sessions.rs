@@ -14,8 +14,9 @@ use linerate_core::time::MonoTime;
 
 /// Sessions at once that go on.
 pub const SESSIONS_MAX: usize = 10_000;
-/// Sessions at once that have just begun.
-const NEWCOMERS_MAX: usize = 1_000;
+/// Sessions at once that have just begun: less than half of what their table of 2048 buckets has
+/// room for, so that it makes room for one more within itself and never grows.
+const NEWCOMERS_MAX: usize = 800;
 /// Packets after which a session is one that goes on.
 const GOES_ON: u32 = 3;
 /// A session without packets for so long is over (REFWAIT of RFC 5357 §4.2).
@@ -107,6 +108,8 @@ impl Sessions {
         {
             self.newcomers.remove(&key);
             self.going_on.insert(key, session);
+            // After many came and went it may have grown to make room for one more.
+            self.going_on.shrink_to(SESSIONS_MAX);
         }
         let session = if self.going_on.contains_key(&key) {
             self.going_on.entry(key).or_default()
