@@ -417,9 +417,9 @@ fn a_senders_bytes_and_their_time_belong_together() {
                 for end in [&flow.sender, &flow.receiver] {
                     let end = end.as_ref().expect("both ends tell");
                     let rate = end.bytes_measured as f64 * 8e9 / end.span_ns as f64;
-                    // A busy machine may send late and less, but what was sent before the span, two
-                    // times as much in all, never counts; 10 ms of catching up may.
-                    assert!(rate < 84e6, "{:?}: {rate} bit/s of {end:?}", flow.direction);
+                    // A busy machine may send late and make up for half a second of it within the
+                    // span, but what was sent before, two times as much in all, never counts.
+                    assert!(rate < 120e6, "{:?}: {rate} bit/s of {end:?}", flow.direction);
                 }
             }
         }
