@@ -290,15 +290,23 @@ fn what_is_killed_midway_loses_nothing_and_doubles_nothing() {
 /// From `c`, which has no run of the calendar that excludes it but what `a` has.
 fn a_run_is_booked_and_its_result_is_there(path: &Path) {
     let words = ["mesh", "run", "tcp a -t2", "--from", "c", "--mesh", "m", "--store", "hub.db"];
-    let said = good(path, &[&words[..], &["--result"]].concat());
+    // An agent that gets no processor in its time misses it, says so, and is asked again.
+    let said = (0..4).find_map(|_| {
+        let output = linerate(path, &[&words[..], &["--result"]].concat());
+        let missed = output.status.code() == Some(3) && stderr(&output).contains("missed: ");
+        assert!(output.status.success() || missed, "{}", stderr(&output));
+        output.status.success().then(|| stdout(&output))
+    });
+    let said = said.expect("one of four runs");
     assert!(said.starts_with("booked: burst c to a begins ") && said.contains("bit/s"), "{said}");
     let second: Value =
         serde_json::from_str(&good(path, &[&words[..], &["--json"]].concat())).expect("JSON");
     assert_eq!(second["task"], "burst/a", "{second}");
     let status = status(path);
     let bookings = status["bookings"].as_array().expect("bookings");
-    let [newest, first] = &bookings[..] else { panic!("{status}") };
-    assert_eq!((&newest["id"], &first["state"]), (&second["id"], &"ok".into()), "{status}");
+    let newest = bookings.first().expect("a booking");
+    assert_eq!(newest["id"], second["id"], "{status}");
+    let first = bookings.iter().skip(1).find(|it| it["state"] == "ok").expect("it ended well");
     let starts = [first, newest].map(|it| it["start_s"].as_i64().expect("a time"));
     assert!(starts[1] >= starts[0] + 18 + 2, "{status}");
     let store = Store::open_existing(&path.join("hub.db")).expect("a store");
