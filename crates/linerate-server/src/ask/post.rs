@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use linerate_core::record::BuildPart;
 use linerate_core::time::MonoTime;
 use linerate_engine::failure::words_of;
 use linerate_sys::clock::monotonic;
@@ -44,13 +45,16 @@ fn parsed(url: &str) -> Result<Address, String> {
 
 /// Whether an address can be posted to.
 pub(crate) fn check(url: &str) -> Result<(), String> {
+    usable(url, cfg!(feature = "tls"))
+}
+
+/// The same in a program with TLS or without.
+fn usable(url: &str, has_tls: bool) -> Result<(), String> {
     let address = parsed(url)?;
-    if address.secure && !cfg!(feature = "tls") {
-        return Err(format!(
-            "{url:?}: this program was built without TLS (./dev build full has it); use http://"
-        ));
+    match address.secure && !has_tls {
+        true => Err(format!("{url:?}: {}", BuildPart::Tls.refusal())),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// The host of an address, as it is shown.
@@ -96,9 +100,10 @@ fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u
         said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
     }
     #[cfg(not(feature = "tls"))]
-    let _ = authority;
-    #[cfg(not(feature = "tls"))]
-    Err("this program was built without TLS".to_owned())
+    {
+        let _ = authority;
+        Err(BuildPart::Tls.refusal())
+    }
 }
 
 /// Sends a request and reads as far as the status of the answer.
@@ -157,6 +162,14 @@ mod tests {
         for wrong in ["h", "ftp://h", "https://", "http://h:x/", "http://a b/"] {
             assert_eq!(of(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn without_tls_an_address_of_https_is_refused_in_a_line_and_one_of_http_is_not() {
+        let expected = "\"https://h/\": this program was built without TLS; use the program of a \
+                        package, or build all of it: ./dev build full";
+        assert_eq!(usable("https://h/", false), Err(expected.to_owned()));
+        assert_eq!([usable("http://h/", false), usable("https://h/", true)], [Ok(()), Ok(())]);
     }
 
     #[test]
