@@ -11,6 +11,7 @@ mod authority;
 #[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
 pub(crate) mod no_authority;
 pub(crate) mod post;
+mod status;
 
 #[cfg(feature = "web")]
 pub use authority::Authority;

@@ -10,6 +10,7 @@ use linerate_core::time::MonoTime;
 use linerate_engine::failure::words_of;
 use linerate_sys::clock::monotonic;
 
+use super::status::status;
 use super::{Host, connect};
 
 /// For the connection, and for each write and read.
@@ -129,22 +130,6 @@ fn said(stream: &mut (impl Read + Write), request: &[u8], until: MonoTime) -> Re
     Err("no answer of HTTP came".to_owned())
 }
 
-/// The last status of an answer (RFC 9112 §4), past those that say that another follows (1xx).
-fn status(bytes: &[u8]) -> Option<u16> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut rest = &*text;
-    loop {
-        let (line, behind) = rest.split_once("\r\n")?;
-        let status = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
-        let status: u16 = status.get(..3)?.parse().ok()?;
-        match (status, behind.split_once("\r\n\r\n")) {
-            (100..200, Some((_, after))) => rest = after,
-            (100..200, None) => rest = behind.strip_prefix("\r\n")?,
-            _ => return Some(status),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,17 +155,5 @@ mod tests {
                         package, or build all of it: ./dev build full";
         assert_eq!(usable("https://h/", false), Err(expected.to_owned()));
         assert_eq!([usable("http://h/", false), usable("https://h/", true)], [Ok(()), Ok(())]);
-    }
-
-    #[test]
-    fn a_status_is_read_past_interim_answers_and_cut_anywhere_is_none_or_the_same() {
-        let whole = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
-            HTTP/1.1 204 No Content\r\n\r\n";
-        assert_eq!(status(whole), Some(204));
-        for cut in 0..whole.len() {
-            assert!(matches!(status(&whole[..cut]), None | Some(204)), "{cut}");
-        }
-        assert_eq!(status(b"HTTP/1.0 500 Oh\r\n"), Some(500));
-        assert_eq!(status(b"SSH-2.0-x\r\n"), None);
     }
 }

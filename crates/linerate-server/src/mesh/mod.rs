@@ -6,6 +6,7 @@
 
 mod address;
 mod agent;
+mod answer;
 mod beats;
 mod booking;
 #[cfg(feature = "scale")]
