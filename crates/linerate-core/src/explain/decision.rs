@@ -8,7 +8,7 @@
 use super::counters::{self, host_share};
 use super::device::DeviceLimit;
 use super::limitation::{Ground, Limitation, part_of};
-use super::trust::{Doubt, trust};
+use super::trust::{Doubt, rate, trust};
 use super::{agreement, judge, of_record, udp};
 use crate::record::{
     BenchResult, Cause, CaveatCode, Confidence, Direction, LimitedBy, MetricId, Outcome, Plan,
@@ -70,6 +70,11 @@ impl Decision {
         let with_parts = decided.verdicts.into_iter().zip(parts);
         let with_parts = with_parts.map(|(it, limited_by)| Verdict { limited_by, ..it });
         Self { verdicts: with_parts.collect(), ..decided }
+    }
+
+    /// Whether a caveat of the record makes the result less than good.
+    pub fn is_doubted_for(&self, record: &Record, code: CaveatCode) -> bool {
+        rate(record, &self.limitation, code) != Quality::Good
     }
 
     /// The limit of one direction.
