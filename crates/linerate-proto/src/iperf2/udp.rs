@@ -12,8 +12,8 @@ use super::{ClientHeader, Transit, UdpReport};
 const SHORTEST: usize = 12;
 /// The first datagram of a client is padded to this, however short the others are.
 pub const FIRST_BYTES_MIN: usize = 76;
-/// A number further ahead than this is not believed: more than a minute at 50 million a second.
-const AHEAD_MAX: i64 = 1 << 32;
+/// A number further ahead than this is not believed: more than a minute at 100 million a second.
+const AHEAD_MAX: i64 = 1 << 33;
 /// Datagrams with trip times hold the start time, too.
 pub const TIMED_BYTES_MIN: usize = 120;
 /// A start further from the receiver's clock than this tells of clocks that do not agree.

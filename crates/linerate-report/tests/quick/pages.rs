@@ -71,8 +71,8 @@ fn what_rests_on_a_spoilt_run_is_marked_everywhere_and_nothing_else() {
     let results = wan::spoilt();
     let document = study::document(&results);
     let text = document.text(None);
-    let count = "limited by this host: 2 of 39 runs (a CPU was busy all the time in 1, waited for \
-                 a CPU in 1): figures marked * rest on them; all others on the 37 that it did not \
+    let count = "limited by this host: 2 of 39 runs (an own interface dropped in 1, waited for a \
+                 CPU in 1): figures marked * rest on them; all others on the 37 that it did not \
                  limit";
     assert!(text.contains(count), "{text}");
     // The best of the largest window is spoilt, that of the smallest is not; medians rest on all.
