@@ -23,8 +23,8 @@ const WITHIN_HOST_FROM: f64 = 0.5;
 /// The decision about a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// Diagnoses of the directions of a TCP test or a survey, each with all that shows it; empty for
-    /// other kinds.
+    /// Diagnoses of the directions of a TCP test or a survey, each with all that shows it; empty
+    /// for other kinds.
     pub verdicts: Vec<Verdict>,
     /// The limit that a reader must know first.
     pub limitation: Limitation,

@@ -1,5 +1,5 @@
-//! The fuzz entries of what this crate and the engine read by themselves, over corpora and mutations
-//! of them.
+//! The fuzz entries of what this crate and the engine read by themselves, over corpora and
+//! mutations of them.
 
 use std::path::{Path, PathBuf};
 

@@ -87,8 +87,8 @@ impl Ports {
 }
 
 /// What forged sources send: the 5 and 16 bytes that closed a server once, zeros and noise of other
-/// sizes, the marks of ttcp and nuttcp, each port's own question, first datagrams of iperf 2 in each
-/// mode, and first packets of QUIC.
+/// sizes, the marks of ttcp and nuttcp, each port's own question, first datagrams of iperf 2 in
+/// each mode, and first packets of QUIC.
 fn garbage() -> Vec<Vec<u8>> {
     let noise = |length: usize| (0..length).map(|at| (at * 167 + 13) as u8).collect::<Vec<u8>>();
     let zeros = [1, 4, 5, 16, 44].map(|length| vec![0; length]);

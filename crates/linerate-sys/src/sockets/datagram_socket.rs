@@ -104,7 +104,8 @@ impl DatagramSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
-    /// Takes datagrams from an address alone: others find no room here, and so take none from those.
+    /// Takes datagrams from an address alone: others find no room here, and so take none from
+    /// those.
     /// # Errors
     /// The kernel's reason.
     pub fn show_source(&self, source: IpAddr) -> Result<()> {
