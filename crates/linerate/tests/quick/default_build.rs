@@ -43,7 +43,7 @@ fn refused(words: &[&str], code: i32, missing: &str) {
 fn each_part_that_is_missing_is_named_in_a_line_with_the_programs_that_have_it() {
     let serve = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"];
     let server = |flags: &[&str], missing: &str| {
-        refused(&[&serve, &["--stamp-port", "none"], flags].concat(), 2, missing);
+        refused(&[&serve[..], &["--stamp-port", "none"], flags].concat(), 2, missing);
     };
     server(&["--tls-cert", "FILE", "--tls-key", "FILE"], TLS);
     server(&["--acme", "speed.example.org"], "this program was built without ACME; ");
@@ -62,6 +62,6 @@ fn each_part_that_is_missing_is_named_in_a_line_with_the_programs_that_have_it()
     refused(&["agent", "--join", "nats://127.0.0.1:1"], 2, SCALE);
     // iperf3's own exit code for wrong usage.
     let login = ["--username", "u", "--rsa-public-key-path", "FILE"];
-    refused(&[&["iperf3", "-c", "127.0.0.1"], &login[..]].concat(), 1, RSA);
-    refused(&[&["iperf3", "-s"], &users[..]].concat(), 1, RSA);
+    refused(&[&["iperf3", "-c", "127.0.0.1"][..], &login].concat(), 1, RSA);
+    refused(&[&["iperf3", "-s"][..], &users].concat(), 1, RSA);
 }
