@@ -7,8 +7,6 @@ pub mod foreign;
 pub mod listen;
 #[cfg(feature = "web")]
 pub mod mesh;
-#[cfg(all(feature = "web", not(all(feature = "acme", feature = "datagrams", feature = "tls"))))]
-mod not_built;
 pub mod policy_guard;
 mod port;
 pub mod schedule;

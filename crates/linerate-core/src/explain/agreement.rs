@@ -20,11 +20,11 @@ pub(super) fn agreeing(verdict: Verdict, limitation: &Limitation, evidence: &Evi
     match &limitation.ground {
         Ground::Queue { least_ns, loaded_ns } => {
             let name = "round trip under load over that at rest";
-            open(verdict, &QUEUES, Sign::figure(name, loaded_ns / least_ns, "1"))
+            undetermined_between(verdict, &QUEUES, Sign::figure(name, loaded_ns / least_ns, "1"))
         }
         Ground::SentAgain(ratio) => {
             let sign = Sign::at_least("segments sent again", *ratio, counters::LOSSY_FROM, "1");
-            open(verdict, &LOSSES, sign)
+            undetermined_between(verdict, &LOSSES, sign)
         }
         ground => match stated(ground).filter(|it| verdict.cause != Some(it.cause)) {
             Some(stated) => naming(verdict, stated, evidence),
@@ -39,7 +39,7 @@ const LOSSES: [Cause; 5] =
     [Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate, Cause::OtherTraffic];
 
 /// A verdict that stays undetermined, with the causes of what was seen.
-fn open(mut verdict: Verdict, causes: &[Cause], sign: Sign) -> Verdict {
+fn undetermined_between(mut verdict: Verdict, causes: &[Cause], sign: Sign) -> Verdict {
     if verdict.between.is_empty() {
         verdict.between = causes.to_vec();
         verdict.confidence = Some(Confidence::Low);

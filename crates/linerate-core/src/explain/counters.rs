@@ -119,7 +119,8 @@ fn busiest(
     each.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// What the sender's kernel says that it waited for.
+/// The receiver's window or the send buffer, where the sender's kernel waited for it during most of
+/// its busy time (tcp_info: busy, rwnd_limited, sndbuf_limited).
 pub(super) fn waited(record: &Record, way: Direction) -> Option<Limitation> {
     let flows = record.flows.iter().filter(|flow| flow.direction == way);
     let infos = flows.filter_map(|flow| flow.sender.as_ref()?.tcp_info);
@@ -144,12 +145,12 @@ pub(super) fn lossy_path(record: &Record, way: Direction) -> Option<Limitation> 
 }
 
 /// A round trip that grew under load: the sender fills a queue faster than the path empties it.
-pub(super) fn queue(record: &Record, way: Direction) -> Option<Limitation> {
+pub(super) fn standing_queue(record: &Record, way: Direction) -> Option<Limitation> {
     let (least_ns, loaded_ns) = round_trips(record, way).filter(is_queue)?;
     Some(Limitation::new(LimitedBy::Path, Ground::Queue { least_ns, loaded_ns }))
 }
 
-/// Whether a queue stood under load.
+/// True of a direction whose round trip grew under load: a queue stood on its path.
 pub fn has_queue(record: &Record, way: Direction) -> bool {
     round_trips(record, way).is_some_and(|pair| is_queue(&pair))
 }

@@ -15,13 +15,13 @@ const OVERLOADED: f64 = 0.01;
 const LINE_RATE: f64 = 0.006;
 
 /// The first cause whose signs are all there.
-pub(super) fn cause(evidence: &Evidence, datagrams: &Datagrams) -> Option<Candidate> {
+pub(super) fn first_cause(evidence: &Evidence, datagrams: &Datagrams) -> Option<Candidate> {
     full_ethernet(evidence, datagrams).or_else(|| own_rate(datagrams))
 }
 
 /// All arrived: the rate asked for is the limit.
 fn own_rate(datagrams: &Datagrams) -> Option<Candidate> {
-    let lost = lost(datagrams).filter(|lost| *lost < ALL_ARRIVED)?;
+    let lost = lost_share(datagrams).filter(|lost| *lost < ALL_ARRIVED)?;
     let mut signs = vec![Sign::at_most("datagrams lost", lost, ALL_ARRIVED, "1")];
     signs.extend(datagrams.offered_bps.map(|bps| Sign::figure("rate sent", bps, "bit/s")));
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
@@ -34,13 +34,14 @@ fn own_rate(datagrams: &Datagrams) -> Option<Candidate> {
     })
 }
 
-fn lost(datagrams: &Datagrams) -> Option<f64> {
+/// Datagrams that were lost over those that were sent.
+fn lost_share(datagrams: &Datagrams) -> Option<f64> {
     share(Some(datagrams.lost), Some(datagrams.sent))
 }
 
 /// More was offered than arrived, and what arrived is what an Ethernet of the usual speeds carries.
 fn full_ethernet(evidence: &Evidence, datagrams: &Datagrams) -> Option<Candidate> {
-    let lost = lost(datagrams).filter(|lost| *lost >= ALL_ARRIVED)?;
+    let lost = lost_share(datagrams).filter(|lost| *lost >= ALL_ARRIVED)?;
     let (rate, payload) = (evidence.rate.mean_bps?, datagrams.payload_bytes?);
     // UDP 8, IPv4 20, Ethernet 38 with preamble and gap; the IP packet is one frame.
     let frame = payload + 66.0;
@@ -60,8 +61,8 @@ fn full_ethernet(evidence: &Evidence, datagrams: &Datagrams) -> Option<Candidate
 }
 
 /// Losses that more than one cause explains: signs, causes, and what decides.
-pub(super) fn open(datagrams: &Datagrams) -> (Vec<Sign>, Vec<Cause>, &'static str) {
-    let Some(lost) = lost(datagrams) else {
+pub(super) fn causes_of_loss(datagrams: &Datagrams) -> (Vec<Sign>, Vec<Cause>, &'static str) {
+    let Some(lost) = lost_share(datagrams) else {
         return (Vec::new(), Vec::new(), "the result of the receiving end: how many were lost");
     };
     let mut signs = vec![Sign::at_least("datagrams lost", lost, ALL_ARRIVED, "1")];

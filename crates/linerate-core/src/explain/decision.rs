@@ -8,7 +8,7 @@
 use super::counters::{self, host_share};
 use super::device::DeviceLimit;
 use super::limitation::{Ground, Limitation, part_of};
-use super::trust::{Doubt, trust};
+use super::trust::{Doubt, rate, trust};
 use super::{agreement, judge, of_record, udp};
 use crate::record::{
     BenchResult, Cause, CaveatCode, Confidence, Direction, LimitedBy, MetricId, Outcome, Plan,
@@ -23,12 +23,12 @@ const WITHIN_HOST_FROM: f64 = 0.5;
 /// The decision about a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What limited each direction of a TCP test or a survey, with all that shows it; empty for
-    /// other kinds.
+    /// Diagnoses of the directions of a TCP test or a survey, each with all that shows it; empty
+    /// for other kinds.
     pub verdicts: Vec<Verdict>,
     /// The limit that a reader must know first.
     pub limitation: Limitation,
-    /// That of the other direction, where it is another.
+    /// The limit of the other direction, where it is another.
     pub other: Option<Limitation>,
     /// How far the result is to be trusted.
     pub quality: Quality,
@@ -54,7 +54,7 @@ impl Decision {
         let limitations = verdicts.iter().map(|verdict| {
             let limit = match verdict.cause {
                 Some(Cause::Tester) => Some(Limitation::new(LimitedBy::ThisHost, Ground::OneHost)),
-                _ => named(verdict).or_else(|| between(verdict)),
+                _ => limit_of_cause(verdict).or_else(|| between(verdict)),
             };
             let limit = limit.unwrap_or(Limitation::new(LimitedBy::NotKnown, Ground::Nothing));
             Limitation { way: verdict.direction, ..limit }
@@ -70,6 +70,11 @@ impl Decision {
         let with_parts = decided.verdicts.into_iter().zip(parts);
         let with_parts = with_parts.map(|(it, limited_by)| Verdict { limited_by, ..it });
         Self { verdicts: with_parts.collect(), ..decided }
+    }
+
+    /// True of a caveat of the record that makes the result less than good.
+    pub fn is_doubted_for(&self, record: &Record, code: CaveatCode) -> bool {
+        rate(record, &self.limitation, code) != Quality::Good
     }
 
     /// The limit of one direction.
@@ -88,7 +93,7 @@ impl Decision {
 /// Decides about a record that is no survey.
 pub(super) fn decide_measurement(record: &Record) -> Decision {
     let (limitations, verdicts) = match &record.plan {
-        Plan::Tcp(plan) => tcp(record, plan.test.directions),
+        Plan::Tcp(plan) => limits_of_tcp(record, plan.test.directions),
         Plan::Udp(plan) if plan.test.search.is_some() => (vec![udp::searched(record)], Vec::new()),
         Plan::Udp(plan) => {
             let ways = plan.test.directions.each().iter();
@@ -104,7 +109,7 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
 }
 
 /// Each direction of a TCP test: its limit, and its diagnosis as far as it agrees with that.
-fn tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>, Vec<Verdict>) {
+fn limits_of_tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>, Vec<Verdict>) {
     let evidence = of_record::directions(record);
     let each = directions.each().iter().map(|&way| {
         let evidence = evidence.iter().find(|it| it.direction == Some(way));
@@ -125,7 +130,7 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
     let busy = counters::busy_host(record, way);
     let outweighs = |sure: &Verdict| {
         let host = busy.as_ref().map_or(0.0, host_share) >= HOST_OUTWEIGHS_FROM;
-        host && sure.confidence < Some(Confidence::High) && !part(sure).is_host()
+        host && sure.confidence < Some(Confidence::High) && !limited_part(sure).is_host()
     };
     let explained = || ceiling.and_then(|ceiling| counters::explained(record, ceiling, way));
     // A bound or a host's account that names the same cause has its figure.
@@ -165,7 +170,8 @@ fn on_path(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Option
     let open = verdict.is_none_or(|verdict| {
         verdict.outcome == Outcome::Undetermined && verdict.between.iter().all(is_of_path)
     });
-    let found = || counters::queue(record, way).or_else(|| counters::lossy_path(record, way));
+    let found =
+        || counters::standing_queue(record, way).or_else(|| counters::lossy_path(record, way));
     open.then(found).flatten()
 }
 
@@ -173,28 +179,30 @@ fn is_of_path(cause: &Cause) -> bool {
     matches!(part_of(*cause, None), LimitedBy::Path | LimitedBy::Link)
 }
 
-/// Whether a diagnosis is sure of a cause that is not the tester.
+/// True of a diagnosis that is sure of a cause other than the tester.
 pub(super) fn is_sure(verdict: &Verdict) -> bool {
     let named = verdict.cause.is_some_and(|cause| cause != Cause::Tester);
     named && verdict.confidence >= Some(Confidence::Medium)
 }
 
-fn part(verdict: &Verdict) -> LimitedBy {
+/// The part of the path or of a host that the cause of a diagnosis belongs to.
+fn limited_part(verdict: &Verdict) -> LimitedBy {
     verdict.cause.map_or(LimitedBy::NotKnown, |cause| part_of(cause, verdict.direction))
 }
 
 /// The limit of a cause that a diagnosis names.
 pub(super) fn diagnosed(record: &Record, verdict: &Verdict) -> Option<Limitation> {
-    let found = named(verdict)?;
+    let found = limit_of_cause(verdict)?;
     let same_host = |it: &Record| it.caveats.iter().any(|it| it.code == CaveatCode::SameHost);
     let one_host = same_host(record) || record.parts.iter().any(same_host);
     let by = if one_host && found.by.is_host() { LimitedBy::ThisHost } else { found.by };
     Some(Limitation { by, ..found })
 }
 
-fn named(verdict: &Verdict) -> Option<Limitation> {
+/// The limit by the cause that a diagnosis names; none where it names the tester.
+fn limit_of_cause(verdict: &Verdict) -> Option<Limitation> {
     let cause = verdict.cause.filter(|cause| *cause != Cause::Tester)?;
-    Some(Limitation::new(part(verdict), Ground::Diagnosis(cause)))
+    Some(Limitation::new(limited_part(verdict), Ground::Diagnosis(cause)))
 }
 
 /// The limit where several causes agree with the evidence: the path if all are of it.

@@ -4,7 +4,7 @@ use super::*;
 use crate::explain::decide;
 use crate::record::{Caveat, Confidence};
 
-fn limit(by: LimitedBy, ground: Ground, way: Direction) -> Limitation {
+fn limit_of(by: LimitedBy, ground: Ground, way: Direction) -> Limitation {
     Limitation::new(by, ground).of_way(way)
 }
 
@@ -28,7 +28,7 @@ fn waiting(name: &str, percent: u64) -> Record {
     record
 }
 
-fn found(record: &Record) -> (LimitedBy, Option<Cause>, Quality) {
+fn decided(record: &Record) -> (LimitedBy, Option<Cause>, Quality) {
     let decision = decide(record);
     let verdict = &decision.verdicts[0];
     assert_eq!(verdict.limited_by, decision.limitation.by);
@@ -38,10 +38,10 @@ fn found(record: &Record) -> (LimitedBy, Option<Cause>, Quality) {
 #[test]
 fn a_host_that_limits_one_way_is_not_said_to_limit_both() {
     let diagnosis = Ground::Diagnosis(Cause::Shaper);
-    let up = limit(LimitedBy::Path, diagnosis.clone(), Direction::Up);
-    let down = limit(LimitedBy::ThisHost, Ground::OneHost, Direction::Down);
+    let up = limit_of(LimitedBy::Path, diagnosis.clone(), Direction::Up);
+    let down = limit_of(LimitedBy::ThisHost, Ground::OneHost, Direction::Down);
     assert_eq!(together(vec![up.clone(), down.clone()]), (down, Some(up.clone())));
-    let same = limit(LimitedBy::Path, diagnosis, Direction::Down);
+    let same = limit_of(LimitedBy::Path, diagnosis, Direction::Down);
     let (first, other) = together(vec![up, same]);
     assert_eq!((first.by, first.way, other), (LimitedBy::Path, None, None));
 }
@@ -50,13 +50,13 @@ fn a_host_that_limits_one_way_is_not_said_to_limit_both() {
 fn a_host_that_waited_for_a_core_is_the_limit_where_the_diagnosis_is_not_sure() {
     // Losses leave the cause open: a host that waited for three quarters of the time names it.
     let host = (LimitedBy::ThisHost, Some(Cause::SendingHost), Quality::Doubtful);
-    assert_eq!(found(&waiting("loss2", 73)), host);
+    assert_eq!(decided(&waiting("loss2", 73)), host);
     // For a ninth of the time it explains no rate that losses explain.
     let path = (LimitedBy::Path, None, Quality::Doubtful);
-    assert_eq!(found(&waiting("loss2", 11)), path);
+    assert_eq!(decided(&waiting("loss2", 11)), path);
     // A window that is full in every sample is not made by a thread that waits.
     let window = (LimitedBy::Window, Some(Cause::ReceiveWindow), Quality::Doubtful);
-    assert_eq!(found(&waiting("rmem", 73)), window);
+    assert_eq!(decided(&waiting("rmem", 73)), window);
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_tester_that_spoilt_the_measurement_leaves_what_is_certain() {
     };
     // 97.9 % of the link's ceiling arrived.
     let full = (LimitedBy::Link, Some(Cause::Link), Quality::Doubtful);
-    assert_eq!(found(&spoilt("base")), full);
+    assert_eq!(decided(&spoilt("base")), full);
     // Losses may be the tester's.
-    assert_eq!(found(&spoilt("loss2")), (LimitedBy::NotKnown, None, Quality::Doubtful));
+    assert_eq!(decided(&spoilt("loss2")), (LimitedBy::NotKnown, None, Quality::Doubtful));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         return socket::cause(evidence, moment);
     }
     if let Some(sent) = &evidence.datagrams {
-        return datagrams::cause(evidence, sent);
+        return datagrams::first_cause(evidence, sent);
     }
     let rules: [fn(&Evidence) -> Option<Candidate>; 28] = [
         trains::black_hole,
@@ -160,7 +160,7 @@ fn undetermined(evidence: &Evidence) -> Verdict {
     let found = still.or_else(lossy).or_else(held).or_else(queue);
     let found = match (&evidence.moment, &evidence.datagrams) {
         (Some(moment), _) => Some(socket::open(evidence, moment)),
-        (_, Some(sent)) => Some(datagrams::open(sent)),
+        (_, Some(sent)) => Some(datagrams::causes_of_loss(sent)),
         _ => found.map(|((signs, between), test)| (signs, between, test)),
     };
     match found {

@@ -171,7 +171,7 @@ fn clears_hosts(limitation: &Limitation) -> bool {
 }
 
 /// What a caveat makes of the result.
-fn rate(record: &Record, limitation: &Limitation, code: CaveatCode) -> Quality {
+pub(super) fn rate(record: &Record, limitation: &Limitation, code: CaveatCode) -> Quality {
     match code {
         CaveatCode::AboveCeiling => Quality::Bad,
         CaveatCode::EmulatorLate if record.paths.iter().any(|path| path.late) => Quality::Bad,

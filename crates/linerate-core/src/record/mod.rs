@@ -5,6 +5,7 @@
 
 mod access_token;
 mod bench;
+mod build_part;
 mod caveat;
 mod ceiling;
 mod clocks;
@@ -51,6 +52,7 @@ pub use bench::{
     PortFacts, RateFound, Recovery, Repeated, Reset, Scattered, Soak, Tester, TrialPort,
     WorstSecond,
 };
+pub use build_part::BuildPart;
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use clocks::{ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange};

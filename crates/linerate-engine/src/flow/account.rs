@@ -72,6 +72,8 @@ pub(crate) struct Account {
     pub(crate) witness: Option<Witness>,
     /// Sends probes beside the load.
     pub(crate) prober: Option<Probers>,
+    /// Why a figure that the other end told while the test ran cannot be.
+    pub(crate) contradiction: Option<String>,
 }
 
 /// A rest that seems to be shorter is not: the last byte came before the row before it ended, or

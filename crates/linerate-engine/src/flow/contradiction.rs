@@ -1,17 +1,26 @@
-//! Whether the figures that the other end tells can be: nobody receives more than was sent, is busy
-//! for longer than the test lasted, or sends what no window and no buffer had room for. What a
-//! peer says is shown as a result, so one that cannot be right is none.
+//! Whether the figures that the other end tells can be: nobody receives more than was sent, sends
+//! less than came, is busy for longer than the test lasted, or sends what no window, no buffer and
+//! no port had room for. What a peer says is shown as a result, so one that cannot be right is
+//! none.
 //!
-//! The same for every protocol: the reports of both ends are held against each other, and the
-//! samples of the other end against what this one sent. Left out: figures that may be.
+//! The same for every protocol and for either end: the reports of both ends are held against each
+//! other, and the samples of the other end against what this one moved. Left out: figures that may
+//! be, as datagrams that were lost on the way from a sender without a pace.
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, FlowEnd, Plan, Side};
+use linerate_core::record::{
+    DatagramsSent, Direction, EndReport, Failure, Fault, FlowEnd, Plan, ServerPlan, Side, UdpTest,
+    Via,
+};
+use linerate_core::units::BitRate;
 
 use super::Sample;
-use super::account::{Account, client_side};
+use super::account::{Account, Connection, client_side, server_side};
 
 /// What a stream may begin with, and another end counts: headers, cookies.
 const HEAD_BYTES_MAX: u64 = 4096;
+/// A sender that is cancelled in its last write leaves that out (iperf3 3.16 and newer), a block of
+/// 1 MiB at most.
+const UNCOUNTED_BYTES_MAX: u64 = 1 << 20;
 /// Bytes under way of a stream of TCP: the largest window (RFC 7323 §2.3, 2^30) and the largest
 /// send buffer (net.ipv4.tcp_wmem is an int).
 const UNDER_WAY_BYTES_MAX: u64 = (1 << 30) + (1 << 31);
@@ -19,78 +28,220 @@ const UNDER_WAY_BYTES_MAX: u64 = (1 << 30) + (1 << 31);
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 /// Processors of a host that does not tell how many it has (CONFIG_NR_CPUS of Linux).
 const CPUS_MAX: u64 = 8192;
+/// Bits a second that leave no host by one stream: twice the fastest Ethernet (IEEE P802.3dj, 1.6
+/// Tbit/s).
+const PORT_BPS_MAX: u64 = 3_200_000_000_000;
+/// A pace may leave out headers, and is caught up with after a stop.
+const PACE_FACTOR: u128 = 2;
 
-/// The first figure of the other end that cannot be, in a test that took `elapsed_ns` here.
+/// The first figure of the server that cannot be, in a test that took `elapsed_ns` at this client.
 pub(super) fn contradiction(plan: &Plan, account: &Account, elapsed_ns: u64) -> Option<Failure> {
-    let server = match plan {
-        Plan::Tcp(plan) => &plan.server,
-        Plan::Udp(plan) => &plan.server,
+    let figures = Figures {
+        own: &account.local,
+        told: &account.remote,
+        told_samples: &account.remote_samples,
+        side_of: client_side,
+        cpus: account.ends.get(1).and_then(|end| end.cpus),
+    };
+    first(plan, account, &figures, elapsed_ns)
+}
+
+/// The first figure of a client that cannot be, in a test that took `elapsed_ns` at this server.
+pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Option<Failure> {
+    let figures = Figures {
+        own: &account.remote,
+        told: &account.local,
+        told_samples: &[],
+        side_of: server_side,
+        cpus: None,
+    };
+    first(plan, account, &figures, elapsed_ns)
+}
+
+fn first(
+    plan: &Plan,
+    account: &Account,
+    figures: &Figures<'_>,
+    elapsed_ns: u64,
+) -> Option<Failure> {
+    let (server, omit_ns, pace) = match plan {
+        Plan::Tcp(plan) => (&plan.server, plan.test.omit_ns, None),
+        Plan::Udp(plan) => (&plan.server, plan.test.omit_ns, pace(&plan.test)),
         _ => return None,
     };
+    let elapsed_ns = with_slack(elapsed_ns);
     let limits = Limits {
-        elapsed_ns: elapsed_ns + elapsed_ns / 100 + CLOCK_SLACK_NS,
-        cpus: account.ends.get(1).and_then(|end| end.cpus).map_or(CPUS_MAX, u64::from).max(1),
+        elapsed_ns,
+        cpus: figures.cpus.map_or(CPUS_MAX, u64::from).max(1),
         // A path may deliver a datagram twice, which other programs count.
         copies: if account.size_bytes > 0 && server.via.is_some() { 2 } else { 1 },
+        size_bytes: account.size_bytes,
+        connections: &account.connections,
+        tells_all_sent: tells_all_sent(server, omit_ns),
+        stream_bytes_max: sent_bytes_max(pace, elapsed_ns),
     };
-    let reason = [Direction::Up, Direction::Down]
-        .into_iter()
-        .find_map(|way| limits.bytes(account, way))
-        .or_else(|| account.remote.iter().find_map(|report| limits.times(&report.end)))
-        .or_else(|| limits.samples(account))?;
+    let reason = account
+        .contradiction
+        .clone()
+        .or_else(|| {
+            let mut ways = [Direction::Up, Direction::Down].into_iter();
+            ways.find_map(|way| limits.bytes(figures, way))
+        })
+        .or_else(|| figures.told.iter().find_map(|report| limits.times(&report.end)))
+        .or_else(|| limits.samples(figures))?;
+    Some(failure(&server.host, &reason))
+}
+
+/// The failure of a test with an end whose figures cannot be.
+pub(crate) fn failure(peer: &str, reason: &str) -> Failure {
     let reason = format!("the other end's figures contradict this end's: {reason}");
-    Some(Failure::new(Fault::PeerMisbehaved, "take the result of", &server.host, reason))
+    Failure::new(Fault::PeerMisbehaved, "take the result of", peer, reason)
+}
+
+/// What a server says beside its own figures of a client whose figures cannot be.
+pub(crate) fn left_out(reason: &str) -> String {
+    format!("the client's figures contradict these and are left out: {reason}")
+}
+
+/// Whether a sender's count has all bytes that left it: other programs leave out those of the
+/// omitted span, and some tell what came.
+fn tells_all_sent(server: &ServerPlan, omit_ns: u64) -> bool {
+    match server.via {
+        None => true,
+        Some(via) => via == Via::Iperf3 && omit_ns == 0,
+    }
+}
+
+/// The pace of each stream; that of a search is found in the test.
+fn pace<Size>(test: &UdpTest<Size>) -> Option<BitRate> {
+    test.pace.filter(|pace| test.search.is_none() && pace.bits_per_sec() > 0)
+}
+
+/// A time as another clock may have it.
+pub(crate) const fn with_slack(elapsed_ns: u64) -> u64 {
+    elapsed_ns.saturating_add(elapsed_ns / 100).saturating_add(CLOCK_SLACK_NS)
+}
+
+/// Payload that a stream can have sent in a time.
+fn sent_bytes_max(pace: Option<BitRate>, elapsed_ns: u64) -> u128 {
+    let port = u128::from(PORT_BPS_MAX);
+    let bps = pace.map_or(port, |pace| u128::from(pace.bits_per_sec()) * PACE_FACTOR).min(port);
+    bps * u128::from(elapsed_ns) / 8_000_000_000
+}
+
+/// Why a sender of datagrams cannot have sent what it says that it did, `elapsed_ns` after the
+/// start of the test; none where it can.
+pub(crate) fn of_sender(test: &UdpTest, told: &DatagramsSent, elapsed_ns: u64) -> Option<String> {
+    let elapsed_ns = with_slack(elapsed_ns);
+    if told.span_ns > elapsed_ns {
+        return Some(measured_until(told.span_ns, elapsed_ns));
+    }
+    if told.measured > told.datagrams {
+        let DatagramsSent { measured, datagrams, .. } = told;
+        return Some(format!("it counts {measured} of {datagrams} datagrams"));
+    }
+    let size_bytes = u128::from(test.size_bytes.max(1));
+    // One more, for a test of no time.
+    let most = sent_bytes_max(pace(test), elapsed_ns) / size_bytes + 1;
+    (u128::from(told.datagrams) > most)
+        .then(|| format!("it sent {} datagrams, more than {most} can be", told.datagrams))
+}
+
+fn measured_until(ns: u64, elapsed_ns: u64) -> String {
+    format!("it measured until {}, and the test took {}", seconds(ns), seconds(elapsed_ns))
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+/// What this end counted, and what the other one tells.
+struct Figures<'a> {
+    own: &'a [EndReport],
+    told: &'a [EndReport],
+    /// Those of the other end, one list an interval.
+    told_samples: &'a [Vec<Sample>],
+    /// The side of this end in a direction.
+    side_of: fn(Direction) -> Side,
+    /// Processors of the other end, where it tells them.
+    cpus: Option<u32>,
 }
 
 /// What can be.
-struct Limits {
+struct Limits<'a> {
     elapsed_ns: u64,
     cpus: u64,
     copies: u64,
+    /// Of datagrams; 0 over TCP.
+    size_bytes: u32,
+    connections: &'a [Connection],
+    /// A sender's count has all that left it.
+    tells_all_sent: bool,
+    /// Payload that a stream can have sent in the time.
+    stream_bytes_max: u128,
 }
 
-impl Limits {
+impl Limits<'_> {
     /// Payload of a direction, all streams together: some programs tell no more.
-    fn bytes(&self, account: &Account, way: Direction) -> Option<String> {
-        let here = own_bytes(account, way)?;
-        let streams = account.connections.iter().filter(|it| it.direction == way).count().max(1);
-        let streams = streams as u64;
-        let reports = || of_way(&account.remote, way);
+    fn bytes(&self, figures: &Figures<'_>, way: Direction) -> Option<String> {
+        let here = own_bytes(figures, way)?;
+        let reports = || of_way(figures.told, way);
+        reports().next()?;
         let sum = |pick: fn(&FlowEnd) -> u64| -> u128 {
             reports().map(|report| u128::from(pick(&report.end))).sum()
         };
         let there = sum(|end| end.bytes).max(sum(|end| end.bytes_measured));
-        if client_side(way) == Side::Sender {
-            let most = self.received_max(here, streams);
-            if there > most {
-                return Some(format!("it received {there} bytes of {here} that were sent"));
-            }
-            let lost = sum(|end| end.received_datagrams.as_ref().map_or(0, |it| it.all.lost));
-            let datagrams = u128::from(here / u64::from(account.size_bytes.max(1)));
-            return (lost > datagrams)
-                .then(|| format!("it lost {lost} datagrams of {datagrams} that were sent"));
+        if (figures.side_of)(way) == Side::Receiver {
+            let too_little = self.sent_too_little(way, here, there);
+            return too_little.or_else(|| self.sent_too_much(way, here, there));
         }
-        // What became of datagrams that did not come, nobody here can say.
+        if there > self.received_max(here, way) {
+            return Some(format!("it received {there} bytes of {here} that were sent"));
+        }
+        let lost = sum(|end| end.received_datagrams.as_ref().map_or(0, |it| it.all.lost));
+        let datagrams = u128::from(here / u64::from(self.size_bytes.max(1)));
+        (lost > datagrams)
+            .then(|| format!("it lost {lost} datagrams of {datagrams} that were sent"))
+    }
+
+    /// The other end says that it sent less than came.
+    fn sent_too_little(&self, way: Direction, here: u64, there: u128) -> Option<String> {
+        let uncounted = self.streams(way) * (HEAD_BYTES_MAX + UNCOUNTED_BYTES_MAX);
+        let too_little = self.tells_all_sent && there + u128::from(uncounted) < u128::from(here);
+        too_little.then(|| format!("it sent {there} bytes, and {here} came"))
+    }
+
+    /// The other end says that it sent more than can be, of which `here` bytes came.
+    fn sent_too_much(&self, way: Direction, here: u64, there: u128) -> Option<String> {
+        let streams = self.streams(way);
+        if self.size_bytes > 0 {
+            // What became of datagrams that did not come, nobody here can say.
+            let most = self.stream_bytes_max * u128::from(streams);
+            return (there > most)
+                .then(|| format!("it sent {there} bytes, more than {most} can be"));
+        }
         let most = u128::from(here) + u128::from(streams * UNDER_WAY_BYTES_MAX);
-        (account.size_bytes == 0 && there > most).then(|| {
+        (there > most).then(|| {
             format!("it sent {there} bytes, of which {here} came, more than can be under way")
         })
     }
 
-    fn received_max(&self, sent_bytes: u64, streams: u64) -> u128 {
-        u128::from(sent_bytes) * u128::from(self.copies) + u128::from(streams * HEAD_BYTES_MAX)
+    fn streams(&self, way: Direction) -> u64 {
+        let of_way = self.connections.iter().filter(|it| it.direction == way);
+        of_way.count().max(1) as u64
+    }
+
+    fn received_max(&self, sent_bytes: u64, way: Direction) -> u128 {
+        let heads = self.streams(way) * HEAD_BYTES_MAX;
+        u128::from(sent_bytes) * u128::from(self.copies) + u128::from(heads)
     }
 
     /// Times of a stream.
     fn times(&self, end: &FlowEnd) -> Option<String> {
-        let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
         let test = seconds(self.elapsed_ns);
         let last_ns = end.span_start_ns.saturating_add(end.span_ns);
         if last_ns > self.elapsed_ns {
-            return Some(format!(
-                "it measured until {}, and the test took {test}",
-                seconds(last_ns)
-            ));
+            return Some(measured_until(last_ns, self.elapsed_ns));
         }
         let spent = [end.cpu_user_ns, end.cpu_system_ns].into_iter().flatten();
         let spent = spent.fold(0, u64::saturating_add);
@@ -104,29 +255,40 @@ impl Limits {
     }
 
     /// What it told while the test ran.
-    fn samples(&self, account: &Account) -> Option<String> {
-        let up = own_bytes(account, Direction::Up);
-        let streams = account.connections.len() as u64;
-        account.remote_samples.iter().find_map(|interval| {
+    fn samples(&self, figures: &Figures<'_>) -> Option<String> {
+        figures.told_samples.iter().find_map(|interval| {
             if let Some(late) = interval.iter().find(|sample| sample.t_ns > self.elapsed_ns) {
-                let seconds = late.t_ns as f64 / 1e9;
-                return Some(format!("an interval of it ended after {seconds:.3} s"));
+                return Some(format!("an interval of it ended after {}", seconds(late.t_ns)));
             }
-            let received = interval.iter().filter(|it| it.direction == Direction::Up);
-            let there: u128 = received.map(|it: &Sample| u128::from(it.bytes)).sum();
-            let here = up.filter(|here| there > self.received_max(*here, streams))?;
-            Some(format!("it received {there} bytes of {here} that were sent"))
+            let mut ways = [Direction::Up, Direction::Down].into_iter();
+            ways.find_map(|way| self.interval(figures, interval, way))
         })
+    }
+
+    fn interval(
+        &self,
+        figures: &Figures<'_>,
+        interval: &[Sample],
+        way: Direction,
+    ) -> Option<String> {
+        let here = own_bytes(figures, way)?;
+        let moved = interval.iter().filter(|it| it.direction == way);
+        let there: u128 = moved.map(|it: &Sample| u128::from(it.bytes)).sum();
+        if (figures.side_of)(way) == Side::Receiver {
+            return self.sent_too_much(way, here, there);
+        }
+        (there > self.received_max(here, way))
+            .then(|| format!("it received {there} bytes of {here} that were sent"))
     }
 }
 
 /// Payload that this end's kernel took over or handed out in a direction; none where this end has
 /// no whole account of it.
-fn own_bytes(account: &Account, way: Direction) -> Option<u64> {
-    if of_way(&account.local, way).any(|report| report.failure.is_some()) {
+fn own_bytes(figures: &Figures<'_>, way: Direction) -> Option<u64> {
+    if of_way(figures.own, way).any(|report| report.failure.is_some()) {
         return None;
     }
-    of_way(&account.local, way).map(|report| report.end.bytes).reduce(u64::saturating_add)
+    of_way(figures.own, way).map(|report| report.end.bytes).reduce(u64::saturating_add)
 }
 
 fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndReport> {
@@ -136,7 +298,7 @@ fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndRep
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DatagramTally, ReceivedDatagrams, ServerPlan, TcpPlan, UdpPlan, Via,
+        DatagramTally, ReceivedDatagrams, ServerPlan, TcpPlan, TcpTest, UdpPlan,
     };
 
     use super::*;
@@ -219,6 +381,83 @@ mod tests {
         assert_eq!(told(&tcp(), Direction::Down, end(112_500_000, SECOND)), None);
         // 10 TB in a second are 80 Tbit/s.
         assert!(told(&tcp(), Direction::Down, end(10_000_000_000_000, SECOND)).is_some());
+    }
+
+    #[test]
+    fn a_sender_has_sent_what_came() {
+        let came = 12_500_000;
+        assert_eq!(told(&tcp(), Direction::Down, end(came, SECOND)), None);
+        // A block that was written and not counted.
+        assert_eq!(told(&tcp(), Direction::Down, end(came - (1 << 20), SECOND)), None);
+        let text = told(&tcp(), Direction::Down, end(1_000_000, SECOND)).expect("less than came");
+        assert!(text.ends_with("it sent 1000000 bytes, and 12500000 came"), "{text}");
+        assert!(told(&udp(None), Direction::Down, end(1_000_000, SECOND)).is_some());
+        // iperf3 leaves out the omitted span, and the others tell what came.
+        let of = |via, omit_ns| {
+            let server = ServerPlan::new(Some(via), "192.0.2.1", 5201);
+            let test = TcpTest { omit_ns, ..TcpTest::default() };
+            let plan = Plan::Tcp(TcpPlan { server, test, ..TcpPlan::default() });
+            told(&plan, Direction::Down, end(1_000_000, SECOND)).is_some()
+        };
+        assert_eq!(
+            [(Via::Iperf3, 0), (Via::Iperf3, 1), (Via::Nuttcp, 0)].map(|it| of(it.0, it.1)),
+            [true, false, false]
+        );
+    }
+
+    #[test]
+    fn a_sender_of_datagrams_has_sent_no_more_than_its_pace_or_a_port_allows() {
+        let of = |mbps: Option<u64>, bytes: u64| {
+            let Plan::Udp(mut plan) = udp(None) else { panic!("a plan of UDP") };
+            plan.test.pace = mbps.map(|mbps| BitRate::from_bits_per_sec(mbps * 1_000_000));
+            told(&Plan::Udp(plan), Direction::Down, end(bytes, SECOND)).is_some()
+        };
+        // 100 Mbit/s are 12.5 MB in a second; of 10 TB in 1.2 s they are none, nor of any port.
+        assert!(!of(Some(100), 12_500_000) && !of(Some(100), 25_000_000));
+        assert!(of(Some(100), 1_000_000_000) && !of(None, 1_000_000_000));
+        assert!(of(None, 10_000_000_000_000));
+    }
+
+    #[test]
+    fn what_a_sender_of_datagrams_tells_of_itself_holds_together() {
+        let Plan::Udp(plan) = udp(None) else { panic!("a plan of UDP") };
+        // 1 Mbit/s in datagrams of 1000 bytes: 125 a second.
+        let test = plan.test.with_size(1000);
+        let of = |datagrams, measured, span_ns| {
+            let direction = Direction::Up;
+            let told = DatagramsSent { direction, flow: 0, datagrams, measured, span_ns };
+            of_sender(&test, &told, SECOND)
+        };
+        assert_eq!(of(125, 100, SECOND), None);
+        assert!(of(125, 126, SECOND).is_some_and(|text| text == "it counts 126 of 125 datagrams"));
+        assert!(of(u64::MAX, 0, SECOND).is_some_and(|text| text.contains("more than")));
+        assert!(of(125, 125, u64::MAX).is_some_and(|text| text.contains("the test took")));
+        // A search has no pace of its own, and its first one says nothing.
+        let test = UdpTest { search: Some(Default::default()), ..test };
+        let (direction, flow) = (Direction::Up, 0);
+        let (datagrams, measured, span_ns) = (1_000_000, 0, SECOND);
+        let told = DatagramsSent { direction, flow, datagrams, measured, span_ns };
+        assert_eq!(of_sender(&test, &told, SECOND), None);
+    }
+
+    #[test]
+    fn a_server_holds_the_figures_of_its_client_against_its_own() {
+        let of = |way, client: FlowEnd| {
+            let own = report(way, end(12_500_000, SECOND));
+            let account = Account {
+                local: vec![report(way, client)],
+                remote: vec![own],
+                ..Account::default()
+            };
+            of_client(&tcp(), &account, SECOND).is_some()
+        };
+        for way in [Direction::Up, Direction::Down] {
+            assert!(!of(way, end(12_500_000, SECOND)), "{way:?}");
+            assert!(of(way, end(u64::MAX, SECOND)), "{way:?}");
+            assert!(of(way, end(12_500_000, u64::MAX)), "{way:?}");
+        }
+        assert!(of(Direction::Up, end(1_000_000, SECOND)), "it sent less than came");
+        assert!(!of(Direction::Down, end(1_000_000, SECOND)), "the rest may be on its way");
     }
 
     #[test]

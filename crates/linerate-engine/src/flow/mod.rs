@@ -9,7 +9,7 @@ mod arrived;
 pub(crate) mod budget;
 mod caveats;
 pub(crate) mod ceiling;
-mod contradiction;
+pub(crate) mod contradiction;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
 pub mod moved;

@@ -130,8 +130,9 @@ impl Frame {
         self.version = 4;
         self.ecn = Ecn::from_bits(ip[1]);
         self.dont_fragment = fragment & 0x4000 != 0;
-        // More fragments, or an offset: the ports are in the first alone.
-        let ports = if fragment & 0x3fff == 0 { usize::from(ip[0] & 15) * 4 } else { ip.len() };
+        // More fragments, or an offset: the ports are in the first alone, behind a whole header.
+        let header = usize::from(ip[0] & 15) * 4;
+        let ports = if fragment & 0x3fff == 0 && header >= 20 { header } else { ip.len() };
         self.flow = flow(&ip[12..20], ip[9], ip.get(ports..));
         self.hosts = [&ip[12..16], &ip[16..20]].map(host);
         self.is_housekeeping = ip[9] == IGMP;

@@ -4,6 +4,7 @@
 //! framing would be counted, and everything above HTTP/1.1, where several streams are one
 //! connection. `spec/http.md` has the paths and their answers.
 
+mod code;
 mod head;
 mod load;
 mod ndt7;
@@ -11,6 +12,7 @@ mod throughput1;
 mod visitor;
 mod websocket;
 
+pub use code::three_digits;
 pub use head::{HEAD_BYTES_MAX, Head, HeadError, Start, start_of};
 pub use load::{LOAD_PATH, LoadTarget, NotALoad, answer, load_head};
 pub use ndt7::{

@@ -12,6 +12,8 @@ use super::{ClientHeader, Transit, UdpReport};
 const SHORTEST: usize = 12;
 /// The first datagram of a client is padded to this, however short the others are.
 pub const FIRST_BYTES_MIN: usize = 76;
+/// A number further ahead than this is not believed: more than a minute at 100 million a second.
+const AHEAD_MAX: i64 = 1 << 33;
 /// Datagrams with trip times hold the start time, too.
 pub const TIMED_BYTES_MIN: usize = 120;
 /// A start further from the receiver's clock than this tells of clocks that do not agree.
@@ -24,7 +26,7 @@ pub enum UdpTaken {
     Data,
     /// The end: answer with [`UdpReceiver::report`]. It comes again until the report arrives.
     End,
-    /// Too short to be a datagram of a test; it is not counted.
+    /// Too short to be a datagram of a test, or its number too far ahead; it is not counted.
     Foreign,
 }
 
@@ -54,8 +56,13 @@ impl UdpReceiver {
             return UdpTaken::Foreign;
         }
         let first = self.layout.is_none();
-        let layout = *self.layout.get_or_insert_with(|| Layout::of(bytes));
+        let layout = self.layout.unwrap_or_else(|| Layout::of(bytes));
         let Some(stamp) = Stamp::parse(bytes, layout) else { return UdpTaken::Foreign };
+        let number = stamp.number.checked_abs().unwrap_or(i64::MAX);
+        if number.saturating_sub(self.highest) > AHEAD_MAX {
+            return UdpTaken::Foreign;
+        }
+        self.layout = Some(layout);
         if first {
             self.header = client_header(bytes, layout);
             self.first_us = now_us;
@@ -70,7 +77,7 @@ impl UdpReceiver {
         }
         self.last_us = now_us;
         self.bytes += length as u64;
-        self.number(stamp.number.checked_abs().unwrap_or(i64::MAX));
+        self.number(number);
         if stamp.number < 0 {
             self.ended = true;
             return UdpTaken::End;

@@ -114,7 +114,7 @@ impl UdpTracker {
     #[cold]
     fn take_other(&mut self, number: u64, stamp_ns: u64) -> Order {
         if let Some(gap) = number.checked_sub(self.next) {
-            if gap > AHEAD_MAX || number == u64::MAX {
+            if !self.is_plausible(number) {
                 return Order::Implausible;
             }
             self.forget(number, gap);
@@ -136,6 +136,11 @@ impl UdpTracker {
         tally.reordered += 1;
         set(&mut self.came, number);
         Order::Behind
+    }
+
+    /// Whether a number can be of this stream: it is not too far ahead.
+    pub const fn is_plausible(&self, number: u64) -> bool {
+        number.saturating_sub(self.next) <= AHEAD_MAX && number != u64::MAX
     }
 
     /// Numbers from `next` up to `number` have not come, whatever their bits said of older ones.

@@ -4,7 +4,7 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
-use super::spoilt::{NOT_FIT, marked};
+use super::spoilt::{marked, ratio_marked};
 use crate::document::Tile;
 use crate::{device, number};
 
@@ -59,7 +59,7 @@ fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &st
     let then = share(&compared.past).map(number::share);
     let spoilt = compared.is_share_spoilt(index, compared.roles.localhost);
     let now = number::share(share(&compared.now)?);
-    let now = share_marked(now, spoilt, compared.is_spoilt(compared.roles.localhost));
+    let now = ratio_marked(now, spoilt, compared.is_spoilt(compared.roles.localhost));
     Some(Tile::new(now, label, past(grid, then)))
 }
 
@@ -135,7 +135,7 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     let (row, test, most, least, ratio) = ratios.max_by(|one, other| one.4.total_cmp(&other.4))?;
     let name = test.test.parameter().name;
     let times = format!("{} times", number::trimmed(&number::significant(ratio, 3)));
-    let times = share_marked(times, most.best_spoilt, least.best_spoilt);
+    let times = ratio_marked(times, most.best_spoilt, least.best_spoilt);
     let (most, least, title) = (&most.label, &least.label, &row.topology.title);
     let label = format!("as much with {name} {most} as with {least}: {title}");
     (ratio > 1.0).then(|| Tile::new(times, label, ""))
@@ -159,12 +159,6 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
     let name = test.test.parameter().name;
     let (whole, title) = (&first.topology.title, &row.topology.title);
     let label = format!("of what {whole} carries is left: {title}, {name} {}", figure.label);
-    let part = share_marked(number::percent(part), figure.best_spoilt, is_whole_spoilt);
+    let part = ratio_marked(number::percent(part), figure.best_spoilt, is_whole_spoilt);
     Some(Tile::new(part, label, ""))
-}
-
-/// A ratio, marked where this host limited the run above its bar. One whose base this host limited
-/// says how busy the host was and nothing of a path: 783 % of what localhost carried.
-fn share_marked(figure: String, is_spoilt: bool, is_base_spoilt: bool) -> String {
-    if is_base_spoilt { NOT_FIT.to_owned() } else { marked(figure, is_spoilt) }
 }

@@ -9,7 +9,7 @@ use linerate_core::study::{
 use super::Results;
 use super::facts::Facts;
 use super::grid::Grid;
-use super::spoilt::{Spoilt, is_spoilt, marked};
+use super::spoilt::{NOT_FIT, Spoilt, is_spoilt, ratio_marked};
 use crate::document::{self, Block, Section, Table, Tile};
 use crate::number::{self, NONE};
 
@@ -23,6 +23,8 @@ struct Rested<'a> {
     answer: Answer<'a>,
     /// Figures that rest on runs which this host limited.
     marked: BTreeSet<&'a str>,
+    /// Ratios to such a figure, and what is made of them.
+    unfit: BTreeSet<&'a str>,
     /// The runs behind what the answer names.
     runs: Spoilt,
 }
@@ -36,7 +38,9 @@ impl<'a> Answered<'a> {
             let names = question.figures.keys().map(String::as_str);
             let is_marked = |name: &&str| facts.behind(question, name).into_iter().any(is_spoilt);
             let runs = named(question).into_iter().flat_map(|name| facts.behind(question, name));
-            Rested { answer, marked: names.filter(is_marked).collect(), runs: Spoilt::of(runs) }
+            let marked: BTreeSet<&str> = names.clone().filter(is_marked).collect();
+            let unfit = names.filter(|name| is_unfit(question, name, &marked)).collect();
+            Rested { answer, marked, unfit, runs: Spoilt::of(runs) }
         };
         Self { answers: results.plan.questions.iter().map(rested).collect() }
     }
@@ -137,6 +141,18 @@ fn beside<'a>(
     pair.chain(named).chain(rest).find_map(fits)
 }
 
+/// Whether a figure is a ratio whose base rests on a run that this host limited, or is made of one.
+/// The plan's check knows that no figure is made from itself.
+fn is_unfit(question: &Question, name: &str, marked: &BTreeSet<&str>) -> bool {
+    let Some(figure) = question.figures.get(name) else { return false };
+    let is_base_marked = match &figure.kind {
+        FigureKind::Ratio([_, base]) | FigureKind::Share([_, base]) => marked.contains(&**base),
+        _ => false,
+    };
+    let mut sources = figure.kind.sources().into_iter();
+    is_base_marked || sources.any(|of| is_unfit(question, of, marked))
+}
+
 /// The figures that a question names, those of its condition first.
 fn named(question: &Question) -> Vec<&str> {
     let condition = question.yes_when.iter().flat_map(|condition| condition.names());
@@ -148,7 +164,11 @@ fn named(question: &Question) -> Vec<&str> {
 impl Rested<'_> {
     fn entry(&self, past: &str) -> document::Answer {
         let answer = &self.answer;
+        let is_decided = self.is_decided();
         let (verdict, text) = match &answer.verdict {
+            Verdict::Yes | Verdict::No if !is_decided => {
+                ("Not answered", self.filled(&answer.question.answer).trim().to_owned())
+            }
             Verdict::Yes => ("Yes", self.told()),
             Verdict::No => ("No", self.told()),
             Verdict::Told => ("", self.told()),
@@ -160,9 +180,16 @@ impl Rested<'_> {
             ask: answer.question.ask.trim().to_owned(),
             verdict,
             text,
-            figure: self.tile(past).filter(|_| is_answered),
+            figure: self.tile(past).filter(|_| is_answered && is_decided),
             doubt: doubt.map_or_else(String::new, |runs| format!("limited by this host: {runs}")),
         }
+    }
+
+    /// Whether each figure of the condition is fit to decide.
+    fn is_decided(&self) -> bool {
+        let condition = self.answer.question.yes_when.iter();
+        let mut names = condition.flat_map(|condition| condition.names());
+        names.all(|name| !self.unfit.contains(name))
     }
 
     /// The text of the answer, and that of its outcome.
@@ -176,7 +203,8 @@ impl Rested<'_> {
     /// A figure as answers show it, marked where this host limited a run behind it.
     fn shown(&self, name: &str) -> Option<String> {
         let figure = self.answer.figures.get(name)?.as_ref().ok()?;
-        Some(marked(show(&figure.quantity), self.marked.contains(name)))
+        let [is_marked, is_unfit] = [&self.marked, &self.unfit].map(|names| names.contains(name));
+        Some(ratio_marked(show(&figure.quantity), is_marked, is_unfit))
     }
 
     fn filled(&self, text: &Template) -> String {
@@ -188,7 +216,10 @@ impl Rested<'_> {
                 Part::Words(words) => out.push_str(words),
                 Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
                 Part::Value(name) => {
-                    let shown = self.shown(name).unwrap_or_else(|| NONE.to_owned());
+                    let shown = match self.unfit.contains(&**name) {
+                        true => format!("({NOT_FIT})"),
+                        false => self.shown(name).unwrap_or_else(|| NONE.to_owned()),
+                    };
                     // `{gain} times what …` says the word itself.
                     let said_twice = match parts.peek() {
                         Some(Part::Words(words)) => words.starts_with(" times"),

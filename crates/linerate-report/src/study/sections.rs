@@ -5,7 +5,7 @@ use linerate_core::record::Status;
 use super::compare::{Comparison, Point};
 use super::figure::{PingFigure, PingTest};
 use super::grid::{Grid, Row};
-use super::spoilt::marked;
+use super::spoilt::{marked, ratio_marked};
 use super::{across, flow_table};
 use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
@@ -148,8 +148,8 @@ const PAST: Digits = Digits {
 fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits) -> Vec<String> {
     let (point, roles) = (points[index], &compared.roles);
     let share = |loss, reference| {
-        let spoilt = digits.is_now && compared.is_share_spoilt(index, reference);
-        marked((digits.loss)(loss), spoilt)
+        let spoilt = |index| digits.is_now && compared.is_spoilt(index);
+        ratio_marked((digits.loss)(loss), spoilt(Some(index)), spoilt(reference))
     };
     let mark = if odd_payload(compared, &point) { "\u{2020}" } else { "" };
     let hops = match point.hops {

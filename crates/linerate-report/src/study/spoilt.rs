@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::record::{CaveatCode, Record};
+use linerate_core::explain::decide;
+use linerate_core::record::{Caveat, CaveatCode, Record};
 
 use crate::csv::key;
 use crate::words;
@@ -13,17 +14,34 @@ use crate::words;
 /// Stands behind a figure that rests on a run that this host limited.
 const MARK: &str = "*";
 
-/// In the place of a ratio whose base is marked.
+/// In the place of a ratio whose base is marked: it says how busy the host was and nothing of a
+/// path, as 783 % of what localhost carried.
 pub(crate) const NOT_FIT: &str = "not fit to report";
 
 /// Whether this host, and not the path, may have set the figures of a run.
 pub(crate) fn is_spoilt(record: &Record) -> bool {
-    !words::caveats(record).0.is_empty()
+    !limits(record).is_empty()
+}
+
+/// What this host did to the figures of a run, as far as the decision about it says that they are
+/// no more good for that: a host that was busy while a link was full did its part.
+fn limits(record: &Record) -> Vec<&Caveat> {
+    let (mut own, _) = words::caveats(record);
+    if !own.is_empty() {
+        let decision = decide(record);
+        own.retain(|caveat| decision.is_doubted_for(record, caveat.code));
+    }
+    own
 }
 
 /// The figure, marked where it rests on such a run.
 pub(crate) fn marked(figure: String, spoilt: bool) -> String {
     if spoilt { figure + MARK } else { figure }
+}
+
+/// A ratio, marked where this host limited the run above its bar; none where it limited its base.
+pub(crate) fn ratio_marked(figure: String, is_spoilt: bool, is_base_spoilt: bool) -> String {
+    if is_base_spoilt { NOT_FIT.to_owned() } else { marked(figure, is_spoilt) }
 }
 
 /// What the marks of a plot's figures are, after its caption; nothing where none has one.
@@ -50,7 +68,7 @@ impl Spoilt {
                 continue;
             }
             let reasons: BTreeSet<String> =
-                words::caveats(run).0.iter().map(|caveat| reason(caveat.code)).collect();
+                limits(run).iter().map(|caveat| reason(caveat.code)).collect();
             out.all += 1;
             out.spoilt += usize::from(!reasons.is_empty());
             reasons.into_iter().for_each(|why| *out.reasons.entry(why).or_default() += 1);

@@ -48,7 +48,7 @@ fn pages_are_those_that_were_reviewed() {
 fn what_a_run_ends_with_is_that_which_was_reviewed() {
     holds("screen-80.txt", &study::document(&wan::spoilt()).brief().text(Some(80)));
     holds("screen-120.txt", &study::document(&wan::spoilt()).brief().text(Some(120)));
-    // Verdicts are green, those that rest on spoilt runs yellow, missing ones red.
+    // Verdicts are green, those that rest on spoilt runs yellow, missing and unfit ones red.
     let mut results = wan::spoilt();
     results.records.retain(|record| record.cell.as_ref().is_none_or(|cell| cell.test != "model"));
     let screen = Screen { width: Some(80), colour: true, detail: Detail::Full };
@@ -71,8 +71,8 @@ fn what_rests_on_a_spoilt_run_is_marked_everywhere_and_nothing_else() {
     let results = wan::spoilt();
     let document = study::document(&results);
     let text = document.text(None);
-    let count = "limited by this host: 2 of 39 runs (a CPU was busy all the time in 1, waited for \
-                 a CPU in 1): figures marked * rest on them; all others on the 37 that it did not \
+    let count = "limited by this host: 2 of 39 runs (an own interface dropped in 1, waited for a \
+                 CPU in 1): figures marked * rest on them; all others on the 37 that it did not \
                  limit";
     assert!(text.contains(count), "{text}");
     // The best of the largest window is spoilt, that of the smallest is not; medians rest on all.
@@ -81,11 +81,15 @@ fn what_rests_on_a_spoilt_run_is_marked_everywhere_and_nothing_else() {
     assert!(flat.contains("Mbit/s best of 3 7.100 30.10 481.0 940.0* 940.5"), "{text}");
     assert!(flat.contains("median 7.000* 30.00 480.0 935.0* 940.0"), "{text}");
     // The answer is by the median of both, and so is the sentence that ends the report.
-    let said = "Yes: 935 Mbit/s* of a ceiling of 941.48 Mbit/s, 99.3 %*; 134* times what 16 KiB";
+    let said = "Yes: 935 Mbit/s* of a ceiling of 941.48 Mbit/s, 99.3 %*; (not fit to report) times \
+                what 16 KiB";
     assert!(flat.contains(said), "{text}");
     assert!(unbroken(&linerate_report::summary_sentence(&results)).contains(said));
     assert!(document.html().contains("<span class=\"figure\">99.3 %*</span>"));
     assert!(flat.contains("* limited by this host: 2 of 6 runs ("), "{text}");
+    // This host limited a run of the base: 110 of 935 Mbit/s say nothing of the lost packets.
+    let open = "Not answered: (not fit to report) are left, 42 segments sent again; ";
+    assert!(flat.contains(open) && !document.html().contains("10.7 %"), "{text}");
     let clean = study::document(&wan::results());
     assert!(!clean.text(None).contains("limited by this host"));
     assert!(!clean.html().contains("class=\"why\""));

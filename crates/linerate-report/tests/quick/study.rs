@@ -115,6 +115,10 @@ fn a_share_of_what_this_host_limited_is_not_fit_to_report() {
     let figures: Vec<&str> = tiles.flatten().collect();
     assert!(figures.iter().any(|it| it.ends_with("not fit to report")), "{figures:?}");
     assert!(!figures.iter().any(|it| it.ends_with("%*")), "{figures:?}");
+    let text = study::document(&results).text(None);
+    let table = text.split("Delay, throughput, loss").nth(1).expect("the table");
+    let unfit = table.lines().filter(|line| line.contains("not fit to report"));
+    assert_eq!(unfit.count(), 12, "{table}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! The text is base64 (RFC 2045 §6.8), so that no line is too long and no byte is lost; the
 //! `Message-ID` is made of the alert's identifier, by which a second copy can be told.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use linerate_proto::iperf3::to_base64;
 use linerate_sys::clock::monotonic;
 
 use super::TAKES;
+use super::reply::Reply;
 use crate::ask::{Host, connect};
 use crate::store::DueAlert;
 
@@ -23,9 +24,6 @@ pub(super) const RELAY: &str = "localhost";
 const PORT: u16 = 25;
 /// For the connection, and for each write and read.
 const QUIET: Duration = Duration::from_secs(30);
-/// Octets of a line of an answer (RFC 5321 §4.5.3.1.5), and lines of an answer that are read.
-const LINE_MAX: u64 = 1024;
-const LINES_MAX: usize = 100;
 /// Characters of a subject that are kept.
 const SUBJECT_MAX: usize = 150;
 /// Characters of a line of base64 (RFC 2045 §6.8).
@@ -62,13 +60,18 @@ fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
         if !line.is_empty() {
             stream.write_all(line.as_bytes()).map_err(words)?;
         }
-        let answer = answer(&mut reader)?;
+        let Reply { code, text } =
+            Reply::read(&mut reader).map_err(|error| match error.kind() {
+                // Its own words.
+                std::io::ErrorKind::Other => error.to_string(),
+                _ => words_of(&error),
+            })?;
         if monotonic() >= until {
             return Err("it took too long".to_owned());
         }
-        match wanted.contains(&answer.0) {
+        match wanted.contains(&code) {
             true => Ok(()),
-            false => Err(format!("{} {}", answer.0, answer.1)),
+            false => Err(format!("{code} {text}")),
         }
     };
     say("", &[220])?;
@@ -84,27 +87,6 @@ fn talk(stream: TcpStream, way: &Way, alert: &DueAlert) -> Result<(), String> {
     // It is the relay's from here on, whatever it says to this.
     let _ = say("QUIT\r\n", &[221]);
     Ok(())
-}
-
-/// Code and last line of an answer (RFC 5321 §4.2.1).
-fn answer(reader: &mut impl BufRead) -> Result<(u16, String), String> {
-    for _ in 0..LINES_MAX {
-        let mut line = Vec::new();
-        std::io::Read::take(&mut *reader, LINE_MAX)
-            .read_until(b'\n', &mut line)
-            .map_err(|error| words_of(&error))?;
-        let line = String::from_utf8_lossy(&line);
-        let Some(line) = line.strip_suffix('\n') else {
-            return Err("its answer is cut".to_owned());
-        };
-        let code = line.get(..3).and_then(|code| code.parse().ok());
-        let code: u16 = code.ok_or_else(|| "it does not speak SMTP".to_owned())?;
-        if line.as_bytes().get(3) != Some(&b'-') {
-            let text: String = line.chars().skip(4).filter(|c| !c.is_control()).collect();
-            return Ok((code, text));
-        }
-    }
-    Err("its answer has no end".to_owned())
 }
 
 /// The mail (RFC 5322), whose lines end with CRLF and begin with no dot.
@@ -157,21 +139,6 @@ fn subject(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_answer_of_several_lines_ends_with_the_one_without_a_dash() {
-        // RFC 5321 §4.2.1 and appendix D.1.
-        let of = |text: &str| answer(&mut text.as_bytes());
-        assert_eq!(
-            of("250-foo.com greets bar.com\r\n250-8BITMIME\r\n250 HELP\r\n"),
-            Ok((250, "HELP".to_owned()))
-        );
-        assert_eq!(of("354\r\n"), Ok((354, String::new())));
-        for wrong in ["", "25", "250-a\r\n", "SSH-2.0\r\n", "250-a\r\n".repeat(200).as_str()] {
-            assert!(of(wrong).is_err(), "{wrong}");
-        }
-        assert!(of(&"2".repeat(5000)).is_err(), "a line has an end");
-    }
 
     #[test]
     fn a_subject_is_plain_or_encoded_and_has_no_line_of_its_own() {

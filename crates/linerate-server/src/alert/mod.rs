@@ -6,6 +6,7 @@
 
 mod command;
 mod mail;
+mod reply;
 mod webhook;
 
 use std::sync::mpsc::{Receiver, Sender, channel};

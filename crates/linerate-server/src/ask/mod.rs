@@ -6,7 +6,12 @@ mod authority;
 #[cfg(all(feature = "web", not(feature = "tls")))]
 #[path = "no_authority.rs"]
 mod authority;
+#[cfg(all(test, feature = "tls"))]
+#[path = "no_authority.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+pub(crate) mod no_authority;
 pub(crate) mod post;
+mod status;
 
 #[cfg(feature = "web")]
 pub use authority::Authority;

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use linerate_core::record::Failure;
-
-use crate::not_built::not_built;
+use linerate_core::record::{BuildPart, Failure};
 
 /// Authorities that vouch for another end's certificate: there are none.
 #[derive(Clone, Debug)]
@@ -14,6 +12,6 @@ impl Authority {
     /// # Errors
     /// Always.
     pub fn read(_: Option<&Path>) -> Result<Self, Failure> {
-        Err(not_built("speak TLS"))
+        Err(Failure::not_built("check the certificate of", "another end", BuildPart::Tls))
     }
 }

@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use linerate_core::record::BuildPart;
 use linerate_core::time::MonoTime;
 use linerate_engine::failure::words_of;
 use linerate_sys::clock::monotonic;
 
+use super::status::status;
 use super::{Host, connect};
 
 /// For the connection, and for each write and read.
@@ -44,13 +46,16 @@ fn parsed(url: &str) -> Result<Address, String> {
 
 /// Whether an address can be posted to.
 pub(crate) fn check(url: &str) -> Result<(), String> {
+    usable(url, cfg!(feature = "tls"))
+}
+
+/// The same in a program with TLS or without.
+fn usable(url: &str, has_tls: bool) -> Result<(), String> {
     let address = parsed(url)?;
-    if address.secure && !cfg!(feature = "tls") {
-        return Err(format!(
-            "{url:?}: this program was built without TLS (./dev build full has it); use http://"
-        ));
+    match address.secure && !has_tls {
+        true => Err(format!("{url:?}: {}", BuildPart::Tls.refusal())),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// The host of an address, as it is shown.
@@ -96,9 +101,10 @@ fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u
         said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
     }
     #[cfg(not(feature = "tls"))]
-    let _ = authority;
-    #[cfg(not(feature = "tls"))]
-    Err("this program was built without TLS".to_owned())
+    {
+        let _ = authority;
+        Err(BuildPart::Tls.refusal())
+    }
 }
 
 /// Sends a request and reads as far as the status of the answer.
@@ -124,22 +130,6 @@ fn said(stream: &mut (impl Read + Write), request: &[u8], until: MonoTime) -> Re
     Err("no answer of HTTP came".to_owned())
 }
 
-/// The last status of an answer (RFC 9112 §4), past those that say that another follows (1xx).
-fn status(bytes: &[u8]) -> Option<u16> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut rest = &*text;
-    loop {
-        let (line, behind) = rest.split_once("\r\n")?;
-        let status = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
-        let status: u16 = status.get(..3)?.parse().ok()?;
-        match (status, behind.split_once("\r\n\r\n")) {
-            (100..200, Some((_, after))) => rest = after,
-            (100..200, None) => rest = behind.strip_prefix("\r\n")?,
-            _ => return Some(status),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,14 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_past_interim_answers_and_cut_anywhere_is_none_or_the_same() {
-        let whole = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
-            HTTP/1.1 204 No Content\r\n\r\n";
-        assert_eq!(status(whole), Some(204));
-        for cut in 0..whole.len() {
-            assert!(matches!(status(&whole[..cut]), None | Some(204)), "{cut}");
-        }
-        assert_eq!(status(b"HTTP/1.0 500 Oh\r\n"), Some(500));
-        assert_eq!(status(b"SSH-2.0-x\r\n"), None);
+    fn without_tls_an_address_of_https_is_refused_in_a_line_and_one_of_http_is_not() {
+        let expected = "\"https://h/\": this program was built without TLS; use the program of a \
+                        package, or build all of it: ./dev build full";
+        assert_eq!(usable("https://h/", false), Err(expected.to_owned()));
+        assert_eq!([usable("http://h/", false), usable("https://h/", true)], [Ok(()), Ok(())]);
     }
 }

@@ -111,7 +111,13 @@ fn broker(scheme: &str, rest: &str) -> Result<HubAddress, String> {
 
 #[cfg(not(feature = "scale"))]
 fn broker(scheme: &str, _: &str) -> Result<HubAddress, String> {
-    Err(format!("{scheme}: {}", crate::store::WITHOUT_SCALE))
+    Err(without_broker(scheme))
+}
+
+/// The refusal of a broker's address in a program that was built without brokers.
+#[cfg(any(test, not(feature = "scale")))]
+fn without_broker(scheme: &str) -> String {
+    format!("{scheme}: {}", linerate_core::record::BuildPart::Scale.refusal())
 }
 
 #[cfg(test)]
@@ -134,7 +140,9 @@ mod tests {
             assert_eq!(of(text), is(shown), "without its password");
         }
         #[cfg(not(feature = "scale"))]
-        assert!(of("nats://192.0.2.1").is_err_and(|say| say.contains("./dev build full")));
+        assert_eq!(of("nats://192.0.2.1"), Err(without_broker("nats")));
+        let refused = "nats: this program was built without NATS, PostgreSQL and Parquet; ";
+        assert!(without_broker("nats").starts_with(refused));
         for wrong in
             ["hub", "ftp://hub", "nats://a@h", "https://", "http://h:x", "http://h/p", "http://a b"]
         {

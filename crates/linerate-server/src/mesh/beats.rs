@@ -11,6 +11,7 @@ use linerate_core::mesh::{Beat, BeatAnswer, Standing, judge};
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::clock::realtime_ns;
 
+use super::clock::now_s;
 use crate::store::HubStore;
 
 /// An agent is told of bookings for so long after their begin, seconds: one that was away says then
@@ -94,7 +95,7 @@ fn judged(
     (mesh, revision): (&str, u64),
     all: &[Heard],
 ) -> Result<Vec<BeatAnswer>, Failure> {
-    let now_s = i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX);
+    let now_s = now_s();
     let agents: BTreeSet<&str> = all.iter().map(|one| one.agent.as_str()).collect();
     let mut known = store.last_seen(mesh, &agents)?;
     let mut seen_now = BTreeMap::new();

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::address::HubAddress;
+use super::answer::HubAnswer;
 #[cfg(feature = "scale")]
 use super::bus::AgentBus;
 use super::pack::{ANSWER_BYTES_MAX, GZIP, unpacked};
@@ -142,7 +143,8 @@ impl Client {
             body.len()
         );
         let answer = self.talk(request.as_bytes()).map_err(|it| words_of(&it)).and_then(|bytes| {
-            let (status, is_packed, body) = parted(&bytes).ok_or("its answer is cut")?;
+            let HubAnswer { status, is_packed, body } =
+                HubAnswer::parse(&bytes).ok_or("its answer is cut")?;
             let body = if is_packed { unpacked(body, ANSWER_BYTES_MAX) } else { Ok(body.to_vec()) };
             Ok((status, body.map_err(|error| error.to_string())?))
         });
@@ -192,38 +194,5 @@ fn exchange(stream: &mut (impl Read + Write), request: &[u8]) -> std::io::Result
     match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes) {
         Err(error) if bytes.is_empty() => Err(error),
         _ => Ok(bytes),
-    }
-}
-
-/// Status and body of a whole answer, and whether that is packed (RFC 9112 §4, §6.2; RFC 9110
-/// §8.4); none of one that is cut.
-fn parted(bytes: &[u8]) -> Option<(u16, bool, &[u8])> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&bytes[..end]).ok()?;
-    let mut lines = head.split("\r\n");
-    let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    let fields: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
-    let field = |of: &str| {
-        let found = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(of));
-        found.map(|(_, value)| value.trim())
-    };
-    let length: usize = field("content-length")?.parse().ok()?;
-    let is_packed = field("content-encoding").is_some_and(|it| it.eq_ignore_ascii_case(GZIP));
-    let body = &bytes[end + 4..];
-    (body.len() == length).then_some((status, is_packed, body))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_that_is_cut_anywhere_is_none() {
-        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nx: y\r\n\r\n{}\n";
-        assert_eq!(parted(whole), Some((200, false, b"{}\n".as_slice())));
-        for cut in 0..whole.len() {
-            assert_eq!(parted(&whole[..cut]), None, "{cut}");
-        }
-        assert_eq!(parted(b"HTTP/1.1 200 OK\r\n\r\n{}"), None, "without a length");
     }
 }

@@ -8,9 +8,10 @@ use linerate_core::schedule::Calendar;
 use linerate_engine::rtt::meet::{Rendezvous, reflect};
 use linerate_proto::meet::MeetKey;
 use linerate_proto::stamp::ReflectorOptions;
-use linerate_sys::clock::{monotonic, realtime_ns, sleep};
+use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
+use super::clock::now_s;
 use crate::schedule::Rein;
 
 /// Between two looks at the calendar.
@@ -29,7 +30,6 @@ pub(super) fn keep(
     if places.is_empty() {
         return;
     }
-    let now_s = || i64::try_from(realtime_ns() / 1_000_000_000).unwrap_or(i64::MAX);
     let mut begun_s = now_s();
     std::thread::scope(|scope| {
         while !over.asked() {

@@ -6,6 +6,7 @@
 
 mod address;
 mod agent;
+mod answer;
 mod beats;
 mod booking;
 #[cfg(feature = "scale")]
@@ -18,6 +19,10 @@ mod hex;
 mod hub;
 mod incidents;
 mod meet;
+#[cfg(all(test, feature = "tls"))]
+#[path = "no_sign.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+pub(crate) mod no_sign;
 mod pack;
 mod plan;
 mod refused;

@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use linerate_core::mesh::SignedPlan;
-use linerate_core::record::Failure;
-
-use crate::not_built::not_built;
+use linerate_core::record::{BuildPart, Failure};
 
 /// A key that signs plans: there is none.
 #[derive(Debug)]
@@ -14,14 +12,14 @@ pub enum SigningKey {}
 impl SigningKey {
     /// # Errors
     /// Always.
-    pub fn make(_: &Path) -> Result<Self, Failure> {
-        Err(not_built("sign plans"))
+    pub fn make(path: &Path) -> Result<Self, Failure> {
+        Err(refused("make the key", path))
     }
 
     /// # Errors
     /// Always.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        Self::make(path)
+        Err(refused("sign a plan by the key", path))
     }
 
     /// The public key.
@@ -37,6 +35,10 @@ impl SigningKey {
 
 /// # Errors
 /// Always: a signature that cannot be checked is none.
-pub(super) fn verify(_: &SignedPlan) -> Result<(), String> {
-    Err(not_built("check the signature of a plan").to_string())
+pub(crate) fn verify(_: &SignedPlan) -> Result<(), String> {
+    Err(BuildPart::PlanSignatures.refusal())
+}
+
+fn refused(attempt: &str, path: &Path) -> Failure {
+    Failure::not_built(attempt, path.display().to_string(), BuildPart::PlanSignatures)
 }

@@ -211,7 +211,7 @@ impl HubPlace {
         }
         #[cfg(not(feature = "scale"))]
         {
-            Err(WITHOUT_SCALE.to_owned())
+            Err(linerate_core::record::BuildPart::Scale.refusal())
         }
     }
 
@@ -231,10 +231,6 @@ impl HubPlace {
         })
     }
 }
-
-/// How to get what this program was built without.
-pub const WITHOUT_SCALE: &str = "this program was built without NATS, PostgreSQL and Parquet: \
-     ./dev build full has them";
 
 impl HubStore for Store {
     fn place(&self) -> String {

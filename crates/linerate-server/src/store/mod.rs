@@ -46,7 +46,7 @@ pub use find::Known;
 pub use follow::{BOOKED, SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use happened::HAPPENED_KEPT_S;
-pub use hub::{AgentRun, HubPlace, HubStore, WITHOUT_SCALE};
+pub use hub::{AgentRun, HubPlace, HubStore};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
 pub use mesh::{Joined, KeptPlan, MeshSelf, Outcomes};

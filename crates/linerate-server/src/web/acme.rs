@@ -60,16 +60,16 @@ type Why = String;
 
 impl Acme {
     /// For these names, by the authority whose directory is at an address, whose own certificate
-    /// an authority vouches for; files in a folder.
+    /// the authorities of a file vouch for, or those of this host; its files are in a folder.
     /// # Errors
-    /// When the folder cannot be made, a name is none of the DNS, or the directory is not at an
-    /// `https://` address.
+    /// When the folder cannot be made, the file holds no authority, a name is none of the DNS, or
+    /// the directory is not at an `https://` address.
     pub fn new(
         names: &[String],
         directory: &str,
         contact: Option<&str>,
         folder: &Path,
-        authority: Authority,
+        authority: Option<&Path>,
     ) -> Result<Self, Failure> {
         if !directory.starts_with("https://") {
             let reason = "the directory of an authority is at https://HOST/PATH (RFC 8555 §6.1)";
@@ -83,6 +83,7 @@ impl Acme {
             Failure::new(Fault::System, "keep certificates in", folder.display().to_string(), error)
                 .advise("name another folder with --acme-folder")
         };
+        let authority = Authority::read(authority)?;
         std::fs::create_dir_all(folder).map_err(failed)?;
         Ok(Self {
             names: names.iter().map(|it| it.to_ascii_lowercase()).collect(),

@@ -25,10 +25,20 @@ mod families;
 mod from_here;
 mod host;
 mod json;
+#[cfg(all(test, feature = "acme", feature = "datagrams", feature = "tls"))]
+mod left_out_tests;
 mod measure;
 mod mesh;
 mod mesh_metrics;
 mod metrics;
+#[cfg(all(test, feature = "acme"))]
+#[path = "no_acme.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+pub(crate) mod no_acme;
+#[cfg(all(test, feature = "tls"))]
+#[path = "no_tls.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+pub(crate) mod no_tls;
 mod open_metrics;
 #[cfg(feature = "schema")]
 mod openapi;

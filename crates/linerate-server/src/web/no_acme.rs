@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{BuildPart, Failure};
 use linerate_sys::stop::Stop;
 
 use super::Tls;
-use crate::ask::Authority;
-use crate::not_built::not_built;
 
 /// The directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -24,9 +22,9 @@ impl Acme {
         _: &str,
         _: Option<&str>,
         _: &Path,
-        _: Authority,
+        _: Option<&Path>,
     ) -> Result<Self, Failure> {
-        Err(not_built("order a certificate (--acme)"))
+        Err(Failure::not_built("order a certificate by", "--acme", BuildPart::Acme))
     }
 
     /// # Errors

@@ -4,11 +4,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{BuildPart, Failure};
 
 use super::connection::Service;
 use super::places::Place;
-use crate::not_built::not_built;
 
 /// A certificate and its key: there is none.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ impl Tls {
     /// # Errors
     /// Always.
     pub fn read(_: &Path, _: &Path) -> Result<Self, Failure> {
-        Err(not_built("answer over TLS (--tls-cert)"))
+        Err(Failure::not_built("answer over TLS by", "--tls-cert", BuildPart::Tls))
     }
 
     /// # Errors

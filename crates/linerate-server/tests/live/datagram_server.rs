@@ -416,3 +416,69 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
         assert_eq!((received.all.received, received.all.lost), (2, 8));
     });
 }
+
+/// What a client says that it sent, after two datagrams of 100 bytes: the server's account of them.
+fn account_of(server: SocketAddr, told: (u64, u64, u64)) -> linerate_core::record::FlowEnd {
+    let mut client = RawClient::connect(server);
+    let finish = Finish::Buffers(10);
+    let up = UdpTest { directions: TcpDirections::Up, finish, size_bytes: 100, ..request() };
+    let up = UdpTest { interval_ns: 50_000_000, ..up };
+    client.send(&udp(up));
+    let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
+    let token = Token::from_hex(&accept.token).expect("32 digits");
+    let direction = Direction::Up;
+    let opening = Opening { step: OpeningStep::Hello, token, stream: 0, direction };
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.connect((server.ip(), accept.udp_ports[0])).expect("loopback");
+    socket.set_read_timeout(Some(ANSWER_WITHIN)).expect("a time-out");
+    open(&socket, opening);
+    assert_eq!(client.next(), Some(Message::Ready));
+    client.send(&Message::Start);
+    let tag = linerate_proto::native::stream_tag(token, direction, 0);
+    for number in [0, 1] {
+        let mut datagram = DatagramHeader { number, tag, stamp_ns: 0 }.to_bytes().to_vec();
+        datagram.resize(100, 0);
+        socket.send(&datagram).expect("sent");
+    }
+    // Each interval has the count: both are there before the client says what it sent.
+    let both = |samples: &[linerate_proto::native::UdpSample]| {
+        samples.iter().any(|sample| sample.counts.datagrams == 2)
+    };
+    loop {
+        match client.next() {
+            Some(Message::UdpInterval { samples }) if both(&samples) => break,
+            Some(Message::UdpInterval { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let (datagrams, measured, span_ns) = told;
+    let flow = 0;
+    let sent =
+        linerate_core::record::DatagramsSent { direction, flow, datagrams, measured, span_ns };
+    client.send(&Message::UdpSent { streams: vec![sent] });
+    loop {
+        match client.next() {
+            Some(Message::Result { mut reports }) => break reports.remove(0).end,
+            Some(Message::UdpInterval { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_client_cannot_have_sent_is_no_loss_and_takes_no_time() {
+    with_server(|server| {
+        let sound = account_of(server, (3, 3, 1_000_000));
+        let of = |end: &linerate_core::record::FlowEnd| {
+            let datagrams = end.received_datagrams.clone().expect("it received");
+            (datagrams.all.received, datagrams.all.lost)
+        };
+        assert_eq!(of(&sound), (2, 1));
+        for told in [(u64::MAX, u64::MAX, 1_000_000), (2, 2, u64::MAX), (2, 3, 1_000_000)] {
+            let end = account_of(server, told);
+            assert_eq!(of(&end), (2, 0), "{told:?}");
+            let span = Duration::from_nanos(end.span_ns);
+            assert!(span < ANSWER_WITHIN, "{told:?}: {span:?}");
+        }
+    });
+}

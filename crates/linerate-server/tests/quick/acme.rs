@@ -14,7 +14,6 @@ use linerate_core::record::Tool;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
-use linerate_server::mesh::Authority;
 use linerate_server::web::{Acme, Tls, WebOptions};
 use linerate_sys::clock::sleep;
 use linerate_sys::stop::Stop;
@@ -106,8 +105,8 @@ impl Pebble {
     fn order(&self, folder: &Path, names: &[&str]) -> Acme {
         let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
         let directory = format!("https://localhost:{}/dir", self.directory);
-        let authority = Authority::read(Some(&file("ca.pem"))).expect("testdata");
-        Acme::new(&names, &directory, Some("noc@speed.test"), folder, authority).expect("a folder")
+        let (contact, authority) = (Some("noc@speed.test"), file("ca.pem"));
+        Acme::new(&names, &directory, contact, folder, Some(&authority)).expect("a folder")
     }
 }
 

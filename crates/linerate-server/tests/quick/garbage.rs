@@ -1,5 +1,6 @@
 //! Datagrams of forged sources to every UDP port of a server, garbage and beginnings of tests that
 //! never go on: all clients that come meanwhile are served. How long it takes them is not judged.
+#![cfg(feature = "datagrams")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +13,20 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::flow::udp;
 use linerate_engine::foreign::iperf2::AddressValidation;
+use linerate_engine::foreign::nuttcp::{Extras, run_udp};
 use linerate_proto::echo::UdpProbe;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpSender};
+use linerate_proto::nuttcp::Interval;
 use linerate_proto::stamp::ReflectorOptions;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::web::WebOptions;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
 use crate::peers::{self, HERE};
+use crate::web_datagrams;
 
 /// Sources that garbage comes from.
 const SOURCES: u8 = 50;
@@ -37,9 +42,13 @@ fn with_server(test: impl FnOnce(&Ports)) {
     let mut server = Server::bind(&options).expect("free ports");
     server.reflect_stamp(0, ReflectorOptions::default()).expect("a free port");
     server.trust_udp(AddressValidation::nobody());
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    server.serve_web(WebOptions { page: false, store: None, tool, origins: Vec::new() });
     let ports = Ports {
         own: server.local_addr().expect("bound").port(),
         stamp: server.stamp_port().expect("bound"),
+        quic: server.serve_datagrams(0).expect("a free port").expect("HTTP is answered"),
+        nuttcp_data: peers::free_port(),
         others: server.foreign().collect(),
     };
     let stop = Stop::new();
@@ -58,6 +67,10 @@ fn with_server(test: impl FnOnce(&Ports)) {
 struct Ports {
     own: u16,
     stamp: u16,
+    /// Of WebTransport.
+    quic: u16,
+    /// Where a client of nuttcp sends its data: one that the server opens for that alone.
+    nuttcp_data: u16,
     others: Vec<(Via, u16)>,
 }
 
@@ -66,14 +79,16 @@ impl Ports {
         self.others.iter().find(|(spoken, _)| *spoken == via).expect("it is answered").1
     }
 
-    /// nuttcp's data goes to the port that its client names, here that of iperf 2.
-    fn udp(&self) -> [u16; 4] {
-        [self.own, self.stamp, self.of(Via::Iperf3), self.of(Via::Iperf2)]
+    /// nuttcp's data goes to the port that its client names, here that of iperf 2, too.
+    fn udp(&self) -> [u16; 6] {
+        let others = [self.of(Via::Iperf3), self.of(Via::Iperf2)];
+        [self.own, self.stamp, self.quic, self.nuttcp_data, others[0], others[1]]
     }
 }
 
 /// What forged sources send: the 5 and 16 bytes that closed a server once, zeros and noise of other
-/// sizes, the marks of ttcp, each port's own question, and first datagrams of iperf 2 in each mode.
+/// sizes, the marks of ttcp and nuttcp, each port's own question, first datagrams of iperf 2 in
+/// each mode, and first packets of QUIC.
 fn garbage() -> Vec<Vec<u8>> {
     let noise = |length: usize| (0..length).map(|at| (at * 167 + 13) as u8).collect::<Vec<u8>>();
     let zeros = [1, 4, 5, 16, 44].map(|length| vec![0; length]);
@@ -86,7 +101,27 @@ fn garbage() -> Vec<Vec<u8>> {
         datagram
     });
     let all = zeros.into_iter().chain([5, 12, 44, 100, 1470].map(noise)).chain(openings);
-    all.chain([question, b" !\"#".to_vec(), b"9876".to_vec()]).collect()
+    let marks = [" !\"#", "9876", "BOD0", "BOD1", "EOD0"].map(|mark| mark.as_bytes().to_vec());
+    all.chain([question]).chain(marks).chain((0..3).map(|_| first_of_quic())).collect()
+}
+
+/// The first packet of a session of WebTransport, which is sent to nobody.
+fn first_of_quic() -> Vec<u8> {
+    let silent = UdpSocket::bind((HERE, 0)).expect("a free port");
+    silent.set_nonblocking(true).expect("a socket");
+    let port = silent.local_addr().expect("bound").port();
+    let mut packet = vec![0; 2048];
+    let mut found = None;
+    web_datagrams::in_a_runtime(async {
+        let mut connecting = std::pin::pin!(web_datagrams::connect([0; 32], port, "/"));
+        while found.is_none() {
+            let turn = tokio::time::timeout(TURN, &mut connecting).await;
+            assert!(turn.is_err(), "nobody answers");
+            found = silent.recv(&mut packet).ok();
+        }
+    });
+    packet.truncate(found.expect("it was sent"));
+    packet
 }
 
 /// Sends so many datagrams a second to each port until it is to stop; late ones are made up for.
@@ -124,8 +159,8 @@ fn of_tcp(via: Option<Via>, port: u16) -> Option<Failure> {
     peers::measure(&plan).0.failure
 }
 
-fn of_udp(via: Option<Via>, port: u16) -> Option<Failure> {
-    let plan = UdpPlan {
+fn plan_of_udp(via: Option<Via>, port: u16) -> UdpPlan {
+    UdpPlan {
         server: ServerPlan::new(via, HERE.to_string(), port),
         test: UdpTest {
             finish: Finish::Buffers(50),
@@ -134,11 +169,34 @@ fn of_udp(via: Option<Via>, port: u16) -> Option<Failure> {
             ..UdpTest::default()
         },
         ..UdpPlan::default()
-    };
+    }
+}
+
+fn of_udp(via: Option<Via>, port: u16) -> Option<Failure> {
+    let plan = plan_of_udp(via, port);
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut watch = |_: &Event| {};
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
     udp::run(&plan, &mut context).failure
+}
+
+fn of_nuttcp(port: u16, data_port: u16) -> Option<Failure> {
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let (mut watch, mut told) = (|_: &Event| {}, |_: &Interval, _: &str| {});
+    let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
+    let extras = Extras { data_port: Some(data_port), ..Extras::none(&mut told) };
+    run_udp(&plan_of_udp(Some(Via::Nuttcp), port), extras, &mut context).0.failure
+}
+
+/// A session of WebTransport, which is what a page needs for its datagrams.
+fn of_page(ports: &Ports) -> Option<String> {
+    let run = web_datagrams::at_rest(SocketAddr::new(HERE, ports.own));
+    let mut failure = None;
+    web_datagrams::in_a_runtime(async {
+        let path = web_datagrams::path(&run);
+        failure = web_datagrams::session(&run, ports.quic, &path).await.err();
+    });
+    failure
 }
 
 /// An answer to one of 20 questions: some may find no room beside the garbage.
@@ -162,6 +220,10 @@ fn unserved(ports: &Ports) -> Vec<String> {
     }
     note("iperf3 udp", of_udp(Some(Via::Iperf3), ports.of(Via::Iperf3)));
     note("iperf2 udp", of_udp(Some(Via::Iperf2), ports.of(Via::Iperf2)));
+    for data_port in [ports.nuttcp_data, ports.of(Via::Iperf2)] {
+        note(&format!("nuttcp udp to {data_port}"), of_nuttcp(ports.of(Via::Nuttcp), data_port));
+    }
+    failed.extend(of_page(ports).map(|failure| format!("page: {failure}")));
     let question = UdpProbe::new(64, 7).expect("long enough").request(1, 1).to_vec();
     for (name, port, question) in
         [("echo", ports.own, question), ("stamp", ports.stamp, vec![0; 44])]

@@ -6,6 +6,7 @@ mod abuse_http2;
 mod abuse_tcp;
 mod acme;
 mod bounds;
+mod contradicted;
 #[cfg(feature = "web")]
 mod corpora;
 mod crowd;

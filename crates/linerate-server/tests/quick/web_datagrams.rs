@@ -60,22 +60,31 @@ fn call(server: SocketAddr, method: &str, path: &str, body: &Value) -> (u16, Val
 }
 
 /// A run without load: its answer.
-fn at_rest(server: SocketAddr) -> Value {
+pub(crate) fn at_rest(server: SocketAddr) -> Value {
     let (status, run) = call(server, "POST", "/api/v1/runs", &json!({ "directions": [] }));
     assert_eq!(status, 201, "{run}");
     run
 }
 
-fn in_a_runtime(work: impl Future<Output = ()>) {
+pub(crate) fn in_a_runtime(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async { timeout(PATIENCE, work).await.expect("in time") });
 }
 
 /// A session at `port` by `path`, with the server whose certificate the run names.
-async fn session(run: &Value, port: u16, path: &str) -> Result<Connection, String> {
+pub(crate) async fn session(run: &Value, port: u16, path: &str) -> Result<Connection, String> {
     let digits = run["datagrams"]["certificate_sha256"].as_str().expect("a digest");
     let byte = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).expect("digits");
-    let hash = Sha256Digest::new(std::array::from_fn(byte));
+    connect(std::array::from_fn(byte), port, path).await
+}
+
+/// The same with a server of a certificate.
+pub(crate) async fn connect(
+    certificate_sha256: [u8; 32],
+    port: u16,
+    path: &str,
+) -> Result<Connection, String> {
+    let hash = Sha256Digest::new(certificate_sha256);
     let config = ClientConfig::builder()
         .with_bind_address(SocketAddr::from(([127, 0, 0, 1], 0)))
         .with_server_certificate_hashes([hash])
@@ -85,7 +94,7 @@ async fn session(run: &Value, port: u16, path: &str) -> Result<Connection, Strin
     client.connect(url).await.map_err(|error| error.to_string())
 }
 
-fn path(run: &Value) -> String {
+pub(crate) fn path(run: &Value) -> String {
     run["datagrams"]["path"].as_str().expect("a path").to_owned()
 }
 

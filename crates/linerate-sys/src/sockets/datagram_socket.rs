@@ -104,6 +104,15 @@ impl DatagramSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
+    /// Takes datagrams from an address alone: others find no room here, and so take none from
+    /// those.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn show_source(&self, source: IpAddr) -> Result<()> {
+        icmp::show_source(self.socket.as_fd(), source)
+            .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
+    }
+
     /// Lets sockets of this program have the same port from here on, each connected to its peer.
     /// # Errors
     /// The kernel's reason.
@@ -430,6 +439,32 @@ mod tests {
         one.connect(other.local_address().expect("bound")).expect("loopback");
         other.connect(one.local_address().expect("bound")).expect("loopback");
         (one, other)
+    }
+
+    #[test]
+    fn a_socket_that_is_shown_one_source_takes_nothing_from_another() {
+        let bind = |address: &str| std::net::UdpSocket::bind(address).expect("loopback");
+        let pairs = [("127.0.0.1:0", "127.9.9.9:0"), ("[::1]:0", "[::ffff:127.0.0.1]:0")];
+        for (known, other) in pairs {
+            if known.starts_with('[') && std::net::UdpSocket::bind(known).is_err() {
+                println!("skipped: this host has no IPv6 loopback");
+                continue;
+            }
+            let (known, other) = (bind(known), bind(other));
+            let source = known.local_addr().expect("bound");
+            let any: &str = if source.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = DatagramSocket::open_shared(any.parse().expect("an address"));
+            let socket = socket.expect("a socket");
+            socket.show_source(source.ip()).expect("a filter");
+            let port = socket.local_address().expect("bound").port();
+            let other_to = SocketAddr::new(other.local_addr().expect("bound").ip(), port);
+            other.send_to(b"other", other_to).expect("sent");
+            known.send_to(b"known", (source.ip(), port)).expect("sent");
+            let mut buffer = [0; 16];
+            let (length, from) = socket.receive_from(&mut buffer).expect("a call").expect("one");
+            assert_eq!((&buffer[..length], from), (&b"known"[..], source));
+            assert!(socket.receive_from(&mut buffer).expect("a call").is_none());
+        }
     }
 
     /// The first bytes of `count` datagrams of 100 bytes, sent `joined` together and taken in.

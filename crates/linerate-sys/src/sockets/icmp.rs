@@ -4,6 +4,7 @@
 //! kernel chooses the identifier and the checksum. A raw socket needs CAP_NET_RAW.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use linerate_core::record::Family;
@@ -137,6 +138,30 @@ pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()
     }
     program.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
     attach(fd, &mut program)
+}
+
+/// Takes the packets that come from an address; for a UDP socket. The IP header is found from its
+/// own start (SKF_NET_OFF): the source is at 12 (RFC 791 §3.1) or at 8 (RFC 8200 §3).
+pub(crate) fn show_source(fd: BorrowedFd<'_>, source: IpAddr) -> io::Result<()> {
+    let (first, words) = match source {
+        IpAddr::V4(v4) => (12, vec![u32::from(v4)]),
+        IpAddr::V6(v6) => (8, v6.octets().chunks(4).map(word).collect()),
+    };
+    let mut program = Vec::new();
+    for (at, value) in words.iter().enumerate() {
+        let place = libc::SKF_NET_OFF.cast_unsigned().wrapping_add(first + 4 * at as u32);
+        let others = (words.len() - at) as u8;
+        program.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, place));
+        // One that differs skips the other words, two instructions each, and the yes.
+        program.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 2 * others - 1, *value));
+    }
+    program.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
+    program.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    attach(fd, &mut program)
+}
+
+fn word(octets: &[u8]) -> u32 {
+    octets.iter().fold(0, |word, octet| word << 8 | u32::from(*octet))
 }
 
 /// One instruction; a comparison that fails skips `skip` instructions.

@@ -8,8 +8,6 @@ use std::sync::Arc;
 #[cfg(feature = "web")]
 use linerate_core::record::Failure;
 #[cfg(feature = "web")]
-use linerate_server::mesh::Authority;
-#[cfg(feature = "web")]
 use linerate_server::store::default_path;
 #[cfg(feature = "web")]
 use linerate_server::web::{Acme, LETS_ENCRYPT, Tls};
@@ -74,8 +72,7 @@ impl Certificate {
             None => default_path()?.with_file_name("acme"),
         };
         let directory = flags.acme_directory.as_deref().unwrap_or(LETS_ENCRYPT);
-        let authority = Authority::read(flags.acme_ca.as_deref())?;
-        let contact = flags.acme_contact.as_deref();
+        let (contact, authority) = (flags.acme_contact.as_deref(), flags.acme_ca.as_deref());
         let acme = Acme::new(&flags.acme, directory, contact, &folder, authority)?;
         Ok(Some(Self { tls: Arc::new(acme.tls()?), acme: Some(acme) }))
     }

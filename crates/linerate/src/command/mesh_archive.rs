@@ -29,11 +29,10 @@ pub(super) struct Args {
 
 #[cfg(not(feature = "scale"))]
 pub(super) fn run(args: &Args) -> Outcome {
-    use linerate_core::record::{Failure, Fault};
+    use linerate_core::record::{BuildPart, Failure};
     let Args { day, into, mesh, drop, json, store } = args;
     tracing::debug!(?into, ?mesh, drop, json, store = store.is_some(), "asked");
-    let reason = linerate_server::store::WITHOUT_SCALE;
-    Err(Failure::new(Fault::Usage, "archive", day, reason).into())
+    Err(Failure::not_built("archive", day, BuildPart::Scale).into())
 }
 
 #[cfg(feature = "scale")]

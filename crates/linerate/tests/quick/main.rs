@@ -5,6 +5,7 @@
 mod abuse;
 mod ceiling;
 mod complete;
+mod default_build;
 mod examine;
 mod explain;
 mod export;

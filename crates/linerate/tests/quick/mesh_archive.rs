@@ -1,5 +1,6 @@
 //! `linerate mesh archive` as its users run it: a day of a store as a file, out of both stores.
 //! What is in the file is looked at beside its writer.
+#![cfg(feature = "scale")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -21,14 +22,6 @@ fn fails(directory: &Path, words: &[&str], part: &str) {
     assert!(said.contains(part), "{words:?}: {said}");
 }
 
-#[cfg(not(feature = "scale"))]
-#[test]
-fn a_program_without_it_says_how_to_get_it() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    fails(directory.path(), &["yesterday", "--into", "."], "./dev build full");
-}
-
-#[cfg(feature = "scale")]
 mod with_it {
     use linerate_core::time::WallTime;
     use linerate_server::store::{AgentRun, HubPlace, KeptPlan, SlotRun};

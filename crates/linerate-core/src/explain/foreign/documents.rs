@@ -7,7 +7,7 @@ use super::Unreadable;
 
 /// Documents of a text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Documents {
     /// Each whole document, in order; the members of an array that is all of the text.
     pub(super) values: Vec<Value>,
     /// A document that could not be read to its end.
@@ -15,8 +15,8 @@ pub(super) struct Found {
 }
 
 /// Documents of a text: each begins with a brace at the beginning of a line.
-pub(super) fn find(text: &str) -> Found {
-    let found = scan(text);
+pub(super) fn documents_of(text: &str) -> Documents {
+    let found = documents_as_written(text);
     if found.fault.is_none() {
         return found;
     }
@@ -24,12 +24,13 @@ pub(super) fn find(text: &str) -> Found {
     let mended = without_nan(text);
     match mended == text {
         true => found,
-        false => scan(&mended),
+        false => documents_as_written(&mended),
     }
 }
 
-fn scan(text: &str) -> Found {
-    let mut found = Found::default();
+/// The same, where words for numbers that do not exist are mistakes.
+fn documents_as_written(text: &str) -> Documents {
+    let mut found = Documents::default();
     if let Ok(Value::Array(values)) = serde_json::from_str(text) {
         found.values = values.into_iter().filter(Value::is_object).collect();
         return found;
@@ -48,7 +49,7 @@ fn scan(text: &str) -> Found {
                 at += stream.byte_offset().max(1);
             }
             Some(Err(error)) => {
-                found.fault = Some(fault(text, at, &error));
+                found.fault = Some(parse_failure(text, at, &error));
                 // A document that has a mistake may stand before a whole one.
                 let next = text[line..].find("\n{").map(|next| line + next + 1);
                 at = next.unwrap_or(text.len());
@@ -59,7 +60,8 @@ fn scan(text: &str) -> Found {
     found
 }
 
-fn fault(text: &str, at: usize, error: &serde_json::Error) -> Unreadable {
+/// The line of the text, and its column, at which a document ends too early or has a mistake.
+fn parse_failure(text: &str, at: usize, error: &serde_json::Error) -> Unreadable {
     let before = text[..at].matches('\n').count();
     let line = before + error.line().max(1);
     match error.is_eof() {

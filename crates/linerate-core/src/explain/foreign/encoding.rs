@@ -34,11 +34,15 @@ pub fn decode(bytes: &[u8]) -> Result<String, Unreadable> {
     }
     let text = match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => text_of_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => text_of_utf16(rest, u16::from_be_bytes),
         // Without a mark: ASCII in UTF-16 has a zero in each pair of bytes.
-        [first, 0, second, 0, ..] if *first > 0 && *second > 0 => utf16(bytes, u16::from_le_bytes),
-        [0, first, 0, second, ..] if *first > 0 && *second > 0 => utf16(bytes, u16::from_be_bytes),
+        [first, 0, second, 0, ..] if *first > 0 && *second > 0 => {
+            text_of_utf16(bytes, u16::from_le_bytes)
+        }
+        [0, first, 0, second, ..] if *first > 0 && *second > 0 => {
+            text_of_utf16(bytes, u16::from_be_bytes)
+        }
         _ => String::from_utf8_lossy(bytes).into_owned(),
     };
     if text.contains('\0') {
@@ -48,7 +52,8 @@ pub fn decode(bytes: &[u8]) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+/// The text of 16-bit units in either byte order.
+fn text_of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units)
 }

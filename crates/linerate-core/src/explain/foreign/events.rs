@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// Documents with those of events put together; with `--json-stream-full-output` the whole document
 /// follows its events, which are then left out.
-pub(super) fn join(values: Vec<Value>) -> Vec<Value> {
+pub(super) fn documents_of_events(values: Vec<Value>) -> Vec<Value> {
     let is_event = |value: &Value| value.get("event").is_some_and(Value::is_string);
     let is_whole = |value: &Value| value.get("intervals").is_some_and(Value::is_array);
     let whole = values.iter().any(is_whole);

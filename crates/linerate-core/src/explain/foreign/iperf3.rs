@@ -258,6 +258,21 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// The test and its hosts, whatever carried the data.
+    fn evidence(&self) -> Evidence {
+        let (sender, receiver) = self.hosts();
+        Evidence {
+            direction: Some(self.way.direction),
+            flows: self.flows(),
+            loopback: self.loopback(),
+            asked: self.asked(),
+            rate: self.rate(),
+            sender,
+            receiver,
+            ..Evidence::default()
+        }
+    }
+
     /// Both ends have one address.
     fn loopback(&self) -> bool {
         let first = self.json.pointer("/start/connected/0");
@@ -297,13 +312,7 @@ fn connection(part: &Part<'_>) -> Evidence {
     if rtt.is_empty() {
         more.push("round trips");
     }
-    let (sender, receiver) = part.hosts();
     Evidence {
-        direction: Some(part.way.direction),
-        flows: part.flows(),
-        loopback: part.loopback(),
-        asked: part.asked(),
-        rate: part.rate(),
         rtt: part.round_trips(&rtt),
         window: Windows {
             offered_bytes: median(window),
@@ -319,12 +328,10 @@ fn connection(part: &Part<'_>) -> Evidence {
             control,
             ..Loss::default()
         },
-        sender,
-        receiver,
         mss_bytes: mss.and_then(small),
         packet_bytes: mss.and_then(|mss| small(mss + 52.0)),
         unseen: never_seen(&more),
-        ..Evidence::default()
+        ..part.evidence()
     }
 }
 
@@ -336,7 +343,8 @@ fn datagrams(part: &Part<'_>) -> Evidence {
     let payload_bytes = positive(part.test, &["blksize"]);
     let sent = figure("packets").unwrap_or(0.0);
     let lost = figure("lost_packets").unwrap_or(0.0);
-    let mut rate = part.rate();
+    let common = part.evidence();
+    let mut rate = common.rate;
     let span_s = figure("seconds").or(rate.span_s);
     // Before sum_received there was one sum, of what was sent.
     if part.sum("sum_received", "bits_per_second").is_none_or(|bps| bps <= 0.0) {
@@ -345,17 +353,10 @@ fn datagrams(part: &Part<'_>) -> Evidence {
     }
     let offered = ["sum_sent", "sum"].into_iter();
     let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|it| *it > 0.0);
-    let (sender, receiver) = part.hosts();
     Evidence {
-        direction: Some(part.way.direction),
-        flows: part.flows(),
-        loopback: part.loopback(),
-        asked: part.asked(),
         rate,
-        sender,
-        receiver,
         datagrams: Some(Datagrams { sent, lost, payload_bytes, offered_bps: offered }),
         unseen: vec!["what lies behind losses".to_owned(), "CPU waits of both hosts".to_owned()],
-        ..Evidence::default()
+        ..common
     }
 }

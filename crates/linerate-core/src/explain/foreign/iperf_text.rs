@@ -22,7 +22,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Value>> {
         let Some(test) = tests.last_mut() else { continue };
         match row {
             Some(row) => test.rows.push(row),
-            None => test.note(line),
+            None => test.take_other_line(line),
         }
     }
     tests.retain(|test| !test.rows.is_empty());
@@ -44,8 +44,8 @@ struct Test {
 }
 
 impl Test {
-    /// Takes what a line beside the rows says of the test.
-    fn note(&mut self, line: &str) {
+    /// Takes a line beside the rows: addresses, segment size, direction, error.
+    fn take_other_line(&mut self, line: &str) {
         self.reverse |= line.starts_with("Reverse mode");
         self.udp |= line.contains("Datagrams") || line.contains("UDP port");
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -80,13 +80,13 @@ impl Test {
             let rows: Vec<&Row> =
                 self.rows.iter().filter(|row| !both || row.down == Some(*down)).collect();
             let suffix = if both && *down { "_bidir_reverse" } else { "" };
-            let (between, totals) = apart(&rows);
+            let (between, totals) = intervals_and_totals(&rows);
             for (from, interval) in by_interval(&between, *down) {
                 let known = intervals.entry(from).or_insert_with(|| json!({ "streams": [] }));
                 extend(&mut known["streams"], interval.streams);
                 known[format!("sum{suffix}")] = interval.sum;
             }
-            for (name, sum) in sums(&totals, udp) {
+            for (name, sum) in sums_of_test(&totals, udp) {
                 end[format!("{name}{suffix}")] = sum;
             }
         }
@@ -121,7 +121,7 @@ fn extend(list: &mut Value, more: Vec<Value>) {
 }
 
 /// Rows of intervals, and those of the whole test.
-fn apart<'a>(rows: &[&'a Row]) -> (Vec<&'a Row>, Vec<&'a Row>) {
+fn intervals_and_totals<'a>(rows: &[&'a Row]) -> (Vec<&'a Row>, Vec<&'a Row>) {
     let is_total = |row: &Row| {
         let others = rows.iter().filter(|other| other.id == row.id && other.ends.is_none());
         let (mut last, mut count) = (0.0_f64, 0);
@@ -174,8 +174,8 @@ fn add_up(rows: &[&Row]) -> Value {
     })
 }
 
-/// Sums of the whole test: of what was sent and of what was received.
-fn sums(totals: &[&Row], udp: bool) -> Vec<(&'static str, Value)> {
+/// Sums of the whole test, of sent and of received data, by their names in iperf3's JSON.
+fn sums_of_test(totals: &[&Row], udp: bool) -> Vec<(&'static str, Value)> {
     let side = |end: Option<End>| -> Vec<&Row> {
         totals.iter().copied().filter(|row| row.ends == end).collect()
     };
@@ -345,18 +345,19 @@ impl Row {
 /// Bytes of a unit, of 1024.
 fn unit_bytes(unit: &str) -> Option<f64> {
     let prefix = unit.strip_suffix("Bytes").or_else(|| unit.strip_suffix("Byte"))?;
-    power(prefix).map(|power| 1024_f64.powi(power))
+    power_of_prefix(prefix).map(|power| 1024_f64.powi(power))
 }
 
 /// Bits per second of a unit: of 1000 for bits, of 1024 for bytes.
 fn unit_bps(unit: &str) -> Option<f64> {
     let unit = unit.strip_suffix("/sec")?;
     match unit.strip_suffix("bits") {
-        Some(prefix) => power(prefix).map(|power| 1000_f64.powi(power)),
+        Some(prefix) => power_of_prefix(prefix).map(|power| 1000_f64.powi(power)),
         None => unit_bytes(unit).map(|bytes| bytes * 8.0),
     }
 }
 
-fn power(prefix: &str) -> Option<i32> {
+/// The power of 1000 or 1024 that a prefix stands for.
+fn power_of_prefix(prefix: &str) -> Option<i32> {
     ["", "K", "M", "G", "T"].iter().position(|it| *it == prefix)?.try_into().ok()
 }

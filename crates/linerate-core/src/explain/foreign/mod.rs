@@ -129,7 +129,7 @@ pub fn read_source(text: &str) -> Result<Source, Unreadable> {
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    let found = documents::find(text);
+    let found = documents::documents_of(text);
     if found.values.is_empty() {
         return match found.fault {
             Some(fault) => Err(fault),
@@ -148,14 +148,14 @@ fn is_record(value: &Value) -> bool {
     schema.is_some_and(|schema| schema.starts_with("linerate.record/"))
 }
 
-fn from_documents(found: documents::Found) -> Result<Source, Unreadable> {
-    let documents::Found { values, fault } = found;
-    let documents = events::join(values);
+fn from_documents(found: documents::Documents) -> Result<Source, Unreadable> {
+    let documents::Documents { values, fault } = found;
+    let documents = events::documents_of_events(values);
     let mut results: Vec<(Results, Option<&str>)> = Vec::new();
     let mut refused = None;
     for document in &documents {
         let time = document.pointer("/start/timestamp/time").and_then(Value::as_str);
-        match one(document) {
+        match results_of_document(document) {
             Ok(result) => results.push((result, time)),
             Err(error) => refused = Some(error),
         }
@@ -187,7 +187,8 @@ fn from_documents(found: documents::Found) -> Result<Source, Unreadable> {
     Ok(Source::Foreign(all))
 }
 
-fn one(document: &Value) -> Result<Results, Unreadable> {
+/// The results of a JSON document of a program that is known.
+fn results_of_document(document: &Value) -> Result<Results, Unreadable> {
     if let Some(read) = iperf3::read(document) {
         return read.map(|evidence| Results { program: "iperf3", evidence, main: 0 });
     }
@@ -199,14 +200,14 @@ fn one(document: &Value) -> Result<Results, Unreadable> {
 
 fn from_text(text: &str) -> Result<Source, Unreadable> {
     if let Some(documents) = iperf_text::read(text) {
-        return from_documents(documents::Found { values: documents, fault: None });
+        return from_documents(documents::Documents { values: documents, fault: None });
     }
     if let Some(evidence) = nuttcp::read(text) {
         return Ok(Source::Foreign(Results { program: "nuttcp", evidence, main: 0 }));
     }
     let sockets = ss::read(text);
     if sockets.is_empty() {
-        return Err(named::text(text));
+        return Err(named::unreadable_text(text));
     }
     Ok(Source::Foreign(by_bytes(sockets)))
 }

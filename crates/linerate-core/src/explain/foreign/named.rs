@@ -76,7 +76,7 @@ const TEXTS: &[(&[&str], &str, &str)] = &[
 ];
 
 /// A text that holds no result of a transfer.
-pub(super) fn text(text: &str) -> Unreadable {
+pub(super) fn unreadable_text(text: &str) -> Unreadable {
     let known = TEXTS.iter().find(|(words, ..)| words.iter().all(|word| text.contains(word)));
     if let Some((_, kind, advice)) = known {
         return Unreadable::Other { kind: (*kind).to_owned(), advice };

@@ -137,9 +137,9 @@ fn socket(words: &[&str]) -> Option<Evidence> {
     if words.value("snd_wnd").is_none() && !receives && !moment.persist_timer {
         unseen.push("window that the receiver offered (ss of iproute2 5.4 and later)".to_owned());
     }
-    let (rate, remark) = rate(&moment);
+    let (rate, remark) = rate_since_open(&moment);
     Some(Evidence {
-        connection: head.map(|head| named(&head, receives)),
+        connection: head.map(|head| both_addresses(&head, receives)),
         flows: 1,
         rate,
         rtt: RoundTrips {
@@ -148,7 +148,7 @@ fn socket(words: &[&str]) -> Option<Evidence> {
             ..RoundTrips::default()
         },
         window: windows(&words, mss, &moment),
-        loss: loss(&words),
+        loss: losses_told(&words),
         syn: Syn { sender_agreed: has_options.then_some(options), ..Syn::default() },
         mss_bytes: small(mss),
         packet_bytes: words.value("pmtu").and_then(small),
@@ -160,7 +160,7 @@ fn socket(words: &[&str]) -> Option<Evidence> {
 }
 
 /// Both addresses, the sender's first.
-fn named(head: &Head<'_>, receives: bool) -> String {
+fn both_addresses(head: &Head<'_>, receives: bool) -> String {
     let [local, remote] = head.ends;
     match receives {
         true => format!("{remote} to {local}, seen at the receiver"),
@@ -199,7 +199,7 @@ fn moment(words: &Words<'_>, head: Option<&Head<'_>>) -> SocketMoment {
 }
 
 /// The rate since the connection was opened, and what it is where that is not known.
-fn rate(moment: &SocketMoment) -> (Rate, Option<String>) {
+fn rate_since_open(moment: &SocketMoment) -> (Rate, Option<String>) {
     let receives = moment.received_bytes > moment.acknowledged_bytes;
     let bytes = moment.received_bytes.max(moment.acknowledged_bytes);
     let busy_s = moment.busy_s.filter(|_| !receives);
@@ -246,7 +246,8 @@ fn windows(words: &Words<'_>, mss: f64, moment: &SocketMoment) -> Windows {
     }
 }
 
-fn loss(words: &Words<'_>) -> Loss {
+/// Segments that were sent again, and the congestion control.
+fn losses_told(words: &Words<'_>) -> Loss {
     let again = words.text("retrans").and_then(|it| leading(it.rsplit('/').next()?)).unwrap_or(0.0);
     let sent = words.value("data_segs_out").or_else(|| words.value("segs_out"));
     let control = words.0.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());

@@ -321,7 +321,10 @@ impl UdpClient<'_, '_> {
                 let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
                 self.account.remote_interval(samples, self.context.watch);
             }
-            Message::UdpSent { streams } => self.endpoint.reported_sent(&streams),
+            Message::UdpSent { streams } => {
+                let wrong = self.endpoint.reported_sent(&streams);
+                self.account.contradiction = self.account.contradiction.take().or(wrong);
+            }
             Message::UdpSearch(news) => {
                 self.account.search_news(Some(news), self.context.watch);
             }

@@ -23,6 +23,7 @@ use super::socket::header_bytes;
 pub(crate) use super::socket::{open_socket, open_socket_at};
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
+use crate::flow::contradiction;
 pub(crate) use crate::flow::endpoint::StreamId;
 use crate::flow::endpoint::{self, Outcome, Stream, Transport};
 
@@ -179,17 +180,29 @@ impl Endpoint {
         done.collect::<Option<Vec<DatagramsSent>>>().filter(|sent| !sent.is_empty())
     }
 
-    /// Takes note of what the other end's senders have sent.
-    pub(crate) fn reported_sent(&self, sent: &[DatagramsSent]) {
+    /// Takes note of what the other end's senders have sent; why one of them cannot have, where
+    /// what came of it counts alone.
+    pub(crate) fn reported_sent(&self, sent: &[DatagramsSent]) -> Option<String> {
         let now = monotonic();
+        let elapsed_ns = self.since_start_ns(now);
+        let mut wrong = None;
         for told in sent {
             let same = |stream: &&Stream<Socket>| {
                 (stream.direction, stream.flow) == (told.direction, told.flow)
             };
-            if let Some(stream) = self.on_side(Side::Receiver).find(same) {
-                stream.progress.tell_sent(*told, now);
-            }
+            let Some(stream) = self.on_side(Side::Receiver).find(same) else { continue };
+            let reason = contradiction::of_sender(&self.transport.request, told, elapsed_ns);
+            let known = match reason {
+                None => *told,
+                Some(_) => {
+                    let datagrams = stream.progress.counts().next;
+                    DatagramsSent { datagrams, measured: datagrams, span_ns: 0, ..*told }
+                }
+            };
+            stream.progress.tell_sent(known, now);
+            wrong = wrong.or(reason);
         }
+        wrong
     }
 }
 

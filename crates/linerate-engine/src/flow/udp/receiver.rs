@@ -25,6 +25,7 @@ use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use super::socket::is_pause;
 use crate::failure::words_of;
+use crate::flow::contradiction;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
 use crate::flow::tcp::cost_since;
 use crate::flow::tcp::span::Measured;
@@ -79,7 +80,7 @@ struct Receiving {
 impl Receiver {
     /// Takes datagrams until the sender has told that it is done and nothing more comes.
     pub(super) fn run(self) -> Outcome {
-        let before = cost();
+        let (before, begun) = (cost(), monotonic());
         self.progress.thread.store(id(), Ordering::Relaxed);
         self.socket.note_arrivals();
         let may_join = self.request.joined && !self.request.taken_singly;
@@ -87,7 +88,10 @@ impl Receiver {
         let mut receiving = Receiving::starting_at(monotonic(), &self);
         let failure = self.receive_all(&mut receiving).err();
         let sent = self.progress.sent();
-        let reported_ns = sent.map_or(0, |sent| sent.span_ns);
+        // Nobody sent for longer than this end listened.
+        let listened_ns = contradiction::with_slack(monotonic().nanos_since(begun));
+        let reported_ns = sent.map(|sent| sent.span_ns).filter(|ns| *ns <= listened_ns);
+        let reported_ns = reported_ns.unwrap_or(0);
         if let Some(reporter) = &mut receiving.reporter {
             reporter.end(reported_ns, &receiving.tracker);
         }
@@ -258,6 +262,10 @@ impl Receiving {
                 Read::Last(_) if receiver.progress.sent().is_some() => continue,
                 Read::Last(head) => {
                     let head = self.known(head, &receiver.layout);
+                    if !self.tracker.is_plausible(head.number) {
+                        self.strays += 1;
+                        continue;
+                    }
                     receiver.progress.tell_sent(sent_until(head), now);
                     head
                 }

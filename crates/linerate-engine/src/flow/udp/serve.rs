@@ -17,6 +17,7 @@ use super::keep_alive;
 use super::opening::{Awaiting, Callee};
 use super::socket::open_socket;
 use crate::flow::account::server_side;
+use crate::flow::contradiction::left_out;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
 use crate::flow::tcp::{Admission, plain};
@@ -35,6 +36,8 @@ pub(crate) struct UdpServer {
     started: bool,
     /// The client knows what was sent.
     told: bool,
+    /// Why a figure of the client cannot be.
+    contradiction: Option<String>,
     peer: String,
 }
 
@@ -64,11 +67,19 @@ impl UdpServer {
         };
         let endpoint = Endpoint::new(request.clone(), None);
         let peer = control.peer_addr().map_or_else(|_| "a client".to_owned(), plain);
-        let (started, told) = (false, false);
-        Ok((
-            Self { request, endpoint, awaited, token, control, own_end, started, told, peer },
-            accept,
-        ))
+        let test = Self {
+            request,
+            endpoint,
+            awaited,
+            token,
+            control,
+            own_end,
+            started: false,
+            told: false,
+            contradiction: None,
+            peer,
+        };
+        Ok((test, accept))
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -127,7 +138,10 @@ impl Served for UdpServer {
                 let started = self.endpoint.start_senders(now);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::News(Message::UdpSent { streams }) => self.endpoint.reported_sent(&streams),
+            Output::News(Message::UdpSent { streams }) => {
+                let wrong = self.endpoint.reported_sent(&streams);
+                self.contradiction = self.contradiction.take().or(wrong);
+            }
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Halt => self.endpoint.halt(),
             _ => {}
@@ -160,7 +174,11 @@ impl Served for UdpServer {
         self.check()?;
         let none = Endpoint::new(self.request.clone(), None);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
-        let line = LogText::of(format!("udp {}", served::line(&reports)), &reports);
+        let mut line = format!("udp {}", served::line(&reports));
+        if let Some(reason) = self.contradiction.take() {
+            line.push_str(&format!("; {}", left_out(&reason)));
+        }
+        let line = LogText::of(line, &reports);
         Ok((reports, line))
     }
 }

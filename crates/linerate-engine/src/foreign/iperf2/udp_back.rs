@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_core::record::{Direction, Failure, Fault, Finish, Side, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::iperf2::{UdpBack, UdpReport};
+use linerate_proto::iperf2::{FIRST_BYTES_MIN, UdpBack, UdpReport};
 use linerate_proto::native::Token;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::DatagramSocket;
@@ -40,8 +40,21 @@ pub struct UdpSentBack {
     pub bytes: u64,
     /// Time of sending.
     pub span_ns: u64,
-    /// What the client says, where it makes a report.
+    /// What the client says, where it makes a report that can be.
     pub report: Option<UdpReport>,
+    /// It made one that cannot: it says that it received more than was sent.
+    pub contradicted: bool,
+}
+
+/// Ends of a test that come again have numbers of their own (iperf 2: ten).
+const ENDS_MAX: u64 = 16;
+
+/// Whether a client can have received what it reports, of so many datagrams of a length; a path may
+/// deliver one twice.
+fn can_be(report: &UdpReport, datagrams: u64, size_bytes: u32) -> bool {
+    let most = datagrams.saturating_mul(2).saturating_add(ENDS_MAX);
+    let bytes_max = most.saturating_mul(size_bytes.max(FIRST_BYTES_MIN as u32).into());
+    report.datagrams.max(report.lost) <= most && report.bytes <= bytes_max
 }
 
 impl Back {
@@ -88,6 +101,7 @@ impl Back {
             bytes: datagrams * u64::from(self.size_bytes),
             span_ns: now.nanos_since(self.begin),
             report: None,
+            contradicted: false,
         }
     }
 
@@ -137,6 +151,28 @@ impl Back {
         }
         let datagrams = count + 1;
         let bytes = datagrams * u64::from(self.size_bytes);
-        Ok(UdpSentBack { datagrams, bytes, span_ns, report })
+        let believed = report.filter(|report| can_be(report, datagrams, self.size_bytes));
+        let contradicted = report.is_some() && believed.is_none();
+        Ok(UdpSentBack { datagrams, bytes, span_ns, report: believed, contradicted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_reports_no_more_than_was_sent_to_it() {
+        let sound = UdpReport { bytes: 9_000, lost: 1, datagrams: 10, ..UdpReport::default() };
+        assert!(can_be(&sound, 10, 1000));
+        // Each came twice, and the end ten times.
+        assert!(can_be(&UdpReport { bytes: 21_000, datagrams: 20, ..sound }, 11, 1000));
+        for wrong in [
+            UdpReport { bytes: u64::MAX, ..sound },
+            UdpReport { lost: 1 << 40, ..sound },
+            UdpReport { datagrams: 1 << 40, ..sound },
+        ] {
+            assert!(!can_be(&wrong, 10, 1000), "{wrong:?}");
+        }
     }
 }

@@ -202,7 +202,7 @@ impl Flows for Streams<'_, '_> {
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Settle => {
                 let downs: Vec<_> = self.downs(now).iter().map(until_now).collect();
-                self.endpoint.reported_sent(&downs);
+                self.account.contradiction = self.endpoint.reported_sent(&downs);
             }
             Output::Peer(reports) => self.reports = Some(*reports),
             _ => {}

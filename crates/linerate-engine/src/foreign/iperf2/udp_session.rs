@@ -144,6 +144,9 @@ impl std::fmt::Display for UdpMoved {
         write!(f, "{before}{moved}, {datagrams} datagrams")?;
         match sent.report {
             Some(report) => write!(f, ", {} of {} lost", report.lost, report.datagrams),
+            None if sent.contradicted => {
+                f.write_str("; the client's report contradicts this and is left out")
+            }
             None => Ok(()),
         }
     }

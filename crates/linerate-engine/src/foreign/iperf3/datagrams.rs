@@ -353,10 +353,10 @@ fn sent_and_lost(
     }
     // The other end's span begins at another moment, so what is missing of the own sum need not be
     // lost. Before 3.14 nobody tells how many of the lost were of the omitted span.
-    let passed_over = stream.lost - stream.lost_omitted.unwrap_or(0);
-    let told = u64::try_from(passed_over).unwrap_or(0) + (tail - unknown);
+    let passed_over = stream.lost.saturating_sub(stream.lost_omitted.unwrap_or(0));
+    let told = u64::try_from(passed_over).unwrap_or(0).saturating_add(tail - unknown);
     let lost = if stream.lost_omitted.is_some() { told } else { told.min(missing) };
-    (Some(received + lost), lost)
+    (Some(received.saturating_add(lost)), lost)
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ mod keys;
 #[path = "no_keys.rs"]
 mod keys;
 mod login;
+#[cfg(all(test, feature = "rsa"))]
+#[allow(dead_code, reason = "its refusals alone are tested")]
+mod no_keys;
 mod plan;
 mod registry;
 mod report;

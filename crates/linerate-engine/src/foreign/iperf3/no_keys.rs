@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{BuildPart, Failure};
 
-use super::key_file::{Padding, wrong};
+use super::key_file::Padding;
 
 /// There is no such key.
 #[derive(Clone, Debug)]
@@ -40,6 +40,21 @@ pub(super) fn sha256(_: &[u8]) -> Vec<u8> {
 }
 
 fn absent(attempt: &str, path: &Path) -> Failure {
-    wrong(attempt, path, "this build has no RSA")
-        .advise("build it with the feature rsa, which is on by default")
+    Failure::not_built(attempt, path.display().to_string(), BuildPart::Rsa)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_users_are_refused_with_the_part_that_is_missing_and_where_it_is() {
+        let file = Path::new("FILE");
+        for refusal in [PublicKey::read(file).err(), PrivateKey::read(file).err()] {
+            let refusal = refusal.expect("there is no RSA");
+            assert_eq!(refusal.exit_code(), 2);
+            let said = refusal.to_string();
+            assert!(said.contains("FILE: ") && said.ends_with(&BuildPart::Rsa.refusal()), "{said}");
+        }
+    }
 }

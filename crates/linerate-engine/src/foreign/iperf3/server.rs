@@ -65,6 +65,7 @@ pub fn serve(
             own,
             registration: None,
             record: None,
+            contradiction: None,
         },
         waits: None,
         test: None,
@@ -274,7 +275,7 @@ impl<'a> ClientSession<'a> {
     ) -> Result<LogLine, Failure> {
         let result = match self.refused.take() {
             Some(refused) => refused.map(Some),
-            None => result.map(|()| None),
+            None => result.and_then(|()| self.about.contradiction.take().map_or(Ok(None), Err)),
         };
         let line = self.test.as_mut().map(|test| test.end()).unwrap_or_default();
         if let Some(mut record) = self.about.record.take() {

@@ -13,6 +13,7 @@ use super::login::Guard;
 use super::registry::{Registration, Registry};
 use super::udp_port::UdpPort;
 use crate::flow::account::Account;
+use crate::flow::contradiction;
 use crate::flow::fold::fold;
 use crate::flow::tcp::Admission;
 use crate::served::LogText;
@@ -63,12 +64,24 @@ pub(super) struct About<'a> {
     /// Where its TCP streams arrive.
     pub(super) registration: Option<Registration>,
     pub(super) record: Option<Record>,
+    /// The client's figures cannot be.
+    pub(super) contradiction: Option<Failure>,
 }
 
 impl About<'_> {
     /// All streams that come by TCP have come.
     pub(super) fn expect_no_streams(&self) {
         self.registration.iter().for_each(Registration::complete);
+    }
+
+    /// Leaves out what the client tells where it cannot be: the record says so at the end.
+    pub(super) fn judge(&mut self, account: &mut Account, now: MonoTime) {
+        let Some(record) = &self.record else { return };
+        let elapsed_ns = now.nanos_since(account.begin);
+        self.contradiction = contradiction::of_client(&record.plan, account, elapsed_ns);
+        if self.contradiction.is_some() {
+            account.local.clear();
+        }
     }
 
     /// Puts the account into the record; what the client wants to have of that.

@@ -187,6 +187,7 @@ impl TcpServer {
         let other = Other { side_of: client_side, omit_ns, delivered_ns: None, ended_ns };
         let of_client = self.of_client.take().unwrap_or_default();
         account.local = remote_reports(&streams.places, &of_client, &other);
+        about.judge(account, now);
         count(streams, account, self.params.counts_as_it_ended(), ended_ns);
         to_the_end(&mut remote, &streams.omitted, &account.remote);
         to_the_end(&mut local, &streams.omitted, &account.remote);

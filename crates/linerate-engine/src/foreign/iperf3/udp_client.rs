@@ -178,7 +178,7 @@ impl Flows for UdpClient<'_, '_> {
             Output::Peer(results) => {
                 let size_bytes = self.streams.request.size_bytes;
                 let sent = reported_sent(&self.streams.places, &results, size_bytes);
-                self.streams.endpoint.reported_sent(&sent);
+                self.account.contradiction = self.streams.endpoint.reported_sent(&sent);
                 self.results = Some(*results);
             }
             Output::Finished => self.finish(now),

@@ -131,7 +131,7 @@ impl Served for UdpServer<'_> {
             Output::Peer(results) => {
                 let size_bytes = self.streams.request.size_bytes;
                 let sent = reported_sent(&self.streams.places, &results, size_bytes);
-                self.streams.endpoint.reported_sent(&sent);
+                self.account.contradiction = self.streams.endpoint.reported_sent(&sent);
                 self.of_client = Some(*results);
             }
             Output::Count => return Ok(Some(self.count(now, about))),
@@ -198,6 +198,7 @@ impl UdpServer<'_> {
         let of_client = self.of_client.take().unwrap_or_default();
         let (ours, request) = (&account.remote, &streams.request);
         account.local = udp_remote_reports(&streams.places, &of_client, ours, client_side, request);
+        about.judge(account, now);
         own.server_output = about.output(account, &self.params);
         own
     }

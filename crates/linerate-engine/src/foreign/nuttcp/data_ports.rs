@@ -103,7 +103,10 @@ impl DataPorts {
                 return Err(Failure::new(Fault::PeerRefused, "open", at.to_string(), reason));
             } else {
                 let socket = open_socket_at(request, at);
-                UdpPlace::Open(socket.map_err(|error| crate::failure::system(&error))?)
+                let socket = socket.map_err(|error| crate::failure::system(&error))?;
+                // Without the filter strangers are dropped one by one.
+                let _ = socket.show_source(peer);
+                UdpPlace::Open(socket)
             };
             turn.places.push(place);
         }
@@ -290,9 +293,30 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn datagrams_of_strangers_take_no_room_at_a_data_port() {
+        let ports = DataPorts::default();
+        let bind = |host: [u8; 4]| UdpSocket::bind((IpAddr::from(host), 0)).expect("a free port");
+        let free = bind([127, 0, 0, 1]).local_addr().expect("bound").port();
+        let request = UdpTest::<Option<u32>>::default().with_size(1000);
+        let turn = ports.listen_udp((HERE, HERE), (free, 1), &request).expect("a free port");
+        let mut turn = turn.expect("nobody has it");
+        let (stranger, client) = (bind([127, 9, 9, 9]), bind([127, 0, 0, 1]));
+        // More than a receive buffer of 32 MiB has room for, and than one look passes over.
+        for _ in 0..50_000 {
+            let _ = stranger.send_to(&[7; 1400], (HERE, free));
+        }
+        client.send_to(&UdpMark::Ready.to_bytes(), (HERE, free)).expect("sent");
+        let streams = turn.arrivals(&request).expect("sockets");
+        assert_eq!(streams.len(), 1, "the client has announced itself");
+        assert_eq!(streams[0].socket.peer_address(), client.local_addr().ok());
+    }
 
     fn turn(ports: &DataPorts, first: u16, count: u16) -> Option<Turn<'_>> {
         let options = TcpOptions::default();

@@ -232,7 +232,7 @@ impl Flows for UdpClient<'_, '_> {
                 // A server that has told needs no more of them.
                 self.stream.marks.take_if(|_| self.summary.megabytes.is_some());
                 let sent = self.sent_by_server(now);
-                self.stream.endpoint.reported_sent(&[sent]);
+                self.account.contradiction = self.stream.endpoint.reported_sent(&[sent]);
                 self.sent = Some(sent);
             }
             Output::Finished => self.finish(now),

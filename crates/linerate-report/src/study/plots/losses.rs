@@ -2,7 +2,7 @@
 
 use super::super::compare::{Comparison, is_localhost};
 use super::super::grid::Grid;
-use super::super::spoilt::{limited_caption, marked};
+use super::super::spoilt::{limited_caption, ratio_marked};
 use crate::document::Figure;
 use crate::number;
 use crate::svg::{BarChart, BarRow, described_rows};
@@ -22,10 +22,15 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
             if has_past {
                 losses.push(compared.loss_of_localhost(&compared.past, index));
             }
-            let spoilt = compared.is_share_spoilt(index, Some(reference));
+            let is_base_spoilt = compared.is_spoilt(Some(reference));
+            let texts = loss_texts(&losses, compared.is_spoilt(Some(index)), is_base_spoilt);
+            if is_base_spoilt {
+                // A bar would be read.
+                losses[0] = None;
+            }
             BarRow {
                 label: row.topology.title.clone(),
-                texts: loss_texts(&losses, spoilt),
+                texts,
                 values: losses.iter().map(|loss| loss.map(|ratio| ratio * 100.0)).collect(),
             }
         })
@@ -52,13 +57,13 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
     })
 }
 
-/// The measured loss, marked where this host limited a run behind it, then the published one as it
-/// was printed.
-fn loss_texts(losses: &[Option<f64>], spoilt: bool) -> Vec<String> {
-    let shows: [fn(f64) -> String; 2] = [number::loss, number::published_loss];
-    let each = losses.iter().zip(shows).zip([spoilt, false]);
-    each.map(|((loss, show), mark)| number::or_dash(*loss, |loss| marked(show(loss), mark)))
-        .collect()
+/// The measured loss, marked where this host limited its run and none where it limited that of the
+/// base; then the published one as it was printed.
+fn loss_texts(losses: &[Option<f64>], is_spoilt: bool, is_base_spoilt: bool) -> Vec<String> {
+    let measured = |loss| ratio_marked(number::loss(loss), is_spoilt, is_base_spoilt);
+    let (now, past) = (losses.iter().take(1), losses.iter().skip(1));
+    let now = now.map(|loss| number::or_dash(*loss, measured));
+    now.chain(past.map(|loss| number::or_dash(*loss, number::published_loss))).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +73,8 @@ mod tests {
     #[test]
     fn measured_losses_of_a_limited_host_are_marked_and_published_ones_never() {
         let losses = [Some(0.5), Some(0.5)];
-        assert_eq!(loss_texts(&losses, true), ["50.0 %*", "50 %"]);
-        assert_eq!(loss_texts(&losses, false), ["50.0 %", "50 %"]);
+        assert_eq!(loss_texts(&losses, true, false), ["50.0 %*", "50 %"]);
+        assert_eq!(loss_texts(&losses, false, false), ["50.0 %", "50 %"]);
+        assert_eq!(loss_texts(&losses, false, true), ["not fit to report", "50 %"]);
     }
 }

@@ -10,6 +10,10 @@
 mod certificate;
 #[cfg_attr(not(feature = "datagrams"), allow(dead_code, reason = "no rounds without WebTransport"))]
 mod fate;
+#[cfg(all(test, feature = "datagrams"))]
+#[path = "no_port.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+pub(crate) mod no_port;
 pub(crate) mod phases;
 #[cfg(feature = "datagrams")]
 pub(crate) mod port;

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{BuildPart, Failure};
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
-use crate::not_built::not_built;
 use crate::web::run::Run;
 use crate::web::state::State;
 
@@ -23,7 +22,8 @@ impl Port {
     /// # Errors
     /// Always.
     pub(crate) fn bind(_: SocketAddr) -> Result<Self, Failure> {
-        Err(not_built("answer datagrams of browsers (--quic-port)"))
+        let attempt = "answer datagrams of browsers by";
+        Err(Failure::not_built(attempt, "--quic-port", BuildPart::WebTransport))
     }
 
     pub(crate) const fn number(&self) -> u16 {

@@ -182,6 +182,10 @@ impl<'a> Printer<'a> {
             return;
         }
         output::line(&format!("[{:>3}] Sent {} datagrams", client.number, sent.datagrams));
+        if sent.contradicted {
+            let left_out = "its report contradicts what was sent and is left out";
+            output::note(&format!("[{:>3}] {left_out}", client.number));
+        }
         if let Some(report) = &sent.report {
             output::line(&format!("[{:>3}] Server Report:", client.number));
             *lines.headed = None;

@@ -1,0 +1,11 @@
+//! Any bytes as `http_status`: see the entry, which `./dev test` runs over its corpus and
+//! mutations as well.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../entries/http_status.rs"]
+mod entry;
+
+fuzz_target!(|bytes: &[u8]| entry::run(bytes));
