@@ -124,7 +124,7 @@ fn trains_have_the_fate_of_every_packet(json: &Value) {
             let (sent, came) = (sent.expect("a list"), came.expect("a list"));
             assert!(sent.len() >= 64 && sent.len() == came.len(), "{}", sent.len());
         }
-        // Of what waits in a socket's buffer while others have the processors, a whole train may go.
+        // A receiver that waits for a processor may lose a whole train in its socket's buffer.
         let lost = |train: &&Value| {
             train["arrived_ns"].as_array().is_none_or(|came| !came.iter().any(Value::is_i64))
         };
