@@ -396,3 +396,34 @@ fn a_steady_rate_of_ethernet_is_a_full_link_where_no_round_trip_is_known() {
     known.rtt.base_is_idle = true;
     assert_eq!(judge(&known).cause, None, "its queue would show");
 }
+
+#[test]
+fn the_next_limit_is_told_where_a_link_or_trains_tell_what_the_path_carries() {
+    let unmeasured = |evidence: &Evidence| {
+        let verdict = judge(evidence);
+        let said = verdict.notes.iter().any(|note| note.contains("was not measured"));
+        assert_eq!(said, verdict.next.is_none(), "{verdict:?}");
+        said
+    };
+    let mut window = windowed();
+    assert!(unmeasured(&window));
+    window.sender.speed_bps = Some(100e6);
+    assert!(!unmeasured(&window), "the sender's interface");
+    window.sender.speed_bps = None;
+    window.capacity_bps = Some(97e6);
+    assert!(!unmeasured(&window), "trains of probes");
+}
+
+#[test]
+fn a_full_segment_s_packet_is_the_path_s_unless_segments_are_small() {
+    let packet = |mss_bytes, packet_bytes| {
+        path::packet_bytes(&Evidence { mss_bytes, packet_bytes, ..Evidence::default() })
+    };
+    assert_eq!(packet(Some(1448), Some(1500)), 1500);
+    // 524 bytes, 20 of IPv4, 20 of TCP and 12 of timestamps are the 576 of RFC 1122 §3.3.3.
+    assert_eq!(packet(Some(524), Some(1500)), 576);
+    // What is not known is Ethernet's.
+    for (mss, bytes) in [(None, None), (Some(0), Some(1500)), (None, Some(67))] {
+        assert_eq!(packet(mss, bytes), 1500);
+    }
+}
