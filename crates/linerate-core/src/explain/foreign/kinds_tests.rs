@@ -71,6 +71,20 @@ fn an_idle_socket_whose_buffer_held_it_before_is_not_said_to_want_no_more() {
 }
 
 #[test]
+fn a_window_that_is_full_while_more_waits_is_the_limit_without_the_kernel_s_word() {
+    let at = |segments: u32| {
+        let queue = segments * 1448 + 9000;
+        main_verdict(&format!(
+            "ESTAB 0 {queue} 10.0.0.1:4 10.0.0.2:5\n\t cubic rtt:40/0.3 mss:1448 cwnd:210 \
+             bytes_acked:9000001 busy:5000ms unacked:{segments} notsent:9000 minrtt:40 snd_wnd:65535\n"
+        ))
+    };
+    // 45 segments are 65,160 bytes of 65,535; 20 are less than half of them.
+    assert_eq!(at(45).cause, Some(Cause::ReceiveWindow));
+    assert_eq!(at(20).cause, None);
+}
+
+#[test]
 fn the_rate_of_a_socket_is_over_its_life_where_its_counters_tell_that() {
     // It never received, so it was opened lastrcv ago: 2,500,001 bytes in 4.016 s.
     let paced = main_verdict(file!("ss-paced.txt"));
