@@ -76,7 +76,8 @@ fn a_window_that_is_full_while_more_waits_is_the_limit_without_the_kernel_s_word
         let queue = segments * 1448 + 9000;
         main_verdict(&format!(
             "ESTAB 0 {queue} 10.0.0.1:4 10.0.0.2:5\n\t cubic rtt:40/0.3 mss:1448 cwnd:210 \
-             bytes_acked:9000001 busy:5000ms unacked:{segments} notsent:9000 minrtt:40 snd_wnd:65535\n"
+             bytes_acked:9000001 busy:5000ms unacked:{segments} notsent:9000 minrtt:40 \
+             snd_wnd:65535\n"
         ))
     };
     // 45 segments are 65,160 bytes of 65,535; 20 are less than half of them.
