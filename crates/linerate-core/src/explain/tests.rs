@@ -427,3 +427,18 @@ fn a_full_segment_s_packet_is_the_path_s_unless_segments_are_small() {
         assert_eq!(packet(mss, bytes), 1500);
     }
 }
+
+#[test]
+fn a_queue_at_less_than_the_path_s_rate_or_behind_a_full_window_is_no_full_link() {
+    let mut evidence = healthy();
+    (evidence.rate.steady_bps, evidence.rate.delivery_bps) = (Some(60e6), Some(60e6));
+    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    // Trains left the bottleneck at 97 Mbit/s: the queue is not before that.
+    let below = Evidence { capacity_bps: Some(97e6), ..evidence.clone() };
+    assert_ne!(judge(&below).outcome, Outcome::AtCeiling);
+    // 60 Mbit/s over 68 ms are 510,000 bytes: a full window, and no round trip at rest is known.
+    evidence.rtt.base_is_idle = false;
+    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    evidence.window.offered_bytes = Some(520e3);
+    assert_ne!(judge(&evidence).outcome, Outcome::AtCeiling);
+}
