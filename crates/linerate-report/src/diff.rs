@@ -430,6 +430,37 @@ mod tests {
     }
 
     #[test]
+    fn whole_counts_are_told_whole_and_means_with_their_unit() {
+        let rows = differences(&tcp(1, 1e6, &[]), &tcp(1, 1e6, &[]));
+        let row = of(&rows, MetricId::Retransmits);
+        let text = [12.0, 0.0, 2.5].map(|count| value_text(row, count));
+        assert_eq!(text, ["12", "0", "2.500 segments"]);
+    }
+
+    #[test]
+    fn a_share_has_the_noise_of_the_count_that_it_is_made_of() {
+        // 5 of 5000 and 12 of 5000: 7 more, and two standard deviations of both are 2 √17 = 8.2.
+        let with = |count: f64| {
+            let row = |metric, value| Summary::of(metric, Stat::Value, value);
+            let mut record = record(Plan::Tcp(TcpPlan::default()));
+            record.summary = vec![
+                row(MetricId::Retransmits, count).in_direction(Direction::Up),
+                row(MetricId::RetransmitRatio, count / 5000.0).in_direction(Direction::Up),
+            ];
+            record
+        };
+        let verdict = |first, second| {
+            of(&differences(&with(first), &with(second)), MetricId::RetransmitRatio).verdict
+        };
+        for (first, second) in [(5.0, 12.0), (12.0, 5.0)] {
+            assert_eq!(verdict(first, second), Some("inside the spread"), "{first} {second}");
+        }
+        // 2 √25 = 10 are fewer than 15.
+        assert_eq!(verdict(5.0, 20.0), Some("worse"));
+        assert_eq!(verdict(20.0, 5.0), Some("better"));
+    }
+
+    #[test]
     fn what_one_lacks_is_null_and_nothing_is_made_up() {
         let rows = differences(&tcp(1, 1e6, &[]), &record(Plan::Ping(PingPlan::default())));
         let goodput = of(&rows, MetricId::Goodput);

@@ -237,3 +237,7 @@ impl PolicyGuard {
         self.policy()?.rules.iter().filter_map(|rule| rule.time).min()
     }
 }
+
+#[cfg(test)]
+#[path = "policy_guard_tests.rs"]
+mod tests;

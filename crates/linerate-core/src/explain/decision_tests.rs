@@ -97,3 +97,19 @@ fn segments_sent_again_on_a_short_path_are_seen_by_the_diagnosis_too() {
     assert!(verdict.between.contains(&Cause::RandomLoss), "{verdict:?}");
     assert!(verdict.evidence.iter().any(|sign| sign.value == 0.0735), "{verdict:?}");
 }
+
+#[test]
+fn a_sender_waited_for_what_its_kernel_counted_most_of() {
+    let waited = |window_us, buffer_us| {
+        let mut record = stored("loss2");
+        for end in record.flows.iter_mut().filter_map(|flow| flow.sender.as_mut()) {
+            let info = end.tcp_info.as_mut().expect("a live record has it");
+            info.busy_time_us = Some(1000);
+            (info.rwnd_limited_us, info.sndbuf_limited_us) = (Some(window_us), Some(buffer_us));
+        }
+        counters::waited(&record, Direction::Up).map(|limit| limit.ground)
+    };
+    assert_eq!(waited(600, 100), Some(Ground::WaitedForWindow(0.6)));
+    assert_eq!(waited(100, 600), Some(Ground::WaitedForBuffer(0.6)));
+    assert_eq!(waited(400, 499), None, "most of the time it sent");
+}

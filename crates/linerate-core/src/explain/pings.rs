@@ -86,25 +86,45 @@ fn failed(evidence: &Evidence) -> Option<Pings> {
 mod tests {
     use super::super::judge;
     use super::*;
-    use crate::record::Direction;
+    use crate::record::{Direction, PingPlan, RecordId, Tool};
+    use crate::time::WallTime;
 
-    /// 300 pings, 10 ms apart, of which those are answered.
-    fn pinged(answered: impl Fn(u64) -> bool) -> Evidence {
-        let series = Series {
+    /// So many pings, 10 ms apart, of which those are answered.
+    fn series(count: u64, answered: impl Fn(u64) -> bool) -> Series {
+        Series {
             metric: MetricId::Rtt,
             direction: None,
             flow: None,
             side: None,
             payload_bytes: Some(56),
-            t_ns: (0..300).map(|at| at * 10_000_000).collect(),
-            values: (0..300).map(|at| answered(at).then_some(4e7)).collect(),
-        };
+            t_ns: (0..count).map(|at| at * 10_000_000).collect(),
+            values: (0..count).map(|at| answered(at).then_some(4e7)).collect(),
+        }
+    }
+
+    fn pinged(answered: impl Fn(u64) -> bool) -> Evidence {
         Evidence {
             direction: Some(Direction::Up),
             failure: Some("connect: timed out".to_owned()),
-            pings: Some(of_series(&series)),
+            pings: Some(of_series(&series(300, answered))),
             ..Evidence::default()
         }
+    }
+
+    #[test]
+    fn the_last_pings_of_a_survey_that_are_a_series_count_from_the_first_to_the_last() {
+        let record = |series| {
+            let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+            let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
+            let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+            record.series = series;
+            record
+        };
+        let mut whole = record(Vec::new());
+        whole.parts = [10, 300, 1].map(|count| record(vec![series(count, |at| at > 0)])).to_vec();
+        let pings = of_record(&whole).expect("two of them");
+        // 299 gaps of 10 ms.
+        assert_eq!((pings.sent, pings.lost, pings.span_s), (300, 1, 2.99));
     }
 
     #[test]

@@ -95,3 +95,33 @@ fn trust(record: &Record, best: &[Decision]) -> (Quality, Option<Doubt>) {
         None => (Quality::Bad, Some(Doubt::NothingMeasured)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::limitation::Ground;
+    use super::*;
+    use crate::record::{Cause, Outcome, PingPlan, RecordId, Tool};
+    use crate::time::WallTime;
+
+    fn open(between: &[Cause]) -> Verdict {
+        let verdict = Verdict::of(Some(Direction::Up), Outcome::Undetermined);
+        Verdict { between: between.to_vec(), ..verdict }
+    }
+
+    #[test]
+    fn what_the_ends_and_the_path_explain_alike_is_not_decided_by_losses_of_one_transfer() {
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
+        let record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+        let lossy = Limitation::new(LimitedBy::Path, Ground::SentAgain(0.01));
+        let shown = Verdict { limited_by: LimitedBy::Path, ..open(&[Cause::RandomLoss]) };
+        let part = Decision::new(vec![lossy], vec![shown], |_| (Quality::Good, None));
+        let limit = |between: &[Cause]| {
+            let (limit, verdict) = of_way(&record, Some(&part), Some(open(between)), Direction::Up);
+            assert_eq!(verdict.map(|it| it.limited_by), Some(limit.by));
+            limit.by
+        };
+        assert_eq!(limit(&[Cause::SendBuffer, Cause::RandomLoss]), LimitedBy::NotKnown);
+        assert_eq!(limit(&[Cause::RandomLoss, Cause::Policer]), LimitedBy::Path);
+    }
+}

@@ -2,7 +2,7 @@
 //! kernel's counters, each as evidence by hand.
 
 use super::*;
-use crate::record::{At, Cause, Confidence, Outcome, RemedyLine};
+use crate::record::{At, Cause, Confidence, Outcome, RemedyLine, SynOptions};
 use crate::theory::ladder::Response;
 
 fn record(name: &str) -> Record {
@@ -299,4 +299,146 @@ fn a_connection_that_stalls_over_a_rewritten_window_is_no_black_hole() {
     (evidence.syn.sender_agreed, evidence.syn.receiver_agreed) = (agreed(false), agreed(true));
     let verdict = judge(&evidence);
     assert_eq!(verdict.cause, Some(Cause::Middlebox), "{verdict:?}");
+}
+
+#[test]
+fn time_outs_that_end_with_smaller_segments_are_a_black_hole() {
+    let mut probed = healthy();
+    let syn = SynOptions { mss_bytes: Some(1460), ..SynOptions::default() };
+    (probed.syn.arrived, probed.sender.mtu_probing) = (Some(syn), Some(1));
+    (probed.mss_bytes, probed.loss.timeouts) = (Some(512), Some(2.0));
+    let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
+    assert!(is_hole(&probed));
+    // 95 % of the 1460 bytes that were agreed are 1387: timestamps alone take 12.
+    assert!(!is_hole(&Evidence { mss_bytes: Some(1388), ..probed.clone() }));
+    let asked = Asked { mss_bytes: Some(512), ..Asked::default() };
+    assert!(!is_hole(&Evidence { asked, ..probed.clone() }), "the user's own");
+    probed.loss.timeouts = Some(1.0);
+    assert!(!is_hole(&probed), "one time-out is none of size");
+}
+
+/// A flow of so many Mbit/s without a queue, of whose path nothing was measured.
+fn plain(mbps: f64) -> Evidence {
+    let mut evidence = healthy();
+    evidence.rate = Rate { mean_bps: Some(mbps * 1e6), ..Rate::default() };
+    evidence.rtt.loaded_s = Some(0.041);
+    evidence
+}
+
+#[test]
+fn a_rate_that_a_known_link_or_shaper_bounds_is_its() {
+    // An E3 of 34.368 Mbit/s: 33.9 of IP packets, times 1448 / 1500, are 32.7248 of payload.
+    let mut stated = plain(32.5);
+    assert_eq!(judge(&stated).cause, None);
+    (stated.stated_bps, stated.sender.speed_bps) = (Some(33.9e6), Some(1e9));
+    let verdict = judge(&stated);
+    assert_eq!((verdict.outcome, verdict.cause), (Outcome::AtCeiling, Some(Cause::Link)));
+    let allowed = verdict.ceiling_bps.expect("its payload");
+    assert!((allowed - 32_724_800.0).abs() < 1.0, "{allowed}");
+    // Ethernet of 100 Mbit/s: 1448 of 1538 bytes are payload (IEEE 802.3), 94.148 Mbit/s.
+    let mut port = plain(90.0);
+    port.receiver.speed_bps = Some(100e6);
+    let allowed = judge(&port).ceiling_bps.expect("its payload");
+    assert!((allowed - 94_148_244.0).abs() < 1.0, "{allowed}");
+    let mut shaped = plain(18.0);
+    shaped.sender.shaper_bps = Some(20e6);
+    assert_eq!(judge(&shaped).cause, Some(Cause::Shaper));
+    let below = plain(10.0);
+    assert_eq!(judge(&Evidence { stated_bps: Some(33.9e6), ..below }).cause, None);
+}
+
+#[test]
+fn hosts_that_both_have_sack_on_a_connection_without_it_met_a_middlebox() {
+    let mut stripped = plain(7.5);
+    (stripped.loss.retransmits, stripped.loss.ratio) = (Some(500.0), Some(0.01));
+    (stripped.sender.sack, stripped.receiver.sack) = (Some(true), Some(true));
+    let agreed = |sack| Some(Agreed { timestamps: true, sack, window_scale: true });
+    for (sack, receiver, cause) in [
+        (false, true, Some(Cause::Middlebox)),
+        // Agreed, or not offered by one end: losses as any others.
+        (true, true, None),
+        (false, false, None),
+    ] {
+        stripped.syn.sender_agreed = agreed(sack);
+        stripped.receiver.sack = Some(receiver);
+        assert_eq!(judge(&stripped).cause, cause, "{sack} {receiver}");
+    }
+}
+
+#[test]
+fn bbr_that_keeps_to_the_rate_it_found_fills_its_link() {
+    let mut found = plain(60.0);
+    (found.rate.delivery_bps, found.loss.ratio) = (Some(61e6), Some(0.03));
+    assert_eq!(judge(&found).cause, None, "CUBIC keeps a queue at a full link");
+    found.loss.response = Some(Response::Bbr);
+    let verdict = judge(&found);
+    assert_eq!((verdict.outcome, verdict.ceiling_bps), (Outcome::AtCeiling, Some(61e6)));
+    // 60 Mbit/s over 41 ms are 307,500 bytes in flight: 96 % of a window of 320 kB.
+    found.window.cwnd_bytes = Some(320e3);
+    assert_eq!(judge(&found).cause, None, "its window holds it");
+    (found.window.cwnd_bytes, found.loss.ratio) = (Some(8e5), Some(0.05));
+    assert_eq!(judge(&found).cause, None, "it loses more than a link without fault");
+}
+
+#[test]
+fn a_steady_rate_of_ethernet_is_a_full_link_where_no_round_trip_is_known() {
+    let blind = |mbps| {
+        let rtt = RoundTrips::default();
+        Evidence { rtt, ..plain(mbps) }
+    };
+    // 1448 of 1538 bytes of 10 Mbit/s, 100 Mbit/s and 2.5 Gbit/s.
+    for mbps in [9.415, 94.15, 2353.7] {
+        let verdict = judge(&blind(mbps));
+        assert_eq!((verdict.outcome, verdict.cause), (Outcome::AtCeiling, Some(Cause::Link)));
+    }
+    assert_eq!(judge(&blind(80.0)).cause, None);
+    let mut known = blind(94.15);
+    known.rtt.base_is_idle = true;
+    assert_eq!(judge(&known).cause, None, "its queue would show");
+}
+
+#[test]
+fn the_next_limit_is_told_where_a_link_or_trains_tell_what_the_path_carries() {
+    let unmeasured = |evidence: &Evidence| {
+        let verdict = judge(evidence);
+        let said = verdict.notes.iter().any(|note| note.contains("was not measured"));
+        assert_eq!(said, verdict.next.is_none(), "{verdict:?}");
+        said
+    };
+    let mut window = windowed();
+    assert!(unmeasured(&window));
+    window.sender.speed_bps = Some(100e6);
+    assert!(!unmeasured(&window), "the sender's interface");
+    window.sender.speed_bps = None;
+    window.capacity_bps = Some(97e6);
+    assert!(!unmeasured(&window), "trains of probes");
+}
+
+#[test]
+fn a_full_segment_s_packet_is_the_path_s_unless_segments_are_small() {
+    let packet = |mss_bytes, packet_bytes| {
+        path::packet_bytes(&Evidence { mss_bytes, packet_bytes, ..Evidence::default() })
+    };
+    assert_eq!(packet(Some(1448), Some(1500)), 1500);
+    // 524 bytes, 20 of IPv4, 20 of TCP and 12 of timestamps are the 576 of RFC 1122 §3.3.3.
+    assert_eq!(packet(Some(524), Some(1500)), 576);
+    // What is not known is Ethernet's.
+    for (mss, bytes) in [(None, None), (Some(0), Some(1500)), (None, Some(67))] {
+        assert_eq!(packet(mss, bytes), 1500);
+    }
+}
+
+#[test]
+fn a_queue_at_less_than_the_path_s_rate_or_behind_a_full_window_is_no_full_link() {
+    let mut evidence = healthy();
+    (evidence.rate.steady_bps, evidence.rate.delivery_bps) = (Some(60e6), Some(60e6));
+    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    // Trains left the bottleneck at 97 Mbit/s: the queue is not before that.
+    let below = Evidence { capacity_bps: Some(97e6), ..evidence.clone() };
+    assert_ne!(judge(&below).outcome, Outcome::AtCeiling);
+    // 60 Mbit/s over 68 ms are 510,000 bytes: a full window, and no round trip at rest is known.
+    evidence.rtt.base_is_idle = false;
+    assert_eq!(judge(&evidence).outcome, Outcome::AtCeiling);
+    evidence.window.offered_bytes = Some(520e3);
+    assert_ne!(judge(&evidence).outcome, Outcome::AtCeiling);
 }

@@ -194,3 +194,28 @@ fn trains_that_leave_the_sender_evenly_at_the_flow_s_rate_are_held_there() {
     own.sender.speed_bps = Some(12e6);
     assert_eq!(judge(&own).outcome, Outcome::AtCeiling);
 }
+
+#[test]
+fn packets_that_vanish_below_a_full_segment_are_a_black_hole_once_tcp_stalls() {
+    let mut hole = flow(0.2, [20.0, 20.3], (30.0, 0.1), found([39.0, 34.3], &[]));
+    hole.mtu = Some(PathMtu {
+        direction: Direction::Up,
+        ip_bytes: 1400,
+        lost_bytes: Some(1401),
+        above: AboveMtu::Silent,
+        icmp_mtu_bytes: None,
+    });
+    (hole.rate.bytes, hole.loss.timeouts) = (Some(1e5), Some(2.0));
+    let verdict = judge(&hole);
+    let wanted = (Some(Cause::MtuBlackHole), Some(Confidence::High));
+    assert_eq!((verdict.cause, verdict.confidence), wanted);
+    // 1400 bytes less 40 of IPv4 and TCP (RFC 9293 §3.7.1).
+    assert!(verdict.remedy.iter().any(|line| line.text.ends_with("maxseg size set 1360")));
+    // A router that says so is heard; segments that fit are not held.
+    let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
+    let mut heard = hole.clone();
+    heard.mtu.as_mut().expect("it is there").above = AboveMtu::Icmp;
+    assert!(!is_hole(&heard));
+    hole.mss_bytes = Some(1348);
+    assert!(!is_hole(&hole));
+}

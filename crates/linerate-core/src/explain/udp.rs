@@ -58,3 +58,45 @@ pub(super) fn searched(record: &Record) -> Limitation {
         None => Limitation::new(LimitedBy::Pace, Ground::HighestPassed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{RecordId, Summary, Tool};
+    use crate::time::WallTime;
+    use crate::units::BitRate;
+
+    /// What is lost of a test with a pace or none, of which so many datagrams are lost, and of
+    /// those so many at the receiver's socket.
+    fn limit(pace: Option<BitRate>, counts: Option<[f64; 2]>) -> Option<(LimitedBy, Ground)> {
+        let mut plan = UdpPlan::default();
+        plan.test.pace = pace;
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
+        let mut record = Record::begin(id, tool, Plan::Udp(plan), at);
+        let row =
+            |metric, value| Summary::of(metric, Stat::Value, value).in_direction(Direction::Up);
+        if let Some([lost, here]) = counts {
+            record.summary = vec![
+                row(MetricId::DatagramsLost, lost),
+                row(MetricId::DatagramLossRatio, lost / 10_000.0),
+                row(MetricId::DatagramsLostHere, here),
+            ];
+        }
+        lost(&record, Direction::Up).map(|limit| (limit.by, limit.ground))
+    }
+
+    #[test]
+    fn a_sender_without_a_pace_that_loses_nothing_is_the_limit_and_one_with_a_pace_is_not() {
+        let paced = Some(BitRate::from_bits_per_sec(1_000_000));
+        let sender = Some((LimitedBy::ThisHost, Ground::SendsNoFaster));
+        assert_eq!(limit(None, Some([0.0, 0.0])), sender);
+        assert_eq!(limit(paced, Some([0.0, 0.0])), None);
+        assert_eq!(limit(None, None), None, "nobody told what arrived");
+        // More than half of 100 at the receiver's socket, and half.
+        let socket = Some((LimitedBy::OtherEnd, Ground::LostAtSocket(51.0, 100.0)));
+        assert_eq!(limit(paced, Some([100.0, 51.0])), socket);
+        let path = Some((LimitedBy::Path, Ground::LostOnPath));
+        assert_eq!(limit(paced, Some([100.0, 50.0])), path);
+    }
+}

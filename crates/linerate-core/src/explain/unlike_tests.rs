@@ -127,6 +127,8 @@ fn acknowledgments_that_come_in_lumps_are_the_way_back_s() {
         load.delay_ns = [18e6, 24e6, 40e6];
     }
     assert_eq!(judge(&lumps).cause, Some(Cause::OtherTraffic));
+    lumps.back_held_s = Some(0.041);
+    assert_eq!(judge(&lumps).cause, Some(Cause::OtherTraffic), "the way of the data is not free");
     // What fills its link needs no other cause.
     let mut full = flow(28.1, [16.5, 41.0], (63.0, 0.0286), found([29.35, 21.0], &loads));
     full.back_held_s = Some(0.041);

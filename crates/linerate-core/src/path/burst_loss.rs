@@ -85,4 +85,20 @@ mod tests {
         let mean = lost.len() as f64 / bursts as f64;
         assert!((mean - 4.0).abs() < 0.22, "{mean}");
     }
+
+    #[test]
+    fn elliott_s_good_state_loses_as_well() {
+        let settings =
+            BurstLossSettings { to_bad: 0.1, to_good: 0.3, loss_good: 0.01, loss_bad: 0.5 };
+        // A quarter of the packets meet the bad state: 0.25 x 0.5 + 0.75 x 0.01.
+        assert!((settings.loss_ratio() - 0.1325).abs() < 1e-12);
+        let never = BurstLossSettings { to_bad: 0.0, to_good: 0.0, ..settings };
+        assert!((never.loss_ratio() - 0.01).abs() < 1e-12, "it begins in the good state");
+        let n = 1_000_000;
+        let out = drive(&mut BurstLoss::new(settings, Random::new(5, 0)), n, 1500, 1);
+        // Losses of a chain that stays with 1 - 0.4 spread sqrt(1.6 / 0.4) = 2 times as much at
+        // most: 4 x 2 x sqrt(0.1325 x 0.8675 / 10^6).
+        let ratio = out.lost.len() as f64 / n as f64;
+        assert!((ratio - 0.1325).abs() < 0.0027, "{ratio}");
+    }
 }

@@ -31,3 +31,21 @@ impl Element for Bernoulli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_lost_is_the_probability_to_four_standard_errors() {
+        let n = 4_000_000_u32;
+        for (probability, seed) in [(0.01, 1), (0.25, 2), (0.5, 3), (0.9, 4)] {
+            let mut loss = Bernoulli::new(probability, Random::new(seed, 0));
+            let lost = (0..n).filter(|_| loss.loses()).count();
+            // sqrt(p (1 - p) / n): at 0.01 half a per cent of it, so that 3 % more are six.
+            let error = (probability * (1.0 - probability) / f64::from(n)).sqrt();
+            let share = lost as f64 / f64::from(n);
+            assert!((share - probability).abs() < 4.0 * error, "{probability}: {share}");
+        }
+    }
+}

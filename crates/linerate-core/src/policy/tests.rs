@@ -89,6 +89,7 @@ fn the_first_rule_that_has_the_client_decides() {
     is(ask("192.0.2.7", None, now, iperf3), "guests", "allowed: linerate, http");
     let long = test(TestKind::Tcp, Program::Http, Some(1), 16);
     is(ask("192.0.2.7", None, now, long), "guests", "16 s of sending; the limit is 15 s");
+    is(ask("192.0.2.7", None, now, test(TestKind::Tcp, Program::Http, Some(1), 15)), "guests", "");
     is(ask("192.0.2.7", Some(abc()), now, free), "operators", "");
     is(ask("192.0.2.7", Some([7; 32]), now, free), "guests", "name a rate");
     is(ask("192.0.2.7", Some(abc()), "2027-01-01", free), "guests", "name a rate");
@@ -362,7 +363,8 @@ fn an_ipv6_client_is_its_64_bits_in_streams_rate_and_bytes() {
     }
     let mut ledger = Ledger::default();
     ledger.charge(day("2026-12-31T12:00"), ip("2001:db8:0:1::1"), 20_000_000);
-    assert!(reserve(&mut ledger, "2001:db8:0:1:2:3:4:5", want(1, 1, 1)).is_err(), "moved");
+    let why = reserve(&mut ledger, "2001:db8:0:1:2:3:4:5", want(1, 1, 1)).expect_err("moved");
+    assert!(why.contains("of 2001:db8:0:1::/64 are used up"), "{why}");
 }
 
 #[test]

@@ -254,6 +254,8 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
     assert_eq!(SubIntervals::default().found(Direction::Up, 1500).best, None);
     let told = joined(span(0, 100, 0), &[], 1500);
     assert_eq!((told.offered_bps, told.rtt_max_ns), (None, None), "no word of the sender");
+    let loss = |received, lost| joined(span(0, received, lost), &[], 1500).loss_ratio;
+    assert_eq!((loss(0, 0), loss(1, 0), loss(0, 1)), (None, Some(0.0), Some(1.0)));
 }
 
 const PACKET_BYTES: u32 = 1500;

@@ -369,6 +369,7 @@ fn steps_down_end_after_two_clean_trials() {
     let loads: Vec<_> = steps.outcomes().iter().map(|it| it.load_fps / 100_000).collect();
     assert_eq!(loads, [10, 9, 8, 7, 6, 5]);
     assert_eq!(steps.throughput_fps(), Some(600_000));
+    assert!(steps.trace().iter().all(|it| it.trial.goal == 0), "there is one goal");
     // Bradner's way: the first clean one is the result.
     let mut steps = StepDown::new(range, 0.05, 10_000_000_000, 1).expect("a range");
     drive(&mut steps, &mut Device::with_capacity(650_000));

@@ -330,6 +330,7 @@ mod tests {
         let failure = of(vec![sent(7), received(0)]).expect("none of 7");
         assert!(failure.to_string().contains("none of 7 arrived"), "{failure}");
         assert_eq!(of(vec![sent(7), received(1)]), None);
+        assert!(of(vec![sent(1), received(0)]).is_some(), "one that is lost is all");
         assert_eq!(of(vec![sent(7), received(0), received(1)]), None, "one of two streams");
         assert_eq!(of(vec![sent(0), received(0)]), None, "nothing was sent");
         assert_eq!(of(vec![sent(7)]), None, "a receiver that tells nothing");

@@ -263,6 +263,45 @@ mod tests {
         Sample { bytes, cpu_ns, ..Sample::of(Direction::Up, 0, t_ns) }
     }
 
+    /// The end that the goodput of a stream of one sample is of.
+    fn goodput_of(direction: Direction, one_sided: bool) -> Option<Side> {
+        let samples = vec![vec![Sample { bytes: 100, ..Sample::of(direction, 0, 1_000_000_000) }]];
+        let (local_samples, remote_samples) = (samples.clone(), samples);
+        let mut account =
+            Account { one_sided, local_samples, remote_samples, ..Account::default() };
+        account.connected(direction, 0, "192.0.2.1:1", ([192, 0, 2, 2], 5210).into());
+        let all = series(&account.connections[0], &account);
+        all.iter().find(|it| it.metric == MetricId::Goodput)?.side
+    }
+
+    #[test]
+    fn a_rate_is_the_receiver_s_but_where_the_server_that_receives_tells_nothing() {
+        for (direction, one_sided, side) in [
+            (Direction::Up, false, Side::Receiver),
+            (Direction::Up, true, Side::Sender),
+            (Direction::Down, false, Side::Receiver),
+            (Direction::Down, true, Side::Receiver),
+        ] {
+            assert_eq!(goodput_of(direction, one_sided), Some(side), "{direction:?} {one_sided}");
+        }
+    }
+
+    #[test]
+    fn the_flow_in_the_background_has_the_reports_of_its_direction() {
+        let mut account = Account::default();
+        let server = ([192, 0, 2, 2], 5210).into();
+        account.connected_background(Direction::Down, "192.0.2.1:1", server);
+        let end = |bytes| FlowEnd { bytes_measured: bytes, ..FlowEnd::default() };
+        account.local = vec![
+            EndReport::of(Direction::Up, 0, end(7)),
+            EndReport::of(Direction::Down, 0, end(5)),
+        ];
+        account.remote = vec![EndReport::of(Direction::Down, 0, end(6))];
+        let found = flow(account.background.as_ref().expect("it was noted"), &account);
+        let bytes = [found.sender, found.receiver].map(|end| end.map(|end| end.bytes_measured));
+        assert_eq!(bytes, [Some(6), Some(5)]);
+    }
+
     #[test]
     fn shares_and_rates_are_differences_over_their_own_intervals() {
         let samples =

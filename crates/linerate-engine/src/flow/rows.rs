@@ -306,6 +306,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_that_one_of_two_streams_brought_is_a_row_of_both_and_their_sum() {
+        let mut account =
+            Account { row_ns_min: 250_000_000, rest_is_row: true, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.flow, row.bytes));
+            }
+        };
+        for (ms, one) in [(1000, 1000), (1100, 1070), (1110, 1070)] {
+            let samples = vec![sample(0, ms * 1_000_000, one), sample(1, ms * 1_000_000, 2000)];
+            account.local_interval(samples.clone(), &mut watch);
+            account.remote_interval(samples, &mut watch);
+        }
+        let (first, second) = (Some(0), Some(1));
+        let whole = [(first, 1000), (second, 2000), (None, 3000)];
+        // The second rest brought nothing.
+        assert_eq!(rows, [whole, [(first, 70), (second, 0), (None, 70)]].concat());
+    }
+
+    #[test]
     fn a_test_shorter_than_its_interval_is_a_row() {
         // An interval of a day stands for none, and a quarter of it is the shortest rest.
         let mut account = Account { row_ns_min: 21_600_000_000_000, ..Account::default() };
@@ -373,6 +394,39 @@ mod tests {
         // 25,000 bytes in a second are 200 kbit/s.
         assert!((rows[5].3 - 200_000.0).abs() < 1e-6);
         assert_eq!(bytes[6..], [(first, 5000, false), (second, 0, false), (None, 5000, false)]);
+    }
+
+    #[test]
+    fn counts_of_datagrams_add_up_over_streams() {
+        let mut account = Account::default();
+        let mut sums = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event
+                && row.flow.is_none()
+            {
+                sums.extend(row.datagrams);
+            }
+        };
+        let told = |flow, [datagrams, next, lost_here, duplicates, reordered]: [u64; 5]| {
+            let counts = DatagramCounts {
+                datagrams,
+                next,
+                lost_here,
+                duplicates,
+                reordered,
+                ..<_>::default()
+            };
+            let sample = Sample::of(Direction::Up, flow, 1_000_000_000);
+            sample.with_datagrams(counts, 1000)
+        };
+        let sent = vec![told(0, [100, 100, 0, 0, 0]), told(1, [50, 50, 0, 0, 0])];
+        account.local_interval(sent, &mut watch);
+        let received = vec![told(0, [90, 97, 3, 1, 4]), told(1, [30, 45, 8, 2, 5])];
+        account.remote_interval(received, &mut watch);
+        let [sum] = sums.as_slice() else { panic!("one interval: {sums:?}") };
+        // 7 and 15 were passed over, 3 and 5 are on their way.
+        assert_eq!((sum.sent, sum.received, sum.lost, sum.in_flight), (150, 120, 22, 8));
+        assert_eq!((sum.lost_here, sum.duplicates, sum.reordered), (11, 3, 9));
     }
 
     #[test]

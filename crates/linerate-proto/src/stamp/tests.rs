@@ -196,6 +196,21 @@ fn a_reply_tells_the_four_times_and_follows_up_the_one_before() {
 }
 
 #[test]
+fn a_sender_is_told_the_class_of_service_with_which_its_packet_arrived() {
+    for (signed, arrives) in [(None, 46), (Some(key()), 46), (None, 0), (None, 63)] {
+        let asked = ProbeOptions { reply_dscp: Some(10), ..options(200, signed.clone()) };
+        let mut probe = StampProbe::new(asked).expect("room");
+        let mut buffer = probe.request(0, T1_NS).to_vec();
+        let arrived = Arrived { tos: Some(arrives << 2 | 1), ..arrived() };
+        let mut reflector = reflector(signed, false);
+        let prepared = reflector.prepare(&mut buffer, 200, &arrived, ntp(1_000), NOW);
+        reflector.finish(&mut buffer, &prepared.expect("answered"), T3_NS);
+        let told = probe.answered(&buffer, 0, T3_NS).map(|(_, told)| told.dscp);
+        assert_eq!(told, Some(Some(arrives)));
+    }
+}
+
+#[test]
 fn a_stateful_reflector_counts_for_each_session_and_begins_anew_with_number_0() {
     let numbers = |stateless: bool, sent: &[(u32, u16)]| -> Vec<u32> {
         let mut reflector = reflector(None, stateless);

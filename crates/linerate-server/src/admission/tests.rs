@@ -149,6 +149,7 @@ fn limits_are_named() {
     let gate = Gate::new(limits);
     let refuse = admit(&gate, &demand(1, 6)).err().expect("3 up and 3 down are 6");
     assert_eq!(refuse.reason, "6 streams; the limit is 4");
+    assert!(admit(&gate, &demand(5, 4)).is_ok(), "as many and as long as may be");
     let refuse = admit(&gate, &demand(6, 1)).err().expect("longer than 5 s");
     assert_eq!(refuse.code, RefuseCode::Limit);
 }

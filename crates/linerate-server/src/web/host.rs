@@ -83,5 +83,9 @@ mod tests {
             assert!(any.is_ok(), "{host}");
         }
         assert!(check(&HeaderMap::new(), &[]).is_ok(), "no browser");
+        // Listed are none, and two.
+        let headers = HeaderMap::from_iter([(header::HOST, "b.example".parse().expect("a field"))]);
+        assert!(check(&headers, &[]).is_err());
+        assert!(check(&headers, &["a.example".to_owned(), "b.example".to_owned()]).is_ok());
     }
 }

@@ -8,6 +8,7 @@ mod calls;
 mod circles;
 mod count;
 mod coverage;
+mod faults;
 mod files;
 mod house;
 mod size;
@@ -184,6 +185,11 @@ fn metadata(features: &[&str]) -> serde_json::Value {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo metadata: {said}");
     serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+#[test]
+fn planted_faults_have_their_place() {
+    hold(&faults::misplaced(&read("testdata/planted_faults.toml"), &TEXTS));
 }
 
 #[test]

@@ -234,3 +234,17 @@ fn between(lower_fps: u64, upper_fps: u64) -> (u64, Why) {
 fn whole(rate: f64) -> u64 {
     rate.floor() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_between_two_is_their_geometric_mean_and_lies_between_wherever_one_does() {
+        // 100 x 400 = 200^2; of 10 and 12, 10.95 rounds down to a bound, and 11 is between.
+        for (lower_fps, upper_fps, load) in [(100, 400, 200), (10, 12, 11), (10, 11, 11), (0, 9, 1)]
+        {
+            assert_eq!(between(lower_fps, upper_fps).0, load, "{lower_fps} {upper_fps}");
+        }
+    }
+}

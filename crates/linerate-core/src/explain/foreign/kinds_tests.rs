@@ -56,6 +56,36 @@ fn each_planted_limit_of_a_socket_is_named_and_none_is_a_full_link() {
 }
 
 #[test]
+fn an_idle_socket_whose_buffer_held_it_before_is_not_said_to_want_no_more() {
+    let idle = |held_ms: u32| {
+        main_verdict(&format!(
+            "ESTAB 0 0 10.0.0.1:4 10.0.0.2:5\n\t cubic rtt:40/0.3 mss:1448 cwnd:100 \
+             bytes_acked:9000001 lastrcv:6000 busy:5000ms sndbuf_limited:{held_ms}ms minrtt:40\n"
+        ))
+    };
+    // 8 % of its busy time, and 12 %.
+    assert_eq!(idle(400).cause, Some(Cause::SendingApplication));
+    let held = idle(600);
+    let between = vec![Cause::SendBuffer, Cause::SendingApplication];
+    assert_eq!((held.cause, held.between), (None, between));
+}
+
+#[test]
+fn a_window_that_is_full_while_more_waits_is_the_limit_without_the_kernel_s_word() {
+    let at = |segments: u32| {
+        let queue = segments * 1448 + 9000;
+        main_verdict(&format!(
+            "ESTAB 0 {queue} 10.0.0.1:4 10.0.0.2:5\n\t cubic rtt:40/0.3 mss:1448 cwnd:210 \
+             bytes_acked:9000001 busy:5000ms unacked:{segments} notsent:9000 minrtt:40 \
+             snd_wnd:65535\n"
+        ))
+    };
+    // 45 segments are 65,160 bytes of 65,535; 20 are less than half of them.
+    assert_eq!(at(45).cause, Some(Cause::ReceiveWindow));
+    assert_eq!(at(20).cause, None);
+}
+
+#[test]
 fn the_rate_of_a_socket_is_over_its_life_where_its_counters_tell_that() {
     // It never received, so it was opened lastrcv ago: 2,500,001 bytes in 4.016 s.
     let paced = main_verdict(file!("ss-paced.txt"));
@@ -196,6 +226,9 @@ fn text_of_programs_is_read_to_its_last_figure() {
     assert_eq!(mean(file!("iperf2-enhanced.txt")), 9.32e6);
     assert_eq!(mean(file!("iperf2.csv")), 9_279_327.0);
     assert_eq!(mean(file!("nuttcp.txt")), 9_324_800.0);
+    // With -f M both programs count bytes by 1024 (iperf 3.12, units.c): 1.11 x 8 x 1024 x 1024.
+    let bytes = file!("iperf3-tcp.txt").replace("9.27 Mbits/sec", "1.11 MBytes/sec");
+    assert!((mean(&bytes) - 9_311_354.88).abs() < 0.01);
     let enhanced = results(file!("iperf2-enhanced.txt"));
     let evidence = &enhanced.evidence[0];
     assert_eq!((evidence.mss_bytes, evidence.rate.intervals_bps.len()), (Some(1448), 5));

@@ -23,6 +23,18 @@ fn a_socket_of_ss_is_explained_by_its_window() {
 }
 
 #[test]
+fn a_socket_that_has_sent_nothing_has_no_share_sent_again() {
+    let ratio = |segments| {
+        let line = format!("\t cubic rtt:40/0.3 mss:1448 cwnd:10 {segments} bytes_received:9000");
+        let text = format!("ESTAB 0 0 10.0.0.1:4 10.0.0.2:5\n{line}\n");
+        let Ok(Source::Foreign(found)) = read_source(&text) else { panic!("no result: {text}") };
+        found.evidence[found.main].loss.ratio
+    };
+    assert_eq!(ratio("segs_out:0 data_segs_out:0"), None);
+    assert_eq!(ratio("retrans:0/3 data_segs_out:12"), Some(0.25));
+}
+
+#[test]
 fn a_download_of_ndt7_with_a_standing_queue_filled_its_link() {
     let info = |ms: u32, acked: u64| {
         format!(

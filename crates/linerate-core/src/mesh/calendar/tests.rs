@@ -238,3 +238,20 @@ fn each_agent_computes_its_part_of_the_one_calendar_and_a_revision_moves_nothing
     }
     assert_eq!(of_all, 10 * 10, "ten pairs, ten times");
 }
+
+#[test]
+fn a_site_and_an_uplink_of_one_name_are_two_things() {
+    let agents = [("a", "site = \"x\""), ("b", ""), ("c", "uplink = \"x\""), ("d", "")];
+    let agent = |(at, (name, shares)): (usize, &(&str, &str))| {
+        format!("[[agent]]\nname = \"{name}\"\naddress = \"192.0.2.{at}\"\n{shares}\n")
+    };
+    let agents: String = agents.iter().enumerate().map(agent).collect();
+    let text = format!(
+        "mesh = \"m\"\nrevision = 1\n{agents}[[task]]\nname = \"t\"\nrun = \"tcp {{to}}\"\n\
+         every = \"10m\"\ntakes = \"14s\"\nways = \"one\"\n"
+    );
+    let plan = MeshPlan::from_toml(&text).expect("a plan");
+    let rounds = MeshCalendar::of(&plan).expect("it fits").rounds(&plan);
+    // Four agents meet in three rounds; were both one thing, five pairs of six would have it.
+    assert_eq!((rounds[0].used, rounds[0].least), (Some(3), 3));
+}
