@@ -37,7 +37,8 @@ fn a_test_reserves_its_rate_times_its_time_for_each_direction() {
     let guard = guard("bytes_per_day = \"15 MB\"\n");
     let ask = |ways| guard.check(&five_seconds(ways), &client(Program::Linerate, 1), TERMS);
     let both = ask(2).expect("10 of 15 MB");
-    let why = ask(2).err().expect("10 of 5 MB").reason;
+    let Err(refusal) = ask(2) else { panic!("10 of 5 MB were let in") };
+    let why = refusal.reason;
     assert!(why.contains("it may move 10.00 MB") && why.contains("5.000 MB are left"), "{why}");
     let one = ask(1).expect("5 of 5 MB");
     drop((both, one));
