@@ -1,7 +1,7 @@
 //! The one decision about a record: what limited it and how far it is to be trusted.
 //!
 //! Headline, explanation, difference, list, page and alert print this and decide nothing. The
-//! diagnosis reads measured evidence alone ([`diagnose`]); here it meets what the record states
+//! diagnosis reads measured evidence alone (`diagnose`); here it meets what the record states
 //! beside it: known bounds, the hosts' accounts, caveats. Where both name a limit, the better
 //! proved one stands, and the diagnosis is made to agree.
 
