@@ -130,6 +130,11 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let words = personality::arguments(std::env::args_os());
+    // A question of every script that picks a program: not worth the tree of all commands.
+    if matches!(&words[..], [_, only] if only == "--version" || only == "-V") {
+        output::text(&format!("linerate {VERSION}\n"));
+        return exit::code(Ok(0));
+    }
     let asked = |words: &[OsString]| help::asked(&Cli::command(), words);
     let cli = match habits::read(words, |words| Cli::try_parse_from(words), asked) {
         Ok(cli) => cli,

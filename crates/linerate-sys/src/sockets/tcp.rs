@@ -257,6 +257,25 @@ pub fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
     rustix::net::sockopt::tcp_congestion(socket).ok()
 }
 
+/// Sets the send buffer (SO_SNDBUF, socket(7)), which the kernel then no longer sizes by itself.
+/// It grants twice as much, for its bookkeeping, within net.core.wmem_max.
+/// # Errors
+/// When the kernel refuses the option.
+pub fn set_send_buffer(stream: &TcpStream, bytes: u32) -> Result<()> {
+    SockRef::from(stream)
+        .set_send_buffer_size(bytes as usize)
+        .map_err(|source| Error::new("set SO_SNDBUF", format!("to {bytes} bytes"), source))
+}
+
+/// Whether a connection stays within this host: both of its ends have one address.
+pub fn stays_within_host(stream: &TcpStream) -> bool {
+    let address = |socket: std::io::Result<SocketAddr>| Some(socket.ok()?.ip().to_canonical());
+    match (address(stream.local_addr()), address(stream.peer_addr())) {
+        (Some(local), Some(peer)) => local == peer || (local.is_loopback() && peer.is_loopback()),
+        _ => false,
+    }
+}
+
 /// The send and receive buffers that the kernel granted, as getsockopt tells them: twice what was
 /// asked, within the host's limits (socket(7)).
 pub fn buffers(stream: &TcpStream) -> (Option<u64>, Option<u64>) {

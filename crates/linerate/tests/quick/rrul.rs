@@ -66,10 +66,10 @@ fn four_streams_each_way_and_four_kinds_of_probes_are_one_record_and_one_file_of
         assert_eq!(probes["phases"].as_array().map(Vec::len), Some(2), "{probes}");
     }
 
-    // With room for slow machines: three samples of a fifth of a second at the most.
+    // Three samples of a fifth of a second, more where the host is busy and the test ends later.
     let of_flent = unpacked(&at("a.flent.gz"));
     let up = of_flent["raw_values"]["TCP upload EF"].as_array().expect("a series");
-    assert!((1..=4).contains(&up.len()), "{up:?}");
+    assert!(up.iter().any(|sample| sample["val"].as_f64() > Some(0.0)), "{up:?}");
     assert_eq!(of_flent["metadata"]["NAME"], "rrul");
     let output = linerate(&["report", "--store", &store, "--flent", &again]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -19,6 +19,7 @@ use super::data::{CALL_TIMEOUT, Receiver, Sender};
 use super::delivery::{Delivery, Outstanding};
 use super::receive_method::{Framing, Treatment};
 use super::round_robin::{Rounds, Turns};
+use super::send_buffer;
 use super::send_method::Payload;
 use super::signals;
 use super::span::Extent;
@@ -245,7 +246,13 @@ impl Endpoint {
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.on_side(Side::Sender).next().is_some() {
             let Tcp { request, rules, .. } = &self.transport;
-            self.transport.payload = Some(Arc::new(Payload::of(request, rules.content)?));
+            let payload = Payload::of(request, rules.content)?;
+            if request.window_bytes.is_none() && payload.is_copied() {
+                let senders = self.on_side(Side::Sender);
+                let sockets: Vec<_> = senders.map(|stream| &*stream.socket.socket).collect();
+                send_buffer::keep_within_cache(&sockets)?;
+            }
+            self.transport.payload = Some(Arc::new(payload));
         }
         self.count_from_here();
         Ok(())

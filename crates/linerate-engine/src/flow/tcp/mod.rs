@@ -16,6 +16,7 @@ mod low_water;
 mod pace;
 pub(crate) mod receive_method;
 mod round_robin;
+mod send_buffer;
 mod send_method;
 pub(crate) mod session;
 pub(crate) mod signals;

@@ -87,6 +87,11 @@ impl Payload {
         }
     }
 
+    /// Whether the kernel copies each write, and not only refers to the pages.
+    pub(super) const fn is_copied(&self) -> bool {
+        matches!(self, Self::Memory(_) | Self::Pattern { .. })
+    }
+
     /// What the thread of stream `flow` of `direction` sends by.
     pub(super) fn send_method(
         &self,
