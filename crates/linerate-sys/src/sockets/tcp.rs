@@ -269,7 +269,7 @@ pub fn set_send_buffer(stream: &TcpStream, bytes: u32) -> Result<()> {
 
 /// Whether a connection stays within this host: both of its ends have one address.
 pub fn stays_within_host(stream: &TcpStream) -> bool {
-    let address = |socket: std::io::Result<SocketAddr>| Some(socket.ok()?.ip().to_canonical());
+    let address = |socket: io::Result<SocketAddr>| Some(socket.ok()?.ip().to_canonical());
     match (address(stream.local_addr()), address(stream.peer_addr())) {
         (Some(local), Some(peer)) => local == peer || (local.is_loopback() && peer.is_loopback()),
         _ => false,
