@@ -386,10 +386,10 @@ pub(crate) fn run(args: Args) -> Outcome {
     let hang_up = is_reread.then(HangUp::listen).transpose()?;
     let mut server = bind(handed_over, &ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
-    say_ports(&server, local);
     args.stamp.reflect(&mut server, reflector)?;
     let_meet(&mut server, args.meet)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
+    say_ports(&server, local);
     say_others(&server);
     #[cfg(feature = "web")]
     let (certificate, mesh) = answer_web(&mut server, &args.web, local)?;
