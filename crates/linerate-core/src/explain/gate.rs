@@ -7,6 +7,10 @@ use crate::record::{Cause, Confidence, Outcome, Sign, Verdict};
 /// nothing else takes any.
 const IDLE_CPU: f64 = 0.1;
 
+/// Both ends of a transfer over loopback wait for each other: together they compute for this share
+/// of a core at least where nothing but computing holds them.
+const BUSY_TOGETHER: f64 = 0.8;
+
 /// A verdict without a diagnosis: the tester spoilt the measurement, or both ends are one host.
 pub(super) fn gate(evidence: &Evidence) -> Option<Verdict> {
     if let Some(why) = &evidence.spoilt {
@@ -16,22 +20,28 @@ pub(super) fn gate(evidence: &Evidence) -> Option<Verdict> {
         return Some(verdict);
     }
     let ends = [&evidence.sender, &evidence.receiver];
-    let idle = |cpu: f64| cpu < IDLE_CPU;
     let known: Vec<f64> = ends.iter().filter_map(|end| end.cpu).collect();
-    if evidence.loopback && !known.is_empty() && known.iter().all(|cpu| idle(*cpu)) {
+    if evidence.loopback && known.iter().all(|cpu| *cpu < IDLE_CPU) {
+        let most = known.iter().copied().reduce(f64::max);
         let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
-        let most = known.iter().copied().fold(0.0, f64::max) * 100.0;
-        verdict.notes.push(format!(
-            "both ends run on this host, so there is no path, and the CPU of no end that is known is \
-             its limit ({most:.0} %)"
-        ));
+        verdict.notes.push(match most {
+            Some(most) => format!(
+                "both ends run on this host, so there is no path, and the CPU of no end that is \
+                 known is its limit ({:.0} %)",
+                most * 100.0
+            ),
+            None => "both ends run on this host, so there is no path, and the CPU time that they \
+                     took is not known"
+                .to_owned(),
+        });
         verdict.deciding_test = Some("the same test from another host".to_owned());
         return Some(verdict);
     }
     if evidence.loopback {
         let mut verdict = Verdict::of(evidence.direction, Outcome::Limited);
         verdict.cause = Some(Cause::Tester);
-        verdict.confidence = Some(Confidence::High);
+        let busy = known.iter().sum::<f64>() >= BUSY_TOGETHER;
+        verdict.confidence = Some(if busy { Confidence::High } else { Confidence::Low });
         let ends = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
         verdict.evidence = ends
             .into_iter()
@@ -64,11 +74,35 @@ mod tests {
             assert!(verdict.notes[0].contains("no path"), "{:?}", verdict.notes);
         }
         for (sender, receiver) in
-            [(Some(0.9), None), (Some(0.02), Some(0.4)), (Some(0.37), Some(0.5)), (None, None)]
+            [(Some(0.9), None), (Some(0.02), Some(0.8)), (Some(0.37), Some(0.5))]
         {
             let verdict = over_loopback(sender, receiver);
             assert_eq!((verdict.outcome, verdict.cause), (Outcome::Limited, Some(Cause::Tester)));
+            assert_eq!(verdict.confidence, Some(Confidence::High));
         }
+        // A window of 8 KiB holds two ends that compute for 0.2 and 0.4 of a core.
+        let verdict = over_loopback(Some(0.2), Some(0.4));
+        assert_eq!(
+            (verdict.cause, verdict.confidence),
+            (Some(Cause::Tester), Some(Confidence::Low))
+        );
+        // The text of iperf3 has no CPU, and a pace that was asked for is not in it either.
+        let verdict = over_loopback(None, None);
+        assert_eq!((verdict.outcome, verdict.cause), (Outcome::NoVerdict, None));
         assert_eq!(gate(&Evidence::default()), None);
+    }
+
+    #[test]
+    fn over_loopback_a_pace_that_was_kept_is_the_limit() {
+        let mut evidence = Evidence { loopback: true, ..Evidence::default() };
+        (evidence.sender.cpu, evidence.receiver.cpu) = (Some(0.03), Some(0.01));
+        evidence.rate.mean_bps = Some(19.98e6);
+        evidence.asked.pace_bps = Some(20e6);
+        let verdict = super::super::judge::judge(&evidence);
+        assert_eq!(verdict.cause, Some(Cause::SendingApplication));
+        // Half of what was asked for is no pace that was kept.
+        evidence.asked.pace_bps = Some(40e6);
+        let verdict = super::super::judge::judge(&evidence);
+        assert_eq!((verdict.outcome, verdict.cause), (Outcome::NoVerdict, None));
     }
 }

@@ -12,7 +12,8 @@ use crate::theory::ladder::APART;
 
 /// What limited one direction.
 pub fn judge(evidence: &Evidence) -> Verdict {
-    if let Some(verdict) = gate::gate(evidence) {
+    let own = own_rate(evidence).map(|candidate| named(evidence, candidate));
+    if let Some(verdict) = own.or_else(|| gate::gate(evidence)) {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
         // the reason why no more is said.
         return Verdict {
@@ -62,6 +63,13 @@ pub fn judge(evidence: &Evidence) -> Verdict {
     verdict.innocent = innocent::findings(evidence, &verdict);
     verdict.notes.extend(evidence.remarks.iter().cloned());
     verdict
+}
+
+/// A pace that was asked for and kept, which needs no path to be the limit.
+fn own_rate(evidence: &Evidence) -> Option<Candidate> {
+    let certain = evidence.loopback && evidence.spoilt.is_none();
+    let pace = || ends::own_pace(evidence).or_else(|| ends::own_read_pace(evidence));
+    certain.then(pace).flatten()
 }
 
 /// The first cause whose signs are all there. What is certain comes first, then the ends, then the
