@@ -39,7 +39,8 @@ pub(crate) struct Account {
     pub(crate) local: Vec<EndReport>,
     /// The server's final reports; empty when it went away.
     pub(crate) remote: Vec<EndReport>,
-    /// Spans shorter than this make no row after another: the rest behind the last whole interval.
+    /// Spans shorter than this make no row after another: they are part of the next one, and what
+    /// is left behind the last whole interval is of none.
     pub(crate) row_ns_min: u64,
     /// A rest that brought bytes is a row however short, so that rows add up to the result.
     pub(crate) rest_is_row: bool,
@@ -52,8 +53,10 @@ pub(crate) struct Account {
     pub(crate) planned_ns: Option<u64>,
     /// The interval that ended with the time of the test, until the rest after it is known.
     pub(crate) held: Option<Interval>,
-    /// Intervals whose rows have been told.
+    /// Intervals that have been looked at for rows.
     pub(crate) intervals_told: usize,
+    /// The interval whose end is that of the last rows.
+    pub(crate) rows_until: Option<usize>,
     /// The server tells nothing of its side: what the client's end knows is the result.
     pub(crate) one_sided: bool,
     /// What each stream of such a test begins with before its payload, where that counts.
@@ -162,6 +165,21 @@ impl Account {
         self.tell(watch);
     }
 
+    /// Takes those of the end of an interval, which may come after the time of the test too: then
+    /// they wait as [`Self::hold_interval`] has it, and never overtake the ones that wait.
+    pub(crate) fn next_interval(&mut self, interval: Interval, watch: Watch<'_>) {
+        match self.held {
+            Some(_) => self.hold_interval(interval, watch),
+            None => self.interval(interval, watch),
+        }
+    }
+
+    /// The newest samples of the client's end, told or not.
+    pub(crate) fn newest_local(&self) -> &[Sample] {
+        let told = || self.local_samples.last().map(Vec::as_slice);
+        self.held.as_ref().map(|held| &held.local[..]).or_else(told).unwrap_or_default()
+    }
+
     /// Takes those of the moment when senders have to stop. What comes afterwards may be too short
     /// to stand alone, so they wait for [`Self::last_interval`].
     pub(crate) fn hold_interval(&mut self, interval: Interval, watch: Watch<'_>) {
@@ -208,10 +226,9 @@ impl Account {
         let known = self.local_samples.len();
         let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
         for at in self.intervals_told..known {
-            for direction in [Direction::Up, Direction::Down] {
-                let rows = self.rows(direction, at);
-                rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
-            }
+            let Some(rows) = self.rows(at) else { continue };
+            self.rows_until = Some(at);
+            rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
         }
         self.intervals_told = self.intervals_told.max(known);
     }

@@ -94,32 +94,66 @@ impl Account {
         Moment { receiver: of(received), sender: of(sent) }
     }
 
-    /// The rows of interval `at` of `direction`: every stream, when there are several, and their
-    /// sum.
-    pub(super) fn rows(&self, direction: Direction, at: usize) -> Vec<IntervalRow> {
+    /// The rows of interval `at`, both directions; none where they are too short to stand alone, as
+    /// where a late thread ends one interval and the next at once: the next rows have what they
+    /// bring.
+    pub(super) fn rows(&self, at: usize) -> Option<Vec<IntervalRow>> {
+        let since = self.rows_since(at);
+        let ways = [Direction::Up, Direction::Down];
+        let all = ways.map(|way| self.rows_of(way, at, since));
+        let brings = self.rest_is_row && all.iter().flatten().any(|row| row.bytes > 0);
+        let short = |row: &IntervalRow| row.end_ns.saturating_sub(row.start_ns) < self.row_ns_min;
+        let mut rows = all.iter().flatten();
+        let has_rows = rows.clone().next().is_some();
+        if since.is_some() && has_rows && !brings && rows.all(short) {
+            return None;
+        }
+        let told = ways.into_iter().zip(all);
+        Some(told.flat_map(|(way, rows)| self.with_sum(rows, way, (at, brings))).collect())
+    }
+
+    /// The interval at whose end the rows of interval `at` begin: no row lies on both sides of the
+    /// end of the omitted span.
+    fn rows_since(&self, at: usize) -> Option<usize> {
+        let omitted = self.omitted.filter(|omitted| at >= *omitted);
+        self.rows_until.max(omitted.and_then(|omitted| omitted.checked_sub(1)))
+    }
+
+    /// Of datagrams a receiver may tell nothing before the end: then the rows are what was sent.
+    fn is_untold(&self, direction: Direction, at: usize) -> bool {
+        self.size_bytes > 0 && self.samples(direction).1[at].is_empty()
+    }
+
+    /// A row of each stream of `direction`, from the end of interval `since` to that of `at`.
+    fn rows_of(&self, direction: Direction, at: usize, since: Option<usize>) -> Vec<IntervalRow> {
         let (sent, received) = self.samples(direction);
-        // Of datagrams a receiver may tell nothing before the end: then the row is what was sent.
-        let untold = self.size_bytes > 0 && received[at].is_empty();
-        let counted = if untold { &sent[at] } else { &received[at] };
+        let counted = if self.is_untold(direction, at) { &sent[at] } else { &received[at] };
         let of_way = counted.iter().filter(|sample| sample.direction == direction);
-        let moments =
-            of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, at.checked_sub(1))));
+        let moments = of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, since)));
         let mut rows: Vec<IntervalRow> =
             moments.filter_map(|(now, before)| self.row(now, before)).collect();
         // A thread may look a moment before the omitted span is over by its own begin.
         let counts = self.omitted.is_some_and(|omitted| at >= omitted);
         rows.iter_mut().filter(|_| counts).for_each(|row| row.omitted = false);
-        if at > 0 {
-            let brings = self.rest_is_row && rows.iter().any(|row| row.bytes > 0);
-            rows.retain(|row| brings || row.end_ns.saturating_sub(row.start_ns) >= self.row_ns_min);
-        }
+        rows
+    }
+
+    /// The rows of the streams that are told, when there are several, and their sum.
+    fn with_sum(
+        &self,
+        mut rows: Vec<IntervalRow>,
+        direction: Direction,
+        (at, brings): (usize, bool),
+    ) -> Vec<IntervalRow> {
         // After the planned time a receiver waits, unless a queue held something back; a sender
         // that is behind its plan goes on.
-        if !untold || rows.iter().all(|row| row.bytes == 0) {
+        if !self.is_untold(direction, at) || rows.iter().all(|row| row.bytes == 0) {
             let waits = |row: &IntervalRow| {
                 let over = self.planned_ns.is_some_and(|planned| row.start_ns >= planned);
-                // After an omitted begin the rows have as much of what was under way then.
-                over && (row.bytes == 0 || self.omit_ns > 0 && !self.rest_is_row)
+                // After an omitted begin the rows have as much of what was under way then. What one
+                // stream brings is a row of all of them.
+                let late = self.omit_ns > 0 && !self.rest_is_row;
+                over && (late || row.bytes == 0 && !brings)
             };
             rows.retain(|row| !waits(row));
         }
@@ -303,6 +337,103 @@ mod tests {
         assert_eq!(rows_with_rest(300, 70), apart);
         assert_eq!(rows_with_rest(0, 0), [(0, 1000, 1000), (1000, 2000, 1000)]);
         assert_eq!(rows_with_rest(0, 5), [(0, 1000, 1000), (1000, 2000, 1005)]);
+    }
+
+    /// Start and end in ms, and bytes, of the rows of a stream of one byte each ms, whose thread
+    /// looks at these times: at the ends of intervals, when it stops, at an interval that ends
+    /// after that, and at the end.
+    fn rows_looked_at(looks: [&[u64]; 2], stop: u64, end: u64) -> Vec<(u64, u64, u64)> {
+        let mut account = Account { row_ns_min: 125_000_000, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.start_ns / 1_000_000, row.end_ns / 1_000_000, row.bytes));
+            }
+        };
+        let at = |ms: u64| {
+            let local = vec![sample(0, ms * 1_000_000, ms)];
+            Interval { remote: local.clone(), local }
+        };
+        looks[0].iter().for_each(|ms| account.next_interval(at(*ms), &mut watch));
+        account.hold_interval(at(stop), &mut watch);
+        looks[1].iter().for_each(|ms| account.next_interval(at(*ms), &mut watch));
+        account.last_interval(at(end), end * 1_000_000, &mut watch);
+        rows
+    }
+
+    #[test]
+    fn whenever_a_late_thread_looks_the_rows_add_up_to_the_last_byte() {
+        // The interval of 500 ms ended 450 ms late, the next one in time.
+        let late = rows_looked_at([&[950, 1000], &[]], 1000, 1010);
+        assert_eq!(late, [(0, 950, 950), (950, 1010, 60)]);
+        // It was away between the last interval and the stop, and what was queued came long after.
+        let away = rows_looked_at([&[500, 1000], &[]], 1004, 1290);
+        assert_eq!(away, [(0, 500, 500), (500, 1000, 500), (1000, 1290, 290)]);
+        // An interval ends after the stop, and the rest is as long as others may be.
+        let after = rows_looked_at([&[500, 1000], &[1500]], 1000, 1700);
+        let rows = [(0, 500, 500), (500, 1000, 500), (1000, 1500, 500), (1500, 1700, 200)];
+        assert_eq!(after, rows);
+        for stop in [1000, 1001, 1100, 1130, 1400] {
+            for look in [&[][..], &[stop], &[stop + 1], &[stop + 140], &[stop + 1, stop + 300]] {
+                for rest in [0, 1, 124, 125, 600] {
+                    let end = look.last().copied().unwrap_or(stop) + rest;
+                    let rows = rows_looked_at([&[480, 999], look], stop, end);
+                    let begins = rows.iter().map(|row| row.0);
+                    let ends = std::iter::once(0).chain(rows.iter().map(|row| row.1));
+                    assert!(begins.zip(ends).all(|(begin, end)| begin == end), "{rows:?}");
+                    assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), end, "{rows:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_short_omitted_interval_brings_is_of_no_row_that_counts() {
+        let mut account =
+            Account { row_ns_min: 125_000_000, omit_ns: 1_000_000_000, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.omitted, row.start_ns / 1_000_000, row.bytes));
+            }
+        };
+        for (ms, bytes) in [(950, 95), (1000, 100), (1050, 107), (1500, 152)] {
+            let local = vec![sample(0, ms * 1_000_000, bytes)];
+            account.interval(Interval { remote: local.clone(), local }, &mut watch);
+            if ms == 1000 {
+                account.omit_over();
+            }
+        }
+        assert_eq!(rows, [(true, 0, 95), (false, 1000, 52)]);
+    }
+
+    #[test]
+    fn a_rest_of_one_direction_is_a_row_of_both() {
+        let mut account = Account {
+            row_ns_min: 250_000_000,
+            size_bytes: 1000,
+            planned_ns: Some(1_000_000_000),
+            ..Account::default()
+        };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.direction, row.bytes));
+            }
+        };
+        let at = |ms: u64, up: u64, down: u64| {
+            let of = |direction, count| {
+                let counts = DatagramCounts { datagrams: count, next: count, ..<_>::default() };
+                Sample::of(direction, 0, ms * 1_000_000).with_datagrams(counts, 1000)
+            };
+            let local = vec![of(Direction::Up, up), of(Direction::Down, down)];
+            Interval { local, remote: Vec::new() }
+        };
+        account.next_interval(at(1000, 10, 20), &mut watch);
+        account.hold_interval(at(1000, 10, 20), &mut watch);
+        account.last_interval(at(1300, 11, 20), 1_300_000_000, &mut watch);
+        let (up, down) = (Direction::Up, Direction::Down);
+        assert_eq!(rows, [(up, 10_000), (down, 20_000), (up, 1000), (down, 0)]);
     }
 
     #[test]

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
+    Direction, End, EndReport, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{Machine, Output};
+use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::account::{Account, client_side};
+use crate::flow::account::{Account, Interval, client_side};
 use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
@@ -55,10 +56,15 @@ impl Test {
         let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
         account.begin(server);
         account.one_sided = rules.one_sided;
+        let mut endpoint = Endpoint::with_rules(request.clone(), rules);
+        if request.omit_ns == 0 {
+            // A server sends at once on a stream that asks for it, before the others are open.
+            endpoint.set_open_since(monotonic());
+        }
         Ok(Self {
             server,
             local: bind_address(plan.server.bind.as_deref())?,
-            endpoint: Endpoint::with_rules(request.clone(), rules),
+            endpoint,
             request,
             timeout: Duration::from_nanos(plan.server.connect_timeout_ns),
             via: plan.server.via.map_or("a server", Via::name),
@@ -126,7 +132,17 @@ impl Test {
                 let started = self.endpoint.start(account.begin);
                 started.map_err(|error| crate::failure::system(&error))?;
             }
-            Output::Sample => account.local_interval(self.endpoint.sample(now), context.watch),
+            Output::Sample => {
+                let local = self.endpoint.sample(now);
+                let planned = self.request.planned_span();
+                let over = planned.is_some_and(|planned| now.since(account.begin) >= planned);
+                if over && self.request.omit_ns == 0 {
+                    let remote = Vec::new();
+                    account.hold_interval(Interval { local, remote }, context.watch);
+                } else {
+                    account.local_interval(local, context.watch);
+                }
+            }
             Output::StopSending => self.endpoint.stop_sending(),
             Output::Halt => self.endpoint.halt(),
             _ => {}
@@ -134,16 +150,37 @@ impl Test {
         Ok(())
     }
 
-    /// Ends the threads, also of a test that failed, and keeps what they counted.
+    /// The streams have ended: their last interval, where none waits for that.
+    pub(crate) fn ended(&self, now: MonoTime, context: &mut Context<'_>, account: &mut Account) {
+        if account.held.is_none() {
+            account.local_interval(self.endpoint.sample(now), context.watch);
+        }
+    }
+
+    /// Ends the threads, also of a test that failed, and keeps what they counted. The last row has
+    /// what came after the time of the test, so that rows add up to the result.
     pub(crate) fn finish(
         self,
         result: Result<(), Failure>,
+        context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
         if result.is_err() {
             self.endpoint.halt();
         }
+        let now = monotonic();
+        let mut local = self.endpoint.sample(now);
         account.local = self.endpoint.finish();
+        if account.held.is_some() {
+            for sample in &mut local {
+                let same =
+                    |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
+                let Some(end) = account.local.iter().find(same).map(|it| &it.end) else { continue };
+                (sample.bytes, sample.t_ns) = (end.bytes_measured, end.span_start_ns + end.span_ns);
+            }
+            let (remote, now_ns) = (Vec::new(), now.nanos_since(account.begin));
+            account.last_interval(Interval { local, remote }, now_ns, context.watch);
+        }
         result?;
         account.stream_failure().map_or(Ok(()), Err)
     }

@@ -38,7 +38,7 @@ fn a_nuttcp_client_and_our_server_count_the_same_bytes() {
     }
     with_server(Limits::default(), |server| {
         let port = format!("-P{}", server.port(Via::Nuttcp));
-        let cases: [&[&str]; 11] = [
+        let cases: [&[&str]; 12] = [
             &["-T0.5"],
             &["-T0.5", "-i.1"],
             &["-T0.5", "-r"],
@@ -50,6 +50,7 @@ fn a_nuttcp_client_and_our_server_count_the_same_bytes() {
             &["-n100", "-l8192", "-r"],
             &["-T0.5", "-w64k"],
             &["-T0.5", "-R20m", "-r"],
+            &["-T0.5", "-R20m", "-N2"],
         ];
         for flags in cases {
             let data = format!("-p{}", free_port());

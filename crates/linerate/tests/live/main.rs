@@ -13,6 +13,7 @@ mod compare;
 mod conform;
 mod delay;
 mod from_here;
+mod iperf3_late;
 mod lab;
 mod lab_bank;
 mod laws;

@@ -315,6 +315,20 @@ impl Endpoint {
         samples.collect()
     }
 
+    /// What has come of every receiving stream by `now`, read or not, which began with `head_bytes`
+    /// that do not count: what a thread that was kept waiting finds came in the time before.
+    pub(crate) fn arrived(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
+        let t_ns = self.since_start_ns(now);
+        let one_path = !self.transport.request.means.mptcp;
+        let samples = self.on_side(Side::Receiver).map(|stream| {
+            let info = tcp::tcp_info(stream.socket.socket.as_fd()).filter(|_| one_path);
+            let came = info.and_then(|info| info.bytes_received).unwrap_or(0);
+            let bytes = came.saturating_sub(head_bytes).max(moved(stream));
+            Sample { bytes, ..Sample::of(stream.direction, stream.flow, t_ns) }
+        });
+        samples.collect()
+    }
+
     /// How far what the senders wrote has come, all streams together.
     pub(crate) fn outstanding(&self) -> Outstanding {
         let senders = self.on_side(Side::Sender);

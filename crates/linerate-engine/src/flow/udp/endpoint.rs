@@ -109,9 +109,10 @@ impl Endpoint {
                     layout: self.transport.layout,
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),
+                    opened: monotonic(),
                     search: stream.socket.search.clone(),
                 };
-                receiver.grant_first();
+                receiver.prepare();
                 stream.start(kept_on(cpu, move || receiver.run()))?;
             }
         }

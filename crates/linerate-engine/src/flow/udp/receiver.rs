@@ -50,6 +50,9 @@ pub(super) struct Receiver {
     pub(super) layout: Layout,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
+    /// Since when datagrams are taken in by the kernel: the thread may have to wait for a
+    /// processor.
+    pub(super) opened: MonoTime,
     /// What to tell of, where the stream is a search.
     pub(super) search: Option<Arc<SearchEnd>>,
 }
@@ -80,16 +83,15 @@ struct Receiving {
 impl Receiver {
     /// Takes datagrams until the sender has told that it is done and nothing more comes.
     pub(super) fn run(self) -> Outcome {
-        let (before, begun) = (cost(), monotonic());
+        let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
-        self.socket.note_arrivals();
         let may_join = self.request.joined && !self.request.taken_singly;
         let joins = may_join && self.socket.join_receives();
         let mut receiving = Receiving::starting_at(monotonic(), &self);
         let failure = self.receive_all(&mut receiving).err();
         let sent = self.progress.sent();
         // Nobody sent for longer than this end listened.
-        let listened_ns = contradiction::with_slack(monotonic().nanos_since(begun));
+        let listened_ns = contradiction::with_slack(monotonic().nanos_since(self.opened));
         let reported_ns = sent.map(|sent| sent.span_ns).filter(|ns| *ns <= listened_ns);
         let reported_ns = reported_ns.unwrap_or(0);
         if let Some(reporter) = &mut receiving.reporter {
@@ -157,7 +159,10 @@ impl Receiver {
 
     /// Tells the sender how far it can go from the start, before it can start: the thread of a
     /// receiver may have to wait for a processor.
-    pub(super) fn grant_first(&self) {
+    ///
+    /// The kernel notes the times of arrival from here on, for the same reason.
+    pub(super) fn prepare(&self) {
+        self.socket.note_arrivals();
         if self.grants() {
             let window = self.window(self.socket.buffers().1.unwrap_or(0), 1);
             let grant = Grants::default().turn(0, window, MonoTime::default());
@@ -290,7 +295,7 @@ impl Receiving {
                 let Head { number, stamp_ns } = head;
                 self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
             }
-            self.take_datagram(head, arrived, now, receiver.request.omit_ns);
+            self.take_datagram(head, arrived, now, receiver);
             let whole = datagrams.clone().take_while(|it| it.len() == size);
             let followers = receiver.layout.followers(whole, head, receiver.tag);
             if followers > 0 && self.tracker.take_run(head.number + 1, followers, head.stamp_ns) {
@@ -314,7 +319,13 @@ impl Receiving {
     }
 
     #[inline]
-    fn take_datagram(&mut self, head: Head, arrived: &Arrived<'_>, now: MonoTime, omit_ns: u64) {
+    fn take_datagram(
+        &mut self,
+        head: Head,
+        arrived: &Arrived<'_>,
+        now: MonoTime,
+        receiver: &Receiver,
+    ) {
         if let Some(reporter) = &mut self.reporter {
             reporter.arriving(head.stamp_ns, arrived.arrived_ns, now, &self.tracker);
         }
@@ -330,10 +341,19 @@ impl Receiving {
             }
         }
         self.last = now;
-        if head.stamp_ns >= omit_ns {
-            let first = self.measured.map_or(now, |(first, _)| first);
+        if head.stamp_ns >= receiver.request.omit_ns {
+            // The first ones may have no stamp: the kernel is a moment late to begin with it.
+            let came = self.came_at(arrived, now, receiver.opened);
+            let first = self.measured.map_or(came, |(first, _)| first.min(came));
             self.measured = Some((first, now));
         }
+    }
+
+    /// When a datagram came that was read at `now`: a thread that had no processor finds it late.
+    fn came_at(&self, arrived: &Arrived<'_>, now: MonoTime, opened: MonoTime) -> MonoTime {
+        let came_ns = arrived.arrived_ns.map(|ns| ns.cast_signed() - self.delay.offset_ns);
+        let came_ns = came_ns.and_then(|ns| u64::try_from(ns).ok());
+        came_ns.map_or(now, |ns| MonoTime::from_nanos(ns).max(opened).min(now))
     }
 
     /// Does without the kernel's times of arrival where as fast as possible each datagram comes by
@@ -433,5 +453,93 @@ impl Delay {
             // The kernel begins to stamp some milliseconds after it was asked.
             kernel_stamps: self.kernel * 2 > self.samples.count(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Finish, UdpPlan, UdpTest};
+
+    use super::*;
+    use crate::flow::udp::client::checked_request;
+    use crate::flow::udp::endpoint::open_socket;
+    use crate::flow::udp::layout::Leaving;
+
+    const SIZE: usize = 100;
+    const SPACING: Duration = Duration::from_millis(20);
+
+    /// Two sockets of a test that are connected to each other.
+    fn ends(request: &UdpTest) -> [DatagramSocket; 2] {
+        let local = ([127, 0, 0, 1], 0).into();
+        let ends = [(); 2].map(|()| open_socket(request, local).expect("a socket"));
+        let address = |end: &DatagramSocket| end.local_address().expect("bound");
+        ends[0].connect(address(&ends[1])).expect("connected");
+        ends[1].connect(address(&ends[0])).expect("connected");
+        ends
+    }
+
+    /// Waits until the kernel stamps datagrams when they come, which it begins some time after the
+    /// first socket asked; the one that is given back keeps it at that.
+    fn stamping(request: &UdpTest) -> DatagramSocket {
+        let [sender, receiver] = ends(request);
+        receiver.note_arrivals();
+        let mut batch = ReceiveBatch::new();
+        loop {
+            sender.send(&[1]).expect("sent");
+            linerate_sys::clock::sleep(SPACING);
+            let offset_ns = realtime_offset_ns();
+            batch.receive(&receiver).expect("it came before");
+            let now_ns = monotonic().nanos().cast_signed() + offset_ns;
+            let stamps: Vec<_> = batch.arrived().filter_map(|it| it.arrived_ns).collect();
+            if stamps.iter().any(|ns| now_ns - ns.cast_signed() > 10_000_000) {
+                return receiver;
+            }
+        }
+    }
+
+    /// A stream to a receiver whose thread is not there before the last datagram has come: what it
+    /// makes of it, and the least time between the first and the last, in ns.
+    fn of_a_late_thread(request: UdpTest, count: u64) -> (Measured, u64) {
+        let _stamping = stamping(&request);
+        let [sender, socket] = ends(&request);
+        let receiver = Receiver {
+            socket: Arc::new(socket),
+            request,
+            tag: 7,
+            layout: Layout { own: false, ..Layout::OWN },
+            switches: Arc::default(),
+            progress: Arc::default(),
+            opened: monotonic(),
+            search: None,
+        };
+        receiver.prepare();
+        let begin = monotonic();
+        let (mut first, mut last) = (None, begin);
+        for number in 0..count {
+            linerate_sys::clock::sleep_until(begin + SPACING * number as u32);
+            let mut datagram = [0; SIZE];
+            let since_start_ns = monotonic().nanos_since(begin);
+            let leaving = Leaving { number, since_start_ns, at: monotonic() };
+            receiver.layout.write(&mut datagram, leaving, 7);
+            last = monotonic();
+            sender.send(&datagram).expect("sent");
+            first.get_or_insert_with(monotonic);
+        }
+        let least_ns = last.nanos_since(first.unwrap_or(last));
+        let (direction, flow, span_ns) = (Direction::Down, 0, 0);
+        let sent = DatagramsSent { direction, flow, datagrams: count, measured: count, span_ns };
+        receiver.progress.tell_sent(sent, monotonic());
+        (receiver.run().measured, least_ns)
+    }
+
+    #[test]
+    fn a_thread_that_comes_late_has_the_time_in_which_datagrams_came() {
+        let request = checked_request(&UdpPlan::default()).expect("sound");
+        let finish = Finish::TimeNs(1_000_000_000);
+        let request = UdpTest { size_bytes: SIZE as u32, finish, ..request };
+        let (measured, least_ns) = of_a_late_thread(request, 6);
+        assert_eq!(measured.bytes, 600);
+        // The sender tells of no time. The two clocks are read one after the other.
+        assert!(measured.span_ns + 1_000_000 >= least_ns, "{measured:?} of {least_ns} ns");
     }
 }

@@ -107,9 +107,9 @@ fn measure_in(
     let flows = TcpClient { test, context, account, program: None };
     let mut session = Session::new(Client::new(monotonic(), client), flows);
     let result = flow::run(&mut session, &mut answers, &stop);
-    let TcpClient { test, account, program, .. } = session.flows;
+    let TcpClient { test, context, account, program } = session.flows;
     account.ends.push(remote_end(program));
-    test.finish(result, account)
+    test.finish(result, context, account)
 }
 
 /// The streams of a test that are connected.

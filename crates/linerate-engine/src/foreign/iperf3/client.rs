@@ -6,6 +6,10 @@
 //! What is on the way when the time is over is waited for and counts, with the time that it took:
 //! in the rows, whose last one lasts until then, and so in the sum, which is that of the rows to
 //! the byte.
+//!
+//! A thread that a busy host kept waiting begins its time late, when data of the server has come
+//! already. Of a test by time that does not count; where an amount counts, the time begins as much
+//! earlier as it took at the rate of the rest.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -134,7 +138,7 @@ fn measure_with(
         complete_after: None,
         params: params.clone(),
     };
-    let mut streams = TcpStreams::new(in_whole_blocks(request.clone()), &params, COOKIE_BYTES);
+    let mut streams = TcpStreams::new(in_whole_blocks(request.clone()), &params, [COOKIE_BYTES, 0]);
     // What ends the test is the amount itself: servers send that to the byte.
     streams.request = request;
     streams.endpoint = streams.endpoint.leaving_open().counting_all();
@@ -147,6 +151,8 @@ fn measure_with(
         account,
         ending: None,
         ended: false,
+        open_since: MonoTime::default(),
+        waited_bytes: 0,
         delivered_ns: 0,
         wants_output,
         output: None,
@@ -166,6 +172,10 @@ struct TcpClient<'a, 'w> {
     ending: Option<Ending>,
     /// The server has been told that the test is over.
     ended: bool,
+    /// When nothing can have come yet.
+    open_since: MonoTime,
+    /// What had come by the begin of an amount that counts.
+    waited_bytes: u64,
     /// When all of it had come, since the begin.
     delivered_ns: u64,
     wants_output: bool,
@@ -186,7 +196,7 @@ impl Flows for TcpClient<'_, '_> {
                 self.connect()?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Begin => self.account.begin = now,
+            Output::Begin => self.begin(now),
             Output::Start => self.streams.start(self.account.begin)?,
             Output::Sample => self.sample(now),
             // It follows a sample of the same moment.
@@ -239,7 +249,8 @@ impl Flows for TcpClient<'_, '_> {
 impl TcpClient<'_, '_> {
     /// Connects every stream.
     fn connect(&mut self) -> Result<(), Failure> {
-        let Self { streams, way, context, account, .. } = self;
+        let Self { streams, way, context, account, open_since, .. } = self;
+        *open_since = monotonic();
         for at in 0..streams.places.len() {
             let place = streams.places[at];
             let socket = way.connect(streams.options(client_side(place.direction)), at)?;
@@ -261,6 +272,22 @@ impl TcpClient<'_, '_> {
         let line = format!("{count} {noun} to {}, iperf3", way.server);
         (context.watch)(&Event::Connected(line));
         streams.prepare()
+    }
+
+    /// The time counts from `now`, and what has come does not.
+    fn begin(&mut self, now: MonoTime) {
+        self.account.begin = now;
+        let came = self.streams.arrived(now);
+        if self.is_by_time() {
+            self.streams.before = came;
+        } else {
+            self.waited_bytes = came.iter().map(|sample| sample.bytes).sum();
+        }
+    }
+
+    /// Whether time ends the test, and no amount.
+    fn is_by_time(&self) -> bool {
+        matches!(self.streams.request.finish, Finish::TimeNs(_))
     }
 
     /// Takes note of the interval that ends at `now`.
@@ -285,6 +312,7 @@ impl TcpClient<'_, '_> {
     /// Ends the streams; what they did, for the server.
     fn count(&mut self, now: MonoTime) -> Results {
         let (mut local, _) = self.streams.sample(now);
+        let by_time = self.is_by_time();
         let Self { streams, account, .. } = self;
         let omit_ns = streams.request.omit_ns;
         let span_ns = |ending: Ending| ending.span_ns(account.begin, omit_ns);
@@ -292,16 +320,17 @@ impl TcpClient<'_, '_> {
         let mut remote = std::mem::take(&mut streams.ended);
         account.local = streams.finish();
         // A paced sender's last byte may have come long before the time was over.
-        let by_time = matches!(streams.request.finish, Finish::TimeNs(_));
         let stopped = self.ending.filter(|_| by_time).map(|ending| ending.stopped);
         let stopped_ns = stopped.map_or(0, |stopped| stopped.nanos_since(account.begin));
         let received_ns = received_until(&account.local).max(stopped_ns);
+        let waited = (self.waited_bytes, account.begin.nanos_since(self.open_since));
+        let received_ns = with_time_before(received_ns, received_bytes(&account.local), waited);
         // One that was stopped before the omitted span was over measured nothing.
         if omit_ns == 0 || !streams.omitted.is_empty() {
             let from = &streams.omitted[..];
             count_between(&mut account.local, (from, &remote), self.delivered_ns);
             let received = local.iter().filter(|it| receives(it)).cloned();
-            let received = received.map(|it| with_all_bytes(it, &account.local));
+            let received = received.map(|it| streams.with_all_bytes(it, &account.local));
             let received: Vec<Sample> = received.collect();
             count_between(&mut account.local, (from, &received), received_ns);
             to_the_end(&mut local, from, &account.local);
@@ -363,11 +392,19 @@ fn receives(sample: &Sample) -> bool {
     client_side(sample.direction) == Side::Receiver
 }
 
-/// A sample with all that its stream brought.
-fn with_all_bytes(sample: Sample, reports: &[EndReport]) -> Sample {
-    let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
-    let bytes = reports.iter().find(same).map_or(sample.bytes, |report| report.end.bytes);
-    Sample { bytes, ..sample }
+/// All bytes that this end received.
+fn received_bytes(reports: &[EndReport]) -> u64 {
+    let received = reports.iter().filter(|it| client_side(it.direction) == Side::Receiver);
+    received.map(|report| report.end.bytes).sum()
+}
+
+/// The time of all `bytes`, of which `waited` had come before the `span_ns` of the others began: as
+/// long as they took at the rate of those, and not before the streams were open.
+fn with_time_before(span_ns: u64, bytes: u64, (waited, open_ns): (u64, u64)) -> u64 {
+    let others = u128::from(bytes.saturating_sub(waited));
+    let before = (u128::from(span_ns) * u128::from(waited.min(bytes))).checked_div(others);
+    let before = before.map_or(u64::MAX, |ns| u64::try_from(ns).unwrap_or(u64::MAX));
+    span_ns.saturating_add(if waited == 0 { 0 } else { before.min(open_ns) })
 }
 
 /// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
@@ -445,5 +482,23 @@ impl Connector {
             }
             _ => failure,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn an_amount_that_had_come_in_part_has_the_time_of_that_part_too() {
+        // 100 bytes each ms; the thread came 20 ms late to 10,000 of them.
+        assert_eq!(with_time_before(80 * MS, 10_000, (2000, 500 * MS)), 100 * MS);
+        assert_eq!(with_time_before(80 * MS, 8000, (0, 500 * MS)), 80 * MS);
+        // No sooner than the streams were there, however little came afterwards.
+        assert_eq!(with_time_before(MS, 10_000, (9999, 30 * MS)), 31 * MS);
+        assert_eq!(with_time_before(2 * MS, 10_000, (10_000, 30 * MS)), 32 * MS);
+        assert_eq!(with_time_before(2 * MS, 0, (0, 30 * MS)), 2 * MS);
     }
 }

@@ -6,7 +6,7 @@
 use linerate_core::record::{Direction, EndReport, Event, Failure, Side, TcpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::iperf3::{Params, Results, Server};
+use linerate_proto::iperf3::{COOKIE_BYTES, Params, Results, Server};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::{plan_of, request_of};
@@ -45,7 +45,7 @@ impl TcpServer {
             ..Account::default()
         };
         let test = Self {
-            streams: TcpStreams::new(request, &params, 0),
+            streams: TcpStreams::new(request, &params, [0, COOKIE_BYTES]),
             params,
             arrivals: Vec::new(),
             account,

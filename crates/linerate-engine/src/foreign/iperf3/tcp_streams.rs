@@ -18,13 +18,22 @@ pub(super) struct TcpStreams {
     pub(super) endpoint: Endpoint,
     /// Bytes that a sender's stream begins with and that do not count.
     head_bytes: u64,
+    /// Bytes that a receiver's stream began with and that were read before it was added.
+    read_bytes: u64,
+    /// What had come of each stream before the test began at this end, and does not count.
+    pub(super) before: Vec<Sample>,
     /// What was counted of each stream when the omitted span ended, and at the end of the test.
     pub(super) omitted: Vec<Sample>,
     pub(super) ended: Vec<Sample>,
 }
 
 impl TcpStreams {
-    pub(super) fn new(request: TcpTest, params: &Params, head_bytes: usize) -> Self {
+    /// Of an end that begins each stream with `head_bytes`, or has read `read_bytes` of it.
+    pub(super) fn new(
+        request: TcpTest,
+        params: &Params,
+        [head_bytes, read_bytes]: [usize; 2],
+    ) -> Self {
         let endpoint = Endpoint::of_iperf3(request.clone())
             .in_bursts(burst_of(params))
             .paced_by_kernel(params.fq_rate_bps);
@@ -33,6 +42,8 @@ impl TcpStreams {
             request,
             endpoint,
             head_bytes: head_bytes as u64,
+            read_bytes: read_bytes as u64,
+            before: Vec::new(),
             omitted: Vec::new(),
             ended: Vec::new(),
         }
@@ -62,10 +73,21 @@ impl TcpStreams {
         self.endpoint.acknowledged(now, self.head_bytes)
     }
 
-    /// What every stream has moved, and what was acknowledged.
-    pub(super) fn sample(&mut self, now: MonoTime) -> (Vec<Sample>, Vec<Sample>) {
-        let acknowledged = self.acknowledged(now);
-        (self.endpoint.sample(now), acknowledged)
+    /// What of every stream that this end receives has come so far, read or not.
+    pub(super) fn arrived(&self, now: MonoTime) -> Vec<Sample> {
+        self.endpoint.arrived(now, self.read_bytes)
+    }
+
+    /// What every stream has sent, or has brought since the test began, and what was acknowledged.
+    pub(super) fn sample(&self, now: MonoTime) -> (Vec<Sample>, Vec<Sample>) {
+        let (acknowledged, arrived) = (self.acknowledged(now), self.arrived(now));
+        let mut samples = self.endpoint.sample(now);
+        for came in arrived {
+            let same = samples.iter_mut().find(|it| it.is_of(&came));
+            let bytes = came.bytes.saturating_sub(bytes_of(&self.before, &came));
+            same.into_iter().for_each(|sample| sample.bytes = bytes);
+        }
+        (samples, acknowledged)
     }
 
     pub(super) fn state(&self) -> FlowState {
@@ -78,10 +100,23 @@ impl TcpStreams {
         }
     }
 
+    /// A sample at whose time its stream brought all that `reports` have of it.
+    pub(super) fn with_all_bytes(&self, sample: Sample, reports: &[EndReport]) -> Sample {
+        let same = |it: &&EndReport| (it.direction, it.flow) == (sample.direction, sample.flow);
+        let Some(report) = reports.iter().find(same) else { return sample };
+        let bytes = report.end.bytes.saturating_sub(bytes_of(&self.before, &sample));
+        Sample { bytes, ..sample }
+    }
+
     /// Ends every thread and tells what it did.
     pub(super) fn finish(&mut self) -> Vec<EndReport> {
         self.endpoint.halt();
         let none = Endpoint::new(self.request.clone());
         std::mem::replace(&mut self.endpoint, none).finish()
     }
+}
+
+/// The bytes that `samples` have of the stream of `sample`.
+fn bytes_of(samples: &[Sample], sample: &Sample) -> u64 {
+    samples.iter().find(|it| it.is_of(sample)).map_or(0, |it| it.bytes)
 }

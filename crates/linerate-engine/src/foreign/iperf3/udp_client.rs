@@ -162,8 +162,7 @@ impl Flows for UdpClient<'_, '_> {
             // It follows a sample of the same moment.
             Output::OmitOver => {
                 self.account.omit_over();
-                self.streams.omitted =
-                    self.account.local_samples.last().cloned().unwrap_or_default();
+                self.streams.omitted = self.account.newest_local().to_vec();
             }
             Output::StopSending => {
                 self.streams.endpoint.stop_sending();
@@ -262,9 +261,9 @@ impl UdpClient<'_, '_> {
 
     /// Tells the rows of the interval that ends now.
     fn tell(&mut self, now: MonoTime) {
-        let samples = self.streams.endpoint.sample(now);
-        self.account.local_interval(samples, self.context.watch);
-        self.account.remote_interval(Vec::new(), self.context.watch);
+        let local = self.streams.endpoint.sample(now);
+        let interval = Interval { local, remote: Vec::new() };
+        self.account.next_interval(interval, self.context.watch);
     }
 
     /// What the streams did, for the server.
@@ -290,6 +289,7 @@ impl UdpClient<'_, '_> {
     fn finish(&mut self, now: MonoTime) {
         let mut local = self.streams.endpoint.sample(now);
         self.account.local = self.streams.finish();
+        self.give_time_of_the_test();
         to_the_end(&mut local, &self.streams.omitted, &self.account.local);
         let interval = Interval { local, remote: Vec::new() };
         let now_ns = now.nanos_since(self.account.begin);
@@ -298,6 +298,22 @@ impl UdpClient<'_, '_> {
         let (own, request) = (&self.account.local, &self.streams.request);
         self.account.remote =
             udp_remote_reports(&self.streams.places, results, own, server_side, request);
+    }
+
+    /// Senders of a test by time have its time, from the begin or from the end of the omitted span
+    /// on, also where a busy host let one of them begin late.
+    fn give_time_of_the_test(&mut self) {
+        let request = &self.streams.request;
+        let Some(stopped) = self.stopped.filter(|_| request.datagram_budget().is_none()) else {
+            return;
+        };
+        let (omit_ns, until_ns) = (request.omit_ns, stopped.nanos_since(self.account.begin));
+        let senders = self.account.local.iter_mut().map(|report| &mut report.end);
+        for end in senders.filter(|end| end.sent_datagrams.is_some() && end.span_ns > 0) {
+            let until_ns = until_ns.max(end.span_start_ns + end.span_ns);
+            end.span_start_ns = omit_ns;
+            end.span_ns = until_ns.saturating_sub(omit_ns);
+        }
     }
 
     /// Keeps what was measured, however the test ended.

@@ -155,10 +155,7 @@ impl Flows for TcpClient<'_, '_> {
                 return Ok(Some(Answer::Opened));
             }
             Output::Peer(summary) => self.summary = *summary,
-            Output::Ended => {
-                let samples = self.test.endpoint.sample(now);
-                self.account.local_interval(samples, self.context.watch);
-            }
+            Output::Ended => self.test.ended(now, self.context, self.account),
             other => self.test.carry_out((now, &other), self.context, self.account)?,
         }
         Ok(None)
@@ -187,9 +184,9 @@ impl TcpClient<'_, '_> {
         let stop = self.context.stop.clone();
         let mut session = Session::new(machine, self);
         let result = flow::run(&mut session, net, &stop);
-        let Self { plan, direction, test, account, summary, .. } = session.flows;
+        let Self { plan, direction, test, context, account, summary, .. } = session.flows;
         let started = test.endpoint.has_started();
-        let result = if started { test.finish(result, account) } else { result };
+        let result = if started { test.finish(result, context, account) } else { result };
         told(&summary, plan, direction, account);
         result.map(|()| summary)
     }

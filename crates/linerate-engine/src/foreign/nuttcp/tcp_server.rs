@@ -78,10 +78,11 @@ impl<'a> TcpServer<'a> {
             told: (0, 0),
             request,
         };
-        // Of a client that sends it is not known how much.
-        let bytes_known = test.request.finish != UNTIL_CLOSED;
+        // Of a client that sends it is not known how much, so a pace does not tell for how long.
+        let known = test.request.finish != UNTIL_CLOSED;
         let demand = Demand::of(&test.request);
-        Ok((Demand { bytes: demand.bytes.filter(|_| bytes_known), ..demand }, test))
+        let (bytes, planned) = (demand.bytes.filter(|_| known), demand.planned.filter(|_| known));
+        Ok((Demand { bytes, planned, ..demand }, test))
     }
 
     /// The receiver listens, unless it was told to connect.

@@ -46,8 +46,8 @@ pub(crate) fn measure(
     let stop = context.stop.clone();
     let mut session = Session::new(machine, TcpClient { plan, test, context, account });
     let result = flow::run(&mut session, &mut Alone, &stop);
-    let TcpClient { test, account, .. } = session.flows;
-    if test.endpoint.has_started() { test.finish(result, account) } else { result }
+    let TcpClient { test, context, account, .. } = session.flows;
+    if test.endpoint.has_started() { test.finish(result, context, account) } else { result }
 }
 
 /// The transmitter's stream.
@@ -75,7 +75,7 @@ impl Flows for TcpClient<'_, '_> {
                 test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Ended => account.local_interval(test.endpoint.sample(now), context.watch),
+            Output::Ended => test.ended(now, context, account),
             other => test.carry_out((now, &other), context, account)?,
         }
         Ok(None)

@@ -6,7 +6,7 @@
 
 use super::cell::{Cell, Fault, Flag, Program, Protocol, UDP_SEND_BUFFER, Way};
 use super::path::{Counted, SEND_BUFFER};
-use super::rows::{Direction, Printer, Row, Side};
+use super::rows::{Direction, Figure, Printer, Row, Side};
 use super::run::Outcome;
 
 /// Share that rounding of the shaper's own rate and of programs' clocks may add. The kernel holds
@@ -302,15 +302,13 @@ fn intervals_make_the_whole(case: &Case<'_>, direction: Direction, found: &mut V
             let all = parts.iter().filter_map(|row| row.bytes);
             let (low, high) =
                 all.fold((0.0, 0.0), |(low, high), it| (low + it.low(), high + it.high()));
-            // Lines of intervals of iperf 2 and nuttcp, also between two of their own, leave out
-            // the rest after the last whole one.
-            let leaves_out = matches!(case.cell.protocol, Protocol::Iperf2 | Protocol::Nuttcp);
-            let untold = leaves_out || parts.iter().any(|row| row.bytes.is_none());
+            let untold = parts.iter().any(|row| row.bytes.is_none());
             // Of datagrams those count that were sent after the omitted span, and a row has those
             // that came in its time: what was under way when the span ended is between them.
             let omits = case.cell.udp && case.cell.flag == Flag::Omit;
-            let between = if omits || leaves_out { case.under_way() } else { 0.0 };
-            if low > bytes.high() + between || (high + between < bytes.low() && !untold) {
+            let between = if omits { case.under_way() } else { 0.0 };
+            let most = high + between + untold_rest(case, &parts, total);
+            if low > bytes.high() + between || (most < bytes.low() && !untold) {
                 let why = format!(
                     "intervals of {:.0} bytes ± {:.0}, {:.0} in all",
                     (low + high) / 2.0,
@@ -321,6 +319,17 @@ fn intervals_make_the_whole(case: &Case<'_>, direction: Direction, found: &mut V
             }
         }
     }
+}
+
+/// Lines of intervals of iperf 2 and nuttcp leave out the rest after the last whole one, also
+/// between two of their own: what the path carries in the time that lies between the printed ends.
+fn untold_rest(case: &Case<'_>, parts: &[&Row], total: &Row) -> f64 {
+    let Some(seconds) = total.seconds else { return 0.0 };
+    if !matches!(case.cell.protocol, Protocol::Iperf2 | Protocol::Nuttcp) {
+        return 0.0;
+    }
+    let told = parts.iter().filter_map(|row| row.seconds).map(Figure::low).sum::<f64>();
+    case.bound(total, (seconds.high() - told).max(0.0) + case.stall)
 }
 
 /// L3: what is called lost was dropped somewhere, and the sender's own queue is not the path.
