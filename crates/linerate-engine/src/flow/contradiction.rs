@@ -70,12 +70,7 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
 
 /// Why the server cannot have moved `bytes` in a direction, in all streams together; none where it
 /// can.
-pub(crate) fn of_sum(
-    plan: &Plan,
-    account: &Account,
-    way: Direction,
-    bytes: u64,
-) -> Option<String> {
+pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
     let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };
     let figures = Figures {
         own: &account.local,

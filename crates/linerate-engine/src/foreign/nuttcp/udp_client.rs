@@ -390,10 +390,20 @@ impl UdpClient<'_, '_> {
         }
         self.sample(now);
         self.account.local = self.stream.end();
+        let wrong = self.came_beyond(now);
+        self.account.contradiction = self.account.contradiction.take().or(wrong);
         if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
             let ends = self.account.local.iter();
             self.account.remote = ends.map(|own| transmitter(own, &sent, &self.summary)).collect();
         }
+    }
+
+    /// Why the server cannot have sent what its datagrams say, those among them that came after its
+    /// summary.
+    fn came_beyond(&self, now: MonoTime) -> Option<String> {
+        let all = self.account.local.first()?.end.received_datagrams.as_ref()?.all;
+        let sent = all_sent(Direction::Down, all.received.saturating_add(all.lost));
+        of_sender(self.stream.target.request, &sent, now.nanos_since(self.account.begin))
     }
 
     fn finish_sending(&mut self) {
