@@ -376,10 +376,11 @@ impl UdpClient<'_, '_> {
     /// What the server has sent, as far as its summary and the datagrams here tell.
     fn sent_by_server(&self, now: MonoTime) -> DatagramsSent {
         let size = u64::from(self.stream.target.request.size_bytes);
-        let next = self.stream.samples(now).first().map_or(0, |sample| sample.counts().next);
-        let told = self.summary.bytes(next.saturating_mul(size));
-        let datagrams = told.map_or(next, |bytes| bytes.div_ceil(size)).max(next);
-        let span_ns = self.summary.span_ns(datagrams.saturating_mul(size)).unwrap_or(0);
+        let next = self.next(now);
+        let known = next.saturating_mul(size);
+        let bytes = self.summary.bytes(known).unwrap_or(known);
+        let datagrams = bytes.div_ceil(size).max(next);
+        let span_ns = self.summary.span_ns(bytes).unwrap_or(0);
         DatagramsSent { span_ns, ..all_sent(Direction::Down, datagrams) }
     }
 
@@ -389,20 +390,24 @@ impl UdpClient<'_, '_> {
             return self.finish_sending();
         }
         self.sample(now);
-        self.account.local = self.stream.end();
         let wrong = self.came_beyond(now);
         self.account.contradiction = self.account.contradiction.take().or(wrong);
+        self.account.local = self.stream.end();
         if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
             let ends = self.account.local.iter();
             self.account.remote = ends.map(|own| transmitter(own, &sent, &self.summary)).collect();
         }
     }
 
+    /// Datagrams that the server had sent by the last one that came.
+    fn next(&self, now: MonoTime) -> u64 {
+        self.stream.samples(now).first().map_or(0, |sample| sample.counts().next)
+    }
+
     /// Why the server cannot have sent what its datagrams say, those among them that came after its
     /// summary.
     fn came_beyond(&self, now: MonoTime) -> Option<String> {
-        let all = self.account.local.first()?.end.received_datagrams.as_ref()?.all;
-        let sent = all_sent(Direction::Down, all.received.saturating_add(all.lost));
+        let sent = all_sent(Direction::Down, self.next(now));
         of_sender(self.stream.target.request, &sent, now.nanos_since(self.account.begin))
     }
 
