@@ -182,7 +182,9 @@ fn datagram(number: u64) -> Vec<u8> {
 
 /// Sends marks around datagrams of these numbers to a port here.
 fn send(socket: &UdpSocket, port: u16, numbers: &[u64]) {
-    let put = |bytes: &[u8]| drop(socket.send_to(bytes, (HERE, port)).expect("loopback"));
+    let put = |bytes: &[u8]| {
+        socket.send_to(bytes, (HERE, port)).expect("loopback");
+    };
     [b"BOD0", b"BOD1"].iter().for_each(|mark| put(*mark));
     numbers.iter().for_each(|number| put(&datagram(*number)));
     [b"EOD0", b"EOD1"].iter().for_each(|mark| put(*mark));
