@@ -24,6 +24,13 @@ const UNCOUNTED_BYTES_MAX: u64 = 1 << 20;
 /// Bytes under way of a stream of TCP: the largest window (RFC 7323 §2.3, 2^30) and the largest
 /// send buffer (net.ipv4.tcp_wmem is an int).
 const UNDER_WAY_BYTES_MAX: u64 = (1 << 30) + (1 << 31);
+/// Of these, what a sender or a proxy on the way holds whatever this end's window is: 16 times what
+/// Linux lets a send buffer grow to (net.ipv4.tcp_wmem, 4 MiB).
+const HELD_BYTES_MAX: u64 = 64 << 20;
+/// And how often this end's window: a send buffer grows to twice the congestion window
+/// (`tcp_sndbuf_expand`) and up to three bytes for one of payload, the congestion window to twice
+/// what is on the path (`tcp_is_cwnd_limited`), and that to the window.
+const WINDOWS_UNDER_WAY: u64 = 2 * 3 * 2 + 1;
 /// A clock may go wrong by this much of a test, and be read late.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 /// Processors of a host that does not tell how many it has (CONFIG_NR_CPUS of Linux).
@@ -31,6 +38,9 @@ const CPUS_MAX: u64 = 8192;
 /// Bits a second that leave no host by one stream: twice the fastest Ethernet (IEEE P802.3dj, 1.6
 /// Tbit/s).
 const PORT_BPS_MAX: u64 = 3_200_000_000_000;
+/// Datagrams a second that leave no host by one stream: the shortest frames of 100 Gbit/s are
+/// 148,809,523 a second (RFC 5180 appendix A).
+const DATAGRAMS_PER_SECOND_MAX: u64 = 150_000_000;
 /// A pace may leave out headers, and is caught up with after a stop.
 const PACE_FACTOR: u128 = 2;
 
@@ -58,12 +68,42 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
     first(plan, account, &figures, elapsed_ns)
 }
 
+/// Why the server cannot have moved `bytes` in a direction, in all streams together; none where it
+/// can.
+pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
+    let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };
+    let figures = Figures {
+        own: &account.local,
+        told: &[EndReport::of(way, 0, end)],
+        told_samples: &[],
+        side_of: client_side,
+        cpus: None,
+    };
+    reason(plan, account, &figures, 0)
+}
+
 fn first(
     plan: &Plan,
     account: &Account,
     figures: &Figures<'_>,
     elapsed_ns: u64,
 ) -> Option<Failure> {
+    let server = match plan {
+        Plan::Tcp(plan) => &plan.server,
+        Plan::Udp(plan) => &plan.server,
+        _ => return None,
+    };
+    let reason = account.contradiction.clone();
+    let reason = reason.or_else(|| self::reason(plan, account, figures, elapsed_ns))?;
+    Some(failure(&server.host, &reason))
+}
+
+fn reason(
+    plan: &Plan,
+    account: &Account,
+    figures: &Figures<'_>,
+    elapsed_ns: u64,
+) -> Option<String> {
     let (server, omit_ns, pace) = match plan {
         Plan::Tcp(plan) => (&plan.server, plan.test.omit_ns, None),
         Plan::Udp(plan) => (&plan.server, plan.test.omit_ns, pace(&plan.test)),
@@ -80,16 +120,10 @@ fn first(
         tells_all_sent: tells_all_sent(server, omit_ns),
         stream_bytes_max: sent_bytes_max(pace, elapsed_ns),
     };
-    let reason = account
-        .contradiction
-        .clone()
-        .or_else(|| {
-            let mut ways = [Direction::Up, Direction::Down].into_iter();
-            ways.find_map(|way| limits.bytes(figures, way))
-        })
+    let mut ways = [Direction::Up, Direction::Down].into_iter();
+    ways.find_map(|way| limits.bytes(figures, way))
         .or_else(|| figures.told.iter().find_map(|report| limits.times(&report.end)))
-        .or_else(|| limits.samples(figures))?;
-    Some(failure(&server.host, &reason))
+        .or_else(|| limits.samples(figures))
 }
 
 /// The failure of a test with an end whose figures cannot be.
@@ -143,6 +177,8 @@ pub(crate) fn of_sender(test: &UdpTest, told: &DatagramsSent, elapsed_ns: u64) -
     let size_bytes = u128::from(test.size_bytes.max(1));
     // One more, for a test of no time.
     let most = sent_bytes_max(pace(test), elapsed_ns) / size_bytes + 1;
+    let host_most = u128::from(DATAGRAMS_PER_SECOND_MAX) * u128::from(elapsed_ns) / 1_000_000_000;
+    let most = most.min(host_most + 1);
     (u128::from(told.datagrams) > most)
         .then(|| format!("it sent {} datagrams, more than {most} can be", told.datagrams))
 }
@@ -193,7 +229,7 @@ impl Limits<'_> {
         let there = sum(|end| end.bytes).max(sum(|end| end.bytes_measured));
         if (figures.side_of)(way) == Side::Receiver {
             let too_little = self.sent_too_little(way, here, there);
-            return too_little.or_else(|| self.sent_too_much(way, here, there));
+            return too_little.or_else(|| self.sent_too_much(figures, way, there));
         }
         if there > self.received_max(here, way) {
             return Some(format!("it received {there} bytes of {here} that were sent"));
@@ -211,16 +247,17 @@ impl Limits<'_> {
         too_little.then(|| format!("it sent {there} bytes, and {here} came"))
     }
 
-    /// The other end says that it sent more than can be, of which `here` bytes came.
-    fn sent_too_much(&self, way: Direction, here: u64, there: u128) -> Option<String> {
-        let streams = self.streams(way);
+    /// The other end says that it sent more than can be, for what came of it.
+    fn sent_too_much(&self, figures: &Figures<'_>, way: Direction, there: u128) -> Option<String> {
+        let here = own_bytes(figures, way)?;
         if self.size_bytes > 0 {
             // What became of datagrams that did not come, nobody here can say.
-            let most = self.stream_bytes_max * u128::from(streams);
+            let most = self.stream_bytes_max * u128::from(self.streams(way));
             return (there > most)
                 .then(|| format!("it sent {there} bytes, more than {most} can be"));
         }
-        let most = u128::from(here) + u128::from(streams * UNDER_WAY_BYTES_MAX);
+        let under_way = of_way(figures.own, way).map(|own| under_way_max(&own.end)).sum::<u64>();
+        let most = u128::from(here) + u128::from(under_way);
         (there > most).then(|| {
             format!("it sent {there} bytes, of which {here} came, more than can be under way")
         })
@@ -275,11 +312,21 @@ impl Limits<'_> {
         let moved = interval.iter().filter(|it| it.direction == way);
         let there: u128 = moved.map(|it: &Sample| u128::from(it.bytes)).sum();
         if (figures.side_of)(way) == Side::Receiver {
-            return self.sent_too_much(way, here, there);
+            return self.sent_too_much(figures, way, there);
         }
         (there > self.received_max(here, way))
             .then(|| format!("it received {there} bytes of {here} that were sent"))
     }
+}
+
+/// Payload that a sender can have written and this end, which receives, has not read.
+fn under_way_max(own: &FlowEnd) -> u64 {
+    let granted = own.rcvbuf_bytes.got.unwrap_or(0);
+    let window = granted.max(own.window_advertised_bytes_max.unwrap_or(0));
+    // The sender's buffer is asked to be as large, and doubled by the kernel.
+    let fixed = own.rcvbuf_bytes.asked.unwrap_or(0).saturating_mul(2);
+    let most = window.saturating_mul(WINDOWS_UNDER_WAY).saturating_add(fixed);
+    most.saturating_add(HELD_BYTES_MAX).min(UNDER_WAY_BYTES_MAX)
 }
 
 /// Payload that this end's kernel took over or handed out in a direction; none where this end has
@@ -298,7 +345,7 @@ fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndRep
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DatagramTally, ReceivedDatagrams, ServerPlan, TcpPlan, TcpTest, UdpPlan,
+        Asked, DatagramTally, ReceivedDatagrams, ServerPlan, TcpPlan, TcpTest, UdpPlan,
     };
 
     use super::*;
@@ -377,10 +424,31 @@ mod tests {
 
     #[test]
     fn a_sender_has_not_sent_what_no_buffer_can_have_held() {
-        // A buffer of 100 MB that was full at the end.
-        assert_eq!(told(&tcp(), Direction::Down, end(112_500_000, SECOND)), None);
-        // 10 TB in a second are 80 Tbit/s.
-        assert!(told(&tcp(), Direction::Down, end(10_000_000_000_000, SECOND)).is_some());
+        // A buffer of 50 MB that was full at the end.
+        assert_eq!(told(&tcp(), Direction::Down, end(62_500_000, SECOND)), None);
+        // One of 100 MB that nobody asked for; 10 TB in a second are 80 Tbit/s.
+        for bytes in [112_500_000, 10_000_000_000_000] {
+            assert!(told(&tcp(), Direction::Down, end(bytes, SECOND)).is_some());
+        }
+        let under_way = |asked, got| {
+            let rcvbuf_bytes = Asked { asked, got };
+            under_way_max(&FlowEnd { rcvbuf_bytes, ..FlowEnd::default() })
+        };
+        // 64 MiB, and 13 windows of 6 MiB; a buffer of 100 MB that was asked for, twice as large.
+        assert_eq!(under_way(None, None), 67_108_864);
+        assert_eq!(under_way(None, Some(6 << 20)), 148_897_792);
+        assert_eq!(under_way(Some(100_000_000), None), 267_108_864);
+        assert_eq!(under_way(Some(u64::MAX), Some(u64::MAX)), 3_221_225_472);
+    }
+
+    #[test]
+    fn a_sum_of_all_streams_is_held_against_all_of_them() {
+        let local = [0, 1].map(|flow| EndReport::of(Direction::Up, flow, end(1_000_000, SECOND)));
+        let account = Account { local: local.to_vec(), ..Account::default() };
+        let of = |bytes| of_sum(&tcp(), &account, Direction::Up, bytes);
+        assert_eq!(of(2_000_000), None);
+        let text = of(3_000_000).expect("more than both sent");
+        assert_eq!(text, "it received 3000000 bytes of 2000000 that were sent");
     }
 
     #[test]
@@ -438,6 +506,10 @@ mod tests {
         let (datagrams, measured, span_ns) = (1_000_000, 0, SECOND);
         let told = DatagramsSent { direction, flow, datagrams, measured, span_ns };
         assert_eq!(of_sender(&test, &told, SECOND), None);
+        // A host sends 150 million a second and no 2^32, however short they are.
+        let test = UdpTest { size_bytes: 32, ..test };
+        let told = DatagramsSent { datagrams: 1 << 32, ..told };
+        assert!(of_sender(&test, &told, SECOND).is_some());
     }
 
     #[test]

@@ -10,9 +10,13 @@ use std::path::Path;
 use linerate_sys::permission::may_write;
 use rusqlite::{Connection, OpenFlags};
 
-/// Whether neither the file nor its directory may be written, so that SQLite cannot open it as
-/// usual.
+/// Whether the file or its directory may not be written, so that SQLite cannot open it as usual.
 pub(super) fn is_read_only(path: &Path) -> bool {
+    is_read_only_by(path, may_write)
+}
+
+/// The same by what may be written.
+fn is_read_only_by(path: &Path, may_write: impl Fn(&Path) -> bool) -> bool {
     let parent =
         path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     !may_write(path) || !may_write(parent)
@@ -55,6 +59,20 @@ fn escaped(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::store::Store;
+
+    /// The log and the shared memory are made beside the file, so that either is too little.
+    #[test]
+    fn a_file_or_a_directory_that_may_not_be_written_is_read_only() {
+        for (path, parent) in [("/d/store.db", "/d"), ("store.db", ".")] {
+            for (writable, read_only) in
+                [(&[path, parent][..], false), (&[path], true), (&[parent], true), (&[], true)]
+            {
+                let may_write = |asked: &Path| writable.iter().any(|it| Path::new(it) == asked);
+                let found = is_read_only_by(Path::new(path), may_write);
+                assert_eq!(found, read_only, "{path} where only {writable:?} may be written");
+            }
+        }
+    }
 
     #[test]
     fn a_file_that_nobody_writes_is_read_without_a_log_or_shared_memory() {

@@ -105,3 +105,27 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_the_file_without_what_was_deleted() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("linerate.db");
+        let used = || Store::open(&path).expect("a store").used_bytes().expect("readable");
+        let file = || std::fs::metadata(&path).expect("it is there").len();
+        let work = |sql: &str| {
+            let store = Store::open(&path).expect("a store");
+            store.connection.execute_batch(sql).expect("room");
+        };
+        work("CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(1000000))");
+        let whole = used();
+        // The last that closes the file takes its log in.
+        assert_eq!(whole, file());
+        work("DROP TABLE filler");
+        assert!(used() + 1_000_000 <= whole, "{} of {whole}", used());
+        assert_eq!(file(), whole, "the file keeps its pages");
+    }
+}

@@ -26,10 +26,15 @@ pub(super) fn run(state: &State, stop: &Stop) {
         if let Some(keep) = state.gate.guard().policy().and_then(|policy| policy.keep.clone()) {
             tell(&keep, forget(state, path, &keep, stop));
         }
-        let until = monotonic() + EVERY;
-        while monotonic() < until && !stop.asked() {
-            sleep(LOOK);
-        }
+        wait(EVERY, stop);
+    }
+}
+
+/// Until the time is over or the server ends.
+fn wait(span: Duration, stop: &Stop) {
+    let until = monotonic() + span;
+    while monotonic() < until && !stop.asked() {
+        sleep(LOOK);
     }
 }
 
@@ -53,5 +58,26 @@ fn tell(keep: &Keep, forgotten: Result<u64, Failure>) {
         Ok(0) => {}
         Ok(results) => tracing::info!("{results} results deleted: the policy keeps them {keep}"),
         Err(failure) => tracing::warn!("no results deleted: {failure}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_server_ends_the_wait_and_so_does_its_time() {
+        let stop = Stop::new();
+        stop.ask();
+        let begin = monotonic();
+        wait(EVERY, &stop);
+        assert!(monotonic().since(begin) < EVERY, "a server that ends waits for nothing");
+        // Nobody asked: it comes back by itself.
+        let (told, returned) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            wait(Duration::ZERO, &Stop::new());
+            told.send(())
+        });
+        returned.recv_timeout(EVERY).expect("its time is over");
     }
 }

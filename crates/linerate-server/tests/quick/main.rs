@@ -7,6 +7,7 @@ mod abuse_tcp;
 mod acme;
 mod bounds;
 mod contradicted;
+mod contradicted_nuttcp;
 #[cfg(feature = "web")]
 mod corpora;
 mod crowd;

@@ -273,7 +273,7 @@ fn without_an_end_the_test_is_over_when_the_client_closes_its_half() {
 }
 
 /// Waits until the socket at a port has its peer.
-fn wait_until_connected(port: u16) {
+pub(crate) fn wait_until_connected(port: u16) {
     let shown = format!(":{port:04X}");
     // Local address, remote address, state; 01 is connected.
     let connected = |line: &str| {

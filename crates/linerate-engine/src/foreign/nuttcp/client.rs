@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Finish, FlowEnd, Plan, Record, Side, TcpDirections, TcpPlan,
     TcpTest,
 };
 use linerate_core::time::MonoTime;
@@ -23,6 +23,7 @@ use super::RULES;
 use super::fail::of_client;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::contradiction::of_sum;
 use crate::flow::tcp::client::run_by;
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Net, Session, Socket};
@@ -305,8 +306,12 @@ fn buflen(plan: &TcpPlan) -> u32 {
 /// Puts what the server told of its end into the account. Its figures are those of all streams and
 /// of the whole time, so they are the end of a stream only where it is the only one.
 fn told(summary: &Summary, plan: &TcpPlan, direction: Direction, account: &mut Account) {
-    let [local] = account.local.as_slice() else { return };
-    let Some(bytes) = summary.bytes(local.end.bytes) else { return };
+    let here = account.local.iter().map(|local| local.end.bytes).fold(0, u64::saturating_add);
+    let Some(bytes) = summary.bytes(here) else { return };
+    let [local] = account.local.as_slice() else {
+        account.contradiction = of_sum(&Plan::Tcp(plan.clone()), account, direction, bytes);
+        return;
+    };
     let Some(span_ns) = summary.span_ns(bytes).filter(|_| plan.test.omit_ns == 0) else {
         return;
     };

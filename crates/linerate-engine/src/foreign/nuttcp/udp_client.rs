@@ -30,6 +30,7 @@ use super::fail::{of_client, silent};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::contradiction::of_sender;
 use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::lost;
 use crate::flow::udp::client::{checked_request, run_by};
@@ -215,7 +216,7 @@ impl Flows for UdpClient<'_, '_> {
         match output {
             Output::News(news) => {
                 if let Some(interval) = hear(news, self.account, self.told) {
-                    self.note(&interval);
+                    self.note(now, &interval);
                 }
             }
             Output::Open => self.open(now)?,
@@ -232,7 +233,8 @@ impl Flows for UdpClient<'_, '_> {
                 // A server that has told needs no more of them.
                 self.stream.marks.take_if(|_| self.summary.megabytes.is_some());
                 let sent = self.sent_by_server(now);
-                self.account.contradiction = self.stream.endpoint.reported_sent(&[sent]);
+                let wrong = self.stream.endpoint.reported_sent(&[sent]);
+                self.account.contradiction = self.account.contradiction.take().or(wrong);
                 self.sent = Some(sent);
             }
             Output::Finished => self.finish(now),
@@ -352,13 +354,19 @@ impl UdpClient<'_, '_> {
     }
 
     /// Takes an interval that the server told as a sample of its end.
-    fn note(&mut self, interval: &Interval) {
+    fn note(&mut self, now: MonoTime, interval: &Interval) {
         let Some((lost, all)) = interval.datagrams else { return };
         let Self { received, account, .. } = self;
         // One that is late was counted as lost in an interval before, and makes this count less.
         let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
         received.datagrams = received.datagrams.saturating_add(came);
         received.next = received.next.saturating_add_signed(all);
+        let sent = all_sent(Direction::Up, received.next);
+        let wrong = of_sender(self.stream.target.request, &sent, now.nanos_since(account.begin));
+        if let Some(reason) = wrong {
+            account.contradiction.get_or_insert(reason);
+            return;
+        }
         let t_ns =
             self.stream.target.request.interval_ns * (account.remote_samples.len() as u64 + 1);
         let sample = sample(t_ns, *received, account);
@@ -368,12 +376,12 @@ impl UdpClient<'_, '_> {
     /// What the server has sent, as far as its summary and the datagrams here tell.
     fn sent_by_server(&self, now: MonoTime) -> DatagramsSent {
         let size = u64::from(self.stream.target.request.size_bytes);
-        let next = self.stream.samples(now).first().map_or(0, |sample| sample.counts().next);
-        let told = self.summary.bytes(next * size).map_or(next, |bytes| bytes.div_ceil(size));
-        let datagrams = told.max(next);
-        let span_ns = self.summary.span_ns(datagrams * size).unwrap_or(0);
-        let (direction, flow) = (Direction::Down, 0);
-        DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns }
+        let next = self.next(now);
+        let known = next.saturating_mul(size);
+        let bytes = self.summary.bytes(known).unwrap_or(known);
+        let datagrams = bytes.div_ceil(size).max(next);
+        let span_ns = self.summary.span_ns(bytes).unwrap_or(0);
+        DatagramsSent { span_ns, ..all_sent(Direction::Down, datagrams) }
     }
 
     /// Ends the streams and puts both ends' counts together.
@@ -382,6 +390,8 @@ impl UdpClient<'_, '_> {
             return self.finish_sending();
         }
         self.sample(now);
+        let wrong = self.came_beyond(now);
+        self.account.contradiction = self.account.contradiction.take().or(wrong);
         self.account.local = self.stream.end();
         if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
             let ends = self.account.local.iter();
@@ -389,11 +399,30 @@ impl UdpClient<'_, '_> {
         }
     }
 
+    /// Datagrams that the server had sent by the last one that came.
+    fn next(&self, now: MonoTime) -> u64 {
+        self.stream.samples(now).first().map_or(0, |sample| sample.counts().next)
+    }
+
+    /// Why the server cannot have sent what its datagrams say, those among them that came after its
+    /// summary.
+    fn came_beyond(&self, now: MonoTime) -> Option<String> {
+        let sent = all_sent(Direction::Down, self.next(now));
+        of_sender(self.stream.target.request, &sent, now.nanos_since(self.account.begin))
+    }
+
     fn finish_sending(&mut self) {
-        let sent = self.stream.endpoint.sent().unwrap_or_default();
-        let sent = sent.first().map_or(0, |sent| sent.datagrams);
+        let ended = self.stream.endpoint.sent().unwrap_or_default();
+        let ended = ended.first().map(|sent| sent.datagrams);
+        let sent = ended.unwrap_or(0);
         let size = u64::from(self.stream.target.request.size_bytes);
         let arrived = self.summary.bytes(sent * size).map(|bytes| bytes.div_ceil(size));
+        let rows = self.account.remote_samples.len() as u64;
+        let wrong = ended.and_then(|sent| {
+            let announced = self.received.next.saturating_sub(rows);
+            of_receiver(sent, announced, arrived.unwrap_or(0))
+        });
+        self.account.contradiction = self.account.contradiction.take().or(wrong);
         // What has no line of its own is one row: both ends' samples are of the same moments.
         let account = &mut *self.account;
         let known = account.remote_samples.len();
@@ -412,6 +441,18 @@ impl UdpClient<'_, '_> {
     }
 }
 
+/// What a transmitter without an omitted span has sent.
+const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
+    DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
+}
+
+/// Why the server cannot have received what it says of `sent` datagrams; none where it can. A path
+/// may deliver each twice, and nuttcp counts both; its lines round what was announced.
+fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
+    let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
+    (counted > sent).then(|| format!("it counts {counted} datagrams of {sent} that were sent"))
+}
+
 fn sample(t_ns: u64, counts: DatagramCounts, account: &Account) -> Sample {
     Sample::of(Direction::Up, 0, t_ns).with_datagrams(counts, account.size_bytes)
 }
@@ -422,7 +463,7 @@ fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u3
     let received = received.min(sent.unwrap_or(received));
     let lost = sent.unwrap_or(received).saturating_sub(received);
     let tally = DatagramTally { sent, received, lost, ..DatagramTally::default() };
-    let bytes = received * u64::from(size_bytes);
+    let bytes = received.saturating_mul(size_bytes.into());
     let received_datagrams = Some(ReceivedDatagrams {
         size_bytes,
         all: tally,
@@ -444,7 +485,7 @@ fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u3
 /// What the server's summary tells of its transmitter.
 fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &Summary) -> EndReport {
     let size_bytes = own.end.received_datagrams.as_ref().map_or(0, |it| it.size_bytes);
-    let bytes = told.datagrams * u64::from(size_bytes);
+    let bytes = told.datagrams.saturating_mul(size_bytes.into());
     let (count, measured) = (told.datagrams, told.measured);
     let sent_datagrams =
         Some(SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() });

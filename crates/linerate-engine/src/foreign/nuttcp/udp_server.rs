@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, Side, TcpDirections, UdpTest};
+use linerate_core::record::{
+    DatagramsSent, Direction, Failure, Fault, Finish, Side, TcpDirections, UdpTest,
+};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
@@ -29,6 +31,7 @@ use super::data_ports::{Stream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
 use super::served::{About, Served};
 use crate::failure::words_of;
+use crate::flow::contradiction::{left_out, of_sender};
 use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
@@ -104,18 +107,19 @@ impl<'a> UdpReceiving<'a> {
         let (demand, request) = udp_request(parameters, about)?;
         let test = Self {
             parameters: parameters.clone(),
-            request,
             turn: None,
             streams: None,
             switches: Arc::default(),
-            count: Arc::new(Mutex::new(Count::new(parameters))),
+            count: Arc::new(Mutex::new(Count::new(parameters, &request))),
             thread: None,
+            request,
         };
         Ok((demand, test))
     }
 
     /// Starts the thread.
     fn start(&mut self) -> Result<(), Failure> {
+        lock(&self.count).since = monotonic();
         let (streams, arriving) = mpsc::channel();
         let thread = Thread {
             arriving,
@@ -302,7 +306,13 @@ fn lock(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
 /// What came.
 struct Count {
     receiver: UdpReceiver,
+    request: UdpTest,
     size_bytes: u32,
+    /// When the ports were open: nothing was sent before.
+    since: MonoTime,
+    /// Why the transmitter cannot have sent what a datagram announced; that one counts as no more
+    /// than itself.
+    contradiction: Option<String>,
     /// Datagrams say what was sent only in tests with intervals.
     numbered: bool,
     begin: Option<MonoTime>,
@@ -319,11 +329,14 @@ struct Count {
 }
 
 impl Count {
-    fn new(parameters: &Parameters) -> Self {
+    fn new(parameters: &Parameters, request: &UdpTest) -> Self {
         let timed = parameters.jitter > 0 || parameters.delay > 0;
         Self {
             receiver: UdpReceiver::default(),
+            request: request.clone(),
             size_bytes: parameters.buflen,
+            since: monotonic(),
+            contradiction: None,
             numbered: parameters.interval_s > 0.0,
             begin: None,
             last: MonoTime::default(),
@@ -369,7 +382,12 @@ impl Count {
             datagrams_lost: lost,
             ..DirectionTotals::of(Direction::Up, 1, bytes, self.span_ns())
         };
-        LogText { line: line + if self.over { "" } else { ", without an end" }, ways: vec![up] }
+        let line = line + if self.over { "" } else { ", without an end" };
+        let line = match &self.contradiction {
+            Some(reason) => format!("{line}; {}", left_out(reason)),
+            None => line,
+        };
+        LogText { line, ways: vec![up] }
     }
 
     /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
@@ -387,8 +405,26 @@ impl Count {
                     self.start(now);
                 }
                 self.last = now;
+                self.check_announced(announced, now);
                 self.time(datagram, announced, wall_ns);
             }
+        }
+    }
+
+    /// Takes back what the last datagram announced, where that is more than can have been sent;
+    /// `before` is what was known until then.
+    fn check_announced(&mut self, before: Option<u64>, now: MonoTime) {
+        let Some(bytes) = self.receiver.announced else { return };
+        let size = u64::from(self.size_bytes);
+        if bytes <= before.unwrap_or(0).saturating_add(size) {
+            return;
+        }
+        let (direction, flow, datagrams) = (Direction::Up, 0, bytes / size.max(1));
+        let told = DatagramsSent { direction, flow, datagrams, measured: 0, span_ns: 0 };
+        let wrong = of_sender(&self.request, &told, now.nanos_since(self.since));
+        if let Some(reason) = wrong {
+            self.receiver.announced = before;
+            self.contradiction.get_or_insert(reason);
         }
     }
 
