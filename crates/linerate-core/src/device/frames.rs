@@ -2,7 +2,7 @@
 //!
 //! Lengths here are those of the bytes that a program hands over, without FCS.
 
-use super::watched::Watched;
+use super::send_timing::SendTiming;
 use crate::stats::LogHistogram;
 
 /// Length of the signature, the last bytes of each test frame before the FCS.
@@ -205,7 +205,7 @@ pub struct Sent {
     pub worst_late_ns: u64,
     /// By the times at which frames left: what may have been lost of them by a device that carries
     /// the load, and when the sender was away.
-    pub watched: Watched,
+    pub timing: SendTiming,
 }
 
 impl Sent {

@@ -10,7 +10,7 @@
 
 use super::blame::Pause;
 use super::frames::{FrameLoad, Pace};
-use super::watched::{PAUSES_MAX, SUSPECTS_MAX, Watched};
+use super::send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 
 /// What frames may be nearer to each other than asked for and no loss be explained by it: this part
 /// of the gap, and at least so many ns, which is what a clock that is read in a loop is off by. A
@@ -61,13 +61,13 @@ pub struct SendWatch {
     since: (u64, u64),
     /// The last frame, when and which.
     last: Option<(u64, u64)>,
-    watched: Watched,
+    watched: SendTiming,
 }
 
 impl SendWatch {
     /// From a run's begin on.
     pub fn new(rule: WatchRule) -> Self {
-        let watched = Watched::default();
+        let watched = SendTiming::default();
         Self { rule, busy_until_ns: 0, since: (0, 0), last: None, watched }
     }
 
@@ -116,7 +116,7 @@ impl SendWatch {
     }
 
     /// What was seen.
-    pub fn end(mut self) -> Watched {
+    pub fn end(mut self) -> SendTiming {
         self.end_stretch();
         // Of what came after the last one it is known, too, that it could not be lost.
         if self.watched.could_lose > 0 {
@@ -141,7 +141,7 @@ mod tests {
         WatchRule::of(&load, 1).expect("a rate")
     }
 
-    fn watched(rule: WatchRule, times: &[(u64, u64)]) -> Watched {
+    fn watched(rule: WatchRule, times: &[(u64, u64)]) -> SendTiming {
         let mut watch = SendWatch::new(rule);
         for (number, (now, late)) in (0_u64..).zip(times) {
             watch.leaves(number, *now, *late);
@@ -171,8 +171,8 @@ mod tests {
         for lost in [1, 4, 5, 6, 19] {
             came[lost] = false;
         }
-        assert_eq!(found.explained(&came, 10_000.0, false), 3);
-        assert!(found.tells_each_of(20));
+        assert_eq!(found.count_explained(&came, 10_000.0, false), 3);
+        assert!(found.can_attribute_losses(20));
     }
 
     #[test]

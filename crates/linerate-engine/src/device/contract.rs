@@ -140,7 +140,7 @@ pub(super) fn lateness(outcome: &Outcome, trains: &[Vec<TrainFrame>], most_ns: u
     }
     let range = most.saturating_sub(least).max(0);
     let range = range.saturating_add(range / (count - 1).max(1) * 2).cast_unsigned();
-    let pauses = outcome.results.iter().flat_map(|result| &result.sent.watched.pauses);
+    let pauses = outcome.results.iter().flat_map(|result| &result.sent.timing.pauses);
     let short = pauses.map(|pause| pause.late_ns).filter(|late_ns| *late_ns <= most_ns).max();
     range.min(most_ns).max(short.unwrap_or(0))
 }
@@ -158,7 +158,7 @@ fn train(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFra
 fn scheduled(result: &SenderResult, trial: &TrainTrial) -> Vec<u64> {
     let fps = u128::from(trial.load_fps.max(1));
     let due = |number: u64| (u128::from(number) * 1_000_000_000 / fps) as u64;
-    let mut pauses = result.sent.watched.pauses.iter().peekable();
+    let mut pauses = result.sent.timing.pauses.iter().peekable();
     let mut not_before = 0;
     let at = |number: u64| {
         while let Some(pause) = pauses.next_if(|pause| pause.sequence <= number) {
@@ -315,7 +315,7 @@ fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     ServiceOutcome {
         counts: vec![counts],
         elapsed_ns: span.unwrap_or(0) + gap,
-        away_ns: outcome.results.first().map_or(0, |result| result.sent.watched.away_ns),
+        away_ns: outcome.results.first().map_or(0, |result| result.sent.timing.away_ns),
         invalid: invalid.map(|it| Spoilt::Other(it.detail().to_owned())),
     }
 }

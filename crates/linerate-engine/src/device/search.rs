@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::device::buffer::{Load, holds_one_of_near};
+use linerate_core::device::buffer::{OfferedLoad, lacks_room_for_second_frame};
 use linerate_core::device::pair::{Cause, Pair, scattered_above};
 use linerate_core::device::search::{
     Controller, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial, MultiSearch, Range,
@@ -37,7 +37,7 @@ struct Search<'a> {
     bounds: &'a Bounds,
     search: MultiSearch,
     /// What was sent in the trials that count, by the asked load, and whether it was lost of.
-    sent: BTreeMap<u64, Vec<(bool, Load)>>,
+    sent: BTreeMap<u64, Vec<(bool, OfferedLoad)>>,
     /// Why the last trial that did not count did not.
     spoilt: Option<String>,
     is_over_time: bool,
@@ -80,8 +80,8 @@ impl Search<'_> {
                 self.spoilt = detail;
             } else if let [result] = outcome.results.as_slice() {
                 let fps = outcome.trial.ports.first().map_or(0.0, steady_fps);
-                let pauses = result.sent.watched.pauses.clone();
-                let load = Load { fps, frames: result.sent.frames, pauses };
+                let pauses = result.sent.timing.pauses.clone();
+                let load = OfferedLoad { fps, frames: result.sent.frames, pauses };
                 let lost = judged.lost() > 0;
                 self.sent.entry(trial.load_fps).or_default().push((lost, load));
             }
@@ -141,7 +141,7 @@ impl Search<'_> {
     }
 
     /// What was sent at a load of trials that lost, or of those that did not.
-    fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&Load> {
+    fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&OfferedLoad> {
         let at = load.and_then(|load| self.sent.get(&load)).into_iter().flatten();
         at.filter(|it| it.0 == lost).map(|it| &it.1).collect()
     }
@@ -168,7 +168,7 @@ fn subtract_buffered_frames(
         };
         let trial_ns = result.goal.final_duration_ns.max(LEAST_HELD_NS);
         let Some(held) = buffer::held(setup, lower as f64, most, trial_ns)? else { continue };
-        if holds_one_of_near(held.frames, lower as f64) {
+        if lacks_room_for_second_frame(held.frames_median, lower as f64) {
             buffer::without_buffer(setup, goal, &held, trial_ns)?;
         } else {
             buffer::subtract_buffered(goal, &held, &passed, &lost);

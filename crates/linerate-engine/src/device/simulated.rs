@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use linerate_core::device::{
-    FrameLoad, Pace, Received, SendWatch, Sent, WatchRule, Watched, WhenLate,
+    FrameLoad, Pace, Received, SendTiming, SendWatch, Sent, WatchRule, WhenLate,
 };
 use linerate_core::record::{BenchPlan, BenchTest, BenchTimes, BenchTrial, Invalid, TrialPort};
 use linerate_core::theory::token_bucket::TokenBucket;
@@ -97,7 +97,7 @@ impl Late {
 }
 
 /// When frames leave a generator that is off its times, as the real ones pace themselves.
-fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, Watched) {
+fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, SendTiming) {
     /// What a generator takes for a frame at least.
     const LEAST_NS: u64 = 250;
     let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
@@ -260,7 +260,7 @@ impl Simulated {
 
     fn result(&mut self, sender: usize, spec: &TrialSpec, when_late: WhenLate) -> SenderResult {
         let (mut times, drop_at) = self.times(spec);
-        let mut watched = Watched::default();
+        let mut watched = SendTiming::default();
         self.standing.clear();
         if let (Some(mut late), Some(fps), None) = (self.late, spec.fps, spec.drop_to) {
             let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
@@ -281,7 +281,7 @@ impl Simulated {
             frames: times.len() as u64,
             first_ns: self.now_ns,
             last_ns: self.now_ns + times.last().copied().unwrap_or(0),
-            watched,
+            timing: watched,
             ..Sent::default()
         };
         let mut received = received(&times, &left, self.now_ns);
@@ -340,7 +340,7 @@ impl Simulated {
         let is_output = |at: usize| spec.outputs.as_ref().is_none_or(|it| it.contains(&at));
         let port = |(port, result): (&usize, &SenderResult)| {
             let came = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
-            let watched = &result.sent.watched;
+            let watched = &result.sent.timing;
             let mut found = TrialPort {
                 port: *port as u8,
                 sent: result.sent.frames,
@@ -355,8 +355,8 @@ impl Simulated {
             };
             if let Some(fps) = spec.fps {
                 let came: Vec<bool> = result.arrivals.iter().map(Option::is_some).collect();
-                found.lost_explained = watched.explained(&came, fps as f64, true);
-                if watched.tells_each_of(result.sent.frames) {
+                found.lost_explained = watched.count_explained(&came, fps as f64, true);
+                if watched.can_attribute_losses(result.sent.frames) {
                     found.could_lose = 0;
                 }
             }
@@ -387,7 +387,7 @@ impl Simulated {
         }
         let mut results = results;
         if when_late == WhenLate::KeepSchedule && spec.test == BenchTest::Throughput {
-            results.iter_mut().for_each(|result| result.sent.watched.pauses.clear());
+            results.iter_mut().for_each(|result| result.sent.timing.pauses.clear());
         }
         // A rest of a second lets every queue run empty.
         self.now_ns += results[0].sent.last_ns - results[0].sent.first_ns + SECOND_NS;

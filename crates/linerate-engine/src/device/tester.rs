@@ -207,7 +207,7 @@ impl<'a, 'b> Tester<'a, 'b> {
                 };
                 // What was lost while the sender was away is told from the rest by its numbers.
                 let lost = results[result].sent.frames > received.frames;
-                let watched = &results[result].sent.watched;
+                let watched = &results[result].sent.timing;
                 let look = arrivals || lost && (watched.could_lose, watched.away_ns) != (0, 0);
                 if look && received.frames > 0 {
                     let came = self.ports[at].arrivals(stream)?;

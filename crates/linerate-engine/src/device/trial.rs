@@ -151,7 +151,7 @@ impl Tester<'_, '_> {
                 found.steady_ns = result.sent.last_ns.saturating_sub(result.sent.first_ns);
                 found.steady_fps = result.sent.frames_per_sec();
                 if spec.test == BenchTest::Throughput {
-                    result.sent.watched.pauses.clear();
+                    result.sent.timing.pauses.clear();
                 }
             }
             found
@@ -183,14 +183,14 @@ impl Tester<'_, '_> {
     /// Which lost frames the send times explain, where the counter tells which they are: pauses
     /// are shared with a device that is on this machine.
     fn explain(&self, at: usize, port: &mut TrialPort, result: &SenderResult, fps: Option<u64>) {
-        let watched = &result.sent.watched;
+        let watched = &result.sent.timing;
         let Some(fps) = fps.filter(|_| port.lost() > 0) else { return };
         let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
         let kept = sent.min(result.arrivals.len());
         let came: Vec<bool> = result.arrivals[..kept].iter().map(Option::is_some).collect();
         let shares = self.ports[at].is_virtual;
-        port.lost_explained = watched.explained(&came, fps as f64, shares).min(port.lost());
-        if kept > 0 && watched.tells_each_of(kept as u64) {
+        port.lost_explained = watched.count_explained(&came, fps as f64, shares).min(port.lost());
+        if kept > 0 && watched.can_attribute_losses(kept as u64) {
             // Of frames beyond those that are kept one by one the number is all that is known.
             let beyond = 1.0 - kept as f64 / sent as f64;
             port.could_lose = (watched.could_lose as f64 * beyond) as u64;
@@ -336,7 +336,7 @@ fn joined(parts: &[Sent]) -> Sent {
         all.refused += sent.refused;
         all.late += sent.late;
         all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
-        all.watched.join(&sent.watched);
+        all.timing.append(&sent.timing);
     }
     all
 }
@@ -384,11 +384,11 @@ fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> 
         offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
         late: result.sent.late,
         worst_late_ns: result.sent.worst_late_ns,
-        could_lose: result.sent.watched.could_lose,
+        could_lose: result.sent.timing.could_lose,
         lost_explained: 0,
-        away_ns: result.sent.watched.away_ns,
-        steady_ns: result.sent.watched.steady_ns,
-        steady_fps: result.sent.watched.steady_fps(),
+        away_ns: result.sent.timing.away_ns,
+        steady_ns: result.sent.timing.steady_ns,
+        steady_fps: result.sent.timing.steady_fps(),
         refused: result.sent.refused,
         received: sum(|it| it.frames),
         other_length: Some(sum(|it| it.wrong_length)),

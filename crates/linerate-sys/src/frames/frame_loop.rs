@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::device::{FrameLoad, Pace, SendWatch, Sent, WatchRule, Watched, WhenLate};
+use linerate_core::device::{FrameLoad, Pace, SendTiming, SendWatch, Sent, WatchRule, WhenLate};
 use linerate_core::time::MonoTime;
 
 use crate::frame_writer::{FrameBuffer, FrameSet, Numbered};
@@ -143,7 +143,7 @@ impl Run<'_> {
             next += batch as u64;
             left -= batch as u64;
         }
-        sent.watched = pacer.watched();
+        sent.timing = pacer.watched();
         outlet.finish(self.stop)?;
         if batch > 1 {
             // The last frame of a call leaves near its end.
@@ -277,7 +277,7 @@ impl Pacer {
     }
 
     /// What the times of all frames so far say.
-    fn watched(&self) -> Watched {
+    fn watched(&self) -> SendTiming {
         self.watch.as_ref().map(|(_, watch)| watch.clone().end()).unwrap_or_default()
     }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::device::{
-    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, SUSPECTS_MAX, Sent,
-    WatchRule, Watched,
+    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, SUSPECTS_MAX, SendTiming,
+    Sent, WatchRule,
 };
 use linerate_core::time::MonoTime;
 
@@ -206,19 +206,19 @@ impl Generator {
             last_ns: state.get(program::LAST),
             late: state.get(program::LATE),
             worst_late_ns: state.get(program::WORST),
-            watched: self.watched(first),
+            timing: self.watched(first),
         })
     }
 
     /// What the program saw of its own times; numbers from those of the run's first frame.
-    fn watched(&self, first: u64) -> Watched {
+    fn watched(&self, first: u64) -> SendTiming {
         let state = &self.maps.state;
         let kept = usize::try_from(state.get(program::PAUSES)).unwrap_or(PAUSES_MAX);
         let pause = |index: usize| Pause {
             sequence: state.get(program::PAUSE + 2 * index).saturating_sub(first),
             late_ns: state.get(program::PAUSE + 2 * index + 1),
         };
-        let mut watched = Watched {
+        let mut watched = SendTiming {
             could_lose: state.get(program::COULD_LOSE),
             suspects: self.suspects(first),
             pauses: (0..kept.min(PAUSES_MAX)).map(pause).collect(),

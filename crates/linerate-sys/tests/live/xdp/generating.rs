@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::device::{
-    FrameLoad, FrameTemplate, Pace, SendWatch, Signature, WatchRule, Watched as SendWatched,
-    WhenLate,
+    FrameLoad, FrameTemplate, Pace, SendTiming, SendWatch, Signature, WatchRule, WhenLate,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::bpf::XdpLink;
@@ -215,7 +214,7 @@ const fn due_ns(number: u64) -> u64 {
 
 /// What the program says of a run, what the stamps of its frames say, and when each frame left,
 /// after the start.
-fn said_and_stamped() -> Option<(SendWatched, SendWatched, Vec<u64>)> {
+fn said_and_stamped() -> Option<(SendTiming, SendTiming, Vec<u64>)> {
     let mut watched = Watched::new()?;
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let load = load(200, rate(300_007));
@@ -228,7 +227,7 @@ fn said_and_stamped() -> Option<(SendWatched, SendWatched, Vec<u64>)> {
     for (number, after) in (0_u64..).zip(&stamps) {
         watch.leaves(number, *after, after.saturating_sub(due_ns(number)));
     }
-    Some((sent.watched, watch.end(), stamps))
+    Some((sent.timing, watch.end(), stamps))
 }
 
 #[test]
