@@ -208,12 +208,12 @@ impl Activation {
         if times.step_ns == 0 || times.performance_ns == 0 {
             return Err(ActivationError::NoTime);
         }
-        let plan = plan(&services, times);
+        let plan = plan_trials(&services, times);
         Ok(Self { services, plan, done: 0, invalid: 0, goes_on, verdicts: Vec::new() })
     }
 
     /// All trials, in their order.
-    pub fn plan(&self) -> &[ServiceTrial] {
+    pub fn trials(&self) -> &[ServiceTrial] {
         &self.plan
     }
 
@@ -244,7 +244,7 @@ impl Controller for Activation {
         trial.cloned().map_or(Step::Done, Step::Trial)
     }
 
-    fn take(&mut self, outcome: ServiceOutcome) {
+    fn add_outcome(&mut self, outcome: ServiceOutcome) {
         let Some(trial) = self.next().trial() else { return };
         if outcome.invalid.is_some() || outcome.elapsed_ns == 0 {
             self.invalid += 1;
@@ -254,14 +254,14 @@ impl Controller for Activation {
         self.done += 1;
         for counts in &outcome.counts {
             if let Some(service) = self.services.get(counts.service) {
-                self.verdicts.push(verdict(service, trial.stage, counts, &outcome));
+                self.verdicts.push(judge_service(service, trial.stage, counts, &outcome));
             }
         }
     }
 }
 
 /// The trials of a test.
-fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
+fn plan_trials(services: &[Service], times: Times) -> Vec<ServiceTrial> {
     let mut plan = Vec::new();
     for (number, service) in services.iter().enumerate() {
         let mut add = |stage, bps| {
@@ -269,7 +269,7 @@ fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
             plan.push(ServiceTrial { stage, loads, duration_ns: times.step_ns });
         };
         for percent in STEPS_PERCENT {
-            add(Stage::Committed { percent }, share(service.cir_bps, percent));
+            add(Stage::Committed { percent }, percent_of(service.cir_bps, percent));
         }
         if service.eir_bps > 0 {
             add(Stage::Excess, service.cir_bps.saturating_add(service.eir_bps));
@@ -285,40 +285,41 @@ fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
 }
 
 /// So many percent of a rate.
-fn share(bps: u64, percent: u64) -> u64 {
+fn percent_of(bps: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bps) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
 /// The rate that a policer must cut.
 fn policing_bps(service: &Service) -> u64 {
     match service.eir_bps {
-        0 => share(service.cir_bps, 125),
-        eir => service.cir_bps.saturating_add(share(eir, 125)),
+        0 => percent_of(service.cir_bps, 125),
+        eir => service.cir_bps.saturating_add(percent_of(eir, 125)),
     }
 }
 
-fn verdict(
+fn judge_service(
     service: &Service,
     stage: Stage,
     counts: &ServiceCounts,
     outcome: &ServiceOutcome,
 ) -> Verdict {
     let seconds = outcome.elapsed_ns as f64 / 1e9;
-    let sending_s = outcome.elapsed_ns.saturating_sub(outcome.away_ns) as f64 / 1e9;
     let received_bps = counts.received_bytes as f64 * 8.0 / seconds;
     let lost = counts.sent.saturating_sub(counts.received);
     let loss_ratio = if counts.sent == 0 { 1.0 } else { lost as f64 / counts.sent as f64 };
     let broken = match stage {
-        Stage::Committed { .. } | Stage::Performance => committed(service, counts, loss_ratio),
+        Stage::Committed { .. } | Stage::Performance => {
+            check_committed(service, counts, loss_ratio)
+        }
         Stage::Excess | Stage::Policing => {
-            above(service, stage, received_bps, (seconds, sending_s))
+            check_above_committed(service, stage, received_bps, outcome)
         }
     };
     Verdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
 
 /// At or below the committed rate all limits hold.
-fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
+fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
     let Criteria { loss_ratio: most, delay_ns, variation_ns } = service.criteria;
     let is_above = |got: Option<u64>, most: Option<u64>| match (got, most) {
         (_, None) => false,
@@ -335,12 +336,14 @@ fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<
 
 /// Above it the committed rate still comes through, and with a policer no more than the contract.
 /// What was not sent while the tester was away could not come through.
-fn above(
+fn check_above_committed(
     service: &Service,
     stage: Stage,
     received_bps: f64,
-    (seconds, sending_s): (f64, f64),
+    outcome: &ServiceOutcome,
 ) -> Vec<Broken> {
+    let seconds = outcome.elapsed_ns as f64 / 1e9;
+    let sending_s = outcome.elapsed_ns.saturating_sub(outcome.away_ns) as f64 / 1e9;
     let sending = (sending_s / seconds).clamp(0.0, 1.0);
     let least = service.cir_bps as f64 * (1.0 - service.criteria.loss_ratio) * sending;
     // A whole number of frames makes the rate a little less than asked.
@@ -391,7 +394,12 @@ mod tests {
             });
             let counts = counts.collect();
             let elapsed_ns = trial.duration_ns;
-            activation.take(ServiceOutcome { counts, elapsed_ns, away_ns: 0, invalid: None });
+            activation.add_outcome(ServiceOutcome {
+                counts,
+                elapsed_ns,
+                away_ns: 0,
+                invalid: None,
+            });
         }
     }
 
@@ -411,7 +419,7 @@ mod tests {
             let counts = vec![counts];
             let outcome =
                 ServiceOutcome { counts, elapsed_ns: 10_000_000_000, away_ns, invalid: None };
-            verdict(&service, Stage::Policing, &outcome.counts[0], &outcome).broken
+            judge_service(&service, Stage::Policing, &outcome.counts[0], &outcome).broken
         };
         assert_eq!(of(3_000_000_000), []);
         assert_eq!(of(0), [Broken::BelowCommitted { bps: 7e6 }]);
@@ -425,7 +433,7 @@ mod tests {
     fn steps_are_quarters_of_cir_then_eir_then_above() {
         let loads = |eir_bps| {
             let plan = activation(eir_bps);
-            plan.plan().iter().map(|trial| trial.loads[0].1 / 100_000).collect::<Vec<_>>()
+            plan.trials().iter().map(|trial| trial.loads[0].1 / 100_000).collect::<Vec<_>>()
         };
         // 10 Mbit/s and 4 of excess: 14, then 10 + 1.25 * 4 = 15; alone 12.5.
         assert_eq!(loads(4_000_000), [25, 50, 75, 100, 140, 150, 100]);
@@ -482,7 +490,7 @@ mod tests {
             delay_ns: None,
             variation_ns: None,
         };
-        assert_eq!(committed(&service(0), &none, 0.0), [Broken::Delay { ns: None }]);
+        assert_eq!(check_committed(&service(0), &none, 0.0), [Broken::Delay { ns: None }]);
     }
 
     #[test]
@@ -502,7 +510,7 @@ mod tests {
         for _ in 0..INVALID_MAX {
             assert_eq!(activation.next(), first);
             let invalid = Some(Invalid::LinkDown);
-            activation.take(ServiceOutcome {
+            activation.add_outcome(ServiceOutcome {
                 counts: Vec::new(),
                 elapsed_ns: 1,
                 away_ns: 0,

@@ -74,8 +74,8 @@ impl AddressSearch {
     }
 
     /// What was found: addresses, or frames per second; `None` when not even the smallest passed.
-    pub fn found(&self) -> Option<u64> {
-        Some(self.search.found()).filter(|found| *found > 0)
+    pub fn largest_passed(&self) -> Option<u64> {
+        Some(self.search.largest_passed()).filter(|found| *found > 0)
     }
 
     /// The largest that was tried passed: there may be more.
@@ -98,7 +98,7 @@ impl Controller for AddressSearch {
         })
     }
 
-    fn take(&mut self, outcome: AddressOutcome) {
+    fn add_outcome(&mut self, outcome: AddressOutcome) {
         if outcome.invalid.is_some() {
             self.invalid += 1;
             return;
@@ -108,7 +108,7 @@ impl Controller for AddressSearch {
             Sought::Addresses { .. } => outcome.trial.addresses,
             Sought::LearningRate { .. } => outcome.trial.learning_fps,
         };
-        self.search.take(number, outcome.flooded == 0 && outcome.lost == 0);
+        self.search.add_result(number, outcome.flooded == 0 && outcome.lost == 0);
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
             let unknown = trial.addresses.saturating_sub(capacity);
             let late = if trial.learning_fps > rate_fps { 1 } else { 0 };
             let flooded = unknown + late;
-            search.take(AddressOutcome { trial, flooded, lost: 0, invalid: None });
+            search.add_outcome(AddressOutcome { trial, flooded, lost: 0, invalid: None });
         }
         search
     }
@@ -129,19 +129,19 @@ mod tests {
     #[test]
     fn a_planted_table_is_found() {
         let search = run(AddressSearch::capacity(16_384, 50), 8_190, 1_000);
-        assert_eq!((search.found(), search.is_at_max()), (Some(8_190), false));
+        assert_eq!((search.largest_passed(), search.is_at_max()), (Some(8_190), false));
         let search = run(AddressSearch::capacity(4_096, 50), 8_190, 1_000);
-        assert_eq!((search.found(), search.is_at_max()), (Some(4_096), true));
-        assert_eq!(run(AddressSearch::capacity(4_096, 50), 0, 1_000).found(), None);
+        assert_eq!((search.largest_passed(), search.is_at_max()), (Some(4_096), true));
+        assert_eq!(run(AddressSearch::capacity(4_096, 50), 0, 1_000).largest_passed(), None);
     }
 
     #[test]
     fn a_planted_learning_rate_is_found() {
         let search = run(AddressSearch::learning_rate(1_000, 148_809, 1), 8_190, 23_456);
-        assert_eq!(search.found(), Some(23_456));
+        assert_eq!(search.largest_passed(), Some(23_456));
         // 148,809 halved until the gap is 100 or less.
         let search = run(AddressSearch::learning_rate(1_000, 148_809, 100), 8_190, 23_456);
-        let found = search.found().expect("a rate");
+        let found = search.largest_passed().expect("a rate");
         assert!((23_357..=23_456).contains(&found), "{found}");
     }
 
@@ -151,7 +151,7 @@ mod tests {
         for _ in 0..INVALID_MAX {
             let trial = search.next().trial().expect("a trial");
             let invalid = Some(Invalid::LinkDown);
-            search.take(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
+            search.add_outcome(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
         }
         assert_eq!(search.next(), Step::Done);
     }

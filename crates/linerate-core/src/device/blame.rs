@@ -54,7 +54,7 @@ pub enum Blame {
 
 /// Whose the loss of a trial is: of `lost` frames so many are explained one by one, and so many
 /// more could be lost of frames that are not told apart.
-pub const fn blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
+pub const fn assign_blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
     let left = lost.saturating_sub(explained);
     if left == 0 {
         Blame::Nobody
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn the_device_is_blamed_for_what_exceeds_the_explanations_alone() {
-        assert_eq!(blame(0, 0, 9), Blame::Nobody);
-        assert_eq!(blame(5, 5, 0), Blame::Nobody);
-        assert_eq!(blame(5, 2, 3), Blame::MayBeTester);
-        assert_eq!(blame(5, 2, 2), Blame::Device);
-        assert_eq!(blame(1, 0, 0), Blame::Device);
+        assert_eq!(assign_blame(0, 0, 9), Blame::Nobody);
+        assert_eq!(assign_blame(5, 5, 0), Blame::Nobody);
+        assert_eq!(assign_blame(5, 2, 3), Blame::MayBeTester);
+        assert_eq!(assign_blame(5, 2, 2), Blame::Device);
+        assert_eq!(assign_blame(1, 0, 0), Blame::Device);
     }
 }

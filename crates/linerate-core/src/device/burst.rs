@@ -91,15 +91,15 @@ impl Controller for BurstSearch {
         }
     }
 
-    fn take(&mut self, outcome: BurstOutcome) {
+    fn add_outcome(&mut self, outcome: BurstOutcome) {
         if !outcome.counts() {
             self.invalid += 1;
             return;
         }
         self.invalid = 0;
-        self.current.take(outcome.frames, outcome.received == outcome.sent);
+        self.current.add_result(outcome.frames, outcome.received == outcome.sent);
         if self.current.next().is_none() {
-            let found = self.current.found();
+            let found = self.current.largest_passed();
             self.lengths.push(found);
             self.current = IntegerSearch::new(self.max_frames, self.resolution, Some(found));
         }
@@ -148,7 +148,7 @@ impl Burst {
     /// 1,000,000 frames/s imply 3 ms; with a throughput of 800,000 frames/s 0.6 ms.
     /// # Source
     /// RFC 9004 §6 (benchmark calculations).
-    pub fn of(lengths: &[u64], limits: &BurstLimits) -> Option<Self> {
+    pub fn from_lengths(lengths: &[u64], limits: &BurstLimits) -> Option<Self> {
         let BurstLimits { rate_fps, throughput_fps, max_frames } = *limits;
         if !(rate_fps.is_finite() && rate_fps > 0.0) {
             return None;
@@ -182,14 +182,17 @@ mod tests {
         let mut trials = 0;
         while let Some(BurstTrial { frames, repeat }) = search.next().trial() {
             let received = frames.min(longest(repeat));
-            search.take(BurstOutcome { frames, sent: frames, received, invalid: None });
+            search.add_outcome(BurstOutcome { frames, sent: frames, received, invalid: None });
             trials += 1;
         }
         (search, trials)
     }
 
     fn burst(search: &BurstSearch, throughput_fps: Option<f64>, max_frames: u64) -> Option<Burst> {
-        Burst::of(search.lengths(), &BurstLimits { rate_fps: 1e6, throughput_fps, max_frames })
+        Burst::from_lengths(
+            search.lengths(),
+            &BurstLimits { rate_fps: 1e6, throughput_fps, max_frames },
+        )
     }
 
     #[test]
@@ -231,7 +234,7 @@ mod tests {
         let mut search = BurstSearch::new(100, 1, 1);
         for _ in 0..INVALID_MAX {
             assert!(search.next().trial().is_some());
-            search.take(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
+            search.add_outcome(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
         }
         assert_eq!(search.next(), Step::Done);
         assert!(search.lengths().is_empty());

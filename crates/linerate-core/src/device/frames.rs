@@ -120,7 +120,7 @@ pub struct Varying {
 
 impl Varying {
     /// The value in frames of `flow`.
-    pub const fn value(&self, flow: u32) -> u32 {
+    pub const fn value_in_flow(&self, flow: u32) -> u32 {
         let divisor = if self.divisor == 0 { 1 } else { self.divisor };
         let count = if self.count == 0 { 1 } else { self.count };
         self.base.wrapping_add((flow / divisor) % count)
@@ -314,8 +314,9 @@ mod tests {
             in_header_sum: false,
             in_transport_sum: false,
         };
-        let values: Vec<_> =
-            (0..6).map(|it| (field(1, 3).value(it), field(3, 2).value(it))).collect();
+        let values: Vec<_> = (0..6)
+            .map(|it| (field(1, 3).value_in_flow(it), field(3, 2).value_in_flow(it)))
+            .collect();
         assert_eq!(values, [(10, 10), (11, 10), (12, 10), (10, 11), (11, 11), (12, 11)]);
     }
 

@@ -30,7 +30,7 @@ struct TrialLatency {
 
 impl TrialLatency {
     /// From a trial's histogram and its exact extremes; `None` without frames.
-    fn of(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
+    fn from_histogram(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
         Some(Self {
             frames: bins.count(),
             min_ns,
@@ -40,8 +40,8 @@ impl TrialLatency {
     }
 
     /// With some of each frame's time taken off; the variation stays.
-    fn less(self, ns: u64) -> Self {
-        let less = |time: u64| time.saturating_sub(ns);
+    fn without_medium(self, medium_ns: u64) -> Self {
+        let less = |time_ns: u64| time_ns.saturating_sub(medium_ns);
         Self {
             min_ns: less(self.min_ns),
             typical_ns: less(self.typical_ns),
@@ -53,7 +53,7 @@ impl TrialLatency {
 
 impl LatencyRepeats {
     /// `None` without trials.
-    fn of(trials: &[TrialLatency]) -> Option<Self> {
+    fn from_trials(trials: &[TrialLatency]) -> Option<Self> {
         let repeated = |figure: fn(&TrialLatency) -> u64| {
             let values: Vec<u64> = trials.iter().map(figure).collect();
             let exact: Vec<f64> = values.iter().map(|&value| value as f64).collect();
@@ -96,7 +96,7 @@ impl Delays {
             max_ns = max_ns.max(spread.max_ns);
             self.sum_ns += u128::from(spread.sum_ns);
         }
-        let Some(trial) = TrialLatency::of(&bins, min_ns, max_ns) else { return };
+        let Some(trial) = TrialLatency::from_histogram(&bins, min_ns, max_ns) else { return };
         self.min_ns = if self.trials.is_empty() { min_ns } else { self.min_ns.min(min_ns) };
         self.max_ns = self.max_ns.max(max_ns);
         self.bins.merge(&bins);
@@ -109,38 +109,46 @@ impl Delays {
         if self.trials.is_empty() {
             return Vec::new();
         }
-        let of = |kind, frame_ns| self.by(kind, less_ns(kind, frame_ns), offered_fps);
+        let latency_of = |kind, frame_ns| {
+            self.latency_without_medium(kind, medium_ns(kind, frame_ns), offered_fps)
+        };
         match frame_ns {
-            None => vec![of(LatencyKind::StoreAndForward, 0)],
-            Some(ns) => {
-                [LatencyKind::StoreAndForward, LatencyKind::CutThrough].map(|it| of(it, ns)).into()
-            }
+            None => vec![latency_of(LatencyKind::StoreAndForward, 0)],
+            Some(ns) => [LatencyKind::StoreAndForward, LatencyKind::CutThrough]
+                .map(|kind| latency_of(kind, ns))
+                .into(),
         }
     }
 
-    fn by(&self, kind: LatencyKind, less_ns: u64, offered_fps: f64) -> BenchLatency {
+    fn latency_without_medium(
+        &self,
+        kind: LatencyKind,
+        medium_ns: u64,
+        offered_fps: f64,
+    ) -> BenchLatency {
         let mut bins = LogHistogram::default();
         for (value, count) in self.bins.bins() {
-            bins.record_many(value.saturating_sub(less_ns), count);
+            bins.record_many(value.saturating_sub(medium_ns), count);
         }
-        let trials: Vec<_> = self.trials.iter().map(|trial| trial.less(less_ns)).collect();
+        let trials: Vec<_> =
+            self.trials.iter().map(|trial| trial.without_medium(medium_ns)).collect();
         let typical = || trials.iter().map(|trial| trial.typical_ns as f64);
         let at = |share| bins.quantile(share).unwrap_or(0) as f64;
-        let min_ns = self.min_ns.saturating_sub(less_ns);
+        let min_ns = self.min_ns.saturating_sub(medium_ns);
         BenchLatency {
             kind,
             offered_fps,
             distribution: Distribution::from_histogram(MetricId::FrameLatency, &bins),
             min_ns,
-            mean_ns: self.sum_ns as f64 / bins.count() as f64 - less_ns as f64,
+            mean_ns: self.sum_ns as f64 / bins.count() as f64 - medium_ns as f64,
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
-            max_ns: self.max_ns.saturating_sub(less_ns),
+            max_ns: self.max_ns.saturating_sub(medium_ns),
             pdv_ns: (at(0.999) - min_ns as f64).max(0.0),
             p50_range_ns: typical().reduce(f64::min).zip(typical().reduce(f64::max)),
-            repeated: LatencyRepeats::of(&trials),
+            repeated: LatencyRepeats::from_trials(&trials),
             frames: bins.count(),
         }
     }
@@ -148,7 +156,7 @@ impl Delays {
 
 /// What of the time from first bit sent to last bit received is none of the device's: from its
 /// last bit in to its first bit out the frame's time at both ports, from first to first once.
-const fn less_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
+const fn medium_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
     match kind {
         LatencyKind::StoreAndForward => 2 * frame_ns,
         LatencyKind::CutThrough => frame_ns,
@@ -182,9 +190,9 @@ mod tests {
     fn a_trial_has_a_median_and_a_worst_case() {
         // 1 to 1000: ranks 500 and 999.
         let bins: LogHistogram = (1..=1000).collect();
-        let trial = TrialLatency::of(&bins, 1, 1000).expect("frames");
+        let trial = TrialLatency::from_histogram(&bins, 1, 1000).expect("frames");
         assert_eq!((trial.typical_ns, trial.worst_ns), (500, 999));
-        assert_eq!(TrialLatency::of(&LogHistogram::default(), 0, 0), None);
+        assert_eq!(TrialLatency::from_histogram(&LogHistogram::default(), 0, 0), None);
     }
 
     #[test]
@@ -197,12 +205,12 @@ mod tests {
         };
         // 1 to 20: the median is 10.5, the ranks are 1 and 20.
         let trials: Vec<_> = (1..=20).map(trial).collect();
-        let repeated = LatencyRepeats::of(&trials).expect("trials");
+        let repeated = LatencyRepeats::from_trials(&trials).expect("trials");
         assert_eq!(repeated.typical, Repeated { median_ns: 10.5, p1_ns: 1, p99_ns: 20 });
         assert_eq!((repeated.worst.median_ns, repeated.pdv.median_ns), (110.5, 110.5));
         assert!(repeated.is_complete);
-        assert!(!LatencyRepeats::of(&trials[1..]).expect("trials").is_complete);
-        assert_eq!(LatencyRepeats::of(&[]), None);
+        assert!(!LatencyRepeats::from_trials(&trials[1..]).expect("trials").is_complete);
+        assert_eq!(LatencyRepeats::from_trials(&[]), None);
     }
 
     #[test]

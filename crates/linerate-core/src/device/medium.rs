@@ -76,7 +76,7 @@ impl Medium {
 
     /// Share of the medium that a rate of frames takes: against the exact limit, not the rounded
     /// one.
-    pub fn share(self, fps: f64, len: FrameLen) -> Option<f64> {
+    pub fn utilization(self, fps: f64, len: FrameLen) -> Option<f64> {
         self.frames_per_s(len).map(|limit| fps / limit)
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_virtual_link_has_no_theoretical_rate() {
         assert_eq!(Medium::Software.frames_per_s(FrameLen::MIN), None);
-        assert_eq!(Medium::Software.share(1e6, FrameLen::MIN), None);
+        assert_eq!(Medium::Software.utilization(1e6, FrameLen::MIN), None);
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_exact_rate() {
-        let share = Medium::Ethernet(rate("1G")).share(1_488_095.0, FrameLen::MIN);
+        let share = Medium::Ethernet(rate("1G")).utilization(1_488_095.0, FrameLen::MIN);
         // 1488095 / 1488095.238.
         assert!((share.expect("Ethernet") - (1.0 - 1.6e-7)).abs() < 1e-8);
     }

@@ -64,9 +64,9 @@ pub struct Pair {
 impl Pair {
     /// Compares the two goals of [`MultiSearch::side_by_side`]; `None` for a search of another
     /// number of goals.
-    pub fn of(search: &MultiSearch) -> Option<Self> {
+    pub fn from_search(search: &MultiSearch) -> Option<Self> {
         let [typical, strict] = <[GoalResult; 2]>::try_from(search.results()).ok()?;
-        Some(Self::compare(typical, strict, search.trace()))
+        Some(Self::compare(typical, strict, search.trials()))
     }
 
     /// Compares two results by the trials that led to them.
@@ -83,8 +83,8 @@ impl Pair {
                 let least = strict.lower_fps.unwrap_or(0);
                 // Nearer to the device's capacity than the search looks, losses are overload.
                 let clear = most as f64 * (1.0 - typical.goal.width);
-                match cause(least, clear, trials) {
-                    Cause::Unexplained => cause(least, most as f64, trials),
+                match find_cause(least, clear, trials) {
+                    Cause::Unexplained => find_cause(least, most as f64, trials),
                     found => found,
                 }
             }
@@ -95,7 +95,7 @@ impl Pair {
 }
 
 /// What lost frames at loads from `least` to `most` frames per second.
-fn cause(least: u64, most: f64, trials: &[Tried]) -> Cause {
+fn find_cause(least: u64, most: f64, trials: &[Tried]) -> Cause {
     let mut sum = Losses::default();
     let within = |load: u64| load >= least && load as f64 <= most;
     let between = |it: &&Tried| it.counts() && within(it.trial.load_fps);
@@ -113,16 +113,16 @@ fn cause(least: u64, most: f64, trials: &[Tried]) -> Cause {
             None => Cause::Unexplained,
         };
     }
-    scattered(&sum, least, trials).unwrap_or(Cause::Unexplained)
+    scattered_cause(&sum, least, trials).unwrap_or(Cause::Unexplained)
 }
 
 /// Scattered loss from all trials that are not overloaded. Loads between the two results are those
 /// at which the search happened to see little loss; all others at the same ratio undo that.
-fn scattered(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
+fn scattered_cause(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
     let ratio = near.lost as f64 / near.sent.max(1) as f64;
     let is_alike = |it: &&Tried| {
         let expected = ratio * it.outcome.sent as f64;
-        let lost = it.outcome.lost() as f64;
+        let lost = it.outcome.lost_frames() as f64;
         it.counts() && it.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
     };
     let mut sum = Losses::default();
@@ -154,11 +154,12 @@ pub fn scattered_above(result: &GoalResult, trials: &[Tried]) -> Option<Scattere
     let is_alike = |it: &&Tried| {
         let load = it.trial.load_fps as f64;
         let overload = 1.0 - upper as f64 / load;
-        let ratio = it.outcome.lost() as f64 / it.outcome.sent.max(1) as f64;
+        let ratio = it.outcome.lost_frames() as f64 / it.outcome.sent.max(1) as f64;
         it.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
     };
     let up_to = trials.iter().filter(is_alike).map(|it| it.trial.load_fps).max()?;
-    let Some(Cause::Scattered { loss_ratio, low, high }) = scattered(&near, least, trials) else {
+    let Some(Cause::Scattered { loss_ratio, low, high }) = scattered_cause(&near, least, trials)
+    else {
         return None;
     };
     Some(Scattered { loss_ratio, low, high, up_to_fps: up_to as f64 })
@@ -176,7 +177,7 @@ struct Losses {
 impl Losses {
     fn add(&mut self, tried: &Tried) {
         let outcome = &tried.outcome;
-        let lost = outcome.lost();
+        let lost = outcome.lost_frames();
         // A counter that does not know runs at least knows that there was one.
         let runs = outcome.loss_runs.unwrap_or(1).max(1);
         self.events += if lost > 0 { runs } else { 0 };
@@ -264,7 +265,7 @@ mod tests {
         // 254,000 fails by one in 330,000; at 330,000 frames/s it is the same: no limit of rate.
         let goal = GoalResult {
             upper_fps: Some(255_000),
-            ..result(Goal::typical().with_trials_of(10_000_000_000), 254_000)
+            ..result(Goal::typical().with_trial_duration(10_000_000_000), 254_000)
         };
         let scattered = [tried(255_000, 8, 8), tried(330_000, 11, 11), tried(350_000, 170_000, 9)];
         let found = scattered_above(&goal, &scattered).expect("scattered");

@@ -37,7 +37,7 @@ pub struct WatchRule {
 impl WatchRule {
     /// For a load at a rate, of which `batch` frames are sent together; none for a flood,
     /// which no device is held against.
-    pub fn of(load: &FrameLoad, batch: u32) -> Option<Self> {
+    pub fn from_load(load: &FrameLoad, batch: u32) -> Option<Self> {
         let Pace::Rate { frames_per_sec } = load.pace else { return None };
         let burst = u64::from(load.burst.max(1));
         let step_ns = burst * 1_000_000_000 / frames_per_sec.max(1);
@@ -72,7 +72,7 @@ impl SendWatch {
     }
 
     /// Frame `sequence` left `now`, `late_ns` after it was due.
-    pub fn leaves(&mut self, sequence: u64, now_ns: u64, late_ns: u64) {
+    pub fn add_departure(&mut self, sequence: u64, now_ns: u64, late_ns: u64) {
         if self.busy_until_ns > now_ns.saturating_add(self.rule.room_ns) {
             self.watched.could_lose += 1;
             self.suspect(sequence);
@@ -116,7 +116,7 @@ impl SendWatch {
     }
 
     /// What was seen.
-    pub fn end(mut self) -> SendTiming {
+    pub fn finish(mut self) -> SendTiming {
         self.end_stretch();
         // Of what came after the last one it is known, too, that it could not be lost.
         if self.watched.could_lose > 0 {
@@ -138,15 +138,15 @@ mod tests {
         let pace = Pace::Rate { frames_per_sec };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 1, mix: vec![0] };
-        WatchRule::of(&load, 1).expect("a rate")
+        WatchRule::from_load(&load, 1).expect("a rate")
     }
 
     fn watched(rule: WatchRule, times: &[(u64, u64)]) -> SendTiming {
         let mut watch = SendWatch::new(rule);
         for (number, (now, late)) in (0_u64..).zip(times) {
-            watch.leaves(number, *now, *late);
+            watch.add_departure(number, *now, *late);
         }
-        watch.end()
+        watch.finish()
     }
 
     #[test]
@@ -192,10 +192,10 @@ mod tests {
         let pace = Pace::Rate { frames_per_sec: 10_000 };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 4, mix: vec![0] };
-        let rule = WatchRule::of(&load, 1).expect("a rate");
+        let rule = WatchRule::from_load(&load, 1).expect("a rate");
         let times: Vec<_> = (0..40).map(|it| (it / 4 * 400_000, 0)).collect();
         assert_eq!(watched(rule, &times).could_lose, 0);
         let flood = FrameLoad { pace: Pace::Flood, ..load };
-        assert_eq!(WatchRule::of(&flood, 64), None);
+        assert_eq!(WatchRule::from_load(&flood, 64), None);
     }
 }

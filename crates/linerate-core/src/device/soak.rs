@@ -46,7 +46,7 @@ impl Intervals {
     }
 
     /// The run so far; `None` without a valid interval.
-    pub fn found(&self) -> Option<Soak> {
+    pub fn soak(&self) -> Option<Soak> {
         let first = self.valid.first()?;
         let count = |is: fn(&Interval) -> bool| self.valid.iter().filter(|it| is(it)).count();
         let sum = |of: fn(&Interval) -> u64| self.valid.iter().map(of).sum::<u64>();
@@ -56,7 +56,7 @@ impl Intervals {
         let (sent, received) = (sum(|it| it.point.sent), sum(|it| it.point.received));
         let duration_ns = sum(|it| it.duration_ns);
         let lost = sent.saturating_sub(received);
-        let loss_runs = sum(runs);
+        let loss_runs = sum(loss_runs);
         let rate = EventRate::new(loss_runs, duration_ns as f64 / 1e9);
         Some(Soak {
             point: LoadPoint {
@@ -88,7 +88,7 @@ impl Intervals {
 }
 
 /// Frames that are missing at the end are in no run that the counter sees: there was one at least.
-fn runs(interval: &Interval) -> u64 {
+fn loss_runs(interval: &Interval) -> u64 {
     let is_errored = interval.point.received < interval.point.sent;
     interval.loss_runs.0.max(u64::from(is_errored))
 }
@@ -123,7 +123,7 @@ mod tests {
         all.add(interval(20, 2));
         // The end of the interval is missing: no later frame shows that there was a run.
         all.add(interval(10, 0));
-        let found = all.found().expect("intervals");
+        let found = all.soak().expect("intervals");
         assert_eq!((found.duration_ns, found.errored_seconds), (30_000_000_000, 2));
         assert_eq!((found.point.sent, found.point.received), (30_000, 29_970));
         assert_eq!((found.point.loss_ratio, found.point.forwarded_fps), (0.001, 999.0));
@@ -139,9 +139,9 @@ mod tests {
     fn no_loss_at_all_has_a_bound_and_no_interval_at_all_no_figure() {
         let mut all = Intervals::default();
         all.add(Interval { is_valid: false, ..interval(0, 0) });
-        assert_eq!(all.found(), None);
+        assert_eq!(all.soak(), None);
         all.add(interval(0, 0));
-        let found = all.found().expect("an interval");
+        let found = all.soak().expect("an interval");
         assert_eq!((found.loss_ratio_high, found.worst), (Some(3e-4), None));
     }
 
@@ -150,6 +150,6 @@ mod tests {
         let mut all = Intervals::default();
         all.add(Interval { is_short: true, ..interval(0, 0) });
         all.add(interval(0, 0));
-        assert_eq!(all.found().map(|it| it.short_seconds), Some(1));
+        assert_eq!(all.soak().map(|it| it.short_seconds), Some(1));
     }
 }

@@ -5,7 +5,7 @@
 //! lost is not held against the device when the tester may have been the cause.
 
 use linerate_core::device::Foreign;
-use linerate_core::device::blame::{Blame, blame};
+use linerate_core::device::blame::{Blame, assign_blame};
 use linerate_core::record::{BenchTest, BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
@@ -86,7 +86,7 @@ pub(super) fn invalid(
 
 /// Whose the loss of a port is.
 pub(super) fn blame_of(port: &TrialPort) -> Blame {
-    blame(port.lost(), port.lost_explained, port.could_lose)
+    assign_blame(port.lost(), port.lost_explained, port.could_lose)
 }
 
 /// What the tester sent otherwise than it was asked to, unless more was lost than that explains:

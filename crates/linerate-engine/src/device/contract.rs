@@ -10,8 +10,8 @@ use linerate_core::device::activation::{
     Activation, Broken, Criteria, Service, ServiceCounts, ServiceOutcome, Stage, Times, Verdict,
 };
 use linerate_core::device::policer::{
-    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, beyond_first, compare,
-    find_bucket,
+    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
+    frames_for_second,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{
@@ -44,10 +44,10 @@ pub(super) fn contract(
     while let Some(trial) = search.next().trial() {
         let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), None);
         let (outcome, bucket) = send(setup, plan, &trial, read)?;
-        search.take(bucket);
+        search.add_outcome(bucket);
         note_delay(&outcome, &mut found.findings);
     }
-    match search.found() {
+    match search.last_estimate() {
         Some(Ok(bucket)) => take_bucket(&mut found, &bucket),
         Some(Err(error)) => found.findings.push(error.to_string()),
         None => {}
@@ -97,7 +97,7 @@ pub(super) fn bucket(
     let both = trains(plan, trial, outcome)?;
     let off_ns = lateness(outcome, &both, 500_000_000 / trial.load_fps.max(1)).max(TOLERANCE_NS);
     let trains = both.into_iter().map(|train| match before {
-        Some(before) => beyond_first(&train, before),
+        Some(before) => frames_for_second(&train, before),
         None => (train, 0.0),
     });
     let trains: Vec<_> = trains.collect();
@@ -231,8 +231,9 @@ fn against(ordered: &BenchContract, found: &mut ContractFound) -> bool {
         ("rate", "cir", "bit/s", rate, found.cir_bps),
         ("burst", "cbs", "bytes", burst, found.cbs_bytes),
     ] {
-        let Some(RateFound { value, low, high }) = value else { continue };
-        let compared = compare(ordered, (low, value, high), PRECISION).of(name, unit);
+        let Some(measured) = value else { continue };
+        let RateFound { value, low, high } = measured;
+        let compared = compare(ordered, measured, PRECISION).with_parameter(name, unit);
         let holds = compared.holds;
         found.compared.push(compared);
         let verdict = match holds {
@@ -283,11 +284,11 @@ fn activate(
         if outcome.trial.invalid.is_none() {
             found.steps.push(outcome.point());
         }
-        activation.take(service_outcome(&outcome, plan.frames.size_bytes));
+        activation.add_outcome(service_outcome(&outcome, plan.frames.size_bytes));
     }
     let broken = activation.verdicts().iter().filter(|it| !it.broken.is_empty());
     found.findings.extend(broken.map(finding));
-    let (done, all) = (activation.verdicts().len(), activation.plan().len());
+    let (done, all) = (activation.verdicts().len(), activation.trials().len());
     if done < all {
         found.findings.push(format!("the tester was disturbed after {done} of {all} steps"));
     }

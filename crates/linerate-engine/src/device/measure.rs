@@ -37,7 +37,7 @@ pub(super) fn loss_curve(
         if judged.invalidity().is_none() {
             curve.push(outcome.point());
         }
-        series.take(judged);
+        series.add_outcome(judged);
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(super) fn soak(
             is_valid: is_of_device(&outcome),
         });
     }
-    Ok(intervals.found())
+    Ok(intervals.soak())
 }
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -51,7 +51,7 @@ pub(super) fn throughput(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
-    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search).collect();
+    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search_goal).collect();
     // Cheap ones first: they leave bounds for the dear ones.
     goals.sort_by_key(|goal| goal.duration_sum_ns);
     let search = MultiSearch::new(goals, range)
@@ -82,10 +82,10 @@ impl Search<'_> {
                 let fps = outcome.trial.ports.first().map_or(0.0, steady_fps);
                 let pauses = result.sent.timing.pauses.clone();
                 let load = OfferedLoad { fps, frames: result.sent.frames, pauses };
-                let lost = judged.lost() > 0;
+                let lost = judged.lost_frames() > 0;
                 self.sent.entry(trial.load_fps).or_default().push((lost, load));
             }
-            self.search.take(judged);
+            self.search.add_outcome(judged);
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Search<'_> {
             Some(self.goal_found(result))
         };
         found.goals = self.plan.goals.iter().filter_map(of_goal).collect();
-        found.stalls_per_sec = stalls(&results, self.search.trace());
+        found.stalls_per_sec = stalls(&results, self.search.trials());
     }
 
     fn goal_found(&self, result: &GoalResult) -> GoalFound {
@@ -114,7 +114,7 @@ impl Search<'_> {
                 || lower.is_some_and(|fps| self.bounds.is_tester_limited(fps)),
             loss_ratio_below: result.zero_loss_bound(),
             held_frames: None,
-            scattered: scattered_above(result, self.search.trace()),
+            scattered: scattered_above(result, self.search.trials()),
             unfinished: self.unfinished(result),
         }
     }

@@ -101,7 +101,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
     /// What a generator takes for a frame at least.
     const LEAST_NS: u64 = 250;
     let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
-    let rule = WatchRule::of(load, 1).expect("a rate");
+    let rule = WatchRule::from_load(load, 1).expect("a rate");
     let (step, part) = (SECOND_NS / frames_per_sec, SECOND_NS % frames_per_sec);
     let (mut due, mut rest, mut free) = (0, 0, 0);
     let mut watch = SendWatch::new(rule);
@@ -112,7 +112,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
             at = at.max(*end);
         }
         let behind = at - due;
-        watch.leaves(number, at, behind);
+        watch.add_departure(number, at, behind);
         if behind > 0 && behind >= load.when_late.moves_from_ns(rule.pause_ns) {
             due = at;
         }
@@ -122,7 +122,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
         at
     });
     let times = times.collect();
-    (times, watch.end())
+    (times, watch.finish())
 }
 
 /// A tester on such a device.

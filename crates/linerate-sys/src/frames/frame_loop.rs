@@ -272,13 +272,13 @@ impl Pacer {
             }
         };
         let FrameLoad { when_late, burst, .. } = *load;
-        let watch = WatchRule::of(load, 1).map(|rule| (rule, SendWatch::new(rule)));
+        let watch = WatchRule::from_load(load, 1).map(|rule| (rule, SendWatch::new(rule)));
         Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst, next: 0, watch }
     }
 
     /// What the times of all frames so far say.
     fn watched(&self) -> SendTiming {
-        self.watch.as_ref().map(|(_, watch)| watch.clone().end()).unwrap_or_default()
+        self.watch.as_ref().map(|(_, watch)| watch.clone().finish()).unwrap_or_default()
     }
 
     /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
@@ -293,7 +293,7 @@ impl Pacer {
             self.left -= many as u32;
             let behind = now - self.due_ns;
             for _ in 0..many {
-                watch.leaves(self.next, now, behind);
+                watch.add_departure(self.next, now, behind);
                 self.next += 1;
             }
             if behind > late_ns {

@@ -288,7 +288,7 @@ impl Generator {
     fn set_watch(&self, load: &FrameLoad, start: MonoTime, next: u64) {
         let state = &self.maps.state;
         let batch = if load.burst == 1 { self.batch(load) } else { 1 };
-        let rule = WatchRule::of(load, batch).unwrap_or(WatchRule {
+        let rule = WatchRule::from_load(load, batch).unwrap_or(WatchRule {
             service_ns: 0,
             room_ns: 0,
             pause_ns: u64::MAX,

@@ -26,18 +26,18 @@ impl BinarySearch {
     }
 
     /// All trials with their reasons.
-    pub fn trace(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[Tried] {
         &self.ledger.tried
     }
 
     /// What is known; final when nothing is asked for any more.
     pub fn result(&self) -> GoalResult {
-        let status = match (self.load(), self.ledger.stuck()) {
+        let status = match (self.next_load(), self.ledger.give_up_reason()) {
             (Err(status), _) => status,
             (Ok(_), Some(reason)) => Status::Invalid(reason),
             (Ok(_), None) => Status::Unfinished,
         };
-        GoalResult::of(&self.ledger, 0, status)
+        GoalResult::from_ledger(&self.ledger, 0, status)
     }
 
     fn goal(&self) -> &Goal {
@@ -45,11 +45,11 @@ impl BinarySearch {
     }
 
     /// The next load and why, or how the search ended.
-    fn load(&self) -> Result<(u64, Why), Status> {
+    fn next_load(&self) -> Result<(u64, Why), Status> {
         let goal = self.goal();
         let Range { min_fps, max_fps } = self.ledger.range;
         let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
-        if let Some(last) = self.ledger.last().map(|it| it.trial.load_fps)
+        if let Some(last) = self.ledger.last_counted().map(|it| it.trial.load_fps)
             && self.ledger.bound(goal, last) == Bound::Undecided
         {
             return Ok((last, Why::Repeat));
@@ -72,17 +72,17 @@ impl Controller for BinarySearch {
     type Outcome = TrialOutcome;
 
     fn next(&self) -> Step<LoadTrial> {
-        if self.ledger.stuck().is_some() {
+        if self.ledger.give_up_reason().is_some() {
             return Step::Done;
         }
-        let Ok((load, why)) = self.load() else { return Step::Done };
+        let Ok((load, why)) = self.next_load() else { return Step::Done };
         let goal = self.goal();
-        let is_first = self.ledger.sums(goal, load).is_empty();
+        let is_first = self.ledger.duration_sums(goal, load).is_empty();
         let duration_ns = if is_first { goal.initial_duration_ns } else { goal.final_duration_ns };
-        Step::Trial(self.ledger.trial(0, load, duration_ns, why))
+        Step::Trial(self.ledger.trial_for_goal(0, load, duration_ns, why))
     }
 
-    fn take(&mut self, outcome: TrialOutcome) {
+    fn add_outcome(&mut self, outcome: TrialOutcome) {
         let asked = self.next().trial();
         self.ledger.add(asked, outcome);
     }

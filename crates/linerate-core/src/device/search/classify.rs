@@ -34,7 +34,10 @@ pub struct Classification {
 impl Sums {
     /// The sums of trials at one load. A trial counts with the duration that was asked, also when
     /// it stopped early: it had failed by then, as the whole of it would have.
-    pub fn of<'a>(goal: &Goal, outcomes: impl IntoIterator<Item = &'a TrialOutcome>) -> Self {
+    pub fn from_outcomes<'a>(
+        goal: &Goal,
+        outcomes: impl IntoIterator<Item = &'a TrialOutcome>,
+    ) -> Self {
         let mut sums = Self::default();
         for outcome in outcomes {
             let is_good = outcome.loss_ratio() <= goal.loss_ratio;
@@ -213,7 +216,7 @@ mod tests {
         for (point, (added, expected)) in points.into_iter().enumerate() {
             trials.extend(added);
             for (goal, (optimistic, pessimistic, bound)) in goals.iter().zip(expected) {
-                let got = Sums::of(goal, &trials).classify(goal);
+                let got = Sums::from_outcomes(goal, &trials).classify(goal);
                 let close = |got: f64, want: f64| (got * 100.0 - want).abs() < 5e-4;
                 let at = point + 1;
                 // The RFC's table has the loads of the goal "20% exceed" at points 5 and 6 as
@@ -236,7 +239,7 @@ mod tests {
         trials.extend(outcomes(60, 1, 10));
         for permille in [1, 0] {
             trials.extend(outcomes(1, 60, permille));
-            assert_eq!(Sums::of(&goal, &trials).classify(&goal).bound, Bound::Upper);
+            assert_eq!(Sums::from_outcomes(&goal, &trials).classify(&goal).bound, Bound::Upper);
         }
     }
 
@@ -266,7 +269,8 @@ mod tests {
     fn one_good_trial_of_two_passes_with_verification() {
         // 60 of 120 s good is just half; 60 s bad alone is undecided.
         let goal = goal(60, 120, 0.0, 0.5);
-        let bound = |trials: &[TrialOutcome]| Sums::of(&goal, trials).classify(&goal).bound;
+        let bound =
+            |trials: &[TrialOutcome]| Sums::from_outcomes(&goal, trials).classify(&goal).bound;
         let (good, bad) = (outcomes(1, 60, 0), outcomes(1, 60, 10));
         assert_eq!(bound(&good), Bound::Lower);
         assert_eq!(bound(&bad), Bound::Undecided);

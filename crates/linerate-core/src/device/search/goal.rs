@@ -74,7 +74,7 @@ pub enum GoalError {
 
 impl BenchGoal {
     /// As a search takes it.
-    pub fn search(&self) -> Goal {
+    pub fn search_goal(&self) -> Goal {
         Goal {
             name: self.name.clone(),
             final_duration_ns: self.final_trial_ns,
@@ -88,7 +88,13 @@ impl BenchGoal {
 }
 
 impl Goal {
-    fn named(name: &str, final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Self {
+    fn from_seconds(
+        name: &str,
+        final_s: u64,
+        sum_s: u64,
+        loss_ratio: f64,
+        exceed_ratio: f64,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             final_duration_ns: final_s * SECOND_NS,
@@ -102,29 +108,29 @@ impl Goal {
 
     /// One trial of 60 s without loss: the throughput of RFC 1242 §3.17 and RFC 2544 §26.1.
     pub fn strict() -> Self {
-        Self::named("strict", 60, 60, 0.0, 0.0)
+        Self::from_seconds("strict", 60, 60, 0.0, 0.0)
     }
 
     /// A lossy trial of 60 s is repeated once: binary search with loss verification, ETSI GS
     /// NFV-TST 009 §12.3.3, with two trials at most.
     pub fn verified() -> Self {
-        Self::named("verified", 60, 120, 0.0, 0.5)
+        Self::from_seconds("verified", 60, 120, 0.0, 0.5)
     }
 
     /// Half of 21 trials of 1 s without loss: what the device does when nothing disturbs it
     /// (FD.io's CSIT for a ratio of 0).
     pub fn typical() -> Self {
-        Self::named("typical", 1, 21, 0.0, 0.5)
+        Self::from_seconds("typical", 1, 21, 0.0, 0.5)
     }
 
     /// As typical, with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
     pub fn partial_drop() -> Self {
-        Self::named("partial drop", 1, 21, 0.005, 0.5)
+        Self::from_seconds("partial drop", 1, 21, 0.005, 0.5)
     }
 
     /// The same goal with another length of trials, and the sum in proportion.
     #[must_use]
-    pub fn with_trials_of(self, final_duration_ns: u64) -> Self {
+    pub fn with_trial_duration(self, final_duration_ns: u64) -> Self {
         let trials = self.duration_sum_ns.div_ceil(self.final_duration_ns.max(1));
         Self {
             final_duration_ns,
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_quick_goal_keeps_its_number_of_trials() {
-        let quick = Goal::typical().with_trials_of(SECOND_NS / 5);
+        let quick = Goal::typical().with_trial_duration(SECOND_NS / 5);
         assert_eq!((quick.trials_max(), quick.duration_sum_ns), (21, 4_200_000_000));
     }
 }

@@ -86,12 +86,12 @@ impl Ledger {
         self.by_load.keys().copied()
     }
 
-    pub(super) fn sums(&self, goal: &Goal, load_fps: u64) -> Sums {
-        Sums::of(goal, self.outcomes(goal, load_fps))
+    pub(super) fn duration_sums(&self, goal: &Goal, load_fps: u64) -> Sums {
+        Sums::from_outcomes(goal, self.outcomes(goal, load_fps))
     }
 
     pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> Bound {
-        self.sums(goal, load_fps).classify(goal).bound
+        self.duration_sums(goal, load_fps).classify(goal).bound
     }
 
     pub(super) fn relevant(&self, goal: &Goal) -> Relevant {
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// Why the search cannot go on: invalid trials alone, time after time.
-    pub(super) fn stuck(&self) -> Option<Invalid> {
+    pub(super) fn give_up_reason(&self) -> Option<Invalid> {
         let mut last = self.tried.iter().rev().map(|it| it.outcome.invalidity());
         let reason = last.next()??;
         let more = last.take(INVALID_MAX - 1).filter(Option::is_some).count();
@@ -111,12 +111,12 @@ impl Ledger {
     }
 
     /// The trial counted last.
-    pub(super) fn last(&self) -> Option<&Tried> {
+    pub(super) fn last_counted(&self) -> Option<&Tried> {
         self.tried.iter().rev().find(|it| it.counts())
     }
 
     /// A trial for a goal, with the number of lost frames that decides it for every goal.
-    pub(super) fn trial(
+    pub(super) fn trial_for_goal(
         &self,
         goal: usize,
         load_fps: u64,

@@ -1,7 +1,7 @@
 //! Searches over trials: which load comes next, and what the trials together say.
 //!
 //! A search is a machine without clock and interface: [`Controller::next`] names the next trial,
-//! [`Controller::take`] is told what became of it. What a search proposes depends on what it was
+//! [`Controller::add_outcome`] is told what became of it. What a search proposes depends on what it was
 //! told alone, so giving a new one the same outcomes in the same order brings it to the same
 //! state: that is how a run is resumed.
 //!
@@ -58,7 +58,7 @@ impl<T> Step<T> {
 /// while let Some(trial) = search.next().trial() {
 ///     let sent = trial.frames();
 ///     let received = sent.min(1_000 * trial.duration_ns / 1_000_000_000);
-///     search.take(TrialOutcome::complete(&trial, sent, received));
+///     search.add_outcome(TrialOutcome::complete(&trial, sent, received));
 /// }
 /// let result = &search.results()[0];
 /// assert!(result.lower_fps.is_some_and(|fps| (995..=1_000).contains(&fps)));
@@ -69,18 +69,18 @@ pub trait Controller {
     /// What it is told.
     type Outcome;
 
-    /// The next trial; the same one until [`Controller::take`] is called.
+    /// The next trial; the same one until [`Controller::add_outcome`] is called.
     fn next(&self) -> Step<Self::Trial>;
 
     /// What became of a trial, an invalid one too.
-    fn take(&mut self, outcome: Self::Outcome);
+    fn add_outcome(&mut self, outcome: Self::Outcome);
 
     /// Takes outcomes of an earlier run in their order.
     fn replay(&mut self, outcomes: impl IntoIterator<Item = Self::Outcome>)
     where
         Self: Sized,
     {
-        outcomes.into_iter().for_each(|outcome| self.take(outcome));
+        outcomes.into_iter().for_each(|outcome| self.add_outcome(outcome));
     }
 }
 

@@ -53,7 +53,7 @@ pub struct GoalResult {
 }
 
 impl GoalResult {
-    pub(super) fn of(ledger: &Ledger, index: usize, status: Status) -> Self {
+    pub(super) fn from_ledger(ledger: &Ledger, index: usize, status: Status) -> Self {
         let goal = &ledger.goals[index];
         let Relevant { lower_fps, upper_fps } = ledger.relevant(goal);
         let at = |load: Option<u64>| -> Vec<&TrialOutcome> {
@@ -61,7 +61,7 @@ impl GoalResult {
         };
         let (lower, upper) = (at(lower_fps), at(upper_fps));
         let own = ledger.tried.iter().filter(|it| it.trial.goal == index);
-        let clean = lower.iter().filter(|it| it.lost() == 0);
+        let clean = lower.iter().filter(|it| it.lost_frames() == 0);
         let mut failed = upper.iter().filter(|it| it.loss_ratio() > goal.loss_ratio).peekable();
         Self {
             goal: goal.clone(),
@@ -69,10 +69,10 @@ impl GoalResult {
             lower_fps,
             upper_fps,
             conditional_fps: lower_fps.and_then(|load| conditional_fps(goal, load, &lower)),
-            offered_fps: mean(lower.iter().filter_map(|it| it.offered_fps())),
+            offered_fps: mean_of(lower.iter().filter_map(|it| it.offered_fps())),
             clean_frames: clean.map(|it| it.sent).sum(),
             is_tester_limit: failed.peek().is_some()
-                && failed.all(|it| it.is_short() && it.lost() == 0),
+                && failed.all(|it| it.is_short() && it.lost_frames() == 0),
             trials: own.clone().count() as u64,
             sending_ns: own.map(|it| it.outcome.elapsed_ns).sum(),
         }
@@ -85,7 +85,7 @@ impl GoalResult {
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), it| (sum + it, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }

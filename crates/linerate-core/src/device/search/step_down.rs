@@ -29,7 +29,7 @@ impl StepDown {
         clean_needed: usize,
     ) -> Result<Self, GoalError> {
         let goal = Goal { name: "loss curve".to_owned(), ..Goal::strict() };
-        let goal = Goal { width: step_share, ..goal }.with_trials_of(duration_ns);
+        let goal = Goal { width: step_share, ..goal }.with_trial_duration(duration_ns);
         let ledger = Ledger::new(vec![goal], range)?;
         #[expect(
             clippy::cast_possible_truncation,
@@ -41,7 +41,7 @@ impl StepDown {
     }
 
     /// All trials with their reasons.
-    pub fn trace(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[Tried] {
         &self.ledger.tried
     }
 
@@ -59,8 +59,8 @@ impl StepDown {
     }
 
     /// Why the series ended early, if it did.
-    pub fn stuck(&self) -> Option<Invalid> {
-        self.ledger.stuck()
+    pub fn give_up_reason(&self) -> Option<Invalid> {
+        self.ledger.give_up_reason()
     }
 }
 
@@ -69,11 +69,11 @@ impl Controller for StepDown {
     type Outcome = TrialOutcome;
 
     fn next(&self) -> Step<LoadTrial> {
-        if self.ledger.stuck().is_some() || self.throughput_fps().is_some() {
+        if self.ledger.give_up_reason().is_some() || self.throughput_fps().is_some() {
             return Step::Done;
         }
         let Range { min_fps, max_fps } = self.ledger.range;
-        let (load, why) = match self.ledger.last() {
+        let (load, why) = match self.ledger.last_counted() {
             None => (max_fps, Why::Maximum),
             Some(last) if last.trial.load_fps <= min_fps => return Step::Done,
             Some(last) => {
@@ -85,7 +85,7 @@ impl Controller for StepDown {
         Step::Trial(LoadTrial { load_fps: load, duration_ns, stop_at_lost: None, goal: 0, why })
     }
 
-    fn take(&mut self, outcome: TrialOutcome) {
+    fn add_outcome(&mut self, outcome: TrialOutcome) {
         let asked = self.next().trial();
         self.ledger.add(asked, outcome);
     }

@@ -167,7 +167,7 @@ impl TrialOutcome {
     }
 
     /// Frames sent that did not come back.
-    pub const fn lost(&self) -> u64 {
+    pub const fn lost_frames(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
@@ -247,7 +247,7 @@ mod tests {
         // 1500 of 2000 is no rounding: a quarter was not offered.
         let short = outcome(1000, 1500, 1500);
         assert!(short.is_short());
-        assert_eq!((short.loss_ratio(), short.lost()), (0.25, 0));
+        assert_eq!((short.loss_ratio(), short.lost_frames()), (0.25, 0));
         assert_eq!(short.offered_fps(), Some(750.0));
         assert_eq!(short.forwarding_fps(), 750.0);
         // 2000 sent and 1500 back: the device's.

@@ -222,12 +222,12 @@ fn said_and_stamped() -> Option<(SendTiming, SendTiming, Vec<u64>)> {
     let start = clock::monotonic() + Duration::from_millis(20);
     let window = Window { start: Some(start), deadline: None };
     let sent = generator.run_within(&load, &Stop::new(), window).expect("sent");
-    let mut watch = SendWatch::new(WatchRule::of(&load, 1).expect("a rate"));
+    let mut watch = SendWatch::new(WatchRule::from_load(&load, 1).expect("a rate"));
     let stamps: Vec<u64> = watched.take(200).iter().map(|frame| after(frame, start)).collect();
     for (number, after) in (0_u64..).zip(&stamps) {
-        watch.leaves(number, *after, after.saturating_sub(due_ns(number)));
+        watch.add_departure(number, *after, after.saturating_sub(due_ns(number)));
     }
-    Some((sent.timing, watch.end(), stamps))
+    Some((sent.timing, watch.finish(), stamps))
 }
 
 #[test]
