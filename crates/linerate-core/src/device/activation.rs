@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::search::{Controller, INVALID_MAX, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, Invalid, NextTrial};
 
 /// Steps of the committed rate, percent.
 pub const STEPS_PERCENT: [u64; 4] = [25, 50, 75, 100];
@@ -47,7 +47,7 @@ pub struct Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "stage")]
-pub enum Stage {
+pub enum ActivationStage {
     /// A share of the committed rate.
     Committed {
         /// Percent of CIR.
@@ -66,7 +66,7 @@ pub enum Stage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceTrial {
     /// The part of the test.
-    pub stage: Stage,
+    pub stage: ActivationStage,
     /// Number of the service and its rate, bit/s.
     pub loads: Vec<(usize, u64)>,
     /// How long, ns.
@@ -140,11 +140,11 @@ pub enum Broken {
 /// A verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Verdict {
+pub struct ServiceVerdict {
     /// Number of the service.
     pub service: usize,
     /// The part of the test.
-    pub stage: Stage,
+    pub stage: ActivationStage,
     /// Information rate that came through, bit/s.
     pub received_bps: f64,
     /// Loss ratio.
@@ -172,7 +172,7 @@ pub enum ActivationError {
 
 /// Times of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct ActivationTimes {
     /// Each step, ns: 1 to 60 s.
     pub step_ns: u64,
     /// All services together, ns: 15 min, 2 h or 24 h.
@@ -187,7 +187,7 @@ pub struct Activation {
     done: usize,
     invalid: usize,
     goes_on: bool,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<ServiceVerdict>,
 }
 
 impl Activation {
@@ -196,7 +196,7 @@ impl Activation {
     /// No service, one without a committed rate, a time of 0.
     pub fn new(
         services: Vec<Service>,
-        times: Times,
+        times: ActivationTimes,
         goes_on: bool,
     ) -> Result<Self, ActivationError> {
         if services.is_empty() {
@@ -218,7 +218,7 @@ impl Activation {
     }
 
     /// Verdicts so far.
-    pub fn verdicts(&self) -> &[Verdict] {
+    pub fn verdicts(&self) -> &[ServiceVerdict] {
         &self.verdicts
     }
 
@@ -236,12 +236,13 @@ impl Controller for Activation {
     type Trial = ServiceTrial;
     type Outcome = ServiceOutcome;
 
-    fn next(&self) -> Step<ServiceTrial> {
+    fn next(&self) -> NextTrial<ServiceTrial> {
         let trial = self.plan.get(self.done).filter(|trial| {
-            let is_held = trial.stage == Stage::Performance && !self.goes_on && !self.is_clean();
+            let is_held =
+                trial.stage == ActivationStage::Performance && !self.goes_on && !self.is_clean();
             !is_held && self.invalid < INVALID_MAX
         });
-        trial.cloned().map_or(Step::Done, Step::Trial)
+        trial.cloned().map_or(NextTrial::Done, NextTrial::Trial)
     }
 
     fn add_outcome(&mut self, outcome: ServiceOutcome) {
@@ -261,7 +262,7 @@ impl Controller for Activation {
 }
 
 /// The trials of a test.
-fn plan_trials(services: &[Service], times: Times) -> Vec<ServiceTrial> {
+fn plan_trials(services: &[Service], times: ActivationTimes) -> Vec<ServiceTrial> {
     let mut plan = Vec::new();
     for (number, service) in services.iter().enumerate() {
         let mut add = |stage, bps| {
@@ -269,18 +270,18 @@ fn plan_trials(services: &[Service], times: Times) -> Vec<ServiceTrial> {
             plan.push(ServiceTrial { stage, loads, duration_ns: times.step_ns });
         };
         for percent in STEPS_PERCENT {
-            add(Stage::Committed { percent }, percent_of(service.cir_bps, percent));
+            add(ActivationStage::Committed { percent }, percent_of(service.cir_bps, percent));
         }
         if service.eir_bps > 0 {
-            add(Stage::Excess, service.cir_bps.saturating_add(service.eir_bps));
+            add(ActivationStage::Excess, service.cir_bps.saturating_add(service.eir_bps));
         }
         if service.is_policed {
-            add(Stage::Policing, policing_bps(service));
+            add(ActivationStage::Policing, policing_bps(service));
         }
     }
     let loads = services.iter().map(|service| service.cir_bps).enumerate().collect();
     let duration_ns = times.performance_ns;
-    plan.push(ServiceTrial { stage: Stage::Performance, loads, duration_ns });
+    plan.push(ServiceTrial { stage: ActivationStage::Performance, loads, duration_ns });
     plan
 }
 
@@ -299,23 +300,23 @@ fn policing_bps(service: &Service) -> u64 {
 
 fn judge_service(
     service: &Service,
-    stage: Stage,
+    stage: ActivationStage,
     counts: &ServiceCounts,
     outcome: &ServiceOutcome,
-) -> Verdict {
+) -> ServiceVerdict {
     let seconds = outcome.elapsed_ns as f64 / 1e9;
     let received_bps = counts.received_bytes as f64 * 8.0 / seconds;
     let lost = counts.sent.saturating_sub(counts.received);
     let loss_ratio = if counts.sent == 0 { 1.0 } else { lost as f64 / counts.sent as f64 };
     let broken = match stage {
-        Stage::Committed { .. } | Stage::Performance => {
+        ActivationStage::Committed { .. } | ActivationStage::Performance => {
             check_committed(service, counts, loss_ratio)
         }
-        Stage::Excess | Stage::Policing => {
+        ActivationStage::Excess | ActivationStage::Policing => {
             check_above_committed(service, stage, received_bps, outcome)
         }
     };
-    Verdict { service: counts.service, stage, received_bps, loss_ratio, broken }
+    ServiceVerdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
 
 /// At or below the committed rate all limits hold.
@@ -338,7 +339,7 @@ fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -
 /// What was not sent while the tester was away could not come through.
 fn check_above_committed(
     service: &Service,
-    stage: Stage,
+    stage: ActivationStage,
     received_bps: f64,
     outcome: &ServiceOutcome,
 ) -> Vec<Broken> {
@@ -350,7 +351,7 @@ fn check_above_committed(
     let is_below = received_bps < least * (1.0 - 1e-3);
     let burst_bps = service.burst_bytes as f64 * 8.0 / seconds;
     let contract = service.cir_bps as f64 + service.eir_bps as f64 + burst_bps;
-    let is_policing = stage == Stage::Policing && service.is_policed;
+    let is_policing = stage == ActivationStage::Policing && service.is_policed;
     let is_above = is_policing && received_bps > contract * (1.0 + 1e-3);
     let below = is_below.then_some(Broken::BelowCommitted { bps: received_bps });
     let above = is_above.then_some(Broken::AboveContract { bps: received_bps });
@@ -362,7 +363,8 @@ mod tests {
     use super::*;
 
     const FRAME_BYTES: u64 = 1000;
-    const TIMES: Times = Times { step_ns: 10_000_000_000, performance_ns: 900_000_000_000 };
+    const TIMES: ActivationTimes =
+        ActivationTimes { step_ns: 10_000_000_000, performance_ns: 900_000_000_000 };
 
     fn service(eir_bps: u64) -> Service {
         Service {
@@ -419,7 +421,7 @@ mod tests {
             let counts = vec![counts];
             let outcome =
                 ServiceOutcome { counts, elapsed_ns: 10_000_000_000, away_ns, invalid: None };
-            judge_service(&service, Stage::Policing, &outcome.counts[0], &outcome).broken
+            judge_service(&service, ActivationStage::Policing, &outcome.counts[0], &outcome).broken
         };
         assert_eq!(of(3_000_000_000), []);
         assert_eq!(of(0), [Broken::BelowCommitted { bps: 7e6 }]);
@@ -458,7 +460,7 @@ mod tests {
         assert_eq!(broken.len(), 1);
         assert_eq!(broken[0].broken, [Broken::AboveContract { bps: 15_000_000.0 }]);
         // The long part is not run.
-        assert!(lax.verdicts().iter().all(|verdict| verdict.stage != Stage::Performance));
+        assert!(lax.verdicts().iter().all(|verdict| verdict.stage != ActivationStage::Performance));
     }
 
     #[test]
@@ -469,12 +471,12 @@ mod tests {
             let verdicts = tight.verdicts().iter();
             verdicts.filter(|it| it.stage == stage).flat_map(|it| &it.broken).collect::<Vec<_>>()
         };
-        assert!(of(Stage::Committed { percent: 75 }).is_empty());
-        let [Broken::Loss { ratio }] = of(Stage::Committed { percent: 100 })[..] else {
+        assert!(of(ActivationStage::Committed { percent: 75 }).is_empty());
+        let [Broken::Loss { ratio }] = of(ActivationStage::Committed { percent: 100 })[..] else {
             panic!("a tenth is lost");
         };
         assert!((ratio - 0.1).abs() < 1e-9);
-        assert_eq!(of(Stage::Policing), [&Broken::BelowCommitted { bps: 9_000_000.0 }]);
+        assert_eq!(of(ActivationStage::Policing), [&Broken::BelowCommitted { bps: 9_000_000.0 }]);
     }
 
     #[test]
@@ -499,7 +501,7 @@ mod tests {
         assert_eq!(refused(Vec::new(), TIMES), Err(ActivationError::NoService));
         let free = Service { cir_bps: 0, ..service(0) };
         assert!(refused(vec![free], TIMES).is_err());
-        let times = Times { step_ns: 0, ..TIMES };
+        let times = ActivationTimes { step_ns: 0, ..TIMES };
         assert_eq!(refused(vec![service(0)], times), Err(ActivationError::NoTime));
     }
 
@@ -517,7 +519,7 @@ mod tests {
                 invalid,
             });
         }
-        assert_eq!(activation.next(), Step::Done);
+        assert_eq!(activation.next(), NextTrial::Done);
         assert!(!activation.has_passed());
     }
 }

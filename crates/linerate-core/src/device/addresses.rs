@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, NextTrial};
 
 /// Most addresses that are tried when the plan has no number of flows.
 pub const ADDRESSES_MAX: u32 = 65_536;
@@ -88,11 +88,11 @@ impl Controller for AddressSearch {
     type Trial = AddressTrial;
     type Outcome = AddressOutcome;
 
-    fn next(&self) -> Step<AddressTrial> {
+    fn next(&self) -> NextTrial<AddressTrial> {
         let Some(number) = self.search.next().filter(|_| self.invalid < INVALID_MAX) else {
-            return Step::Done;
+            return NextTrial::Done;
         };
-        Step::Trial(match self.sought {
+        NextTrial::Trial(match self.sought {
             Sought::Addresses { learning_fps } => AddressTrial { addresses: number, learning_fps },
             Sought::LearningRate { addresses } => AddressTrial { addresses, learning_fps: number },
         })
@@ -153,6 +153,6 @@ mod tests {
             let invalid = Some(Invalid::LinkDown);
             search.add_outcome(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
         }
-        assert_eq!(search.next(), Step::Done);
+        assert_eq!(search.next(), NextTrial::Done);
     }
 }

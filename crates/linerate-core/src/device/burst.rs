@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, NextTrial};
 use crate::stats::Moments;
 
 /// Longest burst that is tried, frames.
@@ -81,13 +81,13 @@ impl Controller for BurstSearch {
     type Trial = BurstTrial;
     type Outcome = BurstOutcome;
 
-    fn next(&self) -> Step<BurstTrial> {
+    fn next(&self) -> NextTrial<BurstTrial> {
         let repeat = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
         match self.current.next() {
             Some(frames) if repeat < self.repeats && self.invalid < INVALID_MAX => {
-                Step::Trial(BurstTrial { frames, repeat })
+                NextTrial::Trial(BurstTrial { frames, repeat })
             }
-            _ => Step::Done,
+            _ => NextTrial::Done,
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
             assert!(search.next().trial().is_some());
             search.add_outcome(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
         }
-        assert_eq!(search.next(), Step::Done);
+        assert_eq!(search.next(), NextTrial::Done);
         assert!(search.lengths().is_empty());
     }
 }

@@ -136,7 +136,7 @@ pub struct HeaderSum {
 
 /// When frames leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum FramePace {
     /// As fast as the generator can.
     Flood,
     /// Frame n is due n / `frames_per_sec` after the start, to the nanosecond.
@@ -176,7 +176,7 @@ pub struct FrameLoad {
     /// Frames in all.
     pub frames: u64,
     /// When they leave.
-    pub pace: Pace,
+    pub pace: FramePace,
     /// What happens behind time.
     pub when_late: WhenLate,
     /// Frames that leave back to back at each due time (RFC 2544 §21); 1 for an even gap. Due
@@ -188,7 +188,7 @@ pub struct FrameLoad {
 
 /// What a generator did.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub struct SendCounts {
     /// Frames handed to the interface and taken by it.
     pub frames: u64,
     /// Their bytes, without FCS.
@@ -208,7 +208,7 @@ pub struct Sent {
     pub timing: SendTiming,
 }
 
-impl Sent {
+impl SendCounts {
     /// Frames per second from the first to the last: n frames span n - 1 gaps.
     pub fn frames_per_sec(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|span| *span > 0)?;
@@ -218,7 +218,7 @@ impl Sent {
 
 /// Times of very many frames.
 #[derive(Clone, Debug, Default)]
-pub struct Spread {
+pub struct TimeHistogram {
     /// How they spread, in the resolution of the counter (1.6 % or better).
     pub bins: LogHistogram,
     /// Exact smallest.
@@ -231,7 +231,7 @@ pub struct Spread {
 
 /// What a counter saw of one stream.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct ReceiveCounts {
     /// Different frames of the stream: copies are not in it where they are known.
     pub frames: u64,
     /// Their bytes, without FCS.
@@ -251,12 +251,12 @@ pub struct Received {
     /// Monotonic clock at the last frame.
     pub last_ns: u64,
     /// Arrival less stamp, of every frame.
-    pub latency: Spread,
+    pub latency: TimeHistogram,
     /// Arrival less the arrival before.
-    pub gap: Spread,
+    pub gap: TimeHistogram,
 }
 
-impl Received {
+impl ReceiveCounts {
     /// Frames per second from the first to the last arrival.
     pub fn frames_per_sec(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|span| *span > 0)?;
@@ -266,7 +266,7 @@ impl Received {
 
 /// Frames at a counter that are not of the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignFrames {
     /// ARP (EtherType 0x0806).
     pub arp: u64,
     /// Neighbour and router discovery (ICMPv6 types 133 to 137) and multicast listener reports.
@@ -340,8 +340,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_gaps_and_not_of_frames() {
-        let sent = Sent { frames: 11, first_ns: 5, last_ns: 10_000_005, ..Sent::default() };
+        let sent =
+            SendCounts { frames: 11, first_ns: 5, last_ns: 10_000_005, ..SendCounts::default() };
         assert_eq!(sent.frames_per_sec(), Some(1000.0));
-        assert_eq!(Sent { frames: 1, ..sent }.frames_per_sec(), None);
+        assert_eq!(SendCounts { frames: 1, ..sent }.frames_per_sec(), None);
     }
 }

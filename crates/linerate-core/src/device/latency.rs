@@ -7,7 +7,7 @@
 //! more; 20 repetitions, of which the median and the 1st and 99th percentile are told) and §7.3.1
 //! (PDV is the 99.9th percentile less the smallest).
 
-use super::Spread;
+use super::TimeHistogram;
 use crate::record::{BenchLatency, Distribution, LatencyKind, LatencyRepeats, MetricId, Repeated};
 use crate::stats::{LogHistogram, Sorted, median};
 use crate::units::{BitRate, FrameLen};
@@ -77,7 +77,7 @@ impl LatencyRepeats {
 
 /// Delays of trials at one load, from the first bit sent to the last bit received.
 #[derive(Clone, Debug, Default)]
-pub struct Delays {
+pub struct FrameDelays {
     bins: LogHistogram,
     min_ns: u64,
     max_ns: u64,
@@ -85,9 +85,9 @@ pub struct Delays {
     trials: Vec<TrialLatency>,
 }
 
-impl Delays {
+impl FrameDelays {
     /// Takes in a trial: what each counter saw of each stream. One without frames is passed over.
-    pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a Spread>) {
+    pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a TimeHistogram>) {
         let mut bins = LogHistogram::default();
         let (mut min_ns, mut max_ns) = (u64::MAX, 0);
         for spread in spreads.into_iter().filter(|it| it.bins.count() > 0) {
@@ -175,8 +175,8 @@ pub fn frame_time_ns(frame: FrameLen, line: BitRate) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn spread(delays: impl IntoIterator<Item = u64>) -> Spread {
-        let mut all = Spread { min_ns: u64::MAX, ..Spread::default() };
+    fn spread(delays: impl IntoIterator<Item = u64>) -> TimeHistogram {
+        let mut all = TimeHistogram { min_ns: u64::MAX, ..TimeHistogram::default() };
         for ns in delays {
             all.bins.record(ns);
             all.min_ns = all.min_ns.min(ns);
@@ -220,7 +220,7 @@ mod tests {
         let ten = BitRate::from_bits_per_sec(10_000_000);
         let frame_ns = frame_time_ns(FrameLen::from_bytes(64).expect("a frame"), ten);
         assert_eq!(frame_ns, Some(51_200));
-        let mut delays = Delays::default();
+        let mut delays = FrameDelays::default();
         delays.add([&spread([152_400])]);
         let [store, cut] = &delays.latency(10.0, frame_ns)[..] else { panic!("two definitions") };
         assert_eq!((store.kind, store.min_ns), (LatencyKind::StoreAndForward, 50_000));
@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn counters_of_a_trial_are_taken_together_and_trials_kept_apart() {
-        let mut delays = Delays::default();
+        let mut delays = FrameDelays::default();
         delays.add([&spread([10, 10]), &spread([30])]);
-        delays.add([&spread([50, 50, 50]), &Spread::default()]);
+        delays.add([&spread([50, 50, 50]), &TimeHistogram::default()]);
         delays.add([]);
         let [all] = &delays.latency(1.0, None)[..] else { panic!("one definition") };
         // 10 10 30 50 50 50: the third is the median of all; those of the trials are 10 and 50.
@@ -245,6 +245,6 @@ mod tests {
         assert_eq!((all.p50_range_ns, all.mean_ns), (Some((10.0, 50.0)), 200.0 / 6.0));
         let repeated = all.repeated.expect("trials");
         assert_eq!((repeated.repeats, repeated.typical.median_ns), (2, 30.0));
-        assert!(Delays::default().latency(1.0, None).is_empty());
+        assert!(FrameDelays::default().latency(1.0, None).is_empty());
     }
 }

@@ -26,8 +26,8 @@ pub mod time_needed;
 
 pub use blame::Pause;
 pub use frames::{
-    Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
-    Spread, Varying, WhenLate,
+    ForeignFrames, FrameLoad, FramePace, FrameTemplate, HeaderSum, ReceiveCounts, SIGNATURE_BYTES,
+    SendCounts, Signature, TimeHistogram, Varying, WhenLate,
 };
 pub use send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 pub use send_watch::{SendWatch, WatchRule};

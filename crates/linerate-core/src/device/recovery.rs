@@ -33,7 +33,7 @@ impl RecoveryLoads {
 
 /// When the load dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
+pub struct LoadDrop {
     /// Number of the first frame at the lower load.
     pub sequence: u64,
     /// The lower load, frames per second.
@@ -56,7 +56,7 @@ pub enum Recovery {
 /// Time from the drop of the load to the last lost frame, both when sent. `lost` are the runs of
 /// missing frames in the order of sending. The device has not recovered when the last frame of all
 /// is among them.
-pub fn measure_recovery(drop: &Drop, lost: &[LossPeriod]) -> Recovery {
+pub fn measure_recovery(drop: &LoadDrop, lost: &[LossPeriod]) -> Recovery {
     let ends = lost.iter().map(|run| run.first_sequence + run.length);
     let Some(last) = ends.max() else { return Recovery::NoOverload };
     let frames = last.saturating_sub(drop.sequence + 1);
@@ -138,7 +138,7 @@ fn ns_of(frames: u64, fps: f64) -> u64 {
 mod tests {
     use super::*;
 
-    const DROP: Drop = Drop { sequence: 1_000, fps: 500, sent: 6_000 };
+    const DROP: LoadDrop = LoadDrop { sequence: 1_000, fps: 500, sent: 6_000 };
 
     fn run(first_sequence: u64, length: u64) -> LossPeriod {
         LossPeriod { first_sequence, length }

@@ -9,7 +9,7 @@
 //! frames they are, what exceeds their number.
 
 use super::blame::Pause;
-use super::frames::{FrameLoad, Pace};
+use super::frames::{FrameLoad, FramePace};
 use super::send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 
 /// What frames may be nearer to each other than asked for and no loss be explained by it: this part
@@ -38,7 +38,7 @@ impl WatchRule {
     /// For a load at a rate, of which `batch` frames are sent together; none for a flood,
     /// which no device is held against.
     pub fn from_load(load: &FrameLoad, batch: u32) -> Option<Self> {
-        let Pace::Rate { frames_per_sec } = load.pace else { return None };
+        let FramePace::Rate { frames_per_sec } = load.pace else { return None };
         let burst = u64::from(load.burst.max(1));
         let step_ns = burst * 1_000_000_000 / frames_per_sec.max(1);
         let fine_ns = (step_ns / SLACK_PART).max(SLACK_MIN_NS).min(step_ns / 2);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn rule(frames_per_sec: u64) -> WatchRule {
-        let pace = Pace::Rate { frames_per_sec };
+        let pace = FramePace::Rate { frames_per_sec };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 1, mix: vec![0] };
         WatchRule::from_load(&load, 1).expect("a rate")
@@ -189,13 +189,13 @@ mod tests {
 
     #[test]
     fn frames_of_a_burst_or_of_one_call_are_granted_their_room() {
-        let pace = Pace::Rate { frames_per_sec: 10_000 };
+        let pace = FramePace::Rate { frames_per_sec: 10_000 };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 4, mix: vec![0] };
         let rule = WatchRule::from_load(&load, 1).expect("a rate");
         let times: Vec<_> = (0..40).map(|it| (it / 4 * 400_000, 0)).collect();
         assert_eq!(watched(rule, &times).could_lose, 0);
-        let flood = FrameLoad { pace: Pace::Flood, ..load };
+        let flood = FrameLoad { pace: FramePace::Flood, ..load };
         assert_eq!(WatchRule::from_load(&flood, 64), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::stats::{Z_95, wilson_interval};
 
 /// One interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
+pub struct SoakInterval {
     /// Load and loss.
     pub point: LoadPoint,
     /// Its length, ns.
@@ -24,15 +24,15 @@ pub struct Interval {
 
 /// Intervals so far.
 #[derive(Clone, Debug, Default)]
-pub struct Intervals {
-    valid: Vec<Interval>,
+pub struct SoakIntervals {
+    valid: Vec<SoakInterval>,
     invalid: u64,
     worst: Option<WorstSecond>,
 }
 
-impl Intervals {
+impl SoakIntervals {
     /// Adds the next interval.
-    pub fn add(&mut self, interval: Interval) {
+    pub fn add(&mut self, interval: SoakInterval) {
         let number = self.valid.len() as u64 + self.invalid;
         if !interval.is_valid {
             self.invalid += 1;
@@ -48,8 +48,8 @@ impl Intervals {
     /// The run so far; `None` without a valid interval.
     pub fn soak(&self) -> Option<Soak> {
         let first = self.valid.first()?;
-        let count = |is: fn(&Interval) -> bool| self.valid.iter().filter(|it| is(it)).count();
-        let sum = |of: fn(&Interval) -> u64| self.valid.iter().map(of).sum::<u64>();
+        let count = |is: fn(&SoakInterval) -> bool| self.valid.iter().filter(|it| is(it)).count();
+        let sum = |of: fn(&SoakInterval) -> u64| self.valid.iter().map(of).sum::<u64>();
         let mean = |of: fn(&LoadPoint) -> f64| {
             self.valid.iter().map(|it| of(&it.point)).sum::<f64>() / self.valid.len() as f64
         };
@@ -88,7 +88,7 @@ impl Intervals {
 }
 
 /// Frames that are missing at the end are in no run that the counter sees: there was one at least.
-fn loss_runs(interval: &Interval) -> u64 {
+fn loss_runs(interval: &SoakInterval) -> u64 {
     let is_errored = interval.point.received < interval.point.sent;
     interval.loss_runs.0.max(u64::from(is_errored))
 }
@@ -97,9 +97,9 @@ fn loss_runs(interval: &Interval) -> u64 {
 mod tests {
     use super::*;
 
-    fn interval(lost: u64, runs: u64) -> Interval {
+    fn interval(lost: u64, runs: u64) -> SoakInterval {
         let (sent, received) = (10_000, 10_000 - lost);
-        Interval {
+        SoakInterval {
             point: LoadPoint {
                 intended_fps: Some(1_000.0),
                 offered_fps: 1_000.0,
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn events_and_the_worst_interval_are_kept() {
-        let mut all = Intervals::default();
+        let mut all = SoakIntervals::default();
         all.add(interval(0, 0));
-        all.add(Interval { is_valid: false, ..interval(9_000, 1) });
+        all.add(SoakInterval { is_valid: false, ..interval(9_000, 1) });
         all.add(interval(20, 2));
         // The end of the interval is missing: no later frame shows that there was a run.
         all.add(interval(10, 0));
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn no_loss_at_all_has_a_bound_and_no_interval_at_all_no_figure() {
-        let mut all = Intervals::default();
-        all.add(Interval { is_valid: false, ..interval(0, 0) });
+        let mut all = SoakIntervals::default();
+        all.add(SoakInterval { is_valid: false, ..interval(0, 0) });
         assert_eq!(all.soak(), None);
         all.add(interval(0, 0));
         let found = all.soak().expect("an interval");
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_tester_that_sends_clearly_less_is_told() {
-        let mut all = Intervals::default();
-        all.add(Interval { is_short: true, ..interval(0, 0) });
+        let mut all = SoakIntervals::default();
+        all.add(SoakInterval { is_short: true, ..interval(0, 0) });
         all.add(interval(0, 0));
         assert_eq!(all.soak().map(|it| it.short_seconds), Some(1));
     }

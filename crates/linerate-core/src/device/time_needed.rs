@@ -31,14 +31,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needed {
+pub struct TestTime {
     /// Trials.
     pub trials: u64,
     /// Sending and waiting, ns.
     pub time_ns: u64,
 }
 
-impl Needed {
+impl TestTime {
     /// So many trials of one length, each with waits.
     pub const fn from_trials(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
         Self { trials, time_ns: trials.saturating_mul(duration_ns.saturating_add(waits_ns)) }
@@ -70,7 +70,7 @@ impl Needed {
 impl BenchPlan {
     /// What it is expected to take: trials and waits of a device without whims.
     pub fn expected_ns(&self) -> u64 {
-        Needed::from_plan(self).time_ns
+        TestTime::from_plan(self).time_ns
     }
 }
 
@@ -82,7 +82,7 @@ const LONGEST_MORE_NS: u64 = 30 * SECOND_NS;
 
 /// The longest that a benchmark takes, ns.
 pub fn longest_ns(plan: &BenchPlan) -> u64 {
-    time_limit_ns(Needed::from_plan(plan).time_ns)
+    time_limit_ns(TestTime::from_plan(plan).time_ns)
 }
 
 /// The longest that a search for the throughput takes, ns.
@@ -100,15 +100,15 @@ fn waits_ns(plan: &BenchPlan) -> u64 {
     plan.times.before_ns + plan.times.after_ns + plan.times.settle_ns
 }
 
-fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
+fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> TestTime {
     let times = &plan.times;
     let repeats = u64::from(times.repetitions.max(1));
-    let trials = |count, duration_ns| Needed::from_trials(count, duration_ns, waits_ns);
+    let trials = |count, duration_ns| TestTime::from_trials(count, duration_ns, waits_ns);
     match test {
         BenchTest::Flood | BenchTest::Blocking => trials(1, times.trial_ns),
         BenchTest::Throughput => {
             let goals: Vec<Goal> = plan.goals.iter().map(|goal| goal.search_goal()).collect();
-            Needed::from_goals(&goals, waits_ns)
+            TestTime::from_goals(&goals, waits_ns)
         }
         // Half of the way down, and the loads without loss that end it.
         BenchTest::LossCurve => trials(CURVE_STEPS / 2 + CURVE_CLEAN as u64, times.trial_ns),
@@ -127,14 +127,14 @@ fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
 
 /// Each number of addresses is learnt and asked for; the largest is halved, down to a quarter of
 /// it. Learning rates are tried with as many addresses as were found.
-fn address_test_time(plan: &BenchPlan, waits_ns: u64) -> Needed {
+fn address_test_time(plan: &BenchPlan, waits_ns: u64) -> TestTime {
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let max = u64::from(max);
     let rest_ns = max / 4 * SECOND_NS / GENTLE_FPS;
     let first_ns = (max + max / 2) * SECOND_NS / GENTLE_FPS;
     let count = halvings(max, 1).saturating_sub(2) + halvings(RATE_STEPS, 1);
-    let each = Needed::from_trials(2 * count, rest_ns, waits_ns);
-    each + Needed { trials: 4, time_ns: 2 * first_ns + 4 * waits_ns }
+    let each = TestTime::from_trials(2 * count, rest_ns, waits_ns);
+    each + TestTime { trials: 4, time_ns: 2 * first_ns + 4 * waits_ns }
 }
 
 /// Trials of a search for a whole number: the largest and the halvings down to a step.
@@ -143,7 +143,7 @@ fn halvings(max: u64, step: u64) -> u64 {
     1 + u64::from(steps.next_power_of_two().trailing_zeros())
 }
 
-impl Add for Needed {
+impl Add for TestTime {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -195,7 +195,7 @@ mod tests {
 
     /// The time of a test of RFC 2544's lengths, without the self-test.
     fn seconds(test: BenchTest) -> f64 {
-        let own = Needed::from_plan(&plan(&[])).time_ns;
+        let own = TestTime::from_plan(&plan(&[])).time_ns;
         (plan(&[test]).expected_ns() - own) as f64 / 1e9
     }
 
@@ -206,14 +206,14 @@ mod tests {
         assert_eq!(trials_to_decide(&Goal::verified()), 1 + 2);
         // The maximum and 22 trials of 1 s.
         assert_eq!(
-            Needed::from_goals(&[Goal::typical()], 0),
-            Needed { trials: 23, time_ns: 23 * SECOND }
+            TestTime::from_goals(&[Goal::typical()], 0),
+            TestTime { trials: 23, time_ns: 23 * SECOND }
         );
         // The maximum and log2(1 / 0.005) = 7.6: 8 halvings.
-        assert_eq!(Needed::from_goals(&[Goal::strict()], 0).trials, 9);
+        assert_eq!(TestTime::from_goals(&[Goal::strict()], 0).trials, 9);
         // With waits of 9 s: 23 x 10 s, and 4 x 69 s.
         let both = [Goal::strict(), Goal::typical()];
-        assert_eq!(Needed::from_goals(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
+        assert_eq!(TestTime::from_goals(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Searches against simulated devices whose capacity is known.
 
 use crate::bench_device::{CAPACITY_FPS, Device, Found, RUNS, run_binary, run_multi, share_below};
-use linerate_core::device::pair::{Cause, Pair};
+use linerate_core::device::pair::{LossCause, ThroughputPair};
 use linerate_core::device::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, Status, StepDown,
     TrialOutcome, Why,
 };
-use linerate_core::device::time_needed::Needed;
+use linerate_core::device::time_needed::TestTime;
 use proptest::prelude::*;
 
 /// 0 to 150 % of the capacity, as the published simulation had it.
@@ -238,15 +238,15 @@ fn the_rate_of_stalls_is_named_with_an_interval_that_holds_it() {
     let (mut named, mut held, mut unnamed) = (0, 0, 0);
     for seed in 0..RUNS {
         let search = both(&mut Device::stalling(Some(20.0), seed), 1_500_000);
-        match Pair::from_search(&search).expect("two goals").cause {
-            Cause::Stalls { rate, seconds_each, .. } => {
+        match ThroughputPair::from_search(&search).expect("two goals").cause {
+            LossCause::Stalls { rate, seconds_each, .. } => {
                 named += 1;
                 let holds = rate.low_per_second <= 0.05 && 0.05 <= rate.high_per_second;
                 held += u32::from(holds);
                 // 2 ms less what the device rides out: at most 0.8 ms of the load.
                 assert!(seconds_each < 0.000_81, "{seconds_each}");
             }
-            Cause::None => unnamed += 1,
+            LossCause::None => unnamed += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -262,8 +262,8 @@ fn scattered_loss_is_told_from_stalls() {
     for seed in 0..40 {
         let device = Device { loss_ratio: 1e-5, ..Device::with_capacity(1_000_000) };
         let search = both(&mut device.seeded(seed), 2_000_000);
-        let pair = Pair::from_search(&search).expect("two goals");
-        let Cause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
+        let pair = ThroughputPair::from_search(&search).expect("two goals");
+        let LossCause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
         held += u32::from(low <= 1e-5 && 1e-5 <= high);
     }
     // 38 of 40 at 95 %; four standard deviations of 1.4 below that are 32.
@@ -441,7 +441,7 @@ fn sending_ns(goals: &[Goal], device: &mut Device, max_fps: u64) -> u64 {
 
 /// That each search takes this share of what is told before, from the least to the most.
 fn check_expected(goals: &[Goal], stall_every_s: Option<f64>, least: f64, most: f64) {
-    let expected = Needed::from_goals(goals, 0).time_ns as f64;
+    let expected = TestTime::from_goals(goals, 0).time_ns as f64;
     for max_fps in [1_100_000, 1_300_000, 2_000_000, 5_000_000] {
         let device = &mut Device::stalling(stall_every_s, 5);
         let share = sending_ns(goals, device, max_fps) as f64 / expected;

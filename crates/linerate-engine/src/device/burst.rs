@@ -4,7 +4,7 @@ use linerate_core::device::burst::{
     BURST_MAX, BURST_STEP, Burst, BurstLimits, BurstOutcome, BurstSearch,
 };
 use linerate_core::device::recovery::{
-    Drop, Recovery as Recovered, RecoveryLoads, measure_recovery, missing_runs,
+    LoadDrop, Recovery as Recovered, RecoveryLoads, measure_recovery, missing_runs,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, Recovery};
@@ -101,7 +101,7 @@ pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
 fn recovered(result: &SenderResult, after_fps: u64) -> Option<Recovered> {
     let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX).min(result.arrivals.len());
-    let drop = Drop { sequence: result.drop_at?, fps: after_fps, sent: sent as u64 };
+    let drop = LoadDrop { sequence: result.drop_at?, fps: after_fps, sent: sent as u64 };
     Some(measure_recovery(&drop, &missing_runs(&result.arrivals[..sent])))
 }
 

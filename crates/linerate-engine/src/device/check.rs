@@ -4,7 +4,7 @@
 //! A trial that lost nothing stands in any case where only the machine was disturbed; one that
 //! lost is not held against the device when the tester may have been the cause.
 
-use linerate_core::device::Foreign;
+use linerate_core::device::ForeignFrames;
 use linerate_core::device::blame::{Blame, assign_blame};
 use linerate_core::record::{BenchTest, BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
@@ -44,7 +44,7 @@ pub(super) struct PortNow {
 pub(super) struct Seen<'a> {
     pub before: &'a [PortNow],
     pub after: &'a [PortNow],
-    pub counted: &'a [(Foreign, u64)],
+    pub counted: &'a [(ForeignFrames, u64)],
 }
 
 impl Seen<'_> {

@@ -7,7 +7,8 @@
 //! out: colours, and the depth of a shaper that drops nothing.
 
 use linerate_core::device::activation::{
-    Activation, Broken, Criteria, Service, ServiceCounts, ServiceOutcome, Stage, Times, Verdict,
+    Activation, ActivationStage, ActivationTimes, Broken, Criteria, Service, ServiceCounts,
+    ServiceOutcome, ServiceVerdict,
 };
 use linerate_core::device::policer::{
     BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
@@ -267,7 +268,7 @@ fn activate(
         criteria: Criteria { loss_ratio: 0.0, delay_ns: None, variation_ns: None },
     };
     let step_ns = plan.times.trial_ns;
-    let times = Times { step_ns, performance_ns: step_ns };
+    let times = ActivationTimes { step_ns, performance_ns: step_ns };
     let activation = Activation::new(vec![service], times, true);
     let mut activation = activation
         .map_err(|error| Failure::new(Fault::Usage, "activate", "the contract", error))?;
@@ -277,7 +278,10 @@ fn activate(
         let spec = TrialSpec {
             senders: Some(vec![0]),
             idle_ns: plan.times.settle_ns,
-            may_fall_short: matches!(trial.stage, Stage::Excess | Stage::Policing),
+            may_fall_short: matches!(
+                trial.stage,
+                ActivationStage::Excess | ActivationStage::Policing
+            ),
             ..TrialSpec::new(BenchTest::Contract, Some(fps), trial.duration_ns)
         };
         let outcome = setup.trial(&spec.because(words(trial.stage)))?;
@@ -321,16 +325,16 @@ fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     }
 }
 
-fn words(stage: Stage) -> String {
+fn words(stage: ActivationStage) -> String {
     match stage {
-        Stage::Committed { percent } => format!("{percent} % of the committed rate"),
-        Stage::Excess => "committed and excess rate".to_owned(),
-        Stage::Policing => "above both rates".to_owned(),
-        Stage::Performance => "the committed rate, for long".to_owned(),
+        ActivationStage::Committed { percent } => format!("{percent} % of the committed rate"),
+        ActivationStage::Excess => "committed and excess rate".to_owned(),
+        ActivationStage::Policing => "above both rates".to_owned(),
+        ActivationStage::Performance => "the committed rate, for long".to_owned(),
     }
 }
 
-fn finding(verdict: &Verdict) -> String {
+fn finding(verdict: &ServiceVerdict) -> String {
     let broken: Vec<String> = verdict.broken.iter().map(broken_words).collect();
     format!("{}: {}", words(verdict.stage), broken.join(", "))
 }

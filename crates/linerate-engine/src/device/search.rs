@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use linerate_core::device::buffer::{OfferedLoad, lacks_room_for_second_frame};
-use linerate_core::device::pair::{Cause, Pair, scattered_above};
+use linerate_core::device::pair::{LossCause, ThroughputPair, scattered_above};
 use linerate_core::device::search::{
-    Controller, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial, MultiSearch, Range,
-    Status, TrialOutcome, Tried, Why,
+    Controller, FinishedTrial, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial,
+    MultiSearch, Range, Status, TrialOutcome, Why,
 };
 use linerate_core::device::time_needed::longest_search_ns;
 use linerate_core::record::{
@@ -266,10 +266,10 @@ fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
 }
 
 /// How often the device stops for a moment, where that is what pulls strict below typical.
-fn stalls(results: &[GoalResult], trace: &[Tried]) -> Option<RateFound> {
+fn stalls(results: &[GoalResult], trace: &[FinishedTrial]) -> Option<RateFound> {
     let named = |name| results.iter().find(|it| it.goal.name.starts_with(name)).cloned();
-    let pair = Pair::compare(named("typical")?, named("strict")?, trace);
-    let Cause::Stalls { rate, .. } = pair.cause else { return None };
+    let pair = ThroughputPair::compare(named("typical")?, named("strict")?, trace);
+    let LossCause::Stalls { rate, .. } = pair.cause else { return None };
     Some(RateFound { value: rate.per_second, low: rate.low_per_second, high: rate.high_per_second })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use linerate_core::device::{
-    FrameLoad, Pace, Received, SendTiming, SendWatch, Sent, WatchRule, WhenLate,
+    FrameLoad, FramePace, ReceiveCounts, SendCounts, SendTiming, SendWatch, WatchRule, WhenLate,
 };
 use linerate_core::record::{BenchPlan, BenchTest, BenchTimes, BenchTrial, Invalid, TrialPort};
 use linerate_core::theory::token_bucket::TokenBucket;
@@ -100,7 +100,7 @@ impl Late {
 fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, SendTiming) {
     /// What a generator takes for a frame at least.
     const LEAST_NS: u64 = 250;
-    let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
+    let FramePace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
     let rule = WatchRule::from_load(load, 1).expect("a rate");
     let (step, part) = (SECOND_NS / frames_per_sec, SECOND_NS % frames_per_sec);
     let (mut due, mut rest, mut free) = (0, 0, 0);
@@ -263,7 +263,7 @@ impl Simulated {
         let mut watched = SendTiming::default();
         self.standing.clear();
         if let (Some(mut late), Some(fps), None) = (self.late, spec.fps, spec.drop_to) {
-            let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
+            let pace = FramePace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
             let frames = times.len() as u64;
             let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
             let pauses = late.pauses(4 * times.last().copied().unwrap_or(0) + SECOND_NS);
@@ -277,12 +277,12 @@ impl Simulated {
             self.late = Some(late);
         }
         let left = self.forward(spec, &times);
-        let sent = Sent {
+        let sent = SendCounts {
             frames: times.len() as u64,
             first_ns: self.now_ns,
             last_ns: self.now_ns + times.last().copied().unwrap_or(0),
             timing: watched,
-            ..Sent::default()
+            ..SendCounts::default()
         };
         let mut received = received(&times, &left, self.now_ns);
         if self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every)) {
@@ -295,7 +295,7 @@ impl Simulated {
                     Pattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
                     _ => self.switched(spec, received.frames),
                 };
-                let counted = |frames| Received { frames, ..Received::default() };
+                let counted = |frames| ReceiveCounts { frames, ..ReceiveCounts::default() };
                 counts.into_iter().map(|(port, frames)| (port, counted(frames))).collect()
             }
         };
@@ -305,8 +305,8 @@ impl Simulated {
 }
 
 /// A counter's figures of frames sent at `times` that left the device at `left`.
-fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> Received {
-    let mut all = Received { duplicates: Some(0), ..Received::default() };
+fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> ReceiveCounts {
+    let mut all = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
     let mut last: Option<(usize, u64)> = None;
     for (number, (at, left)) in times.iter().zip(left).enumerate() {
         let Some(left) = left else { continue };

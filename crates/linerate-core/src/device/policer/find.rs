@@ -143,12 +143,12 @@ pub enum FindError {
 
 /// One frame's condition on r (bytes per s) and b: b + r `seconds` against `bytes`.
 #[derive(Clone, Copy, Debug)]
-struct Condition {
+struct FrameCondition {
     seconds: f64,
     bytes: f64,
 }
 
-impl Condition {
+impl FrameCondition {
     fn burst_at(&self, rate: f64) -> f64 {
         self.bytes - rate * self.seconds
     }
@@ -156,9 +156,9 @@ impl Condition {
 
 /// Conditions of all trains.
 #[derive(Debug, Default)]
-struct Conditions {
-    passed: Vec<Condition>,
-    dropped: Vec<Condition>,
+struct TrainConditions {
+    passed: Vec<FrameCondition>,
+    dropped: Vec<FrameCondition>,
     /// Highest rate at which frames were sent, bytes per s.
     offered: f64,
     /// Lowest of the trains.
@@ -167,7 +167,7 @@ struct Conditions {
     largest: f64,
 }
 
-impl Conditions {
+impl TrainConditions {
     fn from_trains(trains: &[&[TrainFrame]]) -> Self {
         let mut all = Self { offered_least: f64::INFINITY, ..Self::default() };
         for frames in trains {
@@ -177,7 +177,7 @@ impl Conditions {
             for frame in *frames {
                 let seconds = frame.sent_ns.saturating_sub(first.sent_ns) as f64 / 1e9;
                 let bytes = f64::from(frame.bytes);
-                let condition = Condition { seconds, bytes: passed + bytes };
+                let condition = FrameCondition { seconds, bytes: passed + bytes };
                 sent += bytes;
                 all.largest = all.largest.max(bytes);
                 if frame.arrived {
@@ -246,11 +246,11 @@ impl Conditions {
 
 /// The conditions that can decide: of points (seconds, bytes) the upper hull for a `side` of 1 and
 /// the lower one for -1. The largest, or smallest, of bytes - r seconds is at one of its corners.
-fn hull_corners(mut points: Vec<Condition>, side: f64) -> Vec<Condition> {
+fn hull_corners(mut points: Vec<FrameCondition>, side: f64) -> Vec<FrameCondition> {
     points.sort_by(|a, b| {
         a.seconds.total_cmp(&b.seconds).then((b.bytes * side).total_cmp(&(a.bytes * side)))
     });
-    let mut corners: Vec<Condition> = Vec::new();
+    let mut corners: Vec<FrameCondition> = Vec::new();
     for point in points {
         while let [.., a, b] = corners.as_slice() {
             let turn = (b.seconds - a.seconds) * (point.bytes - a.bytes)
@@ -313,7 +313,7 @@ fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
 
 /// The bucket that fits trains without such a pause.
 fn fit_bucket(trains: &[&[TrainFrame]], tolerance_ns: u64) -> Result<BucketEstimate, FindError> {
-    let conditions = Conditions::from_trains(trains);
+    let conditions = TrainConditions::from_trains(trains);
     if conditions.passed.is_empty() {
         return Err(FindError::NothingArrived);
     }

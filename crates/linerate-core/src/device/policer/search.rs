@@ -2,7 +2,7 @@
 //! for its precision.
 
 use super::find::{BucketEstimate, FindError};
-use crate::device::search::{Controller, Step};
+use crate::device::search::{Controller, NextTrial};
 
 /// Length of the first train, ns.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -70,15 +70,15 @@ impl Controller for PolicerSearch {
     type Trial = TrainTrial;
     type Outcome = Result<BucketEstimate, FindError>;
 
-    fn next(&self) -> Step<TrainTrial> {
+    fn next(&self) -> NextTrial<TrainTrial> {
         match self.found.as_slice() {
-            [] => Step::Trial(TrainTrial {
+            [] => NextTrial::Trial(TrainTrial {
                 load_fps: self.max_fps,
                 duration_ns: FIRST_NS,
                 idle_before_ns: FIRST_IDLE_NS,
             }),
-            [Ok(first)] => Step::Trial(self.second(first)),
-            _ => Step::Done,
+            [Ok(first)] => NextTrial::Trial(self.second(first)),
+            _ => NextTrial::Done,
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn a_device_without_a_policer_ends_after_one_train() {
         let mut search = PolicerSearch::new(1000, 64, 0.01);
         search.add_outcome(Err(FindError::NoLoss));
-        assert_eq!(search.next(), Step::Done);
+        assert_eq!(search.next(), NextTrial::Done);
         assert_eq!(search.last_estimate(), Some(Err(FindError::NoLoss)));
     }
 }

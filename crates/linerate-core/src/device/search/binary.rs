@@ -5,16 +5,16 @@
 //! bottom of the range is taken to pass and is never tried.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::result::{GoalResult, Status};
-use super::trial::Bound;
-use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::trial::LoadBound;
+use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
 /// The search.
 #[derive(Clone, Debug)]
 pub struct BinarySearch {
-    ledger: Ledger,
+    ledger: TrialLedger,
 }
 
 impl BinarySearch {
@@ -22,11 +22,11 @@ impl BinarySearch {
     /// # Errors
     /// An impossible goal or an empty range.
     pub fn new(goal: Goal, range: Range) -> Result<Self, GoalError> {
-        Ok(Self { ledger: Ledger::new(vec![goal], range)? })
+        Ok(Self { ledger: TrialLedger::new(vec![goal], range)? })
     }
 
     /// All trials with their reasons.
-    pub fn trials(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
@@ -48,9 +48,9 @@ impl BinarySearch {
     fn next_load(&self) -> Result<(u64, Why), Status> {
         let goal = self.goal();
         let Range { min_fps, max_fps } = self.ledger.range;
-        let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
+        let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         if let Some(last) = self.ledger.last_counted().map(|it| it.trial.load_fps)
-            && self.ledger.bound(goal, last) == Bound::Undecided
+            && self.ledger.bound(goal, last) == LoadBound::Undecided
         {
             return Ok((last, Why::Repeat));
         }
@@ -71,15 +71,15 @@ impl Controller for BinarySearch {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
+    fn next(&self) -> NextTrial<LoadTrial> {
         if self.ledger.give_up_reason().is_some() {
-            return Step::Done;
+            return NextTrial::Done;
         }
-        let Ok((load, why)) = self.next_load() else { return Step::Done };
+        let Ok((load, why)) = self.next_load() else { return NextTrial::Done };
         let goal = self.goal();
         let is_first = self.ledger.duration_sums(goal, load).is_empty();
         let duration_ns = if is_first { goal.initial_duration_ns } else { goal.final_duration_ns };
-        Step::Trial(self.ledger.trial_for_goal(0, load, duration_ns, why))
+        NextTrial::Trial(self.ledger.trial_for_goal(0, load, duration_ns, why))
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {

@@ -5,11 +5,11 @@
 //! conditional throughput, whose worked example is the test.
 
 use super::goal::Goal;
-use super::trial::{Bound, TrialOutcome};
+use super::trial::{LoadBound, TrialOutcome};
 
 /// Time of the trials at a load, by length and loss, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct DurationSums {
     /// Full length, within the loss ratio.
     pub full_good_ns: u64,
     /// Full length, above it.
@@ -24,14 +24,14 @@ pub struct Sums {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Classification {
     /// What the load is.
-    pub bound: Bound,
+    pub bound: LoadBound,
     /// Bad share if all that is missing were good.
     pub optimistic: f64,
     /// Bad share if all that is missing were bad.
     pub pessimistic: f64,
 }
 
-impl Sums {
+impl DurationSums {
     /// The sums of trials at one load. A trial counts with the duration that was asked, also when
     /// it stopped early: it had failed by then, as the whole of it would have.
     pub fn from_outcomes<'a>(
@@ -73,9 +73,9 @@ impl Sums {
         let whole = (good + bad).max(goal.duration_sum_ns as f64);
         let allowed = whole * exceed;
         let bound = match (bad <= allowed, whole - good <= allowed) {
-            (true, true) => Bound::Lower,
-            (false, false) => Bound::Upper,
-            _ => Bound::Undecided,
+            (true, true) => LoadBound::Lower,
+            (false, false) => LoadBound::Upper,
+            _ => LoadBound::Undecided,
         };
         Classification { bound, optimistic: bad / whole, pessimistic: (whole - good) / whole }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_example_search_of_rfc_9971_comes_out_at_every_point() {
-        use Bound::{Lower, Undecided, Upper};
+        use LoadBound::{Lower, Undecided, Upper};
         // RFC 9971, appendix "Example Search": trials added at each point, then for each of the
         // four goals the optimistic and the pessimistic exceed ratio in percent and the result.
         let points = [
@@ -216,7 +216,7 @@ mod tests {
         for (point, (added, expected)) in points.into_iter().enumerate() {
             trials.extend(added);
             for (goal, (optimistic, pessimistic, bound)) in goals.iter().zip(expected) {
-                let got = Sums::from_outcomes(goal, &trials).classify(goal);
+                let got = DurationSums::from_outcomes(goal, &trials).classify(goal);
                 let close = |got: f64, want: f64| (got * 100.0 - want).abs() < 5e-4;
                 let at = point + 1;
                 // The RFC's table has the loads of the goal "20% exceed" at points 5 and 6 as
@@ -239,7 +239,10 @@ mod tests {
         trials.extend(outcomes(60, 1, 10));
         for permille in [1, 0] {
             trials.extend(outcomes(1, 60, permille));
-            assert_eq!(Sums::from_outcomes(&goal, &trials).classify(&goal).bound, Bound::Upper);
+            assert_eq!(
+                DurationSums::from_outcomes(&goal, &trials).classify(&goal).bound,
+                LoadBound::Upper
+            );
         }
     }
 
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn without_trials_nothing_is_decided() {
         let goal = Goal::typical();
-        assert_eq!(Sums::default().classify(&goal).bound, Bound::Undecided);
+        assert_eq!(DurationSums::default().classify(&goal).bound, LoadBound::Undecided);
         assert_eq!(conditional_fps(&goal, 1000, &[]), None);
     }
 
@@ -269,12 +272,13 @@ mod tests {
     fn one_good_trial_of_two_passes_with_verification() {
         // 60 of 120 s good is just half; 60 s bad alone is undecided.
         let goal = goal(60, 120, 0.0, 0.5);
-        let bound =
-            |trials: &[TrialOutcome]| Sums::from_outcomes(&goal, trials).classify(&goal).bound;
+        let bound = |trials: &[TrialOutcome]| {
+            DurationSums::from_outcomes(&goal, trials).classify(&goal).bound
+        };
         let (good, bad) = (outcomes(1, 60, 0), outcomes(1, 60, 10));
-        assert_eq!(bound(&good), Bound::Lower);
-        assert_eq!(bound(&bad), Bound::Undecided);
-        assert_eq!(bound(&[bad.clone(), good].concat()), Bound::Lower);
-        assert_eq!(bound(&[bad.clone(), bad].concat()), Bound::Upper);
+        assert_eq!(bound(&good), LoadBound::Lower);
+        assert_eq!(bound(&bad), LoadBound::Undecided);
+        assert_eq!(bound(&[bad.clone(), good].concat()), LoadBound::Lower);
+        assert_eq!(bound(&[bad.clone(), bad].concat()), LoadBound::Upper);
     }
 }

@@ -18,27 +18,27 @@ mod step_down;
 mod trial;
 
 pub use binary::BinarySearch;
-pub use classify::{Classification, Sums};
+pub use classify::{Classification, DurationSums};
 pub use goal::{Goal, GoalError, WIDTH};
 pub use integer::IntegerSearch;
 pub use multi::MultiSearch;
 pub use result::{GoalResult, Status};
 pub use step_down::StepDown;
-pub use trial::{Bound, Invalid, LoadTrial, SHORTFALL_MAX, TrialOutcome, Tried, Why};
+pub use trial::{FinishedTrial, Invalid, LoadBound, LoadTrial, SHORTFALL_MAX, TrialOutcome, Why};
 
 /// Invalid trials in a row after which a search gives up.
 pub const INVALID_MAX: usize = 3;
 
 /// What a search wants.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step<T> {
+pub enum NextTrial<T> {
     /// Run this trial and tell what became of it.
     Trial(T),
     /// Nothing more; the results stand.
     Done,
 }
 
-impl<T> Step<T> {
+impl<T> NextTrial<T> {
     /// The trial, unless all is done.
     pub fn trial(self) -> Option<T> {
         match self {
@@ -70,7 +70,7 @@ pub trait Controller {
     type Outcome;
 
     /// The next trial; the same one until [`Controller::add_outcome`] is called.
-    fn next(&self) -> Step<Self::Trial>;
+    fn next(&self) -> NextTrial<Self::Trial>;
 
     /// What became of a trial, an invalid one too.
     fn add_outcome(&mut self, outcome: Self::Outcome);

@@ -6,11 +6,11 @@
 //! from the trials so far. Source: RFC 9971; the choice of loads, which it leaves open, is ours.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::result::{GoalResult, Status};
-use super::trial::Bound;
-use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::trial::LoadBound;
+use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
 /// Trials after which a search ends in any case. A device whose answers change for ever would
 /// keep it going.
@@ -22,7 +22,7 @@ const STEP_MAX: f64 = 0.5;
 /// The search.
 #[derive(Clone, Debug)]
 pub struct MultiSearch {
-    ledger: Ledger,
+    ledger: TrialLedger,
     warm_up_ns: u64,
 }
 
@@ -31,7 +31,7 @@ impl MultiSearch {
     /// # Errors
     /// No goal, an impossible one, an empty range.
     pub fn new(goals: Vec<Goal>, range: Range) -> Result<Self, GoalError> {
-        Ok(Self { ledger: Ledger::new(goals, range)?, warm_up_ns: 0 })
+        Ok(Self { ledger: TrialLedger::new(goals, range)?, warm_up_ns: 0 })
     }
 
     /// The same with a first trial at the largest load that does not count.
@@ -61,7 +61,7 @@ impl MultiSearch {
     }
 
     /// All trials with their reasons.
-    pub fn trials(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
@@ -80,7 +80,7 @@ impl MultiSearch {
 
     /// How the search ended for a goal, if it did.
     fn final_status(&self, goal: &Goal) -> Option<Status> {
-        let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
+        let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         let Range { min_fps, max_fps } = self.ledger.range;
         match (lower_fps, upper_fps) {
             (Some(lower), Some(upper)) if goal.is_close(lower, upper) => Some(Status::Regular),
@@ -108,11 +108,11 @@ impl MultiSearch {
     }
 
     /// The load of the last trial, when it is still open and worth going on with.
-    fn open_load(&self, goal: &Goal, relevant: Relevant) -> Option<u64> {
+    fn open_load(&self, goal: &Goal, relevant: RelevantBounds) -> Option<u64> {
         let last = self.ledger.last_counted()?.trial.load_fps;
         let is_within = relevant.lower_fps.is_none_or(|lower| last > lower)
             && relevant.upper_fps.is_none_or(|upper| last < upper);
-        let is_open = self.ledger.bound(goal, last) == Bound::Undecided;
+        let is_open = self.ledger.bound(goal, last) == LoadBound::Undecided;
         // One bad trial at the maximum is enough to look further down first.
         let is_probe = last == self.ledger.range.max_fps
             && self.ledger.duration_sums(goal, last).has_bad()
@@ -138,7 +138,8 @@ impl MultiSearch {
     fn load_below(&self, goal: &Goal, upper: Option<u64>) -> (u64, Why) {
         let Range { min_fps, max_fps } = self.ledger.range;
         let from = upper.unwrap_or(max_fps);
-        let steps = self.count_steps(goal, |why| matches!(why, Why::Lower { .. }), Bound::Upper);
+        let steps =
+            self.count_steps(goal, |why| matches!(why, Why::Lower { .. }), LoadBound::Upper);
         let next = floor_fps(from as f64 * (1.0 - step_width(goal, steps)))
             .min(from.saturating_sub(1))
             .max(min_fps);
@@ -159,15 +160,16 @@ impl MultiSearch {
 
     /// A load above the largest that passed, while none failed.
     fn load_above(&self, goal: &Goal, lower: u64) -> (u64, Why) {
-        let steps = self.count_steps(goal, |why| matches!(why, Why::Higher { .. }), Bound::Lower);
+        let steps =
+            self.count_steps(goal, |why| matches!(why, Why::Higher { .. }), LoadBound::Lower);
         let next = floor_fps(lower as f64 / (1.0 - step_width(goal, steps)));
         let next = next.max(lower + 1).min(self.ledger.range.max_fps);
         (next, Why::Higher { than_fps: lower })
     }
 
     /// How many loads of a kind were tried for a goal and became `bound`.
-    fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: Bound) -> u32 {
-        let is_step = |it: &&Tried| {
+    fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: LoadBound) -> u32 {
+        let is_step = |it: &&FinishedTrial| {
             it.counts()
                 && is_kind(&it.trial.why)
                 && self.ledger.goals.get(it.trial.goal) == Some(goal)
@@ -193,22 +195,27 @@ impl Controller for MultiSearch {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
+    fn next(&self) -> NextTrial<LoadTrial> {
         let ledger = &self.ledger;
         if ledger.give_up_reason().is_some() || ledger.tried.len() >= TRIALS_MAX {
-            return Step::Done;
+            return NextTrial::Done;
         }
         let is_cold = || !ledger.tried.iter().any(|it| it.outcome.invalidity().is_none());
         if self.warm_up_ns > 0 && is_cold() {
             let max_fps = ledger.range.max_fps;
-            return Step::Trial(ledger.trial_for_goal(0, max_fps, self.warm_up_ns, Why::WarmUp));
+            return NextTrial::Trial(ledger.trial_for_goal(
+                0,
+                max_fps,
+                self.warm_up_ns,
+                Why::WarmUp,
+            ));
         }
         let mut open = ledger.goals.iter().enumerate();
         let Some((index, goal)) = open.find(|(_, goal)| self.final_status(goal).is_none()) else {
-            return Step::Done;
+            return NextTrial::Done;
         };
         let (load, why) = self.next_load(goal);
-        Step::Trial(ledger.trial_for_goal(index, load, self.duration_ns(goal, load), why))
+        NextTrial::Trial(ledger.trial_for_goal(index, load, self.duration_ns(goal, load), why))
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {

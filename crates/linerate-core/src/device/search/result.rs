@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::conditional_fps;
 use super::goal::Goal;
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::trial::{Invalid, TrialOutcome};
 
 /// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
@@ -53,9 +53,9 @@ pub struct GoalResult {
 }
 
 impl GoalResult {
-    pub(super) fn from_ledger(ledger: &Ledger, index: usize, status: Status) -> Self {
+    pub(super) fn from_ledger(ledger: &TrialLedger, index: usize, status: Status) -> Self {
         let goal = &ledger.goals[index];
-        let Relevant { lower_fps, upper_fps } = ledger.relevant(goal);
+        let RelevantBounds { lower_fps, upper_fps } = ledger.relevant(goal);
         let at = |load: Option<u64>| -> Vec<&TrialOutcome> {
             load.map_or_else(Vec::new, |load| ledger.outcomes(goal, load).collect())
         };

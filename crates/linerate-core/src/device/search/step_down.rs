@@ -5,14 +5,14 @@
 //! nothing.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::Ledger;
-use super::trial::{Invalid, LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::ledger::TrialLedger;
+use super::trial::{FinishedTrial, Invalid, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
 /// The series of trials.
 #[derive(Clone, Debug)]
 pub struct StepDown {
-    ledger: Ledger,
+    ledger: TrialLedger,
     step_fps: u64,
     clean_needed: usize,
 }
@@ -30,7 +30,7 @@ impl StepDown {
     ) -> Result<Self, GoalError> {
         let goal = Goal { name: "loss curve".to_owned(), ..Goal::strict() };
         let goal = Goal { width: step_share, ..goal }.with_trial_duration(duration_ns);
-        let ledger = Ledger::new(vec![goal], range)?;
+        let ledger = TrialLedger::new(vec![goal], range)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -41,7 +41,7 @@ impl StepDown {
     }
 
     /// All trials with their reasons.
-    pub fn trials(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
@@ -68,21 +68,27 @@ impl Controller for StepDown {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
+    fn next(&self) -> NextTrial<LoadTrial> {
         if self.ledger.give_up_reason().is_some() || self.throughput_fps().is_some() {
-            return Step::Done;
+            return NextTrial::Done;
         }
         let Range { min_fps, max_fps } = self.ledger.range;
         let (load, why) = match self.ledger.last_counted() {
             None => (max_fps, Why::Maximum),
-            Some(last) if last.trial.load_fps <= min_fps => return Step::Done,
+            Some(last) if last.trial.load_fps <= min_fps => return NextTrial::Done,
             Some(last) => {
                 let next = last.trial.load_fps.saturating_sub(self.step_fps);
                 (next.max(min_fps), Why::Listed)
             }
         };
         let duration_ns = self.ledger.goals[0].final_duration_ns;
-        Step::Trial(LoadTrial { load_fps: load, duration_ns, stop_at_lost: None, goal: 0, why })
+        NextTrial::Trial(LoadTrial {
+            load_fps: load,
+            duration_ns,
+            stop_at_lost: None,
+            goal: 0,
+            why,
+        })
     }
 
     fn add_outcome(&mut self, outcome: TrialOutcome) {

@@ -197,7 +197,7 @@ impl TrialOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum LoadBound {
     /// It reaches the goal.
     Lower,
     /// It fails the goal.
@@ -209,16 +209,16 @@ pub enum Bound {
 /// A trial with its outcome, for the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tried {
+pub struct FinishedTrial {
     /// What was asked for.
     pub trial: LoadTrial,
     /// What became of it.
     pub outcome: TrialOutcome,
     /// What its load was for each goal after it; empty when it did not count.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<LoadBound>,
 }
 
-impl Tried {
+impl FinishedTrial {
     /// Whether it counts for the search.
     pub fn counts(&self) -> bool {
         self.trial.why != Why::WarmUp && self.outcome.invalidity().is_none()
