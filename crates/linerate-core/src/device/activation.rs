@@ -13,7 +13,8 @@ use super::search::{Controller, INVALID_MAX, Invalid, NextTrial};
 /// Steps of the committed rate, percent.
 pub const STEPS_PERCENT: [u64; 4] = [25, 50, 75, 100];
 
-/// What a service must keep to at its committed rate.
+/// Limits that a service must keep at or below its committed rate (its service acceptance
+/// criteria).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criteria {
@@ -29,7 +30,7 @@ pub struct Criteria {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
-    /// Its name.
+    /// Name that the report prints.
     pub name: String,
     /// Committed information rate, bit/s.
     pub cir_bps: u64,
@@ -37,25 +38,25 @@ pub struct Service {
     pub eir_bps: u64,
     /// Committed and excess burst together, bytes: they may come through on top of the rates.
     pub burst_bytes: u64,
-    /// Whether a policer is to hold it to its rates.
+    /// True when a policer must hold the service to its rates.
     pub is_policed: bool,
-    /// Its limits.
+    /// Limits for loss, delay and delay variation.
     pub criteria: Criteria,
 }
 
-/// What part of the test it is.
+/// Step of the activation test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "stage")]
 pub enum ActivationStage {
     /// A share of the committed rate.
     Committed {
-        /// Percent of CIR.
+        /// Load in percent of the CIR.
         percent: u64,
     },
-    /// CIR + EIR.
+    /// Load at CIR + EIR.
     Excess,
-    /// Above both.
+    /// Load above CIR + EIR.
     Policing,
     /// All services together at CIR.
     Performance,
@@ -69,17 +70,17 @@ pub struct ServiceTrial {
     pub stage: ActivationStage,
     /// Number of the service and its rate, bit/s.
     pub loads: Vec<(usize, u64)>,
-    /// How long, ns.
+    /// Time for which frames are sent, ns.
     pub duration_ns: u64,
 }
 
-/// What became of one service in a trial.
+/// Counts of one service in one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceCounts {
     /// Number of the service.
     pub service: usize,
-    /// Frames sent.
+    /// Frames of the service sent.
     pub sent: u64,
     /// Frames that came out.
     pub received: u64,
@@ -87,11 +88,11 @@ pub struct ServiceCounts {
     pub received_bytes: u64,
     /// Frame transfer delay, ns, in the statistic of the order; `None` when not measured.
     pub delay_ns: Option<u64>,
-    /// Delay variation, ns.
+    /// Frame delay variation, ns.
     pub variation_ns: Option<u64>,
 }
 
-/// What became of a trial.
+/// Outcome of a trial, with the counts of each service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceOutcome {
@@ -99,7 +100,7 @@ pub struct ServiceOutcome {
     pub counts: Vec<ServiceCounts>,
     /// Time of sending, ns.
     pub elapsed_ns: u64,
-    /// Of it, time in which the tester was away and sent nothing, ns.
+    /// Part of `elapsed_ns` in which the tester was paused and sent nothing, ns.
     pub away_ns: u64,
     /// Why it does not count.
     pub invalid: Option<Invalid>,
@@ -112,32 +113,32 @@ pub struct ServiceOutcome {
 pub enum Broken {
     /// More frames were lost.
     Loss {
-        /// The loss ratio.
+        /// Loss ratio that was measured.
         ratio: f64,
     },
     /// Frames were later, or the delay was not measured.
     Delay {
-        /// The delay, ns.
+        /// Delay that was measured, ns; `None` when no frame had one.
         ns: Option<u64>,
     },
     /// The delay varied more, or was not measured.
     Variation {
-        /// The variation, ns.
+        /// Delay variation that was measured, ns.
         ns: Option<u64>,
     },
     /// Less than the committed rate came through.
     BelowCommitted {
-        /// What came, bit/s.
+        /// Rate that was received, bit/s.
         bps: f64,
     },
     /// More than both rates and the bursts came through: the policer is too lax.
     AboveContract {
-        /// What came, bit/s.
+        /// Rate that was received, bit/s.
         bps: f64,
     },
 }
 
-/// A verdict.
+/// Verdict for one service in one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceVerdict {
@@ -147,7 +148,7 @@ pub struct ServiceVerdict {
     pub stage: ActivationStage,
     /// Information rate that came through, bit/s.
     pub received_bps: f64,
-    /// Loss ratio.
+    /// Loss ratio of the service's frames.
     pub loss_ratio: f64,
     /// Limits that were not kept; none for a pass.
     pub broken: Vec<Broken>,
@@ -156,16 +157,16 @@ pub struct ServiceVerdict {
 /// Why there is no test.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ActivationError {
-    /// No services.
+    /// The list of services is empty.
     #[error("an activation test needs a service")]
     NoService,
     /// A service without a committed rate.
     #[error("service {name}: the committed rate is 0; there is nothing to commit to")]
     NoRate {
-        /// Its name.
+        /// Name of the service.
         name: String,
     },
-    /// Times of 0.
+    /// A step or the performance test lasts 0 s.
     #[error("steps and the performance test last longer than 0 s")]
     NoTime,
 }
@@ -179,7 +180,7 @@ pub struct ActivationTimes {
     pub performance_ns: u64,
 }
 
-/// The test.
+/// Service activation test: which trial comes next, and the verdicts so far.
 #[derive(Clone, Debug)]
 pub struct Activation {
     services: Vec<Service>,
@@ -217,12 +218,12 @@ impl Activation {
         &self.plan
     }
 
-    /// Verdicts so far.
+    /// Verdicts of the trials so far, in their order.
     pub fn verdicts(&self) -> &[ServiceVerdict] {
         &self.verdicts
     }
 
-    /// Whether all parts were run and every limit was kept.
+    /// True once all trials were run and every limit was kept.
     pub fn has_passed(&self) -> bool {
         self.done == self.plan.len() && self.is_clean()
     }

@@ -19,21 +19,21 @@ pub const GENTLE_FPS: u64 = 10_000;
 /// Share of the largest load to within which the learning rate is found: 1 / 100.
 pub const RATE_STEPS: u64 = 100;
 
-/// One trial.
+/// One trial of a switch's address table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressTrial {
-    /// Different source addresses.
+    /// Different source addresses that are sent.
     pub addresses: u64,
     /// Rate of the learning frames, frames per second.
     pub learning_fps: u64,
 }
 
-/// What became of it.
+/// Outcome of an address trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressOutcome {
-    /// As asked.
+    /// The trial as it was asked for.
     pub trial: AddressTrial,
     /// Test frames that came out of the port that is to stay silent.
     pub flooded: u64,
@@ -73,7 +73,8 @@ impl AddressSearch {
         Self { sought: Sought::LearningRate { addresses }, search, invalid: 0 }
     }
 
-    /// What was found: addresses, or frames per second; `None` when not even the smallest passed.
+    /// Largest value that passed: a number of addresses, or a learning rate in frames per second;
+    /// `None` when not even the smallest passed.
     pub fn largest_passed(&self) -> Option<u64> {
         Some(self.search.largest_passed()).filter(|found| *found > 0)
     }

@@ -25,11 +25,11 @@ pub struct BurstTrial {
     pub repeat: u32,
 }
 
-/// What became of a burst.
+/// Outcome of one burst.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstOutcome {
-    /// Frames asked for.
+    /// Frames that were asked for.
     pub frames: u64,
     /// Frames put on the wire.
     pub sent: u64,
@@ -110,13 +110,13 @@ impl Controller for BurstSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
-    /// Repetitions.
+    /// Repetitions of the search.
     pub repeats: u64,
     /// Shortest of the longest bursts, frames.
     pub min_frames: f64,
     /// Their mean, which is the benchmark.
     pub mean_frames: f64,
-    /// Longest.
+    /// Longest of the longest bursts, frames.
     pub max_frames: f64,
     /// Standard deviation; `None` for one.
     pub stddev_frames: Option<f64>,
@@ -130,7 +130,7 @@ pub struct Burst {
     pub is_at_max: bool,
 }
 
-/// What bursts were sent with.
+/// Rates and limit that bursts were sent with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLimits {
     /// Rate within a burst: the medium's, or what the tester really does.

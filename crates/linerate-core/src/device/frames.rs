@@ -11,8 +11,8 @@ use crate::stats::LogHistogram;
 /// it is looked for.
 pub const SIGNATURE_BYTES: usize = 16;
 
-/// What marks a frame as one of a trial. On the wire, in network byte order: trial (32 bits),
-/// stream (8), sequence (56), stamp (32).
+/// Signature that marks a frame as one of a trial. On the wire, in network byte order: trial (32
+/// bits), stream (8), sequence (56), stamp (32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// Chosen anew for each trial, so that frames left over from another are recognized.
@@ -134,19 +134,19 @@ pub struct HeaderSum {
     pub at: u16,
 }
 
-/// When frames leave.
+/// Times at which a generator sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramePace {
     /// As fast as the generator can.
     Flood,
     /// Frame n is due n / `frames_per_sec` after the start, to the nanosecond.
     Rate {
-        /// Above 0.
+        /// Rate in frames per second, above 0.
         frames_per_sec: u64,
     },
 }
 
-/// What a generator does when it is behind.
+/// Schedule of a generator that is behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenLate {
     /// Each frame keeps its own due time: what is late leaves at once, and the mean rate is kept.
@@ -170,14 +170,14 @@ impl WhenLate {
     }
 }
 
-/// What one generator sends in one trial.
+/// Frames that one generator sends in one trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameLoad {
-    /// Frames in all.
+    /// Number of frames to send.
     pub frames: u64,
-    /// When they leave.
+    /// Times at which frames are due.
     pub pace: FramePace,
-    /// What happens behind time.
+    /// Schedule of the frames after a late one.
     pub when_late: WhenLate,
     /// Frames that leave back to back at each due time (RFC 2544 §21); 1 for an even gap. Due
     /// times are `burst` times as far apart, so that the mean rate stays.
@@ -186,7 +186,7 @@ pub struct FrameLoad {
     pub mix: Vec<u8>,
 }
 
-/// What a generator did.
+/// Counts and times of the frames that one generator sent.
 #[derive(Clone, Debug, Default)]
 pub struct SendCounts {
     /// Frames handed to the interface and taken by it.
@@ -203,8 +203,8 @@ pub struct SendCounts {
     pub late: u64,
     /// The worst of them.
     pub worst_late_ns: u64,
-    /// By the times at which frames left: what may have been lost of them by a device that carries
-    /// the load, and when the sender was away.
+    /// Send timing: pauses of the sender, and frames so close together that even a device which
+    /// carries the load may have lost them.
     pub timing: SendTiming,
 }
 
@@ -216,20 +216,20 @@ impl SendCounts {
     }
 }
 
-/// Times of very many frames.
+/// Histogram of times of very many frames, with the exact extremes.
 #[derive(Clone, Debug, Default)]
 pub struct TimeHistogram {
     /// How they spread, in the resolution of the counter (1.6 % or better).
     pub bins: LogHistogram,
-    /// Exact smallest.
+    /// Smallest time, exact, ns.
     pub min_ns: u64,
-    /// Exact largest.
+    /// Largest time, exact, ns.
     pub max_ns: u64,
-    /// Exact sum.
+    /// Sum of all times, exact, ns.
     pub sum_ns: u64,
 }
 
-/// What a counter saw of one stream.
+/// Counts and times of one stream at its counter.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveCounts {
     /// Different frames of the stream: copies are not in it where they are known.
@@ -267,7 +267,7 @@ impl ReceiveCounts {
 /// Frames at a counter that are not of the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForeignFrames {
-    /// ARP (EtherType 0x0806).
+    /// ARP requests and replies (EtherType 0x0806).
     pub arp: u64,
     /// Neighbour and router discovery (ICMPv6 types 133 to 137) and multicast listener reports.
     pub neighbour_discovery: u64,
@@ -279,7 +279,7 @@ pub struct ForeignFrames {
     pub other_trial: u64,
     /// Test frames of this trial that come in where they were sent from: a loop.
     pub own: u64,
-    /// Everything else.
+    /// Frames of any other kind.
     pub other: u64,
 }
 

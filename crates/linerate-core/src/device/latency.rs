@@ -14,7 +14,7 @@ use crate::units::{BitRate, FrameLen};
 
 /// Tagged frames of a trial at least.
 pub const FRAMES_MIN: u64 = 500;
-/// Repetitions at least.
+/// Repetitions that RFC 8219 asks for at least.
 pub const REPEATS_MIN: usize = 20;
 
 /// Latency of one trial, ns.
@@ -22,9 +22,9 @@ pub const REPEATS_MIN: usize = 20;
 struct TrialLatency {
     frames: u64,
     min_ns: u64,
-    /// The median.
+    /// Median latency of the trial's frames.
     typical_ns: u64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the trial's frames.
     worst_ns: u64,
 }
 
@@ -39,7 +39,7 @@ impl TrialLatency {
         })
     }
 
-    /// With some of each frame's time taken off; the variation stays.
+    /// The same trial with the time on the medium taken off each frame; the variation stays.
     fn without_medium(self, medium_ns: u64) -> Self {
         let less = |time_ns: u64| time_ns.saturating_sub(medium_ns);
         Self {
@@ -52,7 +52,7 @@ impl TrialLatency {
 }
 
 impl LatencyRepeats {
-    /// `None` without trials.
+    /// Median and extremes over the trials; `None` without trials.
     fn from_trials(trials: &[TrialLatency]) -> Option<Self> {
         let repeated = |figure: fn(&TrialLatency) -> u64| {
             let values: Vec<u64> = trials.iter().map(figure).collect();
@@ -86,7 +86,7 @@ pub struct FrameDelays {
 }
 
 impl FrameDelays {
-    /// Takes in a trial: what each counter saw of each stream. One without frames is passed over.
+    /// Adds a trial, with the delays of each stream at each counter. One without frames is ignored.
     pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a TimeHistogram>) {
         let mut bins = LogHistogram::default();
         let (mut min_ns, mut max_ns) = (u64::MAX, 0);
@@ -154,8 +154,9 @@ impl FrameDelays {
     }
 }
 
-/// What of the time from first bit sent to last bit received is none of the device's: from its
-/// last bit in to its first bit out the frame's time at both ports, from first to first once.
+/// Time that a frame spends on the medium between the stamps, which is not the device's: one frame
+/// time at each port for store-and-forward (last bit in to first bit out), one in all for
+/// cut-through (first bit in to first bit out).
 const fn medium_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
     match kind {
         LatencyKind::StoreAndForward => 2 * frame_ns,

@@ -27,11 +27,11 @@ pub enum LossCause {
     None,
     /// Now and then the device stops for a moment.
     Stalls {
-        /// How often.
+        /// Stalls per second, with their interval.
         rate: EventRate,
         /// Frames lost each time, on average.
         frames_each: f64,
-        /// Those frames as time at the loads of their trials, s.
+        /// Length of a stall, s: its lost frames over the load of their trial.
         seconds_each: f64,
     },
     /// Single frames are lost at all times.
@@ -40,7 +40,7 @@ pub enum LossCause {
         loss_ratio: f64,
         /// Lower end of the 95 % interval (Wilson).
         low: f64,
-        /// Upper end.
+        /// Upper end of the 95 % interval (Wilson).
         high: f64,
     },
     /// No trial between the two results lost a frame.
@@ -51,13 +51,13 @@ pub enum LossCause {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThroughputPair {
-    /// What the device does when nothing disturbs it.
+    /// Result without disturbances: half of the short trials pass.
     pub typical: GoalResult,
-    /// What it does without losing a frame for the whole of long trials.
+    /// Result without a single loss in long trials.
     pub strict: GoalResult,
     /// Strict over typical; `None` when either has no result.
     pub ratio: Option<f64>,
-    /// What stands between them.
+    /// Cause of the difference between the two.
     pub cause: LossCause,
 }
 
@@ -94,7 +94,7 @@ impl ThroughputPair {
     }
 }
 
-/// What lost frames at loads from `least` to `most` frames per second.
+/// Cause of the losses at loads from `least` to `most` frames per second.
 fn find_cause(least: u64, most: f64, trials: &[FinishedTrial]) -> LossCause {
     let mut sum = LossSums::default();
     let within = |load: u64| load >= least && load as f64 <= most;
@@ -137,8 +137,8 @@ fn scattered_cause(near: &LossSums, least: u64, trials: &[FinishedTrial]) -> Opt
 const ABOVE: f64 = 1.02;
 const SHARE_OF_OVERLOAD: f64 = 0.1;
 
-/// Whether a goal's upper bound failed by single frames that are lost at every load, and not by
-/// what the device can forward: loads above it lose no more.
+/// Scattered loss that failed a goal's upper bound: single frames are lost at every load, and loads
+/// above the bound lose no more. `None` when the bound failed by overload.
 pub fn scattered_above(result: &GoalResult, trials: &[FinishedTrial]) -> Option<Scattered> {
     let upper = result.upper_fps?;
     let least = result.lower_fps.unwrap_or(0);

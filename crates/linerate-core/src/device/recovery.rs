@@ -31,7 +31,7 @@ impl RecoveryLoads {
     }
 }
 
-/// When the load dropped.
+/// Drop of the load in a recovery trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadDrop {
     /// Number of the first frame at the lower load.

@@ -1,5 +1,5 @@
-//! What the times at which frames left say of the sender: whether a device that carries the load
-//! could have lost some of them by it, and when the sender was away.
+//! Measurement of send timing, frame by frame: frames so close together that even a device which
+//! carries the load may lose some of them, and pauses of the sender.
 //!
 //! A device that carries the load takes no longer for a frame than the gap. An ideal one, which
 //! takes just that long (less a slack) and has room for one frame, is played along with the sender:
@@ -12,9 +12,9 @@ use super::blame::Pause;
 use super::frames::{FrameLoad, FramePace};
 use super::send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 
-/// What frames may be nearer to each other than asked for and no loss be explained by it: this part
-/// of the gap, and at least so many ns, which is what a clock that is read in a loop is off by. A
-/// device without room for a second frame is held against so much more than the load: 0.4 %, and
+/// Slack by which frames may be closer together than asked for before a loss is laid on the tester:
+/// this part of the gap, and at least so many ns, the error of a clock that is read in a loop. A
+/// device without room for a second frame is so measured at a load higher by that much: 0.4 %, and
 /// 1 % at 600,000 frames/s.
 const SLACK_PART: u64 = 256;
 const SLACK_MIN_NS: u64 = 16;
@@ -23,20 +23,20 @@ const SLACK_MIN_NS: u64 = 16;
 /// catches up with much then.
 const PAUSE_MIN_NS: u64 = 50_000;
 
-/// How a run is watched, in ns.
+/// Thresholds of a run's send watch, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchRule {
-    /// What the ideal device takes for a frame.
+    /// Service time of the ideal device for one frame.
     pub service_ns: u64,
-    /// How far behind it may be and still have room for a frame.
+    /// Backlog up to which the ideal device still has room for a frame.
     pub room_ns: u64,
-    /// From this delay on the sender was away.
+    /// Delay of a frame from which on it counts as a pause of the sender.
     pub pause_ns: u64,
 }
 
 impl WatchRule {
-    /// For a load at a rate, of which `batch` frames are sent together; none for a flood,
-    /// which no device is held against.
+    /// Thresholds for a load at a rate, of which `batch` frames are sent in one call; `None` for a
+    /// flood, which no device is measured against.
     pub fn from_load(load: &FrameLoad, batch: u32) -> Option<Self> {
         let FramePace::Rate { frames_per_sec } = load.pace else { return None };
         let burst = u64::from(load.burst.max(1));
@@ -55,17 +55,17 @@ impl WatchRule {
 #[derive(Clone, Debug)]
 pub struct SendWatch {
     rule: WatchRule,
-    /// When the ideal device is through with what it has.
+    /// Time at which the ideal device has served all that it has taken in.
     busy_until_ns: u64,
-    /// The stretch since the last pause: when and with which frame it began.
+    /// Time and number of the first frame after the last pause.
     since: (u64, u64),
-    /// The last frame, when and which.
+    /// Time and number of the last frame.
     last: Option<(u64, u64)>,
     watched: SendTiming,
 }
 
 impl SendWatch {
-    /// From a run's begin on.
+    /// A watch at the begin of a run.
     pub fn new(rule: WatchRule) -> Self {
         let watched = SendTiming::default();
         Self { rule, busy_until_ns: 0, since: (0, 0), last: None, watched }
@@ -115,7 +115,7 @@ impl SendWatch {
         }
     }
 
-    /// What was seen.
+    /// Ends the run and gives its send timing.
     pub fn finish(mut self) -> SendTiming {
         self.end_stretch();
         // Of what came after the last one it is known, too, that it could not be lost.

@@ -7,22 +7,22 @@ use super::poisson::{EventRate, zero_loss_bound};
 use crate::record::{LoadPoint, RateFound, Soak, WorstSecond};
 use crate::stats::{Z_95, wilson_interval};
 
-/// One interval.
+/// One interval of a sustained run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoakInterval {
-    /// Load and loss.
+    /// Load and loss of the interval.
     pub point: LoadPoint,
-    /// Its length, ns.
+    /// Length of the interval, ns.
     pub duration_ns: u64,
     /// Runs of lost frames, and the longest of them.
     pub loss_runs: (u64, u64),
     /// The tester sent clearly less than it was asked for.
     pub is_short: bool,
-    /// Whether it says anything about the device.
+    /// False when the tester was disturbed: the interval says nothing about the device.
     pub is_valid: bool,
 }
 
-/// Intervals so far.
+/// Intervals of a sustained run so far.
 #[derive(Clone, Debug, Default)]
 pub struct SoakIntervals {
     valid: Vec<SoakInterval>,

@@ -32,7 +32,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestTime {
-    /// Trials.
+    /// Number of trials.
     pub trials: u64,
     /// Sending and waiting, ns.
     pub time_ns: u64,
@@ -59,7 +59,7 @@ impl TestTime {
         goals.iter().enumerate().map(of).fold(Self::default(), Self::add)
     }
 
-    /// What a plan is expected to take, the self-test included.
+    /// Time that a plan is expected to take, the self-test included.
     pub fn from_plan(plan: &BenchPlan) -> Self {
         let waits_ns = waits_ns(plan);
         let own = Self { trials: 2, time_ns: SELF_TEST_NS + 2 * waits_ns };
@@ -68,15 +68,16 @@ impl TestTime {
 }
 
 impl BenchPlan {
-    /// What it is expected to take: trials and waits of a device without whims.
+    /// Time that the benchmark is expected to take, ns: trials and waits for a device that behaves
+    /// alike in every trial.
     pub fn expected_ns(&self) -> u64 {
         TestTime::from_plan(self).time_ns
     }
 }
 
-/// A benchmark ends within so many times the time that it is expected to take, and so much more,
-/// or twice the expected time where that is less: spoilt trials are made again three times, and a
-/// search ends without a result then.
+/// Time limit of a benchmark as a multiple of the expected time, and the allowance on top (twice
+/// the expected time where that is less): spoilt trials are made again three times, and then a
+/// search ends without a result.
 const LONGEST: u64 = 4;
 const LONGEST_MORE_NS: u64 = 30 * SECOND_NS;
 

@@ -16,15 +16,15 @@ use crate::record::RateFound;
 pub struct CellEstimate {
     /// Cells (or frames of one size) per second: PCR or SCR.
     pub per_s: f64,
-    /// Smallest that fits.
+    /// Smallest rate that fits.
     pub per_s_low: f64,
-    /// Largest that fits.
+    /// Largest rate that fits.
     pub per_s_high: f64,
     /// Limit L, s: CDVT for the peak rule, burst tolerance and CDVT for the sustained one.
     pub limit_s: f64,
-    /// Smallest that fits.
+    /// Smallest limit that fits, s.
     pub limit_low_s: f64,
-    /// Largest that fits.
+    /// Largest limit that fits, s.
     pub limit_high_s: f64,
 }
 
@@ -44,11 +44,11 @@ impl CellEstimate {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxBurst {
-    /// MBS.
+    /// Maximum burst size (MBS), cells.
     pub cells: f64,
-    /// Smallest that fits.
+    /// Smallest MBS that fits, cells.
     pub cells_low: f64,
-    /// Largest that fits.
+    /// Largest MBS that fits, cells.
     pub cells_high: f64,
 }
 

@@ -31,7 +31,7 @@ pub struct TrainFrame {
     pub sent_ns: u64,
     /// Its length as the contract counts.
     pub bytes: u32,
-    /// Whether it came out.
+    /// True when the frame came out of the device.
     pub arrived: bool,
 }
 
@@ -79,15 +79,15 @@ pub fn train_by_arrival(bytes: u32, arrivals: &[(u64, u64)]) -> Vec<TrainFrame> 
 pub struct BucketEstimate {
     /// Rate, bit/s: the middle of its interval.
     pub rate_bps: f64,
-    /// Smallest that fits.
+    /// Smallest rate that fits, bit/s.
     pub rate_low_bps: f64,
-    /// Largest that fits.
+    /// Largest rate that fits, bit/s.
     pub rate_high_bps: f64,
     /// Depth at that rate, bytes.
     pub burst_bytes: f64,
-    /// Smallest that fits.
+    /// Smallest depth that fits, bytes.
     pub burst_low_bytes: f64,
-    /// Largest that fits.
+    /// Largest depth that fits, bytes.
     pub burst_high_bytes: f64,
     /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
     /// higher. A frame and what comes in until the next one do not fit in it; send faster.
@@ -127,16 +127,16 @@ impl BucketEstimate {
 /// Why no bucket was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FindError {
-    /// Nothing was lost.
+    /// No frame was lost.
     #[error("no frame was lost: the contract was not reached; send faster or longer")]
     NoLoss,
-    /// Nothing came out.
+    /// No frame came out.
     #[error("no frame came out: the device forwards nothing of this train")]
     NothingArrived,
     /// No bucket does that.
     #[error("no token bucket drops these frames: loss of another kind, or more than one bucket")]
     NoBucket,
-    /// What was lost came after a pause of the sender in which the bucket may have filled again.
+    /// The first loss came after a pause of the sender in which the bucket may have filled again.
     #[error("the tester paused before the contract was reached: run it again on an idle host")]
     Paused,
 }
@@ -163,7 +163,7 @@ struct TrainConditions {
     offered: f64,
     /// Lowest of the trains.
     offered_least: f64,
-    /// Largest frame, bytes.
+    /// Largest frame of the trains, bytes.
     largest: f64,
 }
 
@@ -208,7 +208,7 @@ impl TrainConditions {
         (low.fold(0.0, f64::max), high.fold(f64::INFINITY, f64::min))
     }
 
-    /// Whether a bucket of such a depth can fill up between two frames of a train.
+    /// True when a bucket of such a depth can fill up between two frames of a train.
     fn is_shallow(&self, depth: f64, rate: f64, tolerance: f64) -> bool {
         let gap = self.largest / self.offered_least + 2.0 * tolerance;
         depth < self.largest + rate * gap

@@ -45,9 +45,9 @@ pub fn find_first(
     Ok((bucket, length))
 }
 
-/// Whether another bucket is met before `found`: a train that is faster than it empties it where it
-/// stands first, whatever the other one drops, and then no more than its rate arrives. That shows
-/// up to the first pause.
+/// True when the train met another bucket before `found`. A train that is faster than both empties
+/// the bucket that stands first, whatever the second one drops, and from then on no more than its
+/// rate arrives. That shows up to the first pause.
 pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool {
     let (rate, depth) = (found.rate_high_bps / 8.0, found.burst_high_bytes);
     let begin_ns = frames.first().map_or(0, |frame| frame.sent_ns);
@@ -77,7 +77,7 @@ pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool 
     false
 }
 
-/// The same of parts whose frames are off their times by `most_ns` at most.
+/// Longest first part that one bucket explains, and that bucket, of parts whose frames are off their times by `most_ns` at most.
 fn longest_fitting_part(
     frames: &[TrainFrame],
     tolerance_ns: u64,
@@ -107,8 +107,8 @@ fn longest_fitting_part(
     found.map(|bucket| (bucket, fits))
 }
 
-/// What a train tells of a second bucket beside the first, and how much deeper that one may be,
-/// bytes.
+/// Frames of a train that say something of a second bucket behind the first, and how many bytes
+/// deeper than they say that second one may be.
 ///
 /// A sender that makes up for a pause sends faster than the first bucket allows. What that one may
 /// have dropped says nothing of the second, and is left out; but where the second stands before

@@ -16,7 +16,7 @@ const FIRST_IDLE_NS: u64 = 2_000_000_000;
 pub struct TrainTrial {
     /// Its rate, frames per second, at an even pace.
     pub load_fps: u64,
-    /// How long.
+    /// Time for which frames are sent, ns.
     pub duration_ns: u64,
     /// Time without frames before it, in which the bucket fills.
     pub idle_before_ns: u64,
@@ -38,7 +38,7 @@ impl PolicerSearch {
         Self { max_fps, frame_bytes, precision: precision.clamp(1e-4, 1.0), found: Vec::new() }
     }
 
-    /// What the last train said; `None` before the first.
+    /// Estimate from the last train; `None` before the first.
     pub fn last_estimate(&self) -> Option<Result<BucketEstimate, FindError>> {
         self.found.last().copied()
     }

@@ -11,7 +11,7 @@ use super::trial::LoadBound;
 use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
 use super::{Controller, NextTrial, Range};
 
-/// The search.
+/// Binary search for one goal.
 #[derive(Clone, Debug)]
 pub struct BinarySearch {
     ledger: TrialLedger,
@@ -30,7 +30,7 @@ impl BinarySearch {
         &self.ledger.tried
     }
 
-    /// What is known; final when nothing is asked for any more.
+    /// Result so far; final once [`Controller::next`] is done.
     pub fn result(&self) -> GoalResult {
         let status = match (self.next_load(), self.ledger.give_up_reason()) {
             (Err(status), _) => status,

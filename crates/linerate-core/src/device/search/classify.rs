@@ -14,16 +14,16 @@ pub struct DurationSums {
     pub full_good_ns: u64,
     /// Full length, above it.
     pub full_bad_ns: u64,
-    /// Short, within it.
+    /// Short trials within the loss ratio.
     pub short_good_ns: u64,
-    /// Short, above it.
+    /// Short trials above the loss ratio.
     pub short_bad_ns: u64,
 }
 
 /// A load's classification with the shares that gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Classification {
-    /// What the load is.
+    /// Class of the load: lower bound, upper bound or undecided.
     pub bound: LoadBound,
     /// Bad share if all that is missing were good.
     pub optimistic: f64,
@@ -53,17 +53,17 @@ impl DurationSums {
         sums
     }
 
-    /// Whether there are no trials.
+    /// True without a single trial.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a trial was above the loss ratio.
+    /// True when a trial was above the loss ratio.
     pub const fn has_bad(&self) -> bool {
         self.full_bad_ns > 0 || self.short_bad_ns > 0
     }
 
-    /// What the load is for `goal`.
+    /// Class of the load for `goal`.
     pub fn classify(&self, goal: &Goal) -> Classification {
         let exceed = goal.exceed_ratio;
         let balancing = self.short_good_ns as f64 * (exceed / (1.0 - exceed));

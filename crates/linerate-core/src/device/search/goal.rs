@@ -12,7 +12,7 @@ use crate::record::BenchGoal;
 /// Relative width at which a search stops: 0.5 %, as FD.io's CSIT has it.
 pub const WIDTH: f64 = 0.005;
 
-/// A search goal.
+/// Goal of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
@@ -35,39 +35,39 @@ pub struct Goal {
 /// Why a goal cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GoalError {
-    /// No goals.
+    /// The list of goals is empty.
     #[error("a search needs a goal")]
     NoGoal,
     /// A time of 0.
     #[error("goal {name}: trials and their sum must last longer than 0 s")]
     NoTime {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// The sum is shorter than one trial.
     #[error("goal {name}: the duration sum is shorter than one trial")]
     SumTooShort {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// A ratio outside 0 to below 1.
     #[error("goal {name}: loss ratio and exceed ratio are from 0 to below 1")]
     Ratio {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// A width outside 0 to below 1.
     #[error("goal {name}: the width is above 0 and below 1, such as 0.005")]
     Width {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// Loads out of order.
     #[error("loads from {min_fps} to {max_fps} frames/s are no range above 0")]
     Range {
-        /// Smallest load.
+        /// Smallest load, frames per second.
         min_fps: u64,
-        /// Largest load.
+        /// Largest load, frames per second.
         max_fps: u64,
     },
 }
@@ -146,7 +146,7 @@ impl Goal {
         Self { width, ..self }
     }
 
-    /// Whether the attributes are possible.
+    /// Checks that the attributes are possible.
     /// # Errors
     /// A time of 0, a sum below one trial, a ratio or width outside its range.
     pub fn check(&self) -> Result<(), GoalError> {
@@ -172,7 +172,7 @@ impl Goal {
         self.duration_sum_ns.div_ceil(self.final_duration_ns)
     }
 
-    /// Whether two loads are close enough.
+    /// True when two loads are within the goal's width.
     pub fn is_close(&self, lower_fps: u64, upper_fps: u64) -> bool {
         let gap = upper_fps.saturating_sub(lower_fps);
         gap <= 1 || gap as f64 <= self.width * upper_fps as f64

@@ -5,7 +5,7 @@
 //! guess comes first, then steps that double away from it, then the middle: a repeat near the last
 //! result costs a few trials.
 
-/// The search.
+/// Search for the largest whole number that passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegerSearch {
     max: u64,
@@ -13,7 +13,7 @@ pub struct IntegerSearch {
     guess: Option<u64>,
     /// Largest that passed; 0 passes.
     lower: u64,
-    /// Smallest that failed.
+    /// Smallest number that failed.
     upper: Option<u64>,
     /// Steps away from the guess.
     steps: u32,
@@ -49,7 +49,7 @@ impl IntegerSearch {
         (gap > self.resolution).then(|| self.lower + gap / 2)
     }
 
-    /// What became of `number`.
+    /// Adds the result of a trial with `number`.
     pub fn add_result(&mut self, number: u64, passed: bool) {
         if passed {
             self.lower = self.lower.max(number);
@@ -72,7 +72,7 @@ impl IntegerSearch {
         self.lower
     }
 
-    /// Whether the largest number of all passed: more may be possible.
+    /// True when the largest number allowed passed: more may be possible.
     pub const fn is_at_max(&self) -> bool {
         self.upper.is_none() && self.lower >= self.max
     }

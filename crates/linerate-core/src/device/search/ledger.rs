@@ -25,7 +25,7 @@ pub(super) struct RelevantBounds {
     /// Largest lower bound below the relevant upper bound: a load that passed above one that
     /// failed does not count (loss inversion).
     pub(super) lower_fps: Option<u64>,
-    /// Smallest upper bound.
+    /// Smallest load that fails the goal.
     pub(super) upper_fps: Option<u64>,
 }
 

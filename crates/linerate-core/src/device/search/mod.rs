@@ -29,7 +29,7 @@ pub use trial::{FinishedTrial, Invalid, LoadBound, LoadTrial, SHORTFALL_MAX, Tri
 /// Invalid trials in a row after which a search gives up.
 pub const INVALID_MAX: usize = 3;
 
-/// What a search wants.
+/// Next move of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextTrial<T> {
     /// Run this trial and tell what became of it.
@@ -64,15 +64,15 @@ impl<T> NextTrial<T> {
 /// assert!(result.lower_fps.is_some_and(|fps| (995..=1_000).contains(&fps)));
 /// ```
 pub trait Controller {
-    /// What it asks for.
+    /// Trial that the search asks for.
     type Trial;
-    /// What it is told.
+    /// Outcome of such a trial.
     type Outcome;
 
     /// The next trial; the same one until [`Controller::add_outcome`] is called.
     fn next(&self) -> NextTrial<Self::Trial>;
 
-    /// What became of a trial, an invalid one too.
+    /// Adds the outcome of a trial, an invalid one too.
     fn add_outcome(&mut self, outcome: Self::Outcome);
 
     /// Takes outcomes of an earlier run in their order.

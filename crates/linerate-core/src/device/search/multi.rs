@@ -19,7 +19,7 @@ const TRIALS_MAX: usize = 5_000;
 /// Largest relative step down or up.
 const STEP_MAX: f64 = 0.5;
 
-/// The search.
+/// MLRsearch for several goals at once (RFC 9971).
 #[derive(Clone, Debug)]
 pub struct MultiSearch {
     ledger: TrialLedger,
@@ -65,7 +65,7 @@ impl MultiSearch {
         &self.ledger.tried
     }
 
-    /// What is known for each goal, in their order; final when nothing is asked for any more.
+    /// Results so far, one for each goal in their order; final once [`Controller::next`] is done.
     pub fn results(&self) -> Vec<GoalResult> {
         let status = |goal: &Goal| match (self.final_status(goal), self.ledger.give_up_reason()) {
             (Some(status), _) => status,
@@ -121,7 +121,7 @@ impl MultiSearch {
         (is_within && is_open && !is_probe).then_some(last)
     }
 
-    /// What the device forwarded at a load, rounded down and within the range; `None` when no
+    /// Rate that the device forwarded at a load, rounded down and within the range; `None` when no
     /// whole trial was bad there.
     fn forwarded_fps(&self, goal: &Goal, load_fps: u64) -> Option<u64> {
         let bad = |it: &&TrialOutcome| it.loss_ratio() > goal.loss_ratio && !it.stopped_early;

@@ -20,7 +20,7 @@ pub enum Status {
     BelowMinimum,
     /// Trials were invalid again and again.
     Invalid(Invalid),
-    /// Not finished.
+    /// The search was not finished.
     Unfinished,
 }
 
@@ -28,13 +28,13 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalResult {
-    /// The goal.
+    /// Goal that was searched for.
     pub goal: Goal,
-    /// How it ended.
+    /// End of the search for it.
     pub status: Status,
     /// Relevant lower bound: the throughput of this goal.
     pub lower_fps: Option<u64>,
-    /// Relevant upper bound.
+    /// Relevant upper bound, the smallest load that fails.
     pub upper_fps: Option<u64>,
     /// Conditional throughput at the lower bound.
     pub conditional_fps: Option<f64>,

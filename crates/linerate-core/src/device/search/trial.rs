@@ -31,7 +31,7 @@ pub struct LoadTrial {
     pub stop_at_lost: Option<u64>,
     /// Which goal it is for.
     pub goal: usize,
-    /// Why this load.
+    /// Reason for this load.
     pub why: Why,
 }
 
@@ -57,26 +57,26 @@ pub enum Why {
     WarmUp,
     /// The largest load comes first.
     Maximum,
-    /// What came out at a load that was too much.
+    /// Rate that the device forwarded at a load that was too much.
     Forwarded {
-        /// That load.
+        /// Load that was too much.
         at_fps: u64,
     },
     /// Below the smallest load that failed, further down each time.
     Lower {
-        /// That load.
+        /// Smallest load that failed.
         than_fps: u64,
     },
     /// Above the largest load that passed, further up each time.
     Higher {
-        /// That load.
+        /// Largest load that passed.
         than_fps: u64,
     },
     /// Between a load that passed and one that failed.
     Between {
         /// Passed, or the bottom of the range.
         lower_fps: u64,
-        /// Failed.
+        /// Load that failed.
         upper_fps: u64,
     },
     /// Without loss so far, but not for long enough.
@@ -112,7 +112,7 @@ pub enum Invalid {
     Other(String),
 }
 
-/// What became of a trial. A list of these is all that resuming needs.
+/// Outcome of a trial. A list of these is all that resuming needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialOutcome {
@@ -171,7 +171,7 @@ impl TrialOutcome {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether clearly fewer frames were sent than asked ([`SHORTFALL_MAX`]).
+    /// True when clearly fewer frames were sent than asked ([`SHORTFALL_MAX`]).
     pub fn is_short(&self) -> bool {
         let missing = self.intended().saturating_sub(self.sent);
         missing as f64 > SHORTFALL_MAX * self.intended() as f64
@@ -193,7 +193,7 @@ impl TrialOutcome {
     }
 }
 
-/// What a load is for a goal.
+/// Class of a load for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -210,16 +210,16 @@ pub enum LoadBound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FinishedTrial {
-    /// What was asked for.
+    /// Trial that was asked for.
     pub trial: LoadTrial,
-    /// What became of it.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// What its load was for each goal after it; empty when it did not count.
+    /// Class of its load for each goal after the trial; empty when it did not count.
     pub bounds: Vec<LoadBound>,
 }
 
 impl FinishedTrial {
-    /// Whether it counts for the search.
+    /// True when the trial counts for the search.
     pub fn counts(&self) -> bool {
         self.trial.why != Why::WarmUp && self.outcome.invalidity().is_none()
     }
