@@ -470,7 +470,10 @@ mod tests {
         run(&mut tight, 9_000_000.0, 1_000_000);
         let of = |stage| {
             let verdicts = tight.verdicts().iter();
-            verdicts.filter(|it| it.stage == stage).flat_map(|it| &it.broken).collect::<Vec<_>>()
+            verdicts
+                .filter(|verdict| verdict.stage == stage)
+                .flat_map(|verdict| &verdict.broken)
+                .collect::<Vec<_>>()
         };
         assert!(of(ActivationStage::Committed { percent: 75 }).is_empty());
         let [Broken::Loss { ratio }] = of(ActivationStage::Committed { percent: 100 })[..] else {

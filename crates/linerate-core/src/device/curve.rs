@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn overload_kind(points: &[LoadPoint], throughput_fps: Option<f64>) -> Option<OverloadKind> {
-        Overload::from_points(points, throughput_fps).map(|it| it.kind)
+        Overload::from_points(points, throughput_fps).map(|overload| overload.kind)
     }
 
     #[test]

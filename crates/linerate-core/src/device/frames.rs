@@ -315,7 +315,7 @@ mod tests {
             in_transport_sum: false,
         };
         let values: Vec<_> = (0..6)
-            .map(|it| (field(1, 3).value_in_flow(it), field(3, 2).value_in_flow(it)))
+            .map(|flow| (field(1, 3).value_in_flow(flow), field(3, 2).value_in_flow(flow)))
             .collect();
         assert_eq!(values, [(10, 10), (11, 10), (12, 10), (10, 11), (11, 11), (12, 11)]);
     }
@@ -335,7 +335,7 @@ mod tests {
             counts[template.flow_of(sequence) as usize] += 1;
         }
         // 10,000 each; the golden ratio spreads them to within a few.
-        assert!(counts.iter().all(|it| (9_990..=10_010).contains(it)), "{counts:?}");
+        assert!(counts.iter().all(|count| (9_990..=10_010).contains(count)), "{counts:?}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl FrameDelays {
     pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a TimeHistogram>) {
         let mut bins = LogHistogram::default();
         let (mut min_ns, mut max_ns) = (u64::MAX, 0);
-        for spread in spreads.into_iter().filter(|it| it.bins.count() > 0) {
+        for spread in spreads.into_iter().filter(|spread| spread.bins.count() > 0) {
             bins.merge(&spread.bins);
             min_ns = min_ns.min(spread.min_ns);
             max_ns = max_ns.max(spread.max_ns);

@@ -98,8 +98,8 @@ impl ThroughputPair {
 fn find_cause(least: u64, most: f64, trials: &[FinishedTrial]) -> LossCause {
     let mut sum = LossSums::default();
     let within = |load: u64| load >= least && load as f64 <= most;
-    let between = |it: &&FinishedTrial| it.counts() && within(it.trial.load_fps);
-    trials.iter().filter(between).for_each(|it| sum.add(it));
+    let between = |tried: &&FinishedTrial| tried.counts() && within(tried.trial.load_fps);
+    trials.iter().filter(between).for_each(|tried| sum.add(tried));
     if sum.events == 0 {
         return LossCause::Unexplained;
     }
@@ -120,13 +120,13 @@ fn find_cause(least: u64, most: f64, trials: &[FinishedTrial]) -> LossCause {
 /// at which the search happened to see little loss; all others at the same ratio undo that.
 fn scattered_cause(near: &LossSums, least: u64, trials: &[FinishedTrial]) -> Option<LossCause> {
     let ratio = near.lost as f64 / near.sent.max(1) as f64;
-    let is_alike = |it: &&FinishedTrial| {
-        let expected = ratio * it.outcome.sent as f64;
-        let lost = it.outcome.lost_frames() as f64;
-        it.counts() && it.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
+    let is_alike = |tried: &&FinishedTrial| {
+        let expected = ratio * tried.outcome.sent as f64;
+        let lost = tried.outcome.lost_frames() as f64;
+        tried.counts() && tried.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
     };
     let mut sum = LossSums::default();
-    trials.iter().filter(is_alike).for_each(|it| sum.add(it));
+    trials.iter().filter(is_alike).for_each(|tried| sum.add(tried));
     let interval = wilson_interval(sum.lost, sum.sent, Z_95)?;
     let loss_ratio = sum.lost as f64 / sum.sent as f64;
     Some(LossCause::Scattered { loss_ratio, low: interval.low, high: interval.high })
@@ -144,21 +144,21 @@ pub fn scattered_above(result: &GoalResult, trials: &[FinishedTrial]) -> Option<
     let least = result.lower_fps.unwrap_or(0);
     let longest = result.goal.final_duration_ns;
     let mut near = LossSums::default();
-    let is_near = |it: &&FinishedTrial| {
-        it.counts() && it.trial.load_fps == upper && it.trial.duration_ns <= longest
+    let is_near = |tried: &&FinishedTrial| {
+        tried.counts() && tried.trial.load_fps == upper && tried.trial.duration_ns <= longest
     };
-    trials.iter().filter(is_near).for_each(|it| near.add(it));
+    trials.iter().filter(is_near).for_each(|tried| near.add(tried));
     let each = near.lost as f64 / near.events.max(1) as f64;
     if near.events == 0 || each >= STALL_FRAMES_MIN {
         return None;
     }
-    let is_alike = |it: &&FinishedTrial| {
-        let load = it.trial.load_fps as f64;
+    let is_alike = |tried: &&FinishedTrial| {
+        let load = tried.trial.load_fps as f64;
         let overload = 1.0 - upper as f64 / load;
-        let ratio = it.outcome.lost_frames() as f64 / it.outcome.sent.max(1) as f64;
-        it.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
+        let ratio = tried.outcome.lost_frames() as f64 / tried.outcome.sent.max(1) as f64;
+        tried.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
     };
-    let up_to = trials.iter().filter(is_alike).map(|it| it.trial.load_fps).max()?;
+    let up_to = trials.iter().filter(is_alike).map(|tried| tried.trial.load_fps).max()?;
     let Some(LossCause::Scattered { loss_ratio, low, high }) =
         scattered_cause(&near, least, trials)
     else {

@@ -189,7 +189,7 @@ mod tests {
     fn a_device_that_forwards_part_of_the_frames_is_noticed() {
         let reset = ResetTime::new(3_000, 1_000.0, &[1_000_000_000]).expect("a load");
         assert!(reset.is_partial);
-        assert_eq!(ResetTime::new(3_000, 1_000.0, &[]).and_then(|it| it.by_stamps_ns), None);
+        assert_eq!(ResetTime::new(3_000, 1_000.0, &[]).and_then(|reset| reset.by_stamps_ns), None);
         assert_eq!(ResetTime::new(1, 0.0, &[]), None);
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     fn frames_on_time_cost_no_device_a_frame() {
         // 10,000 frames/s: 100 us apart, of which a 256th is 390 ns.
         assert_eq!(rule(10_000).service_ns, 99_610);
-        let times: Vec<_> = (0..1000).map(|it| (it * 100_000, 0)).collect();
+        let times: Vec<_> = (0..1000).map(|number| (number * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!((found.could_lose, found.away_ns), (0, 0));
         assert_eq!((found.steady_ns, found.steady_gaps), (99_900_000, 999));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_bunch_costs_an_ideal_device_all_but_one_of_it() {
         // Five at once after 400 us, then on time: the device takes one, is busy for 99.61 us.
-        let times: Vec<_> = (0..20).map(|it: u64| (it.max(4) * 100_000, 0)).collect();
+        let times: Vec<_> = (0..20).map(|number: u64| (number.max(4) * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!(found.could_lose, 4);
         // Of frames 1 to 4 and the one after them a loss is explained, of no other.
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_pause_ends_a_stretch_and_is_kept_with_its_frame() {
         // Frame 10 leaves 5 ms late, and the schedule moves with it.
-        let at = |it: u64| (it * 100_000 + if it >= 10 { 5_000_000 } else { 0 }, 0);
+        let at = |number: u64| (number * 100_000 + if number >= 10 { 5_000_000 } else { 0 }, 0);
         let mut times: Vec<_> = (0..30).map(at).collect();
         times[10].1 = 5_000_000;
         let found = watched(rule(10_000), &times);
@@ -193,7 +193,7 @@ mod tests {
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 4, mix: vec![0] };
         let rule = WatchRule::from_load(&load, 1).expect("a rate");
-        let times: Vec<_> = (0..40).map(|it| (it / 4 * 400_000, 0)).collect();
+        let times: Vec<_> = (0..40).map(|number| (number / 4 * 400_000, 0)).collect();
         assert_eq!(watched(rule, &times).could_lose, 0);
         let flood = FrameLoad { pace: FramePace::Flood, ..load };
         assert_eq!(WatchRule::from_load(&flood, 64), None);

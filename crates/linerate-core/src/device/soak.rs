@@ -48,29 +48,38 @@ impl SoakIntervals {
     /// The run so far; `None` without a valid interval.
     pub fn soak(&self) -> Option<Soak> {
         let first = self.valid.first()?;
-        let count = |is: fn(&SoakInterval) -> bool| self.valid.iter().filter(|it| is(it)).count();
+        let count = |is: fn(&SoakInterval) -> bool| {
+            self.valid.iter().filter(|interval| is(interval)).count()
+        };
         let sum = |of: fn(&SoakInterval) -> u64| self.valid.iter().map(of).sum::<u64>();
         let mean = |of: fn(&LoadPoint) -> f64| {
-            self.valid.iter().map(|it| of(&it.point)).sum::<f64>() / self.valid.len() as f64
+            self.valid.iter().map(|interval| of(&interval.point)).sum::<f64>()
+                / self.valid.len() as f64
         };
-        let (sent, received) = (sum(|it| it.point.sent), sum(|it| it.point.received));
-        let duration_ns = sum(|it| it.duration_ns);
+        let (sent, received) =
+            (sum(|interval| interval.point.sent), sum(|interval| interval.point.received));
+        let duration_ns = sum(|interval| interval.duration_ns);
         let lost = sent.saturating_sub(received);
         let loss_runs = sum(loss_runs);
         let rate = EventRate::new(loss_runs, duration_ns as f64 / 1e9);
         Some(Soak {
             point: LoadPoint {
                 intended_fps: first.point.intended_fps,
-                offered_fps: mean(|it| it.offered_fps),
-                forwarded_fps: mean(|it| it.forwarded_fps),
+                offered_fps: mean(|point| point.offered_fps),
+                forwarded_fps: mean(|point| point.forwarded_fps),
                 loss_ratio: if sent > 0 { lost as f64 / sent as f64 } else { 0.0 },
                 sent,
                 received,
             },
             duration_ns,
-            errored_seconds: count(|it| it.point.received < it.point.sent) as u64,
+            errored_seconds: count(|interval| interval.point.received < interval.point.sent) as u64,
             loss_runs,
-            longest_loss_run: self.valid.iter().map(|it| it.loss_runs.1).max().unwrap_or(0),
+            longest_loss_run: self
+                .valid
+                .iter()
+                .map(|interval| interval.loss_runs.1)
+                .max()
+                .unwrap_or(0),
             loss_ratio_high: match lost {
                 0 => zero_loss_bound(sent),
                 _ => wilson_interval(lost, sent, Z_95).map(|interval| interval.high),
@@ -81,7 +90,7 @@ impl SoakIntervals {
                 high: rate.high_per_second,
             }),
             worst: self.worst,
-            short_seconds: count(|it| it.is_short) as u64,
+            short_seconds: count(|interval| interval.is_short) as u64,
             invalid_seconds: self.invalid,
         })
     }
@@ -150,6 +159,6 @@ mod tests {
         let mut all = SoakIntervals::default();
         all.add(SoakInterval { is_short: true, ..interval(0, 0) });
         all.add(interval(0, 0));
-        assert_eq!(all.soak().map(|it| it.short_seconds), Some(1));
+        assert_eq!(all.soak().map(|soak| soak.short_seconds), Some(1));
     }
 }

@@ -42,32 +42,41 @@ impl BenchResult {
     /// The rows of the record's summary; what was not measured has none.
     pub fn summary(&self) -> Vec<Summary> {
         let mut rows = Vec::new();
-        let value = |metric, value: Option<f64>| value.map(|it| Summary::of(metric, STAT, it));
+        let value =
+            |metric, value: Option<f64>| value.map(|value| Summary::of(metric, STAT, value));
         rows.extend(value(MetricId::TheoreticalFrames, self.theoretical_fps));
         rows.extend(self.tester.iter().flat_map(tester_rows));
         rows.extend(self.goals.iter().filter_map(goal_row));
         rows.extend(value(MetricId::ForwardingRateMax, self.forwarding_rate_max_fps()));
-        rows.extend(value(MetricId::FloodOffered, self.flood.as_ref().map(|it| it.offered_fps)));
+        rows.extend(value(
+            MetricId::FloodOffered,
+            self.flood.as_ref().map(|flood| flood.offered_fps),
+        ));
         rows.extend(value(
             MetricId::FloodForwarded,
-            self.flood.as_ref().map(|it| it.forwarded_fps),
+            self.flood.as_ref().map(|flood| flood.forwarded_fps),
         ));
-        rows.extend(value(MetricId::Stalls, self.stalls_per_sec.map(|it| it.value)));
+        rows.extend(value(MetricId::Stalls, self.stalls_per_sec.map(|stalls| stalls.value)));
         rows.extend(self.latency.first().into_iter().flat_map(latency_rows));
         rows.extend(self.back_to_back.iter().flat_map(burst_rows));
-        let recovery =
-            self.recovery.iter().flat_map(|it| repetition_rows(MetricId::Recovery, &it.times_ns));
+        let recovery = self
+            .recovery
+            .iter()
+            .flat_map(|recovery| repetition_rows(MetricId::Recovery, &recovery.times_ns));
         rows.extend(recovery);
         rows.extend(self.reset.iter().flat_map(reset_rows));
         if let Some(caching) = &self.caching {
             rows.extend(value(MetricId::AddressesCached, Some(caching.addresses as f64)));
             rows.extend(value(MetricId::AddressRate, caching.learning_fps));
         }
-        rows.extend(value(MetricId::BlockedLoss, self.blocking.as_ref().map(|it| it.loss_ratio)));
+        rows.extend(value(
+            MetricId::BlockedLoss,
+            self.blocking.as_ref().map(|blocking| blocking.loss_ratio),
+        ));
         rows.extend(self.soak.iter().flat_map(soak_rows));
         if let Some(found) = &self.contract {
-            rows.extend(value(MetricId::ContractCir, found.cir_bps.map(|it| it.value)));
-            rows.extend(value(MetricId::ContractCbs, found.cbs_bytes.map(|it| it.value)));
+            rows.extend(value(MetricId::ContractCir, found.cir_bps.map(|cir| cir.value)));
+            rows.extend(value(MetricId::ContractCbs, found.cbs_bytes.map(|cbs| cbs.value)));
         }
         rows
     }
@@ -192,7 +201,7 @@ mod tests {
         assert_eq!(value(&result, MetricId::ThroughputStrict, STAT), Some(100.0));
         assert_eq!(value(&result, MetricId::ThroughputTypical, STAT), Some(99.0));
         assert_eq!(result.summary().len(), 2);
-        assert_eq!(result.goal("strict").map(|it| it.goal.as_str()), Some("strict / 10"));
+        assert_eq!(result.goal("strict").map(|goal| goal.goal.as_str()), Some("strict / 10"));
     }
 
     #[test]

@@ -153,7 +153,7 @@ mod tests {
         // 1000 cells/s, 10 deep: L = 9 ms; at 2000 cells/s MBS = 1 + 9 / (1 - 0.5) = 19.
         let found = cell_estimate(&found, CELL_BYTES).expect("cells");
         assert!((found.limit_s - 0.009).abs() < 1e-12);
-        assert_eq!(max_burst(&found, 2_000.0, 0.0).map(|it| it.cells), Some(19.0));
+        assert_eq!(max_burst(&found, 2_000.0, 0.0).map(|burst| burst.cells), Some(19.0));
         assert_eq!(max_burst(&found, 1_000.0, 0.0), None);
     }
 }

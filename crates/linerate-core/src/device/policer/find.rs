@@ -203,8 +203,8 @@ impl TrainConditions {
     /// Smallest and largest depth at a rate, when frames were off by up to `tolerance` s.
     fn depths(&self, rate: f64, tolerance: f64) -> (f64, f64) {
         let slack = rate * tolerance;
-        let low = self.passed.iter().map(|it| it.burst_at(rate) - slack);
-        let high = self.dropped.iter().map(|it| it.burst_at(rate) + slack);
+        let low = self.passed.iter().map(|frame| frame.burst_at(rate) - slack);
+        let high = self.dropped.iter().map(|frame| frame.burst_at(rate) + slack);
         (low.fold(0.0, f64::max), high.fold(f64::INFINITY, f64::min))
     }
 
@@ -469,7 +469,7 @@ mod tests {
         let alone = find_bucket(&[&one], 10).expect("a bucket");
         let both = find_bucket(&[&one, &other], 10).expect("a bucket");
         assert_eq!(both.frames, 3_000);
-        let width = |it: &BucketEstimate| it.rate_high_bps - it.rate_low_bps;
+        let width = |bucket: &BucketEstimate| bucket.rate_high_bps - bucket.rate_low_bps;
         assert!(width(&both) <= width(&alone));
     }
 
@@ -495,7 +495,7 @@ mod tests {
         assert!((found.burst_bytes - 16_000.0).abs() < 1000.0, "{found:?}");
         // Numbers 0, 3 and 4: two lost in between, at thirds of the time.
         let frames = train_by_arrival(64, &[(0, 100), (3, 400), (4, 500)]);
-        let seen: Vec<_> = frames.iter().map(|it| (it.sent_ns, it.arrived)).collect();
+        let seen: Vec<_> = frames.iter().map(|frame| (frame.sent_ns, frame.arrived)).collect();
         assert_eq!(seen, [(100, true), (200, false), (300, false), (400, true), (500, true)]);
     }
 

@@ -77,7 +77,8 @@ pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool 
     false
 }
 
-/// Longest first part that one bucket explains, and that bucket, of parts whose frames are off their times by `most_ns` at most.
+/// Longest first part of a train that one bucket explains with frames off their times by `most_ns`
+/// at most: that bucket, and the length of the part.
 fn longest_fitting_part(
     frames: &[TrainFrame],
     tolerance_ns: u64,
@@ -163,7 +164,8 @@ mod tests {
         let mut buckets: Vec<TokenBucket> = buckets.iter().map(bucket).collect();
         let mut frames = even_train(frames, 8000, 64, &[]);
         for frame in &mut frames {
-            let mut passes = |it: &mut TokenBucket| it.arrive(frame.sent_ns, frame.bytes).is_none();
+            let mut passes =
+                |bucket: &mut TokenBucket| bucket.arrive(frame.sent_ns, frame.bytes).is_none();
             frame.arrived = buckets.iter_mut().all(&mut passes);
         }
         frames

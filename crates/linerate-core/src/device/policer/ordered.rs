@@ -82,7 +82,8 @@ mod tests {
             disagreements: 0,
             frames: 1000,
         };
-        let holds = |cir, cbs| compare_bucket(&bucket, cir, cbs, 0.01).map(|it| it.holds);
+        let holds =
+            |cir, cbs| compare_bucket(&bucket, cir, cbs, 0.01).map(|compared| compared.holds);
         assert_eq!(holds(10e6, 20_000.0), [Holds::Kept, Holds::Kept]);
         assert_eq!(holds(8e6, 32_000.0), [Holds::More, Holds::Less]);
     }

@@ -89,9 +89,10 @@ pub(super) fn conditional_fps(
     load_fps: u64,
     outcomes: &[&TrialOutcome],
 ) -> Option<f64> {
-    let is_full = |it: &&&TrialOutcome| it.duration_ns >= goal.final_duration_ns;
+    let is_full = |outcome: &&&TrialOutcome| outcome.duration_ns >= goal.final_duration_ns;
     let full = outcomes.iter().filter(is_full);
-    let mut trials: Vec<_> = full.map(|it| (it.loss_ratio(), it.duration_ns as f64)).collect();
+    let mut trials: Vec<_> =
+        full.map(|outcome| (outcome.loss_ratio(), outcome.duration_ns as f64)).collect();
     trials.sort_by(|one, other| one.0.total_cmp(&other.0));
     let measured: f64 = trials.iter().map(|(_, duration)| duration).sum();
     let whole = measured.max(goal.duration_sum_ns as f64);

@@ -158,7 +158,7 @@ impl Goal {
         if self.duration_sum_ns < self.final_duration_ns {
             return Err(GoalError::SumTooShort { name: name() });
         }
-        if ![self.loss_ratio, self.exceed_ratio].iter().all(|it| (0.0..1.0).contains(it)) {
+        if ![self.loss_ratio, self.exceed_ratio].iter().all(|ratio| (0.0..1.0).contains(ratio)) {
             return Err(GoalError::Ratio { name: name() });
         }
         if !(self.width > 0.0 && self.width < 1.0) {

@@ -78,7 +78,7 @@ impl TrialLedger {
         let longest = if self.ignores_long { goal.final_duration_ns } else { u64::MAX };
         let indices = self.by_load.get(&load_fps).map_or(&[][..], Vec::as_slice);
         let outcomes = indices.iter().map(|index| &self.tried[*index].outcome);
-        outcomes.filter(move |it| it.duration_ns <= longest)
+        outcomes.filter(move |outcome| outcome.duration_ns <= longest)
     }
 
     /// Loads with trials, rising.
@@ -104,7 +104,7 @@ impl TrialLedger {
 
     /// Why the search cannot go on: invalid trials alone, time after time.
     pub(super) fn give_up_reason(&self) -> Option<Invalid> {
-        let mut last = self.tried.iter().rev().map(|it| it.outcome.invalidity());
+        let mut last = self.tried.iter().rev().map(|tried| tried.outcome.invalidity());
         let reason = last.next()??;
         let more = last.take(INVALID_MAX - 1).filter(Option::is_some).count();
         (more == INVALID_MAX - 1).then_some(reason)
@@ -112,7 +112,7 @@ impl TrialLedger {
 
     /// The trial counted last.
     pub(super) fn last_counted(&self) -> Option<&FinishedTrial> {
-        self.tried.iter().rev().find(|it| it.counts())
+        self.tried.iter().rev().find(|tried| tried.counts())
     }
 
     /// A trial for a goal, with the number of lost frames that decides it for every goal.

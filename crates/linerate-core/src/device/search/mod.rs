@@ -1,9 +1,9 @@
 //! Searches over trials: which load comes next, and what the trials together say.
 //!
 //! A search is a machine without clock and interface: [`Controller::next`] names the next trial,
-//! [`Controller::add_outcome`] is told what became of it. What a search proposes depends on what it was
-//! told alone, so giving a new one the same outcomes in the same order brings it to the same
-//! state: that is how a run is resumed.
+//! [`Controller::add_outcome`] takes its outcome. The proposals of a search depend on the outcomes
+//! alone, so giving a new one the same outcomes in the same order brings it to the same state: that
+//! is how a run is resumed.
 //!
 //! Sources: RFC 2544 §23, §24 and §26; RFC 9971 (MLRsearch); ETSI GS NFV-TST 009 §12.3.
 

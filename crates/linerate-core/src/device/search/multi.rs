@@ -124,7 +124,9 @@ impl MultiSearch {
     /// Rate that the device forwarded at a load, rounded down and within the range; `None` when no
     /// whole trial was bad there.
     fn forwarded_fps(&self, goal: &Goal, load_fps: u64) -> Option<u64> {
-        let bad = |it: &&TrialOutcome| it.loss_ratio() > goal.loss_ratio && !it.stopped_early;
+        let bad = |outcome: &&TrialOutcome| {
+            outcome.loss_ratio() > goal.loss_ratio && !outcome.stopped_early
+        };
         let rate =
             self.ledger.outcomes(goal, load_fps).filter(bad).map(TrialOutcome::forwarding_fps);
         let rate = rate.fold(f64::NAN, f64::max);
@@ -169,14 +171,14 @@ impl MultiSearch {
 
     /// How many loads of a kind were tried for a goal and became `bound`.
     fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: LoadBound) -> u32 {
-        let is_step = |it: &&FinishedTrial| {
-            it.counts()
-                && is_kind(&it.trial.why)
-                && self.ledger.goals.get(it.trial.goal) == Some(goal)
-                && self.ledger.bound(goal, it.trial.load_fps) == bound
+        let is_step = |tried: &&FinishedTrial| {
+            tried.counts()
+                && is_kind(&tried.trial.why)
+                && self.ledger.goals.get(tried.trial.goal) == Some(goal)
+                && self.ledger.bound(goal, tried.trial.load_fps) == bound
         };
         let mut loads: Vec<u64> =
-            self.ledger.tried.iter().filter(is_step).map(|it| it.trial.load_fps).collect();
+            self.ledger.tried.iter().filter(is_step).map(|tried| tried.trial.load_fps).collect();
         loads.sort_unstable();
         loads.dedup();
         u32::try_from(loads.len()).unwrap_or(u32::MAX)
@@ -200,7 +202,7 @@ impl Controller for MultiSearch {
         if ledger.give_up_reason().is_some() || ledger.tried.len() >= TRIALS_MAX {
             return NextTrial::Done;
         }
-        let is_cold = || !ledger.tried.iter().any(|it| it.outcome.invalidity().is_none());
+        let is_cold = || !ledger.tried.iter().any(|tried| tried.outcome.invalidity().is_none());
         if self.warm_up_ns > 0 && is_cold() {
             let max_fps = ledger.range.max_fps;
             return NextTrial::Trial(ledger.trial_for_goal(

@@ -60,21 +60,22 @@ impl GoalResult {
             load.map_or_else(Vec::new, |load| ledger.outcomes(goal, load).collect())
         };
         let (lower, upper) = (at(lower_fps), at(upper_fps));
-        let own = ledger.tried.iter().filter(|it| it.trial.goal == index);
-        let clean = lower.iter().filter(|it| it.lost_frames() == 0);
-        let mut failed = upper.iter().filter(|it| it.loss_ratio() > goal.loss_ratio).peekable();
+        let own = ledger.tried.iter().filter(|tried| tried.trial.goal == index);
+        let clean = lower.iter().filter(|outcome| outcome.lost_frames() == 0);
+        let mut failed =
+            upper.iter().filter(|outcome| outcome.loss_ratio() > goal.loss_ratio).peekable();
         Self {
             goal: goal.clone(),
             status,
             lower_fps,
             upper_fps,
             conditional_fps: lower_fps.and_then(|load| conditional_fps(goal, load, &lower)),
-            offered_fps: mean_of(lower.iter().filter_map(|it| it.offered_fps())),
-            clean_frames: clean.map(|it| it.sent).sum(),
+            offered_fps: mean_of(lower.iter().filter_map(|outcome| outcome.offered_fps())),
+            clean_frames: clean.map(|outcome| outcome.sent).sum(),
             is_tester_limit: failed.peek().is_some()
-                && failed.all(|it| it.is_short() && it.lost_frames() == 0),
+                && failed.all(|outcome| outcome.is_short() && outcome.lost_frames() == 0),
             trials: own.clone().count() as u64,
-            sending_ns: own.map(|it| it.outcome.elapsed_ns).sum(),
+            sending_ns: own.map(|tried| tried.outcome.elapsed_ns).sum(),
         }
     }
 

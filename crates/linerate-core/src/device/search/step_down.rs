@@ -47,14 +47,19 @@ impl StepDown {
 
     /// Outcomes that count, from the largest load down.
     pub fn outcomes(&self) -> Vec<&TrialOutcome> {
-        self.ledger.tried.iter().filter(|it| it.counts()).map(|it| &it.outcome).collect()
+        self.ledger
+            .tried
+            .iter()
+            .filter(|tried| tried.counts())
+            .map(|tried| &tried.outcome)
+            .collect()
     }
 
     /// The largest load from which on down `clean_needed` trials lost nothing: what stepping down
     /// by hand gives for a throughput, to the step.
     pub fn throughput_fps(&self) -> Option<u64> {
         let outcomes = self.outcomes();
-        let clean = outcomes.iter().rev().take_while(|it| it.loss_ratio() == 0.0).count();
+        let clean = outcomes.iter().rev().take_while(|outcome| outcome.loss_ratio() == 0.0).count();
         (clean >= self.clean_needed).then(|| outcomes[outcomes.len() - clean].load_fps)
     }
 
