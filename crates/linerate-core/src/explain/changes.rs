@@ -27,7 +27,7 @@ const SEGMENT_BYTES: u32 = 1200;
 const WRITE_BYTES: u32 = 1 << 20;
 const SMALL_WRITE_BYTES: u64 = 64 << 10;
 
-/// What there is at the ends to change.
+/// Settings at the two ends that a short run can change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices<'a> {
     /// Congestion controls that the sender may use, where they are known.
@@ -38,7 +38,7 @@ pub struct Choices<'a> {
     pub other_family: Option<Family>,
 }
 
-/// What a change did to the rate.
+/// Effect of a change on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
     Rises,
@@ -46,11 +46,11 @@ pub(super) enum Moved {
     Falls,
 }
 
-/// What the rate does, and whether more is lost.
+/// Expected effect of a change: on the rate, and whether more is lost.
 pub(super) type Prediction = (Option<Moved>, Option<bool>);
 
-/// What a change does where a cause holds the rate, and whether more is lost then; none where it
-/// could be either.
+/// Effect expected of a change where a cause holds the rate, and whether more is lost then; `None`
+/// where it could be either.
 pub(super) fn predicted(change: &Change, cause: Cause) -> Prediction {
     use Cause as C;
     // Of those that can be tried BBR alone does not answer each loss.
@@ -120,7 +120,7 @@ const fn at_an_end(cause: Cause) -> bool {
     )
 }
 
-/// What a change is expected to tell, in nats, over causes with these chances.
+/// Information expected from a change, in nats, over causes with these chances.
 pub(super) fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
     let mut outcomes: Vec<(Prediction, f64)> = Vec::new();
     for (cause, weight) in causes {
@@ -165,7 +165,8 @@ pub(super) fn possible(evidence: &Evidence, choices: Choices<'_>) -> Vec<Change>
     changes
 }
 
-/// Whether the flow loses what probes at other ports do not: something treats it apart.
+/// True when the flow loses packets and probes at other ports do not: something treats the flow
+/// apart.
 pub(super) fn is_apart(evidence: &Evidence) -> bool {
     let Some(found) = &evidence.trains else { return false };
     let passed = found.loads.iter().filter(|load| load.passes());
@@ -180,8 +181,8 @@ fn pace(evidence: &Evidence) -> Option<BitRate> {
     let reached = evidence
         .interventions
         .iter()
-        .filter(|it| matches!(it.change, Change::CongestionControl(_) | Change::Streams(_)));
-    let reached = reached.filter_map(|it| mean_of(&it.changed, |run| Some(run.goodput_bps)));
+        .filter(|made| matches!(made.change, Change::CongestionControl(_) | Change::Streams(_)));
+    let reached = reached.filter_map(|made| mean_of(&made.changed, |run| Some(run.goodput_bps)));
     let bps = PACED_SHARE * bound.or_else(|| reached.reduce(f64::max))?;
     let far = evidence.steady_bps().is_some_and(|rate| bps >= RISES * rate);
     BitRate::from_nearest(bps).filter(|_| far)
@@ -219,7 +220,7 @@ pub(super) fn figure(change: &Change) -> String {
     }
 }
 
-/// What it means that the rate moved by this factor, in a sentence; `lost`: shares sent again
+/// Sentence about a change that moved the rate by this factor; `lost` are the shares sent again
 /// before and after.
 pub(super) fn meaning(
     change: &Change,
@@ -303,7 +304,7 @@ const fn words(family: Family) -> &'static str {
     }
 }
 
-/// Whether a change is what a verdict prescribes.
+/// True when a verdict's remedy prescribes the change.
 pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
     verdict.remedy.iter().any(|line| is_line(change, line))
 }

@@ -61,8 +61,9 @@ impl Decision {
         });
         let limitations: Vec<Limitation> = limitations.collect();
         let spoilt = verdicts.iter().find(|verdict| verdict.outcome == Outcome::NoVerdict);
-        let spoilt = spoilt.map(|it| Doubt::Spoilt(it.notes.first().cloned().unwrap_or_default()));
-        let parts: Vec<LimitedBy> = limitations.iter().map(|it| it.by).collect();
+        let spoilt =
+            spoilt.map(|part| Doubt::Spoilt(part.notes.first().cloned().unwrap_or_default()));
+        let parts: Vec<LimitedBy> = limitations.iter().map(|limit| limit.by).collect();
         let decided = Self::new(limitations, verdicts.to_vec(), |_| match spoilt {
             Some(doubt) => (Quality::Doubtful, Some(doubt)),
             None => (Quality::Good, None),
@@ -79,7 +80,7 @@ impl Decision {
 
     /// The limit of one direction.
     pub(super) fn limit_of(&self, way: Direction) -> Limitation {
-        let is_of = |it: &&Limitation| it.way.is_none_or(|of| of == way);
+        let is_of = |limit: &&Limitation| limit.way.is_none_or(|of| of == way);
         let found = [Some(&self.limitation), self.other.as_ref()].into_iter().flatten().find(is_of);
         found.cloned().unwrap_or(Limitation::new(LimitedBy::NotKnown, Ground::Nothing))
     }
@@ -112,7 +113,7 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
 fn limits_of_tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>, Vec<Verdict>) {
     let evidence = of_record::directions(record);
     let each = directions.each().iter().map(|&way| {
-        let evidence = evidence.iter().find(|it| it.direction == Some(way));
+        let evidence = evidence.iter().find(|evidence| evidence.direction == Some(way));
         let verdict = evidence.map(|evidence| (evidence, judge(evidence)));
         let limitation = of_way(record, way, verdict.as_ref().map(|(_, verdict)| verdict));
         let verdict =
@@ -135,7 +136,7 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
     let explained = || ceiling.and_then(|ceiling| counters::explained(record, ceiling, way));
     // A bound or a host's account that names the same cause has its figure.
     let figure = |sure: &Verdict| {
-        let same = |it: &Limitation| agreement::cause_of(&it.ground) == sure.cause;
+        let same = |limit: &Limitation| agreement::cause_of(&limit.ground) == sure.cause;
         explained().filter(same).or_else(|| busy.clone().filter(same))
     };
     let named = || {
@@ -143,7 +144,7 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
         figure(sure).or_else(|| diagnosed(record, sure))
     };
     let tester = || {
-        let alone = verdict.is_some_and(|it| it.cause == Some(Cause::Tester));
+        let alone = verdict.is_some_and(|verdict| verdict.cause == Some(Cause::Tester));
         alone.then(|| Limitation::new(LimitedBy::ThisHost, Ground::OneHost))
     };
     let limit = ceiling
@@ -193,7 +194,8 @@ fn limited_part(verdict: &Verdict) -> LimitedBy {
 /// The limit of a cause that a diagnosis names.
 pub(super) fn diagnosed(record: &Record, verdict: &Verdict) -> Option<Limitation> {
     let found = limit_of_cause(verdict)?;
-    let same_host = |it: &Record| it.caveats.iter().any(|it| it.code == CaveatCode::SameHost);
+    let same_host =
+        |record: &Record| record.caveats.iter().any(|caveat| caveat.code == CaveatCode::SameHost);
     let one_host = same_host(record) || record.parts.iter().any(same_host);
     let by = if one_host && found.by.is_host() { LimitedBy::ThisHost } else { found.by };
     Some(Limitation { by, ..found })

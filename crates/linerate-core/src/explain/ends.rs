@@ -53,7 +53,8 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("in flight over that window", full, WINDOW_FULL, "1"),
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
-    let varies = evidence.window.offered_range.filter(|it| it.0 > 0.0).map(|it| it.1 / it.0);
+    let varies =
+        evidence.window.offered_range.filter(|range| range.0 > 0.0).map(|range| range.1 / range.0);
     // The receiver's tuning grows with a transfer that has only begun.
     let rounds = share(evidence.rate.span_s, evidence.rtt.base_s);
     let begun = rounds.is_some_and(|rounds| rounds <= START_ROUNDS);
@@ -101,8 +102,8 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
     (Cause::ReceiveWindow, notes)
 }
 
-/// Whether something between the ends changed the window: both hosts scale, and the connection
-/// does not; or what one advertised is not what the other was offered.
+/// True when something between the ends changed the window: both hosts scale and the connection
+/// does not, or the window that one end advertised is not the one that the other was offered.
 pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
     let scales = |host: &Host| host.window_scaling == Some(true);
     let both = scales(&evidence.sender) && scales(&evidence.receiver);
@@ -166,7 +167,7 @@ pub(super) fn idle_sender(evidence: &Evidence) -> Option<Candidate> {
     Some(Candidate::new(Cause::SendingApplication, Confidence::Medium, signs))
 }
 
-/// What a host spends on the transfer, where it can spend no more.
+/// Signs that a host spends all the CPU time it has on the transfer.
 fn busy(host: &Host) -> Option<Vec<Sign>> {
     let mut signs = Vec::new();
     let used = host.cpu? + host.waited.unwrap_or(0.0);
@@ -205,7 +206,7 @@ pub(super) fn send_buffer(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let memory = share(evidence.window.send_memory_bytes, Some(buffer));
-    let most = evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64);
+    let most = evidence.sender.tcp_mem_bytes.map(|memory| memory[2] as f64);
     let at_most = most.is_some_and(|most| buffer >= 0.9 * most);
     let fixed = evidence.sender.buffer_asked_bytes.is_some();
     let full = memory.map_or(at_most || fixed, |memory| memory >= BUFFER_FULL);
@@ -240,8 +241,8 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let (least, most) = evidence.window.cwnd_range.filter(|range| range.0 > 0.0)?;
-    let rounds =
-        share(evidence.rate.span_s, evidence.rtt.base_s).filter(|it| *it >= STILL_ROUNDS)?;
+    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s)
+        .filter(|rounds| *rounds >= STILL_ROUNDS)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let full = share(evidence.flight_bytes(), Some(most)).filter(|full| *full >= CLAMP_FULL)?;
     let lossless = evidence.loss.retransmits == Some(0.0);
@@ -287,7 +288,7 @@ pub(super) fn start_up(evidence: &Evidence) -> Option<Candidate> {
     Some(candidate.mended_by(remedy::start_up()))
 }
 
-/// Whether the rate of the last interval is far above the mean.
+/// True when the rate of the last interval is far above the mean.
 fn still_rises(evidence: &Evidence) -> bool {
     let rates = &evidence.rate.intervals_bps;
     let last = rates.last().zip(evidence.rate.mean_bps);

@@ -38,7 +38,7 @@ impl Goal {
         GoalPlan { rate: self.rate, rtt_ns }
     }
 
-    /// What the plan of a record asks for.
+    /// Goal in the plan of a record, if it has one.
     fn of(record: &Record) -> Option<Self> {
         let Plan::Test(TestPlan { goal: Some(goal), .. }) = &record.plan else { return None };
         Some(Self { rate: goal.rate, rtt: Duration::from_nanos(goal.rtt_ns) })
@@ -75,7 +75,7 @@ fn figures(part: &Record, evidence: &Evidence, verdict: &Verdict) -> Option<Tran
     let seconds = |bps: f64| Duration::try_from_secs_f64(1e9 / bps).ok();
     // A transfer of any size: its times are as one over its rates.
     let times = verdict.measured_bps.and_then(seconds).zip(verdict.ceiling_bps.and_then(seconds));
-    let kept = evidence.loss.bytes_sent.map(|it| (Bytes::new(it.0), Bytes::new(it.1)));
+    let kept = evidence.loss.bytes_sent.map(|bytes| (Bytes::new(bytes.0), Bytes::new(bytes.1)));
     let delays = mean_of_probes(part)
         .zip(evidence.probes.idle_s)
         .or_else(|| mean_rtt(part, evidence.direction?).zip(evidence.rtt.base_s));
@@ -110,11 +110,12 @@ fn mean_rtt(part: &Record, way: Direction) -> Option<f64> {
             && series.direction == Some(way)
             && series.side.is_none_or(|side| side == Side::Sender)
     });
-    let values: Vec<f64> = of_way.flat_map(|it| it.values.iter().filter_map(|it| *it)).collect();
+    let values: Vec<f64> =
+        of_way.flat_map(|series| series.values.iter().filter_map(|value| *value)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64 / 1e9)
 }
 
-/// Whether the path of the evidence carries a goal: its rate, its losses, the window of its ends.
+/// Criteria of a goal checked against a path: its rate, its losses, the windows of its ends.
 fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     let mtu_bytes = evidence.packet_bytes.unwrap_or(1500);
     let header_bytes =
@@ -123,7 +124,7 @@ fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     let bps = goal.rate.bits_per_sec() as f64;
     let criteria =
         [rate(bps, evidence), losses(&target, evidence)?, window(bps, goal.rtt, evidence)];
-    let reached = criteria.iter().map(|it| it.reached).max()?;
+    let reached = criteria.iter().map(|criterion| criterion.reached).max()?;
     Some(GoalAnswer {
         rate_bps: bps,
         rtt_ns: goal.rtt.as_secs_f64() * 1e9,
@@ -187,7 +188,8 @@ fn losses(target: &Target, evidence: &Evidence) -> Option<Criterion> {
 /// The window that the ends can open: half of the receiver's buffer, and the sender's.
 fn window(bps: f64, rtt: Duration, evidence: &Evidence) -> Criterion {
     let needed = bps * rtt.as_secs_f64() / 8.0;
-    let most = |bytes: Option<[u64; 3]>| bytes.map(|it| it[2] as f64).filter(|it| *it > 0.0);
+    let most =
+        |bytes: Option<[u64; 3]>| bytes.map(|memory| memory[2] as f64).filter(|bytes| *bytes > 0.0);
     let ends = [
         most(evidence.receiver.tcp_mem_bytes).map(|bytes| bytes / 2.0),
         most(evidence.sender.tcp_mem_bytes),
@@ -301,8 +303,8 @@ mod tests {
         assert!((2.8..3.8).contains(&delay), "{delay}");
         // Without one the delay does not move, whatever TCP samples.
         let mut record = stored(include_str!("../../../../testdata/explain/records/buf5.json"));
-        let samples = record.series.iter_mut().filter(|it| it.metric.key() == "tcp_rtt_ns");
-        samples.flat_map(|it| it.values.iter_mut().flatten()).for_each(|ns| *ns += 5e9);
+        let samples = record.series.iter_mut().filter(|series| series.metric.key() == "tcp_rtt_ns");
+        samples.flat_map(|series| series.values.iter_mut().flatten()).for_each(|ns| *ns += 5e9);
         let evidence = super::super::directions(&record).remove(0);
         let found = figures(&record, &evidence, &verdicts[0]).expect("they were measured");
         assert!(found.buffer_delay.expect("probed") < 0.05, "{found:?}");

@@ -19,7 +19,7 @@ const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const WINDOW_SCALE: u8 = 4;
 const ECN: u8 = 8;
-/// What timestamps take of each segment (RFC 7323 appendix A).
+/// Bytes of each segment that timestamps take (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 /// The kernel sends no segment of more than half of the window; no window of so many segments
 /// makes one small.
@@ -30,14 +30,15 @@ const WINDOW_SEGMENTS: u64 = 4;
 struct Options {
     mss: Option<u32>,
     scales: Option<bool>,
-    /// Of those that scale.
+    /// Window scale shift, where the segment has the option.
     shift: Option<u32>,
     sack: Option<bool>,
     timestamps: Option<bool>,
     ecn: Option<bool>,
 }
 
-/// What was agreed when the first connection of a direction opened.
+/// TCP options that both ends agreed on when the first connection of a direction opened, and
+/// changes to them on the way.
 pub(super) fn syn(record: &Record, flow: Option<&Flow>, way: Direction) -> Syn {
     let (sender, receiver) =
         (flow.and_then(|flow| flow.sender.as_ref()), flow.and_then(|flow| flow.receiver.as_ref()));
@@ -73,27 +74,30 @@ fn changes(
     }
     if let Some((client_info, server_info)) = info(client).zip(info(server)) {
         let (sent, got) = (answered(server_info), answer_got(record, client, client_info));
-        let got =
-            Options { mss: got.mss.filter(|mss| sent.mss.is_some_and(|it| *mss < it)), ..got };
+        let got = Options {
+            mss: got.mss.filter(|mss| sent.mss.is_some_and(|offered| *mss < offered)),
+            ..got
+        };
         changes.extend(between(Handshake::SynAck, sent, got));
     }
     changes
 }
 
-/// What the client's kernel puts on a SYN.
+/// Options that the client's kernel puts on a SYN.
 fn syn_sent(record: &Record, info: Option<TcpInfo>) -> Options {
     let end = record.ends.iter().find(|end| end.role == "local");
     let tcp = end.and_then(|end| end.tcp.clone()).unwrap_or_default();
-    let on = |setting: Option<u64>| setting.map(|it| it != 0);
-    let scales = info.and_then(|it| it.options).is_some_and(|it| it & WINDOW_SCALE != 0);
+    let on = |setting: Option<u64>| setting.map(|value| value != 0);
+    let scales =
+        info.and_then(|info| info.options).is_some_and(|options| options & WINDOW_SCALE != 0);
     Options {
         mss: info.and_then(advertised),
         scales: on(tcp.window_scaling),
-        shift: info.and_then(|it| it.rcv_wscale).filter(|_| scales).map(u32::from),
+        shift: info.and_then(|info| info.rcv_wscale).filter(|_| scales).map(u32::from),
         sack: on(tcp.sack),
         timestamps: on(tcp.timestamps),
         // A route may ask for ECN where the setting does not: only that it was asked for is known.
-        ecn: tcp.ecn.filter(|it| matches!(it, 1 | 3)).map(|_| true),
+        ecn: tcp.ecn.filter(|setting| matches!(setting, 1 | 3)).map(|_| true),
     }
 }
 
@@ -115,7 +119,7 @@ fn of(arrived: SynOptions) -> Options {
     }
 }
 
-/// What the server's SYN-ACK said, by what it has in force since.
+/// Options of the server's SYN-ACK, inferred from those it has in force since.
 fn answered(info: TcpInfo) -> Options {
     let has = |bit: u8| info.options.map(|options| options & bit != 0);
     Options {
@@ -128,13 +132,13 @@ fn answered(info: TcpInfo) -> Options {
     }
 }
 
-/// What the client took from the SYN-ACK.
+/// Options of the SYN-ACK as the client received it.
 fn answer_got(record: &Record, client: Option<&FlowEnd>, info: TcpInfo) -> Options {
     let has = |bit: u8| info.options.map(|options| options & bit != 0);
     let own = record.ends.iter().find(|end| end.role == "local").and_then(|end| end.tcp.as_ref());
     Options {
         mss: own
-            .filter(|tcp| tcp.mtu_probing.is_none_or(|it| it == 0))
+            .filter(|tcp| tcp.mtu_probing.is_none_or(|setting| setting == 0))
             .and_then(|_| told_mss(client?, info)),
         scales: has(WINDOW_SCALE),
         shift: info.snd_wscale.filter(|_| has(WINDOW_SCALE) == Some(true)).map(u32::from),
@@ -156,7 +160,7 @@ fn told_mss(end: &FlowEnd, info: TcpInfo) -> Option<u32> {
     (free && mss < by_path).then_some(mss)
 }
 
-/// What is certainly not as it was sent.
+/// Options that certainly arrived otherwise than they were sent.
 fn between(segment: Handshake, sent: Options, arrived: Options) -> Vec<OptionChange> {
     let gone = |option: TcpOption, sent: Option<bool>, arrived: Option<bool>, value| {
         (sent == Some(true) && arrived == Some(false)).then_some(OptionChange {

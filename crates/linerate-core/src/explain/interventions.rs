@@ -43,8 +43,8 @@ const SPEAKS: (f64, f64) = (0.6, 1.6);
 const FEWER_LOST: f64 = 0.2;
 /// One rival among k others has at most 4 (1 + k) / (4 + k) times its share with four streams.
 const NOT_A_RIVAL: f64 = 3.0;
-/// What another port tells, of what it would if a device that treats ports apart were as usual as
-/// the other causes.
+/// Information from a run at another port, as a share of the usual: a device that treats ports
+/// apart is rarer than the other causes.
 const SELDOM: f64 = 0.5;
 /// Nats of what is so one of forty times (0.025 ln 40 + 0.975 ln 1.026).
 const SELDOM_NATS: f64 = 0.117;
@@ -60,20 +60,20 @@ const USUAL: [Cause; 7] = [
     Cause::ReceivingHost,
 ];
 
-/// What runs with a change show against runs without it.
+/// Effect of a change: runs with it compared with runs without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Weighed {
     /// The rate with the change over that without it.
     factor: f64,
-    /// What it did; none where the runs are not clear, or the effect is small.
+    /// Direction of the effect; `None` where the runs are not clear, or the effect is small.
     moved: Option<Moved>,
-    /// Whether more runs would change nothing.
+    /// True when more runs would not change the result.
     clear: bool,
     /// The furthest apart that two equal runs were: the larger rate over the smaller.
     apart: f64,
 }
 
-/// Whether these runs say what the change does, so that no more are needed.
+/// True when these runs show the effect of the change, so that no more are needed.
 pub fn is_clear(plain: &[ShortRun], changed: &[ShortRun]) -> bool {
     weigh(plain, changed).is_some_and(|weighed| weighed.clear)
 }
@@ -126,8 +126,8 @@ fn range(values: &[f64]) -> f64 {
     most - values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// What a change is expected to tell, in nats: of which cause it is where each of several is as
-/// likely; of whether it is the one that the signs name where they name one.
+/// Information expected from a change, in nats. Where the signs name no cause: on which of several
+/// equally likely causes it is. Where they name one: on whether it is that one.
 fn information(
     evidence: &Evidence,
     change: &Change,
@@ -171,8 +171,8 @@ pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>)
         return None;
     }
     let tried = |change: &Change| {
-        let same = |it: &Intervention| {
-            std::mem::discriminant(&it.change) == std::mem::discriminant(change)
+        let same = |made: &Intervention| {
+            std::mem::discriminant(&made.change) == std::mem::discriminant(change)
         };
         evidence.interventions.iter().any(same)
     };
@@ -201,7 +201,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Whether it agrees with a cause, as far as it is clear.
+    /// True when the effect, as far as it is clear, is the one that a cause predicts.
     fn agrees(&self, evidence: &Evidence, cause: Cause) -> bool {
         let (moved, more_lost) = predicted(&self.made.change, cause);
         let rate = moved.zip(self.weighed.moved).is_none_or(|(said, seen)| said == seen);
@@ -213,7 +213,7 @@ impl Found<'_> {
         rate && loss && !(rises && self.rules_out(evidence, cause))
     }
 
-    /// What a rise by this much rules out.
+    /// True when a rise by this much refutes a cause.
     fn rules_out(&self, evidence: &Evidence, cause: Cause) -> bool {
         let no_queue = evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
         let many = self.weighed.factor >= NOT_A_RIVAL && no_queue;
@@ -236,7 +236,7 @@ impl Found<'_> {
         }
     }
 
-    /// What it means, in a sentence.
+    /// Sentence on the meaning of the effect.
     fn meaning(&self) -> Option<String> {
         meaning(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
@@ -256,7 +256,7 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
         // Where hardly anything moved there is no rate to compare.
         of || steady.is_none_or(|rate| rate < STILL_BPS)
     };
-    let made = evidence.interventions.iter().filter(|it| it.ended != InterventionEnd::Failed);
+    let made = evidence.interventions.iter().filter(|made| made.ended != InterventionEnd::Failed);
     made.filter(speaks)
         .filter_map(|made| {
             let lost = |runs| mean_of(runs, |run: &ShortRun| run.retransmit_ratio);
@@ -271,7 +271,7 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
 
 /// The change of this kind that made the rate rise.
 fn rise<'a>(found: &'a [Found<'_>], is: impl Fn(&Change) -> bool) -> Option<&'a Found<'a>> {
-    found.iter().find(|it| is(&it.made.change) && it.weighed.moved == Some(Moved::Rises))
+    found.iter().find(|tried| is(&tried.made.change) && tried.weighed.moved == Some(Moved::Rises))
 }
 
 /// A device that holds one port back: all else is the same at another one.
@@ -288,8 +288,8 @@ pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
     })
 }
 
-/// What trying shows where the signs name no cause, or one that it refutes: the path of one family
-/// alone, a sender that its calls hold.
+/// Cause that only a change can show, where the signs name none or one that the changes refute: the
+/// path of one address family alone, a sender that its system calls limit.
 pub(super) fn shown(evidence: &Evidence) -> Option<Candidate> {
     let found = found(evidence);
     let family = rise(&found, |change| matches!(change, Change::Family(_)));
@@ -307,14 +307,14 @@ pub(super) fn shown(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn tested(evidence: &Evidence, mut candidate: Candidate) -> Option<Candidate> {
     let found = found(evidence);
     let sure = candidate.confidence == Confidence::High;
-    if !sure && found.iter().any(|it| !it.agrees(evidence, candidate.cause)) {
+    if !sure && found.iter().any(|tried| !tried.agrees(evidence, candidate.cause)) {
         return None;
     }
-    let proves = |it: &&Found<'_>| {
-        let (said, _) = predicted(&it.made.change, candidate.cause);
-        said.is_some() && said == it.weighed.moved
+    let proves = |tried: &&Found<'_>| {
+        let (said, _) = predicted(&tried.made.change, candidate.cause);
+        said.is_some() && said == tried.weighed.moved
     };
-    if found.iter().any(|it| proves(&it)) {
+    if found.iter().any(|tried| proves(&tried)) {
         candidate.confidence = Confidence::High;
     }
     add(&found, &mut candidate);
@@ -325,7 +325,7 @@ pub(super) fn tested(evidence: &Evidence, mut candidate: Candidate) -> Option<Ca
 pub(super) fn decided(evidence: &Evidence, between: &[Cause]) -> Option<Candidate> {
     let found = found(evidence);
     let [cause] = left(evidence, &found, between)[..] else { return None };
-    let rose = found.iter().filter(|it| it.weighed.moved == Some(Moved::Rises)).count();
+    let rose = found.iter().filter(|tried| tried.weighed.moved == Some(Moved::Rises)).count();
     let confidence = if rose >= 2 { Confidence::High } else { Confidence::Medium };
     let mut candidate = Candidate::new(cause, confidence, Vec::new());
     candidate.remedy = super::remedy::of(cause, evidence);
@@ -335,14 +335,14 @@ pub(super) fn decided(evidence: &Evidence, between: &[Cause]) -> Option<Candidat
 
 fn left(evidence: &Evidence, found: &[Found<'_>], between: &[Cause]) -> Vec<Cause> {
     // Nothing that was clear decides nothing.
-    if between.len() < 2 || found.iter().all(|it| it.weighed.moved.is_none()) {
+    if between.len() < 2 || found.iter().all(|tried| tried.weighed.moved.is_none()) {
         return between.to_vec();
     }
-    let agree = |cause: &Cause| found.iter().all(|it| it.agrees(evidence, *cause));
+    let agree = |cause: &Cause| found.iter().all(|tried| tried.agrees(evidence, *cause));
     between.iter().copied().filter(agree).collect()
 }
 
-/// What trying adds to a verdict that stays open: fewer causes, its figures.
+/// Open verdict with the effects of the changes added: fewer causes, and figures.
 pub(super) fn narrowed(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
     let found = found(evidence);
     let left = left(evidence, &found, &verdict.between);
@@ -368,7 +368,7 @@ pub(super) fn refuted(evidence: &Evidence, cause: Cause) -> Verdict {
 
 fn signs(found: &[Found<'_>]) -> Vec<Sign> {
     let mut signs: Vec<Sign> = found.iter().map(Found::sign).collect();
-    let apart = found.iter().map(|it| it.weighed.apart).reduce(f64::max);
+    let apart = found.iter().map(|tried| tried.weighed.apart).reduce(f64::max);
     signs.extend(apart.map(|apart| Sign::figure("equal runs here, one over another", apart, "1")));
     signs
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
-/// What limited one direction.
+/// Verdict on one direction: the limit of its rate, with the evidence.
 pub fn judge(evidence: &Evidence) -> Verdict {
     if let Some(verdict) = gate::gate(evidence) {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
@@ -55,7 +55,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         handshake: evidence.syn.changes.clone(),
         ..verdict
     };
-    if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {
+    if verdict.latency.as_ref().and_then(|latency| latency.cause) == Some(Cause::StandingQueue) {
         let lines = remedy::standing_queue(evidence, &verdict);
         verdict.remedy.extend(lines);
     }
@@ -144,7 +144,7 @@ fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
     }
 }
 
-/// What decides whether the load of the other way is the cause.
+/// Test that decides whether the load of the other direction is the cause.
 const ONE_WAY: &str = "the same test with the other way idle: linerate tcp HOST, without --bidir";
 
 /// Nothing on the list, or more than one cause.

@@ -30,7 +30,7 @@ pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
     Some(NextLimit { name: name(rung.kind).to_owned(), bps: rung.payload_bps })
 }
 
-/// What a rung is, in words.
+/// Name of a rung, in words.
 const fn name(kind: RungKind) -> &'static str {
     match kind {
         RungKind::LocalLink => "the link of an end",
@@ -89,7 +89,7 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     if gone != Some(Cause::SendBuffer) {
         // Without -w both buffers are the kernel's again.
         let asked = evidence.asked.window_bytes.filter(|_| gone.is_none());
-        let most = asked.or_else(|| evidence.sender.tcp_mem_bytes.map(|it| it[2]));
+        let most = asked.or_else(|| evidence.sender.tcp_mem_bytes.map(|memory| memory[2]));
         let most = most.filter(|bytes| *bytes > 0).map(Bytes::new);
         facts.send_buffer = most.map(|bytes| Known::new(bytes, "tcp_wmem or -w"));
     }
@@ -114,7 +114,8 @@ fn capacity(evidence: &Evidence, gone: Option<Cause>) -> Option<f64> {
     }
 }
 
-/// What a shaper or a policer lets through: a rate that passes for long without one is the link's.
+/// Rate that a shaper or a policer lets through. Without one, a rate that passes for long is the
+/// link's.
 fn held_bps(found: &Findings) -> Option<f64> {
     let policed = match found.overflow {
         Some(Overflow::Policer { rate_bps, .. }) => Some(rate_bps.value),
@@ -127,7 +128,7 @@ fn held_bps(found: &Findings) -> Option<f64> {
 /// which the receiver tunes it, half of tcp_rmem.
 fn window_possible(evidence: &Evidence, gone: Option<Cause>) -> Option<Bytes> {
     let offered = evidence.offered_bytes();
-    let tuned = evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0);
+    let tuned = evidence.receiver.tcp_mem_bytes.map(|memory| memory[2] as f64 / 2.0);
     let fixed = evidence.scale_agreed() == Some(false);
     let bytes = match gone {
         Some(_) if !fixed => tuned.or(offered),

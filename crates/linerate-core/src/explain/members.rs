@@ -9,8 +9,8 @@ const FLOWS_MIN: usize = 4;
 /// Share of segments lost of each flow of the worse group, and how many at the least.
 const LOSES: f64 = 0.01;
 const LOST_MIN: f64 = 8.0;
-/// That over the share of each flow of the better group. Flows that share one queue lose within
-/// five times of each other.
+/// Ratio of the loss ratios of two groups of flows from which on they did not share one queue:
+/// flows that do lose within five times of each other.
 const UNLIKE: f64 = 8.0;
 /// Rate of the worse group over that of the better.
 const SLOWER: f64 = 0.5;

@@ -93,13 +93,13 @@ pub fn diagnose(record: &Record) -> Vec<Verdict> {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
         Plan::Test(_) => {
             let ways = [Direction::Up, Direction::Down].into_iter();
-            ways.flat_map(|way| surveyed(record, way)).map(|it| judge(&it)).collect()
+            ways.flat_map(|way| surveyed(record, way)).map(|evidence| judge(&evidence)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// What a survey knows of one direction: one flow's transfer, and what it found of the path.
+/// Evidence of a survey on one direction: one flow's transfer, and the findings on its path.
 fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
     let mut all = directions(telling_part(record, way)?).into_iter();
     all.find(|evidence| evidence.direction == Some(way)).map(|evidence| with_path(evidence, record))

@@ -84,7 +84,7 @@ pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
     evidence.back_held_s = held_s(&whole.trains, back);
     evidence.pings = super::pings::of_record(whole);
     evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
-    let tried = whole.interventions.iter().filter(|it| it.direction == way);
+    let tried = whole.interventions.iter().filter(|made| made.direction == way);
     evidence.interventions = tried.cloned().collect();
     if let Some(found) = &evidence.trains {
         let first = found.capacity.first().filter(|capacity| !capacity.at_least);
@@ -99,7 +99,7 @@ fn by_rate(one: &Together, other: &Together) -> std::cmp::Ordering {
     one.bps.total_cmp(&other.bps)
 }
 
-/// What several flows of a part with the kernel's own windows reached.
+/// Rate that several flows of a part reached with the kernel's own windows.
 fn together(part: &Record, way: Direction) -> Option<Together> {
     let Plan::Tcp(plan) = &part.plan else { return None };
     let many = plan.test.streams > 1 && plan.test.window_bytes.is_none();
@@ -110,7 +110,7 @@ fn together(part: &Record, way: Direction) -> Option<Together> {
 /// Both ends are this host, and nothing lies between them.
 fn loopback(record: &Record) -> bool {
     let interfaces = record.ends.iter().filter_map(|end| end.interface.as_ref());
-    interfaces.filter_map(|it| it.kind.as_deref()).any(|kind| kind == "loopback")
+    interfaces.filter_map(|interface| interface.kind.as_deref()).any(|kind| kind == "loopback")
 }
 
 /// Why the tester itself spoilt the measurement.
@@ -160,7 +160,7 @@ impl<'a> Of<'a> {
         self.record.series.iter().filter(move |series| {
             series.metric.key() == key
                 && series.direction == Some(way)
-                && series.side.is_none_or(|it| it == side)
+                && series.side.is_none_or(|own| own == side)
         })
     }
 
@@ -191,7 +191,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// By nearest rank of sorted values.
+/// Quantile of sorted values, by nearest rank.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     #[expect(
@@ -329,7 +329,7 @@ fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
         left_slow_start: infos()
             .next()
             .and_then(|info| info.snd_ssthresh)
-            .map(|it| it < 0x7fff_ffff),
+            .map(|bytes| bytes < 0x7fff_ffff),
         initial_segments: sent().find_map(|end| end.initial_window_segments),
         flight_bytes: of.median("unacked_bytes", Side::Sender),
         send_buffer_bytes: of
@@ -353,7 +353,10 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
     let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
     let infos = || sent().filter_map(|end| end.tcp_info);
     let sum = |pick: &dyn Fn(&TcpInfo) -> Option<u64>| {
-        infos().filter_map(|info| pick(&info)).reduce(|all, one| all + one).map(|it| it as f64)
+        infos()
+            .filter_map(|info| pick(&info))
+            .reduce(|all, one| all + one)
+            .map(|segments| segments as f64)
     };
     let received =
         || flows.iter().filter_map(|flow| flow.receiver.as_ref()).filter_map(|end| end.tcp_info);
@@ -372,11 +375,17 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
         ratio: of.value(MetricId::RetransmitRatio, Stat::Value),
         needless: sum(&|info| info.dsack_dups.map(u64::from)),
         reordered_events: sum(&|info| info.reord_seen.map(u64::from)),
-        out_of_order: out_of_order.zip(arrived).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        out_of_order: out_of_order
+            .zip(arrived)
+            .filter(|counts| counts.1 > 0.0)
+            .map(|counts| counts.0 / counts.1),
         events: events(of),
         timeouts: sum(&|info| info.total_rto.map(u64::from)),
         timeout_share: timeout_ns.zip(span_ns).map(|(part, all)| part / all),
-        marked: marked.zip(delivered).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        marked: marked
+            .zip(delivered)
+            .filter(|counts| counts.1 > 0.0)
+            .map(|counts| counts.0 / counts.1),
         bytes_sent: bytes.reduce(|all, one| (all.0 + one.0, all.1 + one.1)),
         response: control.as_deref().and_then(response),
         control,
@@ -394,7 +403,7 @@ fn events(of: &Of<'_>) -> Option<f64> {
     Some(all.map(changes).sum())
 }
 
-/// What a congestion control makes of losses, of those whose answer is known.
+/// Response of a congestion control to losses; `None` for one that is not known.
 pub(super) fn response(control: &str) -> Option<Response> {
     match control {
         "cubic" => Some(Response::Cubic),
@@ -490,7 +499,7 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
         Direction::Down => [crate::record::ProbePhase::Down, crate::record::ProbePhase::Both],
     };
     let places: Vec<usize> =
-        probes.map_or_else(Vec::new, |it| it.sent_in(|at| phase.contains(&at)).collect());
+        probes.map_or_else(Vec::new, |probes| probes.sent_in(|at| phase.contains(&at)).collect());
     let idle = |probes: &Probes| {
         let all: Vec<_> = probes.round_trips(true).collect();
         let lost = all.iter().filter(|rtt| rtt.is_none()).count();
@@ -539,7 +548,7 @@ fn gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
     Some((count, longest as f64 / 1e9))
 }
 
-/// What nobody saw, in words.
+/// Quantities that were not measured, in words.
 fn unseen(evidence: &Evidence) -> Vec<String> {
     let seen = [
         (evidence.rtt.base_is_idle, "round trip before the load"),

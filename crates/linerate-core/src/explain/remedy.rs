@@ -167,7 +167,7 @@ pub(super) fn black_hole() -> Vec<RemedyLine> {
     ]
 }
 
-/// For interruptions.
+/// Remedy for interruptions of the path.
 pub(super) fn outages() -> Vec<RemedyLine> {
     let text = "find what interrupts the path: roaming, power saving, a route that flaps, a cable";
     vec![RemedyLine::advice(At::Path, text)]
@@ -180,7 +180,7 @@ pub(super) fn ack_path() -> Vec<RemedyLine> {
     vec![RemedyLine::advice(At::Path, text)]
 }
 
-/// For order.
+/// Remedy for reordering on the path.
 pub(super) fn order() -> Vec<RemedyLine> {
     let text = "share load over paths by flow (addresses and ports), not by packet";
     vec![RemedyLine::advice(At::Path, text)]

@@ -142,7 +142,9 @@ fn window_by_time(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![Sign::at_least(WAITED, limited, MOSTLY, "1")];
-    signs.extend(evidence.offered_bytes().map(|it| Sign::figure("window offered", it, "bytes")));
+    signs.extend(
+        evidence.offered_bytes().map(|bytes| Sign::figure("window offered", bytes, "bytes")),
+    );
     let mut candidate = Candidate::new(Cause::ReceiveWindow, Confidence::Medium, signs);
     candidate.notes.push(LATE_READER.to_owned());
     Some(candidate.mended_by(remedy::receive_window(evidence)))
@@ -191,7 +193,7 @@ fn nothing_to_send(evidence: &Evidence, moment: &SocketMoment) -> Option<Candida
             false => Sign::figure(name, share, "1"),
         });
     }
-    signs.extend(moment.send_queue_bytes.map(|it| Sign::figure("send queue", it, "bytes")));
+    signs.extend(moment.send_queue_bytes.map(|bytes| Sign::figure("send queue", bytes, "bytes")));
     signs.push(Sign::at_most("in flight over the congestion window", by_cwnd, CWND_FULL, "1"));
     Some(no_more(signs, Confidence::Medium))
 }

@@ -58,7 +58,7 @@ fn of_way(
     let open = diagnosed(record, &verdict).or_else(|| between(&verdict));
     // What several causes at the ends and on the path explain, queue and loss of one transfer do
     // not decide.
-    let undecided = open.as_ref().is_some_and(|it| it.by == LimitedBy::NotKnown);
+    let undecided = open.as_ref().is_some_and(|limit| limit.by == LimitedBy::NotKnown);
     match own {
         Some((own, Some(shown))) if own.by != LimitedBy::NotKnown => {
             if undecided && own.by == LimitedBy::Path && shown.cause.is_none() {
@@ -118,7 +118,7 @@ mod tests {
         let part = Decision::new(vec![lossy], vec![shown], |_| (Quality::Good, None));
         let limit = |between: &[Cause]| {
             let (limit, verdict) = of_way(&record, Some(&part), Some(open(between)), Direction::Up);
-            assert_eq!(verdict.map(|it| it.limited_by), Some(limit.by));
+            assert_eq!(verdict.map(|verdict| verdict.limited_by), Some(limit.by));
             limit.by
         };
         assert_eq!(limit(&[Cause::SendBuffer, Cause::RandomLoss]), LimitedBy::NotKnown);

@@ -21,7 +21,8 @@ const PASSES: f64 = 1.1;
 const SMALL: f64 = 0.15;
 /// Short trains leave this much faster than long ones: a bucket lets their bytes pass.
 const BUCKET: f64 = 1.33;
-/// What passes grows by this with what is offered: it is shared with others.
+/// Growth of the received rate with the offered rate from which on a link is shared with other
+/// traffic.
 const SHARED: f64 = 1.08;
 /// A queue of so many packets stands, where the path would pass the load alone.
 const QUEUED_PACKETS: f64 = 5.0;
@@ -45,7 +46,7 @@ const NEVER_EMPTY_S: f64 = 0.001;
 const HELD_S: f64 = 0.01;
 const HELD_OF_BASE: f64 = 0.5;
 
-/// What the trains explain of a rate that no end holds.
+/// Cause that the trains show for a rate that no end limits.
 pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
     packet_rate(evidence, found)
@@ -62,7 +63,7 @@ pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
         .or_else(|| small_buffer(evidence, found))
 }
 
-/// What is left where neither the trains nor the flow itself show one cause.
+/// Causes that are left where neither the trains nor the flow itself show one.
 pub(super) fn left(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
     random_by_elimination(evidence, found).or_else(|| shared_queue(evidence, found))
@@ -86,8 +87,8 @@ fn most_of(evidence: &Evidence, rate_bps: f64, burst_bytes: f64) -> f64 {
     PASSES + 8.0 * burst_bytes / (rate_bps * span).max(1.0)
 }
 
-/// Whether a flow below a meter's rate is held by the meter: it loses what the meter drops, and
-/// nothing else loses packets.
+/// True when a flow below a policer's rate is limited by the policer: it loses the packets that the
+/// policer drops, and nothing else loses any.
 fn is_metered(evidence: &Evidence, found: &Findings, reached: f64) -> bool {
     let lossy = evidence.loss.ratio.is_some_and(|ratio| ratio >= LOSSY);
     reached >= BELOW || (lossy && found.background.is_none())
@@ -320,7 +321,8 @@ fn filled_by_others(evidence: &Evidence, found: &Findings) -> Option<Candidate> 
 /// Paced loads of the largest packets, the lowest first.
 fn large(found: &Findings) -> impl DoubleEndedIterator<Item = &Load> {
     let largest = found.loads.iter().map(|load| load.ip_bytes).max().unwrap_or(0);
-    let mut loads: Vec<&Load> = found.loads.iter().filter(|it| it.ip_bytes == largest).collect();
+    let mut loads: Vec<&Load> =
+        found.loads.iter().filter(|load| load.ip_bytes == largest).collect();
     loads.sort_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps));
     loads.into_iter()
 }
@@ -345,7 +347,7 @@ fn shared_queue(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     Some(others(Confidence::Medium, signs))
 }
 
-/// Whether a paced load above the flow's rate passes without a queue.
+/// True when a paced load above the flow's rate passes without a queue.
 pub(super) fn passes_at_once(evidence: &Evidence, found: &Findings) -> bool {
     let above = evidence.steady_bps().map(|bps| 1.2 * bps / payload_share(evidence));
     let at_once = |load: &Load| {
@@ -437,7 +439,7 @@ fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         _ => return None,
     };
     let bdp = evidence.bdp_bytes(evidence.capacity_bps?)?;
-    let of_bdp = share(Some(bytes), Some(bdp)).filter(|it| *it <= SMALL)?;
+    let of_bdp = share(Some(bytes), Some(bdp)).filter(|share| *share <= SMALL)?;
     let signs = vec![
         Sign::figure("room of the queue", bytes, "bytes"),
         Sign::at_most("that over the bandwidth-delay product", of_bdp, SMALL, "1"),

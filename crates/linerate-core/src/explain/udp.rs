@@ -66,8 +66,8 @@ mod tests {
     use crate::time::WallTime;
     use crate::units::BitRate;
 
-    /// What is lost of a test with a pace or none, of which so many datagrams are lost, and of
-    /// those so many at the receiver's socket.
+    /// Limit shown by a UDP test's losses: datagrams lost of those sent at a pace or without one,
+    /// and how many of these at the receiver's socket.
     fn limit(pace: Option<BitRate>, counts: Option<[f64; 2]>) -> Option<(LimitedBy, Ground)> {
         let mut plan = UdpPlan::default();
         plan.test.pace = pace;

@@ -37,10 +37,10 @@ const EVEN: f64 = 0.08;
 const STRETCHES_MIN: usize = 3;
 const STRETCH_ROUNDS: f64 = 10.0;
 const STRETCH_S: f64 = 0.25;
-/// What comes before is the start: slow start, the bucket, a quota.
+/// Share of a transfer that counts as its start: slow start, a full bucket, a quota.
 const START_SHARE: f64 = 0.4;
 
-/// Whether probes at loads that pass lost too few for losses at random to be the flow's.
+/// True when probes at loads that pass lost too few packets for random loss to be the flow's.
 pub(super) fn refutes_random(evidence: &Evidence, sent: u64, lost: u64) -> bool {
     let needless = evidence.loss.needless.unwrap_or(0.0);
     let again = evidence.loss.retransmits.unwrap_or(0.0);

@@ -38,7 +38,7 @@ pub(super) fn read(json: &Value) -> Option<Result<Vec<Evidence>, Unreadable>> {
 fn has_figures(json: &Value) -> bool {
     let intervals = json.get("intervals").and_then(Value::as_array);
     let sums = ["sum_received", "sum_sent", "sum"];
-    intervals.is_some_and(|it| !it.is_empty())
+    intervals.is_some_and(|intervals| !intervals.is_empty())
         || sums.iter().any(|sum| positive(json, &["end", sum, "bytes"]).is_some())
 }
 
@@ -81,11 +81,11 @@ struct Way {
 fn ways(json: &Value, test: &Value) -> Vec<Way> {
     let reverse = number(test, &["reverse"]) == Some(1.0);
     let intervals = json.get("intervals").and_then(Value::as_array);
-    let first = intervals.and_then(|it| it.first());
+    let first = intervals.and_then(|intervals| intervals.first());
     let flags = streams_of(first).filter_map(|stream| stream.get("sender")?.as_bool());
     let flags: Vec<bool> = flags.collect();
     let both = number(test, &["bidir"]) == Some(1.0)
-        || first.is_some_and(|it| it.get("sum_bidir_reverse").is_some())
+        || first.is_some_and(|interval| interval.get("sum_bidir_reverse").is_some())
         || flags.contains(&true) && flags.contains(&false);
     if both {
         return vec![
@@ -98,7 +98,7 @@ fn ways(json: &Value, test: &Value) -> Vec<Way> {
 }
 
 fn streams_of(interval: Option<&Value>) -> impl Iterator<Item = &Value> {
-    let streams = interval.and_then(|it| it.get("streams")).and_then(Value::as_array);
+    let streams = interval.and_then(|interval| interval.get("streams")).and_then(Value::as_array);
     streams.into_iter().flatten()
 }
 
@@ -118,18 +118,20 @@ impl<'a> Part<'a> {
     /// Intervals that were not left out by `-O`.
     fn intervals(&self) -> Vec<&'a Value> {
         let all = self.json.get("intervals").and_then(Value::as_array).into_iter().flatten();
-        let omitted = |it: &&Value| {
-            let sum = it.get("sum").and_then(|sum| sum.get("omitted"));
+        let omitted = |interval: &&Value| {
+            let sum = interval.get("sum").and_then(|sum| sum.get("omitted"));
             sum.and_then(Value::as_bool) == Some(true)
         };
-        all.filter(|it| !omitted(it)).collect()
+        all.filter(|interval| !omitted(interval)).collect()
     }
 
     /// The streams of this direction in all intervals after the first fifth.
     fn streams(&self) -> Vec<&'a Value> {
         let intervals = self.intervals();
         let late = intervals.iter().skip(intervals.len() / 5);
-        late.flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it)).collect()
+        late.flat_map(|interval| streams_of(Some(interval)))
+            .filter(|stream| self.is_own(stream))
+            .collect()
     }
 
     /// A figure of a sum at the end: `sum_sent`, `sum_received`, `sum`.
@@ -154,7 +156,7 @@ impl<'a> Part<'a> {
     /// The streams of this direction at the end.
     fn ends(&self) -> impl Iterator<Item = &'a Value> {
         let streams =
-            self.json.get("end").and_then(|it| it.get("streams")).and_then(Value::as_array);
+            self.json.get("end").and_then(|end| end.get("streams")).and_then(Value::as_array);
         let own = |stream: &&Value| {
             let side = ["receiver", "sender"].into_iter().find_map(|side| stream.get(side));
             side.is_none_or(|side| self.is_own(side))
@@ -171,9 +173,9 @@ impl<'a> Part<'a> {
         let sum = format!("sum{}", self.way.suffix);
         let bps = |interval: &&Value| {
             number(interval, &[&sum, "bits_per_second"]).or_else(|| {
-                let each = streams_of(Some(interval)).filter(|it| self.is_own(it));
+                let each = streams_of(Some(interval)).filter(|stream| self.is_own(stream));
                 let each: Vec<f64> =
-                    each.filter_map(|it| number(it, &["bits_per_second"])).collect();
+                    each.filter_map(|stream| number(stream, &["bits_per_second"])).collect();
                 (!each.is_empty()).then(|| each.iter().sum())
             })
         };
@@ -202,17 +204,20 @@ impl<'a> Part<'a> {
 
     fn round_trips(&self, rtt: &[f64]) -> RoundTrips {
         let ends = |key: &str| -> Vec<f64> {
-            self.ends().filter_map(|it| positive(it, &["sender", key])).collect()
+            self.ends().filter_map(|stream| positive(stream, &["sender", key])).collect()
         };
         let all = self.intervals();
-        let all = all.iter().flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it));
-        let all = all.filter_map(|it| positive(it, &["rtt"]));
+        let all = all
+            .iter()
+            .flat_map(|interval| streams_of(Some(interval)))
+            .filter(|stream| self.is_own(stream));
+        let all = all.filter_map(|stream| positive(stream, &["rtt"]));
         let least = ends("min_rtt").into_iter().chain(all).reduce(f64::min);
         let mean = ends("mean_rtt").into_iter().reduce(f64::max);
         let s = |us: f64| us / 1e6;
         let each = |interval: &&Value| {
-            let mut own = streams_of(Some(interval)).filter(|it| self.is_own(it));
-            own.next().and_then(|it| positive(it, &["rtt"])).map_or(0.0, s)
+            let mut own = streams_of(Some(interval)).filter(|stream| self.is_own(stream));
+            own.next().and_then(|stream| positive(stream, &["rtt"])).map_or(0.0, s)
         };
         let one = self.flows() == 1;
         RoundTrips {
@@ -239,7 +244,7 @@ impl<'a> Part<'a> {
             Host { cpu, buffer_asked_bytes: asked, ..Host::default() }
         });
         let is_server =
-            self.json.get("start").is_some_and(|it| it.get("accepted_connection").is_some());
+            self.json.get("start").is_some_and(|start| start.get("accepted_connection").is_some());
         match (self.way.direction == Direction::Down) == is_server {
             true => (local, remote),
             false => (remote, local),
@@ -276,8 +281,8 @@ impl<'a> Part<'a> {
     /// Both ends have one address.
     fn loopback(&self) -> bool {
         let first = self.json.pointer("/start/connected/0");
-        let [local, remote] =
-            ["local_host", "remote_host"].map(|end| first.and_then(|it| it.get(end)));
+        let [local, remote] = ["local_host", "remote_host"]
+            .map(|end| first.and_then(|connection| connection.get(end)));
         local.is_some() && local == remote
     }
 }
@@ -348,11 +353,11 @@ fn datagrams(part: &Part<'_>) -> Evidence {
     let span_s = figure("seconds").or(rate.span_s);
     // Before sum_received there was one sum, of what was sent.
     if part.sum("sum_received", "bits_per_second").is_none_or(|bps| bps <= 0.0) {
-        let bytes = payload_bytes.map(|bytes| bytes * (sent - lost)).filter(|it| *it > 0.0);
+        let bytes = payload_bytes.map(|bytes| bytes * (sent - lost)).filter(|bytes| *bytes > 0.0);
         rate.mean_bps = bytes.zip(span_s).map(|(bytes, s)| bytes * 8.0 / s).or(rate.mean_bps);
     }
     let offered = ["sum_sent", "sum"].into_iter();
-    let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|it| *it > 0.0);
+    let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|bps| *bps > 0.0);
     Evidence {
         rate,
         datagrams: Some(Datagrams { sent, lost, payload_bytes, offered_bps: offered }),

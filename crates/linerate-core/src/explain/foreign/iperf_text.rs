@@ -56,7 +56,7 @@ impl Test {
         if line.contains(" connected ") && self.ends.is_none() {
             self.ends = after("local").zip(after("to").or_else(|| after("with")));
             let sizes = line.split_once("icwnd/mss/irtt=").map(|(_, sizes)| sizes);
-            self.mss = sizes.and_then(|it| it.split('/').nth(1)?.parse().ok());
+            self.mss = sizes.and_then(|sizes| sizes.split('/').nth(1)?.parse().ok());
         }
         if line.starts_with("Sending ") && line.contains("byte datagrams") {
             self.payload = after("Sending").and_then(|word| word.parse().ok());
@@ -223,7 +223,7 @@ struct Row {
     again: Option<f64>,
     cwnd: Option<f64>,
     rtt_us: Option<f64>,
-    /// Lost, and all.
+    /// Datagrams lost, and datagrams sent.
     datagrams: Option<(f64, f64)>,
     ends: Option<End>,
     omitted: bool,
@@ -250,7 +250,7 @@ impl Row {
     /// `[  5][TX-C]   0.00-1.00   sec  6.00 MBytes  50.3 Mbits/sec    0   1.12 MBytes`.
     fn from_text(line: &str) -> Option<Self> {
         let (id, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
-        let (role, rest) = match rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        let (role, rest) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((role, rest)) => (Some(role), rest),
             None => (None, rest),
         };
@@ -300,9 +300,9 @@ impl Row {
             [writes, retries, window, "us", ..] if writes.contains('/') => {
                 self.again = retries.parse().ok();
                 let (cwnd, rtt) = window.split_once('/').unwrap_or((window, ""));
-                self.cwnd = cwnd.strip_suffix('K').and_then(|it| it.parse::<f64>().ok());
+                self.cwnd = cwnd.strip_suffix('K').and_then(|digits| digits.parse::<f64>().ok());
                 self.cwnd = self.cwnd.map(|kilo| kilo * 1024.0);
-                self.rtt_us = rtt.split('(').next().and_then(|it| it.parse().ok());
+                self.rtt_us = rtt.split('(').next().and_then(|digits| digits.parse().ok());
             }
             [again, size, unit, ..] if unit_bytes(unit).is_some() => {
                 self.again = again.parse().ok();
@@ -323,7 +323,7 @@ impl Row {
         };
         let (from, to) = span.split_once('-')?;
         let is_time = time.len() >= 14 && time.bytes().take(14).all(|byte| byte.is_ascii_digit());
-        let number = |text: Option<&&str>| text.and_then(|it| it.parse::<f64>().ok());
+        let number = |text: Option<&&str>| text.and_then(|text| text.parse::<f64>().ok());
         is_time.then_some(())?;
         Some(Self {
             id: if *id == "-1" { "SUM".to_owned() } else { (*id).to_owned() },
@@ -359,5 +359,5 @@ fn unit_bps(unit: &str) -> Option<f64> {
 
 /// The power of 1000 or 1024 that a prefix stands for.
 fn power_of_prefix(prefix: &str) -> Option<i32> {
-    ["", "K", "M", "G", "T"].iter().position(|it| *it == prefix)?.try_into().ok()
+    ["", "K", "M", "G", "T"].iter().position(|unit| *unit == prefix)?.try_into().ok()
 }

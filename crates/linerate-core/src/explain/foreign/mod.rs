@@ -28,13 +28,13 @@ use super::of_record::quantile;
 /// A text that has no result of a transfer in it, in words for the person who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing is there.
+    /// The file or input is empty.
     #[error("it is empty")]
     Empty,
     /// Bytes that are no text.
     #[error("it is {kind}, not a text")]
     Binary {
-        /// With its article.
+        /// Kind of document, with its article.
         kind: &'static str,
         /// Advice for the person.
         advice: &'static str,
@@ -42,21 +42,21 @@ pub enum Unreadable {
     /// A JSON document that does not end.
     #[error("its JSON breaks off in line {line}, before the document ends")]
     Cut {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
     /// A JSON document with a mistake in it.
     #[error("its JSON has a mistake in line {line}, column {column}")]
     Broken {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, counted from 1.
         column: usize,
     },
     /// A test that ended before it measured anything.
     #[error("{program} measured nothing: {reason}")]
     Failed {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
         /// In that program's words.
         reason: String,
@@ -66,12 +66,12 @@ pub enum Unreadable {
     /// Something that is known, and is no result of a transfer.
     #[error("it is {kind}")]
     Other {
-        /// With its article.
+        /// Kind of document, with its article.
         kind: String,
         /// Advice for the person.
         advice: &'static str,
     },
-    /// Anything else.
+    /// Text of any other kind.
     #[error("it is no result that is known{}", .keys.as_ref().map_or_else(String::new, |keys| {
         format!(": a JSON document with {keys}")
     }))]
@@ -105,7 +105,7 @@ const READ: &str = "explain reads records of linerate, output of iperf3 (-J, --j
 /// Results of another program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Its name.
+    /// Name of the program.
     pub program: &'static str,
     /// Each direction, connection or document.
     pub evidence: Vec<Evidence>,
@@ -136,7 +136,7 @@ pub fn read_source(text: &str) -> Result<Source, Unreadable> {
             None => from_text(text),
         };
     }
-    let records: Vec<&Value> = found.values.iter().filter(|it| is_record(it)).collect();
+    let records: Vec<&Value> = found.values.iter().filter(|value| is_record(value)).collect();
     if !records.is_empty() {
         return Ok(Source::Records(records.iter().map(ToString::to_string).collect()));
     }

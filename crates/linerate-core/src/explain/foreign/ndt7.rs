@@ -11,17 +11,17 @@ use crate::record::Direction;
 use crate::theory::ladder::Response;
 
 pub(super) fn read(json: &Value) -> Option<Vec<Evidence>> {
-    let down = json.get("Download").filter(|it| it.is_object());
+    let down = json.get("Download").filter(|value| value.is_object());
     let found: Vec<Evidence> = down.into_iter().filter_map(download).collect();
     (!found.is_empty()).then_some(found)
 }
 
 fn download(test: &Value) -> Option<Evidence> {
     let samples = test.get("ServerMeasurements")?.as_array()?;
-    let infos: Vec<&Value> = samples.iter().filter_map(|it| it.get("TCPInfo")).collect();
+    let infos: Vec<&Value> = samples.iter().filter_map(|sample| sample.get("TCPInfo")).collect();
     let last = infos.last()?;
     let late = || infos.iter().skip(infos.len() / 5);
-    let of = |key: &str| -> Vec<f64> { late().filter_map(|it| positive(it, &[key])).collect() };
+    let of = |key: &str| -> Vec<f64> { late().filter_map(|info| positive(info, &[key])).collect() };
     let mss = positive(last, &["SndMSS"]);
     let span_s = positive(last, &["ElapsedTime"]).map(|us| us / 1e6);
     let bytes = positive(last, &["BytesAcked"]);
@@ -55,7 +55,7 @@ fn download(test: &Value) -> Option<Evidence> {
         },
         loss: Loss {
             retransmits: number(last, &["TotalRetrans"]),
-            ratio: sent.filter(|it| it.0 > 0.0).map(|(sent, again)| again / sent),
+            ratio: sent.filter(|counts| counts.0 > 0.0).map(|(sent, again)| again / sent),
             // The specification asks for BBR where the kernel has it.
             response: Some(Response::Bbr),
             ..Loss::default()

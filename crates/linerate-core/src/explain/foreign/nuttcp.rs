@@ -52,7 +52,7 @@ struct Row {
     cpu: Option<[f64; 2]>,
     again: Option<f64>,
     rtt_s: Option<f64>,
-    /// Lost, and sent.
+    /// Datagrams lost, and datagrams sent.
     datagrams: Option<(f64, f64)>,
 }
 

@@ -43,7 +43,7 @@ fn entries(text: &str) -> Vec<Vec<&str>> {
         let carries = words.iter().any(|word| word.starts_with("rtt:"));
         match (addresses(&words).is_some(), entries.last_mut()) {
             (true, _) => entries.push(words),
-            (false, Some(last)) if !last.iter().any(|it| it.starts_with("rtt:")) => {
+            (false, Some(last)) if !last.iter().any(|word| word.starts_with("rtt:")) => {
                 last.extend(words);
             }
             // A line of figures alone, as people cut it out.
@@ -61,7 +61,7 @@ struct Head<'a> {
 }
 
 fn addresses<'a>(words: &[&'a str]) -> Option<Head<'a>> {
-    let number = |word: &&str| word.parse::<f64>().ok().filter(|it| *it >= 0.0);
+    let number = |word: &&str| word.parse::<f64>().ok().filter(|value| *value >= 0.0);
     let is_end = |word: &str| {
         let port = word.rsplit_once(':').map(|(host, port)| (!host.is_empty(), port));
         port.is_some_and(|(host, port)| {
@@ -100,7 +100,7 @@ impl Words<'_> {
         leading(self.text(name)?)
     }
 
-    /// Milliseconds as seconds.
+    /// Value in milliseconds, as seconds.
     fn seconds(&self, name: &str) -> Option<f64> {
         self.value(name).map(|ms| ms / 1e3)
     }
@@ -248,9 +248,11 @@ fn windows(words: &Words<'_>, mss: f64, moment: &SocketMoment) -> Windows {
 
 /// Segments that were sent again, and the congestion control.
 fn losses_told(words: &Words<'_>) -> Loss {
-    let again = words.text("retrans").and_then(|it| leading(it.rsplit('/').next()?)).unwrap_or(0.0);
+    let again =
+        words.text("retrans").and_then(|text| leading(text.rsplit('/').next()?)).unwrap_or(0.0);
     let sent = words.value("data_segs_out").or_else(|| words.value("segs_out"));
-    let control = words.0.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());
+    let control =
+        words.0.iter().find(|word| response(word).is_some()).map(|name| (*name).to_owned());
     Loss {
         retransmits: Some(again),
         ratio: sent.filter(|sent| *sent > 0.0).map(|sent| again / sent),

@@ -8,12 +8,12 @@ use super::fates::{Fates, Probe};
 use super::{Load, quantile};
 use crate::record::{Direction, Train};
 
-/// What paced trains lost with the other way busy, and alone.
+/// Loss of paced trains with the other direction busy, and alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BothWays {
     /// Packets sent while the other way was busy.
     pub sent: u64,
-    /// Those of them that were lost.
+    /// Packets that were lost with the other direction busy.
     pub lost: u64,
     /// Median delay of the others above the least, in nanoseconds.
     pub delay_ns: f64,
@@ -21,7 +21,7 @@ pub struct BothWays {
     pub tenths_with_loss: u32,
     /// Packets sent alone, of the least load that offered as much.
     pub alone_sent: u64,
-    /// Those of them that were lost.
+    /// Packets that were lost alone.
     pub alone_lost: u64,
 }
 
@@ -97,10 +97,14 @@ mod tests {
         trains[0].ip_bytes = 152;
         trains[0].offered_bps = Some(1.2e6);
         let beside = [trains.as_slice(), &[train(down, 1420, 1000)]].concat();
-        let both = mechanism(&beside, up).and_then(|it| it.both_ways).expect("they went at once");
+        let both = mechanism(&beside, up)
+            .and_then(|findings| findings.both_ways)
+            .expect("they went at once");
         assert_eq!((both.alone_sent, both.alone_lost), (500, 125));
         let little = [beside[0].clone(), beside[2].clone(), beside[3].clone()];
-        let both = mechanism(&little, up).and_then(|it| it.both_ways).expect("they went at once");
+        let both = mechanism(&little, up)
+            .and_then(|findings| findings.both_ways)
+            .expect("they went at once");
         assert_eq!((both.alone_sent, both.alone_lost), (0, 0));
     }
 }

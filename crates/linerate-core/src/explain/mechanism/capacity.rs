@@ -13,7 +13,7 @@ use crate::stats::Interval;
 const ARRIVALS_MIN: usize = 4;
 /// Arrivals this much slower than the packets were sent, or less, are the sender's rate.
 const SENDER_SHARE: f64 = 1.1;
-/// What passed is less than this share of what was offered: too much was offered.
+/// Share of the offered rate below which the received rate shows overload.
 const OVERLOADED_BELOW: f64 = 0.95;
 
 /// The rate for each size of packets that trains back to back were sent of, the largest first.
@@ -48,7 +48,7 @@ fn of_size(fates: &Fates, ip_bytes: u32) -> Option<Capacity> {
     })
 }
 
-/// What passed of the highest load of the largest packets, if more was offered than passes.
+/// Rate received at the highest load of the largest packets, if more was offered than passes.
 pub(super) fn sustained(loads: &[Load]) -> Option<f64> {
     let largest = loads.iter().map(|load| load.ip_bytes).max()?;
     let of_size = || loads.iter().filter(move |load| load.ip_bytes == largest);
@@ -75,7 +75,7 @@ pub(super) fn link_bps(capacity: &[Capacity]) -> Option<f64> {
 /// time for each packet as its bytes take 0.59 of it.
 const PER_PACKET: f64 = 0.75;
 
-/// Whether short packets take about as long as long ones.
+/// True when short packets take about as long as long ones.
 pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
     let (Some(long), Some(short)) = (capacity.first(), capacity.last()) else { return false };
     long.ip_bytes > 2 * short.ip_bytes
@@ -83,7 +83,7 @@ pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
         && short.packet_ns() > PER_PACKET * long.packet_ns()
 }
 
-/// Whether less arrived than was offered.
+/// True when less arrived than was offered.
 pub(super) fn is_overloaded(load: &Load) -> bool {
     load.received_bps < OVERLOADED_BELOW * load.offered_bps
 }

@@ -47,7 +47,7 @@ struct Candidate {
     rate: Option<Estimate>,
 }
 
-/// What a rate is replayed as.
+/// Model that a rate is replayed with.
 #[derive(Clone, Copy, Debug)]
 enum Replay {
     /// A bucket of bytes, or the room before a link that adds some to each packet.
@@ -92,7 +92,7 @@ fn scored(fates: &Fates) -> Scored {
     let mut scored = Scored::default();
     let mut block = 0;
     let is_out = |run: &&Run| {
-        run.offered_bps.is_none() && fates.probes_of(run).iter().all(|it| it.delay.is_none())
+        run.offered_bps.is_none() && fates.probes_of(run).iter().all(|probe| probe.delay.is_none())
     };
     for run in fates.runs.iter().filter(|run| !is_out(run)) {
         let length = if run.offered_bps.is_some() { BLOCK } else { usize::MAX };
@@ -126,7 +126,8 @@ struct Contest<'a> {
     capacity: &'a [Capacity],
     loads: &'a [Load],
     scored: &'a Scored,
-    /// What waits as the delays show it: bytes, packets. They do not drift away from what was.
+    /// Queue that the delays themselves show, in bytes and in packets. Unlike a replayed rate it
+    /// does not drift away from the real one.
     shown: [Candidate; 2],
 }
 
@@ -137,7 +138,7 @@ impl Contest<'_> {
         let with_bytes = [Replay::Bytes { added: 0.0 }, Replay::Bytes { added: LINK_BYTES }];
         candidates.extend(with_bytes.map(|replay| self.search(replay)).into_iter().flatten());
         candidates.extend(
-            [Replay::Packets, Replay::Link].map(|it| self.search(it)).into_iter().flatten(),
+            [Replay::Packets, Replay::Link].map(|replay| self.search(replay)).into_iter().flatten(),
         );
         let mut best: Vec<Candidate> = Vec::new();
         candidates.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
@@ -253,7 +254,7 @@ impl Contest<'_> {
         apart
     }
 
-    /// What the likeliest state makes of the path, and what was lost while there was room.
+    /// Buffer or policer that the likeliest state stands for, and packets lost while it had room.
     fn overflow(
         &self,
         best: &Candidate,
@@ -343,8 +344,8 @@ impl Contest<'_> {
         }
     }
 
-    /// Whether there is a queue where packets are lost, by the delay of the packet before each
-    /// lost one: that of a full queue, or that of an idle path. `None` between these.
+    /// True when packets are lost at a queue, by the delay of the packet before each lost one: that
+    /// of a full queue, or that of an idle path. `None` where this is not clear.
     fn queue_at_losses(&self) -> Option<bool> {
         let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
         let largest = self.capacity.first()?;
@@ -376,15 +377,15 @@ impl Contest<'_> {
         }
     }
 
-    /// Whether paced probes were sent and none of them was lost.
+    /// True when paced probes were sent and none of them was lost.
     fn passes_paced(&self) -> bool {
         let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
         let packets: usize = paced().map(|run| run.probes.len()).sum();
-        let lost = |run: &Run| self.fates.probes_of(run).iter().any(|it| it.delay.is_none());
+        let lost = |run: &Run| self.fates.probes_of(run).iter().any(|probe| probe.delay.is_none());
         packets >= PACED_MIN && !paced().any(lost)
     }
 
-    /// Whether packets wait for what stands above the rate, up to the room.
+    /// True when packets above the rate wait in a queue, up to its room.
     fn waits(&self, best: &Candidate) -> bool {
         let Some((rate, room)) = best.rate.zip(room(self.scored, &best.values)) else {
             return true;

@@ -55,8 +55,8 @@ fn received_bps(probes: &[Probe]) -> f64 {
     if last > first { (bytes - one) * 8e9 / (last - first) } else { 0.0 }
 }
 
-/// What passes for long is below this share of the link's rate: something holds it back. Other
-/// traffic of a fifth leaves 0.87 of it to an offer of 1.3.
+/// Share of the link's rate below which a rate that passes for long shows a shaper. Other traffic
+/// of a fifth leaves 0.87 of the link to an offer of 1.3.
 const SHAPED_BELOW: f64 = 0.75;
 /// Part of what is above the rate that waits, and not in the bucket.
 const WAITING_SHARE: f64 = 0.2;

@@ -25,7 +25,7 @@ pub(super) struct Probe {
     pub(super) run: usize,
 }
 
-/// One train.
+/// One train of probes.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) ip_bytes: u32,
@@ -41,12 +41,12 @@ pub(super) struct Fates {
 }
 
 impl Fates {
-    /// Of the trains that had the path for themselves.
+    /// Packets of the trains that had the path for themselves.
     pub(super) fn of(trains: &[Train], direction: Direction) -> Option<Self> {
         Self::those(trains, direction, false)
     }
 
-    /// Of the paced trains that went while the other way was busy.
+    /// Packets of the paced trains that went while the other direction was busy.
     pub(super) fn beside(trains: &[Train], direction: Direction) -> Option<Self> {
         Self::those(trains, direction, true)
     }
@@ -118,10 +118,12 @@ impl Fates {
     }
 }
 
-/// Whether a paced train went while another one went the other way, for half of its time at least.
+/// True when a paced train went, for half of its time at least, while another one went the other
+/// way.
 fn is_beside(train: &Train, trains: &[Train]) -> bool {
-    let span =
-        |it: &Train| (it.started_ns, it.started_ns + it.sent_ns.last().copied().unwrap_or(0));
+    let span = |train: &Train| {
+        (train.started_ns, train.started_ns + train.sent_ns.last().copied().unwrap_or(0))
+    };
     let (begin, end) = span(train);
     let shared = |other: &Train| {
         let (from, until) = span(other);
@@ -134,8 +136,9 @@ fn is_beside(train: &Train, trains: &[Train]) -> bool {
     is_paced && others.any(|other| shared(other) * 2 > end - begin)
 }
 
-/// Whether the fates of a train are the path's: a socket that is full drops many in a row. The
-/// kernel counts packets with a wrong checksum among the drops too, and those are single ones.
+/// True when a train's losses are the path's and not the receiving socket's: a full socket drops
+/// many in a row. The kernel counts packets with a wrong checksum among its drops too, and those
+/// are single ones.
 fn is_the_paths_own(train: &Train) -> bool {
     let lost = train.arrived_ns.iter().filter(|arrived| arrived.is_none()).count();
     let after_another =

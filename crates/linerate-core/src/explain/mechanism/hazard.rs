@@ -11,14 +11,15 @@ const EDGES: usize = 24;
 const SAMPLES: usize = 1200;
 /// Packets at the overall chance that each pool of bins begins with.
 const PRIOR: f64 = 1.0;
-/// Chances of loss are not nearer to 0 and 1 than this: fates have causes that no state has.
+/// Limit on a fitted chance of loss, away from 0 and from 1: some packets are lost, or arrive, for
+/// reasons that the modelled state does not hold.
 const CHANCE_MIN: f64 = 1e-5;
 
 /// Packets whose fates are foretold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scored {
     packets: Vec<Packet>,
-    /// Those of them that were lost.
+    /// Samples that were lost.
     pub(super) lost: u64,
 }
 
@@ -63,12 +64,12 @@ impl Scored {
         self.lost += u64::from(lost);
     }
 
-    /// Those whose state is below `limit`.
+    /// Samples whose state is below `limit`.
     pub(super) fn below(&self, states: &[f64], limit: f64) -> Self {
         self.those(|index| states[index] < limit)
     }
 
-    /// Those that are not marked.
+    /// Samples that are not marked.
     pub(super) fn without(&self, marked: &[bool]) -> Self {
         self.those(|index| !marked.get(index).is_some_and(|&marked| marked))
     }
@@ -104,7 +105,7 @@ impl Scored {
         (0..FOLDS).map(|fold| of_fold(&counts, fold)).sum()
     }
 
-    /// That of one chance for all.
+    /// Log-likelihood in nats under one chance of loss for all packets, the null model.
     pub(super) fn likelihood_of_nothing(&self) -> f64 {
         let nothing = vec![0.0; self.packets.last().map_or(0, |last| last.index + 1)];
         self.likelihood(&nothing)

@@ -7,7 +7,8 @@ use crate::record::{Direction, Train};
 
 /// Arrivals of a train that show lumps.
 const ARRIVALS_MIN: usize = 20;
-/// Of a train that is held back hardly a packet is missing.
+/// Share of a train's packets that arrive at least when a device delays the train and drops none of
+/// it.
 const ARRIVED_MIN: f64 = 0.9;
 /// Gaps that the sender left itself are shorter than this share of those at the receiver.
 const SENT_EVENLY: f64 = 0.2;

@@ -12,7 +12,7 @@ const MEMORY_PACKETS: f64 = 64.0;
 /// Packets whose [`since_loss`] is below this come after no loss that counts.
 pub(super) const FIRST_BELOW: f64 = 1.0 - MEMORY_PACKETS;
 
-/// What a packet takes of a bucket or of a server's time.
+/// Cost of a packet: the tokens that it takes from a bucket, or its share of a server's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cost {
     /// Its bytes and those that a link adds.
@@ -30,7 +30,7 @@ impl Cost {
     }
 }
 
-/// What stands above a sustained rate with each packet: a bucket's deficit, or a queue without its
+/// Excess over a sustained rate at each packet: a token bucket's deficit, or a queue without its
 /// delays.
 pub(super) fn above_rate(fates: &Fates, cost: Cost, per_ns: f64) -> Vec<f64> {
     let (mut above, mut last) = (0.0_f64, 0.0);
@@ -67,7 +67,7 @@ pub(super) fn behind_link(fates: &Fates, bytes_per_ns: f64) -> Vec<f64> {
     fates.probes.iter().map(of).collect()
 }
 
-/// What waits with each packet, by the delays of those before it.
+/// Queue that each packet finds, inferred from the delays of those before it.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Bytes of these trains.
@@ -83,7 +83,7 @@ pub(super) struct Waiting {
 /// A long packet of other traffic.
 const OTHER_BYTES: f64 = 1500.0;
 
-/// What waits before a link that takes `bytes_per_ns`.
+/// Queue before a link that sends `bytes_per_ns`, at each packet.
 pub(super) fn waiting(fates: &Fates, bytes_per_ns: f64) -> Waiting {
     let mut waiting = Waiting::default();
     // Nanoseconds as integers, so that they have an order: when each leaves the queue, and bytes.

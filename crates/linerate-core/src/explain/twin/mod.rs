@@ -94,8 +94,9 @@ fn link_bps(capacity: &[Capacity]) -> Option<f64> {
     shown.map(of).max_by(f64::total_cmp)
 }
 
-/// What others take of a full link, if a queue serves all in the order in which they come. Probes
-/// at an even pace find the room that comes free before others do: this is too little by half.
+/// Rate that other traffic takes of a full link, if a queue serves all in the order in which they
+/// come. It is too low by up to half: probes at an even pace find the room that comes free before
+/// others do.
 fn other_traffic(found: &Findings) -> Option<CrossPlan> {
     let held = matches!(
         found.overflow,

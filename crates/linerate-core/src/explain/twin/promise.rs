@@ -31,7 +31,7 @@ const AT_BOUND: f64 = 0.88;
 pub fn path_of(record: &Record) -> Option<PathPlan> {
     let up = mechanism(&record.trains, Direction::Up);
     let down = mechanism(&record.trains, Direction::Down);
-    let rtts = record.parts.iter().flat_map(directions).filter_map(|it| it.rtt.base_s);
+    let rtts = record.parts.iter().flat_map(directions).filter_map(|evidence| evidence.rtt.base_s);
     let rtt = Duration::try_from_secs_f64(rtts.reduce(f64::min)?).ok()?;
     match (up, down) {
         (Some(up), down) => Some(fit(&up, down.as_ref(), rtt)),
@@ -59,15 +59,16 @@ pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
     }
 }
 
-/// What the verdict was made from, and the measurement that it is about.
+/// Evidence that the verdict was made from, and the part of the record that it is about.
 pub(in crate::explain) fn measured<'a>(
     record: &'a Record,
     verdict: &Verdict,
 ) -> Option<(Evidence, &'a Record)> {
     let parts = std::iter::once(record).chain(&record.parts);
     parts.into_iter().find_map(|part| {
-        let of_way = |it: &Evidence| {
-            it.direction == verdict.direction && it.rate.mean_bps == verdict.measured_bps
+        let of_way = |evidence: &Evidence| {
+            evidence.direction == verdict.direction
+                && evidence.rate.mean_bps == verdict.measured_bps
         };
         let evidence = directions(part).into_iter().find(of_way)?;
         Some((with_path(evidence, record), part))
@@ -120,7 +121,8 @@ impl Model {
         Some(Self { path, tcp, streams: evidence.flows.max(1), spans: [omit, span] })
     }
 
-    /// What was asked of the model, and the limit that is met without the cause.
+    /// Question for the model and its answer: the rate without the cause, and the limit that is met
+    /// then.
     fn asked(&self, verdict: &Verdict, evidence: &Evidence) -> Option<(OnModel, &'static str)> {
         let measured = verdict.measured_bps?;
         let reached_bps = self.goodput_bps()?;
@@ -183,7 +185,7 @@ impl Model {
         bytes * 8.0 * f64::from(self.streams) / rtt.max(1e-6)
     }
 
-    /// Whether the send buffer holds a rate: without it the same transfer is faster.
+    /// True when the send buffer limits a rate: without it the same transfer is faster.
     fn is_held_by_send_buffer(&self, bps: f64) -> bool {
         let Some(bytes) = self.tcp.send_buffer_bytes else { return false };
         // What is in use after a stroke, each round trip, is the most.
@@ -239,22 +241,22 @@ impl Model {
         self.link_payload_bps().map(|_| model)
     }
 
-    /// What limits a rate that was reached, in words.
+    /// Limit of a rate that was reached, in words.
     fn limit(&self, bps: f64) -> &'static str {
         let has = |key: fn(&PathPlan) -> bool| self.path.forward.as_deref().is_some_and(key);
         if self.is_held_by_send_buffer(bps) {
             "the send buffer"
         } else if bps >= AT_BOUND * self.window_bps() {
             "the window"
-        } else if has(|it| it.policer.is_some() || it.shaper.is_some()) {
+        } else if has(|hop| hop.policer.is_some() || hop.shaper.is_some()) {
             "the rate that a policer or shaper lets through"
-        } else if has(|it| it.packets_per_sec.is_some()) {
+        } else if has(|hop| hop.packets_per_sec.is_some()) {
             "the packets per second of a device"
         } else if self.link_payload_bps().is_some_and(|link| bps >= AT_BOUND * link) {
             "the narrowest link of the path"
-        } else if has(|it| it.loss.is_some() || it.burst_loss.is_some()) {
+        } else if has(|hop| hop.loss.is_some() || hop.burst_loss.is_some()) {
             "loss"
-        } else if has(|it| !it.cross.is_empty()) {
+        } else if has(|hop| !hop.cross.is_empty()) {
             "other traffic on the narrowest link"
         } else {
             "the narrowest link and its buffer"
@@ -279,7 +281,11 @@ fn tuned(evidence: &Evidence) -> Option<f64> {
     if evidence.scale_agreed() == Some(false) || evidence.asked.window_bytes.is_some() {
         return evidence.offered_bytes();
     }
-    evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0).filter(|bytes| *bytes > 0.0)
+    evidence
+        .receiver
+        .tcp_mem_bytes
+        .map(|memory| memory[2] as f64 / 2.0)
+        .filter(|bytes| *bytes > 0.0)
 }
 
 /// The path of a transfer without probes: its slowest known link, where nothing was lost on it.
@@ -316,11 +322,12 @@ pub(super) fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Op
     Some(SimulatedTcp { send_buffer_bytes: send_buffer(evidence).map(whole), ..tcp })
 }
 
-/// What the sender's buffer may grow to: what was asked for, or the most of tcp_wmem.
+/// Size that the sender's buffer may grow to: the one that was asked for, or the maximum of
+/// tcp_wmem.
 fn send_buffer(evidence: &Evidence) -> Option<f64> {
     match evidence.sender.buffer_asked_bytes {
         Some(_) => evidence.window.send_buffer_bytes,
-        None => evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64),
+        None => evidence.sender.tcp_mem_bytes.map(|memory| memory[2] as f64),
     }
 }
 
