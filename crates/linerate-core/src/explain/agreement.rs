@@ -120,7 +120,7 @@ fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
         evidence: vec![sign],
         notes,
         next: None,
-        remedy: remedy::of(cause, evidence),
+        remedy: remedy::for_cause(cause, evidence),
         between: Vec::new(),
         deciding_test: verdict.deciding_test.filter(|_| confidence == Confidence::Low),
         ..verdict

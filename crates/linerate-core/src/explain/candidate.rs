@@ -37,7 +37,7 @@ impl Candidate {
 }
 
 /// A share of another figure; absent where one is.
-pub(super) fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+pub(super) fn share_of(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     let whole = whole.filter(|whole| *whole > 0.0)?;
     Some(part? / whole)
 }

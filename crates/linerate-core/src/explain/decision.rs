@@ -8,7 +8,7 @@
 use super::counters::{self, host_share};
 use super::device::DeviceLimit;
 use super::limitation::{Ground, Limitation, part_of};
-use super::trust::{Doubt, rate, trust};
+use super::trust::{Doubt, caveat_quality, quality_of};
 use super::{agreement, judge, of_record, udp};
 use crate::record::{
     BenchResult, Cause, CaveatCode, Confidence, Direction, LimitedBy, MetricId, Outcome, Plan,
@@ -54,7 +54,7 @@ impl Decision {
         let limitations = verdicts.iter().map(|verdict| {
             let limit = match verdict.cause {
                 Some(Cause::Tester) => Some(Limitation::new(LimitedBy::ThisHost, Ground::OneHost)),
-                _ => limit_of_cause(verdict).or_else(|| between(verdict)),
+                _ => limit_of_cause(verdict).or_else(|| limit_of_several(verdict)),
             };
             let limit = limit.unwrap_or(Limitation::new(LimitedBy::NotKnown, Ground::Nothing));
             Limitation { way: verdict.direction, ..limit }
@@ -75,7 +75,7 @@ impl Decision {
 
     /// True of a caveat of the record that makes the result less than good.
     pub fn is_doubted_for(&self, record: &Record, code: CaveatCode) -> bool {
-        rate(record, &self.limitation, code) != Quality::Good
+        caveat_quality(record, &self.limitation, code) != Quality::Good
     }
 
     /// The limit of one direction.
@@ -106,7 +106,7 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
         Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => (Vec::new(), Vec::new()),
     };
     let limit_of_part = |part: &Record| decide_measurement(part).limitation;
-    Decision::new(limitations, verdicts, |limitation| trust(record, limitation, limit_of_part))
+    Decision::new(limitations, verdicts, |limitation| quality_of(record, limitation, limit_of_part))
 }
 
 /// Each direction of a TCP test: its limit, and its diagnosis as far as it agrees with that.
@@ -151,13 +151,13 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
         .and_then(counters::full_link)
         .or_else(named)
         .or_else(explained)
-        .or_else(|| udp::lost(record, way))
+        .or_else(|| udp::loss_limit(record, way))
         .or_else(|| busy.clone())
         .or_else(tester)
         .or_else(|| verdict.and_then(|verdict| diagnosed(record, verdict)))
         .or_else(|| counters::waited(record, way))
         .or_else(|| on_path(record, way, verdict))
-        .or_else(|| verdict.and_then(between))
+        .or_else(|| verdict.and_then(limit_of_several))
         .or_else(|| counters::one_host(record, ceiling))
         .or_else(|| ceiling.and_then(counters::above_ceiling));
     let measured = record.value(MetricId::Goodput, Stat::Value, Some(way)).is_some();
@@ -208,7 +208,7 @@ fn limit_of_cause(verdict: &Verdict) -> Option<Limitation> {
 }
 
 /// The limit where several causes agree with the evidence: the path if all are of it.
-pub(super) fn between(verdict: &Verdict) -> Option<Limitation> {
+pub(super) fn limit_of_several(verdict: &Verdict) -> Option<Limitation> {
     let causes = &verdict.between;
     let by = match causes.iter().all(is_of_path) {
         true => LimitedBy::Path,

@@ -27,9 +27,9 @@ pub struct Evidence {
     /// Failure that ended the transfer early.
     pub failure: Option<String>,
     /// Options that the user gave the test.
-    pub asked: Asked,
+    pub asked: TestOptions,
     /// The rate that was reached.
-    pub rate: Rate,
+    pub rate: RateEvidence,
     /// Round-trip times of the flow.
     pub rtt: RoundTrips,
     /// Windows and what they held.
@@ -37,9 +37,9 @@ pub struct Evidence {
     /// Losses and retransmissions of the flow.
     pub loss: Loss,
     /// The end that sent.
-    pub sender: Host,
+    pub sender: HostEvidence,
     /// The end that received.
-    pub receiver: Host,
+    pub receiver: HostEvidence,
     /// Options of the SYN, as sent and as arrived.
     pub syn: Syn,
     /// Results of probes beside the load.
@@ -117,14 +117,14 @@ pub struct EachFlow {
 
 impl EachFlow {
     /// Share of its segments that were sent again.
-    pub fn ratio(&self) -> f64 {
+    pub fn retransmit_ratio(&self) -> f64 {
         self.again / self.sent.max(1.0)
     }
 }
 
 /// Options that the user gave the test.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct TestOptions {
     /// Data went both ways at once (`--bidir`).
     pub both_ways: bool,
     /// Socket buffer that was asked for (`-w`).
@@ -145,7 +145,7 @@ pub struct Asked {
 
 /// The receiver's payload rate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rate {
+pub struct RateEvidence {
     /// Over the whole measured span.
     pub mean_bps: Option<f64>,
     /// Median interval once the start was over.
@@ -254,7 +254,7 @@ pub struct Loss {
 
 /// Host at one end of the path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
+pub struct HostEvidence {
     /// Time that the busiest data thread computed, over the span.
     pub cpu: Option<f64>,
     /// Time that it was ready and had no CPU, over the span.

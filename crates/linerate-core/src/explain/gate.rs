@@ -8,7 +8,7 @@ use crate::record::{Cause, Confidence, Outcome, Sign, Verdict};
 const IDLE_CPU: f64 = 0.1;
 
 /// A verdict without a diagnosis: the tester spoilt the measurement, or both ends are one host.
-pub(super) fn gate(evidence: &Evidence) -> Option<Verdict> {
+pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
     if let Some(why) = &evidence.spoilt {
         let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
         verdict.notes.push(why.clone());
@@ -51,7 +51,7 @@ mod tests {
     fn over_loopback(sender: Option<f64>, receiver: Option<f64>) -> Verdict {
         let mut evidence = Evidence { loopback: true, ..Evidence::default() };
         (evidence.sender.cpu, evidence.receiver.cpu) = (sender, receiver);
-        gate(&evidence).expect("loopback is never explained as a path")
+        failure_verdict(&evidence).expect("loopback is never explained as a path")
     }
 
     #[test]
@@ -69,6 +69,6 @@ mod tests {
             let verdict = over_loopback(sender, receiver);
             assert_eq!((verdict.outcome, verdict.cause), (Outcome::Limited, Some(Cause::Tester)));
         }
-        assert_eq!(gate(&Evidence::default()), None);
+        assert_eq!(failure_verdict(&Evidence::default()), None);
     }
 }

@@ -33,13 +33,13 @@ pub struct Goal {
 
 impl Goal {
     /// As a plan has it.
-    pub fn plan(self) -> GoalPlan {
+    pub fn goal_plan(self) -> GoalPlan {
         let rtt_ns = u64::try_from(self.rtt.as_nanos()).unwrap_or(u64::MAX);
         GoalPlan { rate: self.rate, rtt_ns }
     }
 
     /// Goal in the plan of a record, if it has one.
-    fn of(record: &Record) -> Option<Self> {
+    fn from_record(record: &Record) -> Option<Self> {
         let Plan::Test(TestPlan { goal: Some(goal), .. }) = &record.plan else { return None };
         Some(Self { rate: goal.rate, rtt: Duration::from_nanos(goal.rtt_ns) })
     }
@@ -62,11 +62,11 @@ impl FromStr for Goal {
 /// Adds the figures of RFC 6349 to verdicts of a record, and whether the path carries `goal`, else
 /// what the record's plan asks for.
 pub fn add_figures(record: &Record, verdicts: &mut [Verdict], goal: Option<Goal>) {
-    let goal = goal.or_else(|| Goal::of(record));
+    let goal = goal.or_else(|| Goal::from_record(record));
     for verdict in verdicts {
         let Some((evidence, part)) = measured(record, verdict) else { continue };
         verdict.rfc6349 = figures(part, &evidence, verdict);
-        verdict.goal = goal.and_then(|goal| answer(goal, &evidence));
+        verdict.goal = goal.and_then(|goal| assess_goal(goal, &evidence));
     }
 }
 
@@ -116,14 +116,17 @@ fn mean_rtt(part: &Record, way: Direction) -> Option<f64> {
 }
 
 /// Criteria of a goal checked against a path: its rate, its losses, the windows of its ends.
-fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
+fn assess_goal(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     let mtu_bytes = evidence.packet_bytes.unwrap_or(1500);
     let header_bytes =
         evidence.mss_bytes.map_or(HEADER_BYTES, |mss| mtu_bytes - mss.min(mtu_bytes));
     let target = Target { rate: goal.rate, rtt: goal.rtt, mtu_bytes, header_bytes };
     let bps = goal.rate.bits_per_sec() as f64;
-    let criteria =
-        [rate(bps, evidence), losses(&target, evidence)?, window(bps, goal.rtt, evidence)];
+    let criteria = [
+        rate_criterion(bps, evidence),
+        losses(&target, evidence)?,
+        window(bps, goal.rtt, evidence),
+    ];
     let reached = criteria.iter().map(|criterion| criterion.reached).max()?;
     Some(GoalAnswer {
         rate_bps: bps,
@@ -133,7 +136,7 @@ fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     })
 }
 
-fn rate(needed: f64, evidence: &Evidence) -> Criterion {
+fn rate_criterion(needed: f64, evidence: &Evidence) -> Criterion {
     let sustained = evidence.sustained_bps.into_iter().chain(evidence.capacity_bps);
     let share = f64::from(evidence.mss_bytes.unwrap_or(1448))
         / f64::from(evidence.packet_bytes.unwrap_or(1500));
@@ -215,8 +218,8 @@ mod tests {
         crate::tree::from_json(text).expect("a record")
     }
 
-    fn seen(sent: u64, lost: u64, bps: f64) -> Evidence {
-        let load = mechanism::Load {
+    fn evidence_with_loss(sent: u64, lost: u64, bps: f64) -> Evidence {
+        let load = mechanism::PacedLoad {
             offered_bps: 1e6,
             ip_bytes: 1500,
             sent,
@@ -257,7 +260,9 @@ mod tests {
         // 2.5 Mbit/s, 50 ms, 1500 bytes with 64 of headers (RFC 8337 §9): W 11, 3 x 11^2 = 363.
         // Without a loss 354 packets pass (Wald with 5 % and a quarter of the run).
         let goal: Goal = "2.5M@50ms".parse().expect("a goal");
-        let run = |sent, lost| answer(goal, &seen(sent, lost, 100e6)).expect("an answer");
+        let run = |sent, lost| {
+            assess_goal(goal, &evidence_with_loss(sent, lost, 100e6)).expect("an answer")
+        };
         let passed = run(354, 0);
         assert_eq!((passed.reached, passed.criteria[1].needed), (Reached::Pass, 363.0));
         let early = run(300, 0);
@@ -270,7 +275,10 @@ mod tests {
             (passed.criteria[2].needed, passed.criteria[2].reached),
             (15_625.0, Reached::Pass)
         );
-        assert_eq!(answer(goal, &seen(354, 0, 2e6)).expect("an answer").reached, Reached::Fail);
+        assert_eq!(
+            assess_goal(goal, &evidence_with_loss(354, 0, 2e6)).expect("an answer").reached,
+            Reached::Fail
+        );
     }
 
     #[test]

@@ -8,10 +8,10 @@
 //! Bayes Factors, JASA 90, 1995, section 3.2), the same that Wald's sequential test has for errors
 //! of 5 % ((1 - 0.05) / 0.05 = 19; Sequential Tests of Statistical Hypotheses, 1945).
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::changes::{
-    AS_LOST, Choices, Moved, RISES, entropy, figure, is_apart, is_line, is_remedy, line_of, mean,
-    mean_of, meaning, possible, predicted,
+    AS_LOST, Choices, RISES, RateShift, entropy, figure, is_apart, is_line, is_remedy, line_of,
+    mean_of, mean_value, meaning, possible, predict_effect,
 };
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
@@ -62,11 +62,11 @@ const USUAL: [Cause; 7] = [
 
 /// Effect of a change: runs with it compared with runs without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Weighed {
+struct ChangeEffect {
     /// The rate with the change over that without it.
     factor: f64,
     /// Direction of the effect; `None` where the runs are not clear, or the effect is small.
-    moved: Option<Moved>,
+    moved: Option<RateShift>,
     /// True when more runs would not change the result.
     clear: bool,
     /// The furthest apart that two equal runs were: the larger rate over the smaller.
@@ -75,16 +75,16 @@ struct Weighed {
 
 /// True when these runs show the effect of the change, so that no more are needed.
 pub fn is_clear(plain: &[ShortRun], changed: &[ShortRun]) -> bool {
-    weigh(plain, changed).is_some_and(|weighed| weighed.clear)
+    estimate_effect(plain, changed).is_some_and(|weighed| weighed.clear)
 }
 
 /// The two samples held against each other; none without a run of each.
-fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
+fn estimate_effect(plain: &[ShortRun], changed: &[ShortRun]) -> Option<ChangeEffect> {
     let logs = |runs: &[ShortRun]| -> Vec<f64> {
         runs.iter().map(|run| run.goodput_bps.max(STILL_BPS).ln()).collect()
     };
     let (plain, changed) = (logs(plain), logs(changed));
-    let (a, b) = (mean(&plain)?, mean(&changed)?);
+    let (a, b) = (mean_value(&plain)?, mean_value(&changed)?);
     let within = squares(&plain, a) + squares(&changed, b) + SPREAD_RUNS * SPREAD * SPREAD;
     let (m, n) = (plain.len() as f64, changed.len() as f64);
     let difference = b - a;
@@ -104,24 +104,25 @@ fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
     let enough = plain.len() >= RUNS_MIN && changed.len() >= RUNS_MIN;
     let stays = none >= CLEAR * (up + down) / 2.0;
     let clear = enough && (stays || up >= CLEAR * none || down >= CLEAR * none);
-    let apart = [&plain, &changed].into_iter().map(|logs| range(logs).exp()).fold(1.0, f64::max);
+    let apart =
+        [&plain, &changed].into_iter().map(|logs| spread_of(logs).exp()).fold(1.0, f64::max);
     // Beyond what equal runs were seen to be apart by, which few runs show too little of.
     let beyond = RISES * apart;
     let moved = match factor {
         _ if !clear => None,
-        factor if stays && (1.0 / STAYS..=STAYS).contains(&factor) => Some(Moved::Stays),
-        factor if factor >= beyond => Some(Moved::Rises),
-        factor if factor <= 1.0 / beyond => Some(Moved::Falls),
+        factor if stays && (1.0 / STAYS..=STAYS).contains(&factor) => Some(RateShift::Stays),
+        factor if factor >= beyond => Some(RateShift::Rises),
+        factor if factor <= 1.0 / beyond => Some(RateShift::Falls),
         _ => None,
     };
-    Some(Weighed { factor, moved, clear, apart })
+    Some(ChangeEffect { factor, moved, clear, apart })
 }
 
 fn squares(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
-fn range(values: &[f64]) -> f64 {
+fn spread_of(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     most - values.iter().copied().fold(f64::INFINITY, f64::min)
 }
@@ -142,7 +143,7 @@ fn information(
         Change::Family(_) | Change::Writes(_) => {
             let is_of = |cause: Cause| match change {
                 Change::Writes(_) => is_senders(cause),
-                _ => predicted(change, cause).0.is_none(),
+                _ => predict_effect(change, cause).0.is_none(),
             };
             if others.iter().copied().chain(named).any(is_of) { SELDOM_NATS } else { 0.0 }
         }
@@ -166,7 +167,11 @@ fn usual_information(change: &Change, named: Option<Cause>, others: &[Cause]) ->
 }
 
 /// The change to try next; none where the verdict needs none or nothing is left that would tell.
-pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>) -> Option<Change> {
+pub(super) fn next_change(
+    evidence: &Evidence,
+    verdict: &Verdict,
+    choices: Choices<'_>,
+) -> Option<Change> {
     if matches!(verdict.outcome, Outcome::NoVerdict) || verdict.cause == Some(Cause::Tester) {
         return None;
     }
@@ -194,18 +199,18 @@ pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>)
 }
 
 /// An intervention and what it shows.
-struct Found<'a> {
+struct TriedChange<'a> {
     made: &'a Intervention,
-    weighed: Weighed,
+    weighed: ChangeEffect,
     lost: Option<(f64, f64)>,
 }
 
-impl Found<'_> {
+impl TriedChange<'_> {
     /// True when the effect, as far as it is clear, is the one that a cause predicts.
-    fn agrees(&self, evidence: &Evidence, cause: Cause) -> bool {
-        let (moved, more_lost) = predicted(&self.made.change, cause);
+    fn agrees_with(&self, evidence: &Evidence, cause: Cause) -> bool {
+        let (moved, more_lost) = predict_effect(&self.made.change, cause);
         let rate = moved.zip(self.weighed.moved).is_none_or(|(said, seen)| said == seen);
-        let rises = self.weighed.moved == Some(Moved::Rises);
+        let rises = self.weighed.moved == Some(RateShift::Rises);
         // A control that overruns the queue at its start loses more on every path: only that no
         // more was lost says something.
         let as_lost = self.lost.is_some_and(|(before, after)| after <= AS_LOST * before);
@@ -225,13 +230,13 @@ impl Found<'_> {
         }
     }
 
-    fn sign(&self) -> Sign {
+    fn effect_sign(&self) -> Sign {
         let name = figure(&self.made.change);
         let (factor, apart) = (self.weighed.factor, self.weighed.apart);
         match self.weighed.moved {
-            Some(Moved::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
-            Some(Moved::Stays) => Sign::at_most(name, factor, STAYS, "1"),
-            Some(Moved::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
+            Some(RateShift::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
+            Some(RateShift::Stays) => Sign::at_most(name, factor, STAYS, "1"),
+            Some(RateShift::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
             None => Sign::figure(name, factor, "1"),
         }
     }
@@ -241,18 +246,18 @@ impl Found<'_> {
         meaning(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
 
-    fn tried(&self) -> Option<Tried> {
+    fn before_and_after(&self) -> Option<Tried> {
         let rate = |runs| mean_of(runs, |run| Some(run.goodput_bps));
         Some(Tried { before_bps: rate(&self.made.plain)?, after_bps: rate(&self.made.changed)? })
     }
 }
 
 /// Every intervention that speaks for the test that is explained.
-fn found(evidence: &Evidence) -> Vec<Found<'_>> {
+fn usable_effects(evidence: &Evidence) -> Vec<TriedChange<'_>> {
     let steady = evidence.steady_bps();
     let speaks = |made: &&Intervention| {
         let plain = mean_of(&made.plain, |run| Some(run.goodput_bps));
-        let of = share(plain, steady).is_some_and(|of| (SPEAKS.0..=SPEAKS.1).contains(&of));
+        let of = share_of(plain, steady).is_some_and(|of| (SPEAKS.0..=SPEAKS.1).contains(&of));
         // Where hardly anything moved there is no rate to compare.
         of || steady.is_none_or(|rate| rate < STILL_BPS)
     };
@@ -260,9 +265,9 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
     made.filter(speaks)
         .filter_map(|made| {
             let lost = |runs| mean_of(runs, |run: &ShortRun| run.retransmit_ratio);
-            Some(Found {
+            Some(TriedChange {
                 made,
-                weighed: weigh(&made.plain, &made.changed)?,
+                weighed: estimate_effect(&made.plain, &made.changed)?,
                 lost: lost(&made.plain).zip(lost(&made.changed)),
             })
         })
@@ -270,14 +275,19 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
 }
 
 /// The change of this kind that made the rate rise.
-fn rise<'a>(found: &'a [Found<'_>], is: impl Fn(&Change) -> bool) -> Option<&'a Found<'a>> {
-    found.iter().find(|tried| is(&tried.made.change) && tried.weighed.moved == Some(Moved::Rises))
+fn find_rise<'a>(
+    found: &'a [TriedChange<'_>],
+    is: impl Fn(&Change) -> bool,
+) -> Option<&'a TriedChange<'a>> {
+    found
+        .iter()
+        .find(|tried| is(&tried.made.change) && tried.weighed.moved == Some(RateShift::Rises))
 }
 
 /// A device that holds one port back: all else is the same at another one.
 pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
-    let found = found(evidence);
-    let risen = rise(&found, |change| *change == Change::OtherPort)?;
+    let found = usable_effects(evidence);
+    let risen = find_rise(&found, |change| *change == Change::OtherPort)?;
     let drops = evidence.loss.ratio.is_some_and(|again| again >= LOSSY)
         && evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
     let cause = if drops { Cause::Policer } else { Cause::Shaper };
@@ -290,98 +300,102 @@ pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
 
 /// Cause that only a change can show, where the signs name none or one that the changes refute: the
 /// path of one address family alone, a sender that its system calls limit.
-pub(super) fn shown(evidence: &Evidence) -> Option<Candidate> {
-    let found = found(evidence);
-    let family = rise(&found, |change| matches!(change, Change::Family(_)));
-    let writes = || rise(&found, |change| matches!(change, Change::Writes(_)));
+pub(super) fn cause_shown(evidence: &Evidence) -> Option<Candidate> {
+    let found = usable_effects(evidence);
+    let family = find_rise(&found, |change| matches!(change, Change::Family(_)));
+    let writes = || find_rise(&found, |change| matches!(change, Change::Writes(_)));
     let cause = match family {
         Some(_) => Cause::AddressFamily,
         None => writes().map(|_| Cause::SendingHost)?,
     };
     let mut candidate = Candidate::new(cause, Confidence::Medium, Vec::new());
-    add(&found, &mut candidate);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
 /// A cause that the signs name, and what trying says of it: surer, as it was, or none.
-pub(super) fn tested(evidence: &Evidence, mut candidate: Candidate) -> Option<Candidate> {
-    let found = found(evidence);
+pub(super) fn test_candidate(evidence: &Evidence, mut candidate: Candidate) -> Option<Candidate> {
+    let found = usable_effects(evidence);
     let sure = candidate.confidence == Confidence::High;
-    if !sure && found.iter().any(|tried| !tried.agrees(evidence, candidate.cause)) {
+    if !sure && found.iter().any(|tried| !tried.agrees_with(evidence, candidate.cause)) {
         return None;
     }
-    let proves = |tried: &&Found<'_>| {
-        let (said, _) = predicted(&tried.made.change, candidate.cause);
+    let proves = |tried: &&TriedChange<'_>| {
+        let (said, _) = predict_effect(&tried.made.change, candidate.cause);
         said.is_some() && said == tried.weighed.moved
     };
     if found.iter().any(|tried| proves(&tried)) {
         candidate.confidence = Confidence::High;
     }
-    add(&found, &mut candidate);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
 /// The one cause that trying leaves of several.
-pub(super) fn decided(evidence: &Evidence, between: &[Cause]) -> Option<Candidate> {
-    let found = found(evidence);
-    let [cause] = left(evidence, &found, between)[..] else { return None };
-    let rose = found.iter().filter(|tried| tried.weighed.moved == Some(Moved::Rises)).count();
+pub(super) fn decide_between(evidence: &Evidence, between: &[Cause]) -> Option<Candidate> {
+    let found = usable_effects(evidence);
+    let [cause] = remaining_causes(evidence, &found, between)[..] else { return None };
+    let rose = found.iter().filter(|tried| tried.weighed.moved == Some(RateShift::Rises)).count();
     let confidence = if rose >= 2 { Confidence::High } else { Confidence::Medium };
     let mut candidate = Candidate::new(cause, confidence, Vec::new());
-    candidate.remedy = super::remedy::of(cause, evidence);
-    add(&found, &mut candidate);
+    candidate.remedy = super::remedy::for_cause(cause, evidence);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
-fn left(evidence: &Evidence, found: &[Found<'_>], between: &[Cause]) -> Vec<Cause> {
+fn remaining_causes(
+    evidence: &Evidence,
+    found: &[TriedChange<'_>],
+    between: &[Cause],
+) -> Vec<Cause> {
     // Nothing that was clear decides nothing.
     if between.len() < 2 || found.iter().all(|tried| tried.weighed.moved.is_none()) {
         return between.to_vec();
     }
-    let agree = |cause: &Cause| found.iter().all(|tried| tried.agrees(evidence, *cause));
+    let agree = |cause: &Cause| found.iter().all(|tried| tried.agrees_with(evidence, *cause));
     between.iter().copied().filter(agree).collect()
 }
 
 /// Open verdict with the effects of the changes added: fewer causes, and figures.
-pub(super) fn narrowed(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
-    let found = found(evidence);
-    let left = left(evidence, &found, &verdict.between);
+pub(super) fn narrow_verdict(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
+    let found = usable_effects(evidence);
+    let left = remaining_causes(evidence, &found, &verdict.between);
     if !left.is_empty() {
         verdict.between = left;
     }
-    verdict.evidence.extend(signs(&found));
-    verdict.notes.extend(found.iter().filter_map(Found::meaning));
+    verdict.evidence.extend(effect_signs(&found));
+    verdict.notes.extend(found.iter().filter_map(TriedChange::meaning));
     verdict
 }
 
 /// The causes that the usual ones leave where trying refutes the one that the signs named.
-pub(super) fn refuted(evidence: &Evidence, cause: Cause) -> Verdict {
-    let found = found(evidence);
+pub(super) fn refuted_verdict(evidence: &Evidence, cause: Cause) -> Verdict {
+    let found = usable_effects(evidence);
     let usual: Vec<Cause> = USUAL.into_iter().filter(|usual| *usual != cause).collect();
     let verdict = Verdict {
-        between: left(evidence, &found, &usual),
+        between: remaining_causes(evidence, &found, &usual),
         confidence: Some(Confidence::Low),
         ..Verdict::of(evidence.direction, Outcome::Undetermined)
     };
-    narrowed(evidence, verdict)
+    narrow_verdict(evidence, verdict)
 }
 
-fn signs(found: &[Found<'_>]) -> Vec<Sign> {
-    let mut signs: Vec<Sign> = found.iter().map(Found::sign).collect();
+fn effect_signs(found: &[TriedChange<'_>]) -> Vec<Sign> {
+    let mut signs: Vec<Sign> = found.iter().map(TriedChange::effect_sign).collect();
     let apart = found.iter().map(|tried| tried.weighed.apart).reduce(f64::max);
     signs.extend(apart.map(|apart| Sign::figure("equal runs here, one over another", apart, "1")));
     signs
 }
 
-fn add(found: &[Found<'_>], candidate: &mut Candidate) {
-    candidate.signs.extend(signs(found));
-    candidate.notes.extend(found.iter().filter_map(Found::meaning));
+fn add_effects(found: &[TriedChange<'_>], candidate: &mut Candidate) {
+    candidate.signs.extend(effect_signs(found));
+    candidate.notes.extend(found.iter().filter_map(TriedChange::meaning));
     for it in found {
-        let tried = it.tried();
+        let tried = it.before_and_after();
         let line = candidate.remedy.iter_mut().find(|line| is_line(&it.made.change, line));
         match line {
             Some(line) => line.tried = tried,
-            None if it.weighed.moved == Some(Moved::Rises) => {
+            None if it.weighed.moved == Some(RateShift::Rises) => {
                 candidate.remedy.push(RemedyLine { tried, ..line_of(&it.made.change) });
             }
             None => {}

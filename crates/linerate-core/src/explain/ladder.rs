@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes};
 
 /// Every bound that the evidence knows, with one cause taken away.
 pub(super) fn without(evidence: &Evidence, cause: Option<Cause>) -> Option<Ladder> {
-    climb(&facts(evidence, cause)?).ok()
+    climb(&path_facts(evidence, cause)?).ok()
 }
 
 /// More than this no flow of TCP carries between two hosts of today, bit/s: a window or a buffer
@@ -27,11 +27,11 @@ pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
     if is_window && rung.payload_bps > FLOW_BPS_MAX * f64::from(evidence.flows.max(1)) {
         return None;
     }
-    Some(NextLimit { name: name(rung.kind).to_owned(), bps: rung.payload_bps })
+    Some(NextLimit { name: rung_name(rung.kind).to_owned(), bps: rung.payload_bps })
 }
 
 /// Name of a rung, in words.
-const fn name(kind: RungKind) -> &'static str {
+const fn rung_name(kind: RungKind) -> &'static str {
     match kind {
         RungKind::LocalLink => "the link of an end",
         RungKind::PathCapacity => "the narrowest link of the path",
@@ -48,7 +48,7 @@ const fn name(kind: RungKind) -> &'static str {
     }
 }
 
-fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
+fn path_facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let payload_bytes = evidence.mss_bytes.filter(|mss| *mss > 0)?;
     let ip_bytes = evidence.packet_bytes.unwrap_or(payload_bytes + 52);
     let timestamps = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.timestamps);
@@ -70,7 +70,7 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let share = payload_share(evidence);
     facts.capacity = known(capacity(evidence, gone).or(evidence.stated_bps), "trains of probes");
     if !matches!(gone, Some(Cause::Shaper | Cause::Policer)) {
-        let held = evidence.trains.as_ref().and_then(held_bps);
+        let held = evidence.trains.as_ref().and_then(regulated_bps);
         facts.sustained =
             known(evidence.sender.shaper_bps.or(held), "a queueing discipline or the probes");
     }
@@ -116,7 +116,7 @@ fn capacity(evidence: &Evidence, gone: Option<Cause>) -> Option<f64> {
 
 /// Rate that a shaper or a policer lets through. Without one, a rate that passes for long is the
 /// link's.
-fn held_bps(found: &Findings) -> Option<f64> {
+fn regulated_bps(found: &Findings) -> Option<f64> {
     let policed = match found.overflow {
         Some(Overflow::Policer { rate_bps, .. }) => Some(rate_bps.value),
         _ => None,

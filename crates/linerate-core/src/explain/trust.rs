@@ -53,7 +53,7 @@ pub enum Doubt {
 
 /// The trust in a record whose limit is known; a reason wherever it is not good. Of a comparison
 /// the limits of its parts are asked for.
-pub(super) fn trust(
+pub(super) fn quality_of(
     record: &Record,
     limitation: &Limitation,
     limit_of_part: fn(&Record) -> Limitation,
@@ -75,7 +75,10 @@ pub(super) fn trust(
     if let Some(doubt) = of_comparison(record, limit_of_part) {
         return (Quality::Doubtful, Some(doubt));
     }
-    let rated = record.caveats.iter().map(|caveat| (rate(record, limitation, caveat.code), caveat));
+    let rated = record
+        .caveats
+        .iter()
+        .map(|caveat| (caveat_quality(record, limitation, caveat.code), caveat));
     // The first of the worst: engines tell the weightiest first.
     let worst = rated.rev().max_by_key(|(quality, _)| *quality);
     match worst {
@@ -156,7 +159,8 @@ fn busy_during(record: &Record, limit_of_part: fn(&Record) -> Limitation) -> Opt
     let of_host = [CaveatCode::LateSends, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
     let busy = record.parts.iter().filter_map(|part| {
         let limitation = limit_of_part(part);
-        let doubtful = |caveat: &&Caveat| rate(part, &limitation, caveat.code) != Quality::Good;
+        let doubtful =
+            |caveat: &&Caveat| caveat_quality(part, &limitation, caveat.code) != Quality::Good;
         part.caveats.iter().filter(|caveat| of_host.contains(&caveat.code)).find(doubtful)
     });
     let busy: Vec<&Caveat> = busy.collect();
@@ -172,7 +176,11 @@ fn clears_hosts(limitation: &Limitation) -> bool {
 }
 
 /// Quality that a caveat leaves to the result.
-pub(super) fn rate(record: &Record, limitation: &Limitation, code: CaveatCode) -> Quality {
+pub(super) fn caveat_quality(
+    record: &Record,
+    limitation: &Limitation,
+    code: CaveatCode,
+) -> Quality {
     match code {
         CaveatCode::AboveCeiling => Quality::Bad,
         CaveatCode::EmulatorLate if record.paths.iter().any(|path| path.late) => Quality::Bad,

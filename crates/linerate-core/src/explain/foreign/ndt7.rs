@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, Loss, Rate, RoundTrips, Windows};
-use super::{median, never_seen, number, positive, small};
+use super::super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Windows};
+use super::{median, never_seen, number, positive, small_count};
 use crate::record::Direction;
 use crate::theory::ladder::Response;
 
@@ -33,13 +33,13 @@ fn download(test: &Value) -> Option<Evidence> {
     Some(Evidence {
         direction: Some(Direction::Down),
         flows: 1,
-        rate: Rate {
+        rate: RateEvidence {
             mean_bps,
             steady_bps: mean_bps,
             delivery_bps: median(of("DeliveryRate")).map(|rate| rate * 8.0),
             bytes,
             span_s,
-            ..Rate::default()
+            ..RateEvidence::default()
         },
         rtt: RoundTrips {
             base_s: positive(last, &["MinRTT"]).map(|us| us / 1e6),
@@ -60,8 +60,8 @@ fn download(test: &Value) -> Option<Evidence> {
             response: Some(Response::Bbr),
             ..Loss::default()
         },
-        mss_bytes: mss.and_then(small),
-        packet_bytes: positive(last, &["PMTU"]).and_then(small),
+        mss_bytes: mss.and_then(small_count),
+        packet_bytes: positive(last, &["PMTU"]).and_then(small_count),
         unseen: never_seen(&["CPU of both hosts"]),
         ..Evidence::default()
     })

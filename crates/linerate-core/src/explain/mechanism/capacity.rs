@@ -6,7 +6,7 @@
 
 use super::fates::Fates;
 use super::state::LINK_BYTES;
-use super::{Capacity, Load};
+use super::{Capacity, PacedLoad};
 use crate::stats::Interval;
 
 /// Arrivals of a train that it takes.
@@ -18,7 +18,7 @@ const OVERLOADED_BELOW: f64 = 0.95;
 
 /// The rate for each size of packets that trains back to back were sent of, the largest first.
 pub(super) fn by_size(fates: &Fates) -> Vec<Capacity> {
-    fates.sizes().into_iter().filter_map(|ip_bytes| of_size(fates, ip_bytes)).collect()
+    fates.packet_sizes().into_iter().filter_map(|ip_bytes| of_size(fates, ip_bytes)).collect()
 }
 
 fn of_size(fates: &Fates, ip_bytes: u32) -> Option<Capacity> {
@@ -49,7 +49,7 @@ fn of_size(fates: &Fates, ip_bytes: u32) -> Option<Capacity> {
 }
 
 /// Rate received at the highest load of the largest packets, if more was offered than passes.
-pub(super) fn sustained(loads: &[Load]) -> Option<f64> {
+pub(super) fn sustained(loads: &[PacedLoad]) -> Option<f64> {
     let largest = loads.iter().map(|load| load.ip_bytes).max()?;
     let of_size = || loads.iter().filter(move |load| load.ip_bytes == largest);
     let top = of_size().max_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps))?;
@@ -84,7 +84,7 @@ pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
 }
 
 /// True when less arrived than was offered.
-pub(super) fn is_overloaded(load: &Load) -> bool {
+pub(super) fn is_overloaded(load: &PacedLoad) -> bool {
     load.received_bps < OVERLOADED_BELOW * load.offered_bps
 }
 

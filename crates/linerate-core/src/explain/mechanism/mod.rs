@@ -58,7 +58,7 @@ pub struct Findings {
     /// The first loss in trains sent back to back, by size of their packets.
     pub first_lost: Vec<FirstLost>,
     /// Loss and delay at each load.
-    pub loads: Vec<Load>,
+    pub loads: Vec<PacedLoad>,
     /// Reordering of the packets that arrived.
     pub reordering: Reordering,
     /// Loss with the other direction busy; `None` where no train was sent so.
@@ -95,13 +95,13 @@ impl Findings {
 
 impl Findings {
     /// The losses as a verdict states them.
-    pub fn loss(&self) -> ProbeLoss {
+    pub fn probe_loss(&self) -> ProbeLoss {
         let states = self.states.iter().map(|&(state, nats)| StateLikelihood { state, nats });
         ProbeLoss {
             sent: self.packets,
             lost: self.lost,
-            overflow: self.overflow.map(Overflow::named),
-            background: self.background.map(Background::named),
+            overflow: self.overflow.map(Overflow::mechanism_kind),
+            background: self.background.map(Background::mechanism_kind),
             states: states.collect(),
         }
     }
@@ -171,7 +171,7 @@ pub enum Overflow {
 }
 
 impl Overflow {
-    fn named(self) -> LossMechanism {
+    fn mechanism_kind(self) -> LossMechanism {
         match self {
             Self::ByteBuffer { bytes } => of_kind(LossKind::ByteQueue, bytes, "bytes"),
             Self::PacketBuffer { packets } => of_kind(LossKind::PacketQueue, packets, "packets"),
@@ -201,7 +201,7 @@ pub enum Background {
 }
 
 impl Background {
-    fn named(self) -> LossMechanism {
+    fn mechanism_kind(self) -> LossMechanism {
         match self {
             Self::Random { ratio } => of_kind(LossKind::Random, ratio, "1"),
             Self::Bursts { ratio, .. } => of_kind(LossKind::Bursts, ratio, "1"),
@@ -233,7 +233,7 @@ pub struct FirstLost {
 
 /// Offered load of one paced train and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
+pub struct PacedLoad {
     /// Bit/s of IP packets that were offered, of the train's second half: as they left, which is
     /// not the pace that was asked for where the sender was late.
     pub offered_bps: f64,
@@ -254,7 +254,7 @@ pub struct Load {
 /// A load that the path passes: this share of it arrives.
 const PASSED: f64 = 0.95;
 
-impl Load {
+impl PacedLoad {
     /// True when the path passes the load.
     pub fn passes(&self) -> bool {
         self.received_bps >= PASSED * self.offered_bps
@@ -276,14 +276,14 @@ pub struct Reordering {
 
 /// Findings on the path from the trains of one direction; `None` without a packet.
 pub fn mechanism(trains: &[Train], direction: Direction) -> Option<Findings> {
-    let fates = Fates::of(trains, direction)?;
+    let fates = Fates::from_lone_trains(trains, direction)?;
     let capacity = capacity::by_size(&fates);
-    let loads = delay::loads(&fates);
+    let loads = delay::paced_loads(&fates);
     let sustained_bps = capacity::sustained(&loads);
     let verdict = decide::decide(&fates, &capacity, &loads);
     Some(Findings {
         packets: fates.probes.len() as u64,
-        lost: fates.lost(),
+        lost: fates.lost_count(),
         shaper: delay::shaper(&fates, &capacity, sustained_bps),
         capacity,
         sustained_bps,
