@@ -1,7 +1,7 @@
 //! Any bytes as a file with results of other programs: no panic, an error of one line, and a
 //! verdict on each that was found.
 
-use linerate_core::explain::{Source, decode, judge, read_source};
+use linerate_core::explain::{ResultSource, decode, judge, read_source};
 use linerate_core::record::Record;
 
 /// Runs the entry.
@@ -11,13 +11,13 @@ pub(crate) fn run(bytes: &[u8]) {
         Err(error) => return assert!(!error.to_string().contains('\n')),
     };
     match read_source(&text) {
-        Ok(Source::Foreign(results)) => {
+        Ok(ResultSource::Foreign(results)) => {
             assert!(results.main < results.evidence.len() && !results.program.is_empty());
             for evidence in &results.evidence {
                 let _ = judge(evidence);
             }
         }
-        Ok(Source::Records(records)) => {
+        Ok(ResultSource::Records(records)) => {
             assert!(!records.is_empty());
             for record in &records {
                 let _ = Record::from_json(record);

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linerate_core::device::Foreign;
+use linerate_core::device::ForeignFrames;
 use linerate_proto::test_frame::{
     AppleTalkAddress, ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, MIX_FRAMES_MAX, Mac,
     Mix, Neighbours, Stations, announced_mac,
@@ -12,7 +12,7 @@ use linerate_proto::test_frame::{
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
-    let mut counts = Foreign::default();
+    let mut counts = ForeignFrames::default();
     ForeignKind::of(bytes).count_in(&mut counts);
     let targets = [IpAddr::from(V4), IpAddr::from(V6)];
     for mac in targets.into_iter().filter_map(|target| announced_mac(bytes, target)) {

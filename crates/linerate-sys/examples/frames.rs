@@ -13,7 +13,9 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use linerate_core::device::Varying;
-use linerate_core::device::{FrameLoad, FrameTemplate, HeaderSum, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{
+    FrameLoad, FramePace, FrameTemplate, HeaderSum, ReceiveCounts, SendCounts, WhenLate,
+};
 use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
@@ -122,8 +124,8 @@ impl Plan {
         options.cpu = Some(0);
         let mut generator = Generator::open(options)?;
         let pace = match self.rate {
-            FLOOD => Pace::Flood,
-            frames_per_sec => Pace::Rate { frames_per_sec },
+            FLOOD => FramePace::Flood,
+            frames_per_sec => FramePace::Rate { frames_per_sec },
         };
         let when_late = WhenLate::KeepSchedule;
         let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
@@ -135,7 +137,7 @@ impl Plan {
         Ok(self.line(&sent, &report.streams[0].1, busy_ns))
     }
 
-    fn line(self, sent: &Sent, received: &Received, busy_ns: u64) -> String {
+    fn line(self, sent: &SendCounts, received: &ReceiveCounts, busy_ns: u64) -> String {
         let achieved = sent.frames_per_sec().unwrap_or(0.0);
         let error = if self.rate == FLOOD { 0.0 } else { achieved / self.rate as f64 - 1.0 };
         let gap = |share| received.gap.bins.quantile(share).unwrap_or(0);

@@ -20,7 +20,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use linerate_core::device::{
-    FrameLoad, Pace, Received, SIGNATURE_BYTES, Sent, Signature, WhenLate,
+    FrameLoad, FramePace, ReceiveCounts, SIGNATURE_BYTES, SendCounts, Signature, WhenLate,
 };
 use linerate_sys::frame_counter::{CounterOptions, Expected, FrameCounter, StreamExpected};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
@@ -115,7 +115,7 @@ impl Generator {
         })
     }
 
-    fn run(&mut self, load: &FrameLoad) -> Result<Sent> {
+    fn run(&mut self, load: &FrameLoad) -> Result<SendCounts> {
         match self {
             Self::Packet(sender) => sender.run(load, &Stop::new()),
             Self::Xdp(sender) => sender.run(load, &Stop::new()),
@@ -133,11 +133,11 @@ impl Generator {
 }
 
 fn flood(frames: u64) -> FrameLoad {
-    let (pace, when_late) = (Pace::Flood, WhenLate::KeepSchedule);
+    let (pace, when_late) = (FramePace::Flood, WhenLate::KeepSchedule);
     FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] }
 }
 
-fn mfps(sent: &Sent) -> f64 {
+fn mfps(sent: &SendCounts) -> f64 {
     sent.frames_per_sec().unwrap_or(f64::NAN) / 1e6
 }
 
@@ -184,7 +184,7 @@ fn pace(cable: &Cable, way: &str, generator: &mut Generator, frames_per_sec: u64
     };
     let counter = inside(&cable.right, || FrameCounter::open(&options, expected))?;
     generator.begin();
-    let pace = Pace::Rate { frames_per_sec };
+    let pace = FramePace::Rate { frames_per_sec };
     let sent = generator.run(&FrameLoad { pace, ..flood(frames) })?;
     clock::sleep(Duration::from_millis(50));
     let reading = counter.read()?;
@@ -199,7 +199,7 @@ fn pace(cable: &Cable, way: &str, generator: &mut Generator, frames_per_sec: u64
     Ok(())
 }
 
-fn gaps(received: &Received) -> String {
+fn gaps(received: &ReceiveCounts) -> String {
     let quantile = |share| received.gap.bins.quantile(share).unwrap_or(0);
     let [p1, p50, p90, p99, p999] = [0.01, 0.5, 0.9, 0.99, 0.999].map(quantile);
     format!("{p1:>8} {p50:>8} {p90:>8} {p99:>8} {p999:>9}")

@@ -8,12 +8,13 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::search::{Controller, INVALID_MAX, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, Invalid, NextTrial};
 
 /// Steps of the committed rate, percent.
 pub const STEPS_PERCENT: [u64; 4] = [25, 50, 75, 100];
 
-/// What a service must keep to at its committed rate.
+/// Limits that a service must keep at or below its committed rate (its service acceptance
+/// criteria).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criteria {
@@ -29,7 +30,7 @@ pub struct Criteria {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
-    /// Its name.
+    /// Name that the report prints.
     pub name: String,
     /// Committed information rate, bit/s.
     pub cir_bps: u64,
@@ -37,25 +38,25 @@ pub struct Service {
     pub eir_bps: u64,
     /// Committed and excess burst together, bytes: they may come through on top of the rates.
     pub burst_bytes: u64,
-    /// Whether a policer is to hold it to its rates.
+    /// True when a policer must hold the service to its rates.
     pub is_policed: bool,
-    /// Its limits.
+    /// Limits for loss, delay and delay variation.
     pub criteria: Criteria,
 }
 
-/// What part of the test it is.
+/// Step of the activation test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "stage")]
-pub enum Stage {
+pub enum ActivationStage {
     /// A share of the committed rate.
     Committed {
-        /// Percent of CIR.
+        /// Load in percent of the CIR.
         percent: u64,
     },
-    /// CIR + EIR.
+    /// Load at CIR + EIR.
     Excess,
-    /// Above both.
+    /// Load above CIR + EIR.
     Policing,
     /// All services together at CIR.
     Performance,
@@ -66,20 +67,20 @@ pub enum Stage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceTrial {
     /// The part of the test.
-    pub stage: Stage,
+    pub stage: ActivationStage,
     /// Number of the service and its rate, bit/s.
     pub loads: Vec<(usize, u64)>,
-    /// How long, ns.
+    /// Time for which frames are sent, ns.
     pub duration_ns: u64,
 }
 
-/// What became of one service in a trial.
+/// Counts of one service in one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceCounts {
     /// Number of the service.
     pub service: usize,
-    /// Frames sent.
+    /// Frames of the service sent.
     pub sent: u64,
     /// Frames that came out.
     pub received: u64,
@@ -87,11 +88,11 @@ pub struct ServiceCounts {
     pub received_bytes: u64,
     /// Frame transfer delay, ns, in the statistic of the order; `None` when not measured.
     pub delay_ns: Option<u64>,
-    /// Delay variation, ns.
+    /// Frame delay variation, ns.
     pub variation_ns: Option<u64>,
 }
 
-/// What became of a trial.
+/// Outcome of a trial, with the counts of each service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceOutcome {
@@ -99,7 +100,7 @@ pub struct ServiceOutcome {
     pub counts: Vec<ServiceCounts>,
     /// Time of sending, ns.
     pub elapsed_ns: u64,
-    /// Of it, time in which the tester was away and sent nothing, ns.
+    /// Part of `elapsed_ns` in which the tester was paused and sent nothing, ns.
     pub away_ns: u64,
     /// Why it does not count.
     pub invalid: Option<Invalid>,
@@ -112,42 +113,42 @@ pub struct ServiceOutcome {
 pub enum Broken {
     /// More frames were lost.
     Loss {
-        /// The loss ratio.
+        /// Loss ratio that was measured.
         ratio: f64,
     },
     /// Frames were later, or the delay was not measured.
     Delay {
-        /// The delay, ns.
+        /// Delay that was measured, ns; `None` when no frame had one.
         ns: Option<u64>,
     },
     /// The delay varied more, or was not measured.
     Variation {
-        /// The variation, ns.
+        /// Delay variation that was measured, ns.
         ns: Option<u64>,
     },
     /// Less than the committed rate came through.
     BelowCommitted {
-        /// What came, bit/s.
+        /// Rate that was received, bit/s.
         bps: f64,
     },
     /// More than both rates and the bursts came through: the policer is too lax.
     AboveContract {
-        /// What came, bit/s.
+        /// Rate that was received, bit/s.
         bps: f64,
     },
 }
 
-/// A verdict.
+/// Verdict for one service in one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Verdict {
+pub struct ServiceVerdict {
     /// Number of the service.
     pub service: usize,
     /// The part of the test.
-    pub stage: Stage,
+    pub stage: ActivationStage,
     /// Information rate that came through, bit/s.
     pub received_bps: f64,
-    /// Loss ratio.
+    /// Loss ratio of the service's frames.
     pub loss_ratio: f64,
     /// Limits that were not kept; none for a pass.
     pub broken: Vec<Broken>,
@@ -156,30 +157,30 @@ pub struct Verdict {
 /// Why there is no test.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ActivationError {
-    /// No services.
+    /// The list of services is empty.
     #[error("an activation test needs a service")]
     NoService,
     /// A service without a committed rate.
     #[error("service {name}: the committed rate is 0; there is nothing to commit to")]
     NoRate {
-        /// Its name.
+        /// Name of the service.
         name: String,
     },
-    /// Times of 0.
+    /// A step or the performance test lasts 0 s.
     #[error("steps and the performance test last longer than 0 s")]
     NoTime,
 }
 
 /// Times of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct ActivationTimes {
     /// Each step, ns: 1 to 60 s.
     pub step_ns: u64,
     /// All services together, ns: 15 min, 2 h or 24 h.
     pub performance_ns: u64,
 }
 
-/// The test.
+/// Service activation test: which trial comes next, and the verdicts so far.
 #[derive(Clone, Debug)]
 pub struct Activation {
     services: Vec<Service>,
@@ -187,7 +188,7 @@ pub struct Activation {
     done: usize,
     invalid: usize,
     goes_on: bool,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<ServiceVerdict>,
 }
 
 impl Activation {
@@ -196,7 +197,7 @@ impl Activation {
     /// No service, one without a committed rate, a time of 0.
     pub fn new(
         services: Vec<Service>,
-        times: Times,
+        times: ActivationTimes,
         goes_on: bool,
     ) -> Result<Self, ActivationError> {
         if services.is_empty() {
@@ -208,21 +209,21 @@ impl Activation {
         if times.step_ns == 0 || times.performance_ns == 0 {
             return Err(ActivationError::NoTime);
         }
-        let plan = plan(&services, times);
+        let plan = plan_trials(&services, times);
         Ok(Self { services, plan, done: 0, invalid: 0, goes_on, verdicts: Vec::new() })
     }
 
     /// All trials, in their order.
-    pub fn plan(&self) -> &[ServiceTrial] {
+    pub fn trials(&self) -> &[ServiceTrial] {
         &self.plan
     }
 
-    /// Verdicts so far.
-    pub fn verdicts(&self) -> &[Verdict] {
+    /// Verdicts of the trials so far, in their order.
+    pub fn verdicts(&self) -> &[ServiceVerdict] {
         &self.verdicts
     }
 
-    /// Whether all parts were run and every limit was kept.
+    /// True once all trials were run and every limit was kept.
     pub fn has_passed(&self) -> bool {
         self.done == self.plan.len() && self.is_clean()
     }
@@ -236,15 +237,16 @@ impl Controller for Activation {
     type Trial = ServiceTrial;
     type Outcome = ServiceOutcome;
 
-    fn next(&self) -> Step<ServiceTrial> {
+    fn next(&self) -> NextTrial<ServiceTrial> {
         let trial = self.plan.get(self.done).filter(|trial| {
-            let is_held = trial.stage == Stage::Performance && !self.goes_on && !self.is_clean();
+            let is_held =
+                trial.stage == ActivationStage::Performance && !self.goes_on && !self.is_clean();
             !is_held && self.invalid < INVALID_MAX
         });
-        trial.cloned().map_or(Step::Done, Step::Trial)
+        trial.cloned().map_or(NextTrial::Done, NextTrial::Trial)
     }
 
-    fn take(&mut self, outcome: ServiceOutcome) {
+    fn add_outcome(&mut self, outcome: ServiceOutcome) {
         let Some(trial) = self.next().trial() else { return };
         if outcome.invalid.is_some() || outcome.elapsed_ns == 0 {
             self.invalid += 1;
@@ -254,14 +256,14 @@ impl Controller for Activation {
         self.done += 1;
         for counts in &outcome.counts {
             if let Some(service) = self.services.get(counts.service) {
-                self.verdicts.push(verdict(service, trial.stage, counts, &outcome));
+                self.verdicts.push(judge_service(service, trial.stage, counts, &outcome));
             }
         }
     }
 }
 
 /// The trials of a test.
-fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
+fn plan_trials(services: &[Service], times: ActivationTimes) -> Vec<ServiceTrial> {
     let mut plan = Vec::new();
     for (number, service) in services.iter().enumerate() {
         let mut add = |stage, bps| {
@@ -269,56 +271,57 @@ fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
             plan.push(ServiceTrial { stage, loads, duration_ns: times.step_ns });
         };
         for percent in STEPS_PERCENT {
-            add(Stage::Committed { percent }, share(service.cir_bps, percent));
+            add(ActivationStage::Committed { percent }, percent_of(service.cir_bps, percent));
         }
         if service.eir_bps > 0 {
-            add(Stage::Excess, service.cir_bps.saturating_add(service.eir_bps));
+            add(ActivationStage::Excess, service.cir_bps.saturating_add(service.eir_bps));
         }
         if service.is_policed {
-            add(Stage::Policing, policing_bps(service));
+            add(ActivationStage::Policing, policing_bps(service));
         }
     }
     let loads = services.iter().map(|service| service.cir_bps).enumerate().collect();
     let duration_ns = times.performance_ns;
-    plan.push(ServiceTrial { stage: Stage::Performance, loads, duration_ns });
+    plan.push(ServiceTrial { stage: ActivationStage::Performance, loads, duration_ns });
     plan
 }
 
 /// So many percent of a rate.
-fn share(bps: u64, percent: u64) -> u64 {
+fn percent_of(bps: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bps) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
 /// The rate that a policer must cut.
 fn policing_bps(service: &Service) -> u64 {
     match service.eir_bps {
-        0 => share(service.cir_bps, 125),
-        eir => service.cir_bps.saturating_add(share(eir, 125)),
+        0 => percent_of(service.cir_bps, 125),
+        eir => service.cir_bps.saturating_add(percent_of(eir, 125)),
     }
 }
 
-fn verdict(
+fn judge_service(
     service: &Service,
-    stage: Stage,
+    stage: ActivationStage,
     counts: &ServiceCounts,
     outcome: &ServiceOutcome,
-) -> Verdict {
+) -> ServiceVerdict {
     let seconds = outcome.elapsed_ns as f64 / 1e9;
-    let sending_s = outcome.elapsed_ns.saturating_sub(outcome.away_ns) as f64 / 1e9;
     let received_bps = counts.received_bytes as f64 * 8.0 / seconds;
     let lost = counts.sent.saturating_sub(counts.received);
     let loss_ratio = if counts.sent == 0 { 1.0 } else { lost as f64 / counts.sent as f64 };
     let broken = match stage {
-        Stage::Committed { .. } | Stage::Performance => committed(service, counts, loss_ratio),
-        Stage::Excess | Stage::Policing => {
-            above(service, stage, received_bps, (seconds, sending_s))
+        ActivationStage::Committed { .. } | ActivationStage::Performance => {
+            check_committed(service, counts, loss_ratio)
+        }
+        ActivationStage::Excess | ActivationStage::Policing => {
+            check_above_committed(service, stage, received_bps, outcome)
         }
     };
-    Verdict { service: counts.service, stage, received_bps, loss_ratio, broken }
+    ServiceVerdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
 
 /// At or below the committed rate all limits hold.
-fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
+fn check_committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
     let Criteria { loss_ratio: most, delay_ns, variation_ns } = service.criteria;
     let is_above = |got: Option<u64>, most: Option<u64>| match (got, most) {
         (_, None) => false,
@@ -335,19 +338,21 @@ fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<
 
 /// Above it the committed rate still comes through, and with a policer no more than the contract.
 /// What was not sent while the tester was away could not come through.
-fn above(
+fn check_above_committed(
     service: &Service,
-    stage: Stage,
+    stage: ActivationStage,
     received_bps: f64,
-    (seconds, sending_s): (f64, f64),
+    outcome: &ServiceOutcome,
 ) -> Vec<Broken> {
+    let seconds = outcome.elapsed_ns as f64 / 1e9;
+    let sending_s = outcome.elapsed_ns.saturating_sub(outcome.away_ns) as f64 / 1e9;
     let sending = (sending_s / seconds).clamp(0.0, 1.0);
     let least = service.cir_bps as f64 * (1.0 - service.criteria.loss_ratio) * sending;
     // A whole number of frames makes the rate a little less than asked.
     let is_below = received_bps < least * (1.0 - 1e-3);
     let burst_bps = service.burst_bytes as f64 * 8.0 / seconds;
     let contract = service.cir_bps as f64 + service.eir_bps as f64 + burst_bps;
-    let is_policing = stage == Stage::Policing && service.is_policed;
+    let is_policing = stage == ActivationStage::Policing && service.is_policed;
     let is_above = is_policing && received_bps > contract * (1.0 + 1e-3);
     let below = is_below.then_some(Broken::BelowCommitted { bps: received_bps });
     let above = is_above.then_some(Broken::AboveContract { bps: received_bps });
@@ -359,7 +364,8 @@ mod tests {
     use super::*;
 
     const FRAME_BYTES: u64 = 1000;
-    const TIMES: Times = Times { step_ns: 10_000_000_000, performance_ns: 900_000_000_000 };
+    const TIMES: ActivationTimes =
+        ActivationTimes { step_ns: 10_000_000_000, performance_ns: 900_000_000_000 };
 
     fn service(eir_bps: u64) -> Service {
         Service {
@@ -391,7 +397,12 @@ mod tests {
             });
             let counts = counts.collect();
             let elapsed_ns = trial.duration_ns;
-            activation.take(ServiceOutcome { counts, elapsed_ns, away_ns: 0, invalid: None });
+            activation.add_outcome(ServiceOutcome {
+                counts,
+                elapsed_ns,
+                away_ns: 0,
+                invalid: None,
+            });
         }
     }
 
@@ -411,7 +422,7 @@ mod tests {
             let counts = vec![counts];
             let outcome =
                 ServiceOutcome { counts, elapsed_ns: 10_000_000_000, away_ns, invalid: None };
-            verdict(&service, Stage::Policing, &outcome.counts[0], &outcome).broken
+            judge_service(&service, ActivationStage::Policing, &outcome.counts[0], &outcome).broken
         };
         assert_eq!(of(3_000_000_000), []);
         assert_eq!(of(0), [Broken::BelowCommitted { bps: 7e6 }]);
@@ -425,7 +436,7 @@ mod tests {
     fn steps_are_quarters_of_cir_then_eir_then_above() {
         let loads = |eir_bps| {
             let plan = activation(eir_bps);
-            plan.plan().iter().map(|trial| trial.loads[0].1 / 100_000).collect::<Vec<_>>()
+            plan.trials().iter().map(|trial| trial.loads[0].1 / 100_000).collect::<Vec<_>>()
         };
         // 10 Mbit/s and 4 of excess: 14, then 10 + 1.25 * 4 = 15; alone 12.5.
         assert_eq!(loads(4_000_000), [25, 50, 75, 100, 140, 150, 100]);
@@ -450,7 +461,7 @@ mod tests {
         assert_eq!(broken.len(), 1);
         assert_eq!(broken[0].broken, [Broken::AboveContract { bps: 15_000_000.0 }]);
         // The long part is not run.
-        assert!(lax.verdicts().iter().all(|verdict| verdict.stage != Stage::Performance));
+        assert!(lax.verdicts().iter().all(|verdict| verdict.stage != ActivationStage::Performance));
     }
 
     #[test]
@@ -459,14 +470,17 @@ mod tests {
         run(&mut tight, 9_000_000.0, 1_000_000);
         let of = |stage| {
             let verdicts = tight.verdicts().iter();
-            verdicts.filter(|it| it.stage == stage).flat_map(|it| &it.broken).collect::<Vec<_>>()
+            verdicts
+                .filter(|verdict| verdict.stage == stage)
+                .flat_map(|verdict| &verdict.broken)
+                .collect::<Vec<_>>()
         };
-        assert!(of(Stage::Committed { percent: 75 }).is_empty());
-        let [Broken::Loss { ratio }] = of(Stage::Committed { percent: 100 })[..] else {
+        assert!(of(ActivationStage::Committed { percent: 75 }).is_empty());
+        let [Broken::Loss { ratio }] = of(ActivationStage::Committed { percent: 100 })[..] else {
             panic!("a tenth is lost");
         };
         assert!((ratio - 0.1).abs() < 1e-9);
-        assert_eq!(of(Stage::Policing), [&Broken::BelowCommitted { bps: 9_000_000.0 }]);
+        assert_eq!(of(ActivationStage::Policing), [&Broken::BelowCommitted { bps: 9_000_000.0 }]);
     }
 
     #[test]
@@ -482,7 +496,7 @@ mod tests {
             delay_ns: None,
             variation_ns: None,
         };
-        assert_eq!(committed(&service(0), &none, 0.0), [Broken::Delay { ns: None }]);
+        assert_eq!(check_committed(&service(0), &none, 0.0), [Broken::Delay { ns: None }]);
     }
 
     #[test]
@@ -491,7 +505,7 @@ mod tests {
         assert_eq!(refused(Vec::new(), TIMES), Err(ActivationError::NoService));
         let free = Service { cir_bps: 0, ..service(0) };
         assert!(refused(vec![free], TIMES).is_err());
-        let times = Times { step_ns: 0, ..TIMES };
+        let times = ActivationTimes { step_ns: 0, ..TIMES };
         assert_eq!(refused(vec![service(0)], times), Err(ActivationError::NoTime));
     }
 
@@ -502,14 +516,14 @@ mod tests {
         for _ in 0..INVALID_MAX {
             assert_eq!(activation.next(), first);
             let invalid = Some(Invalid::LinkDown);
-            activation.take(ServiceOutcome {
+            activation.add_outcome(ServiceOutcome {
                 counts: Vec::new(),
                 elapsed_ns: 1,
                 away_ns: 0,
                 invalid,
             });
         }
-        assert_eq!(activation.next(), Step::Done);
+        assert_eq!(activation.next(), NextTrial::Done);
         assert!(!activation.has_passed());
     }
 }

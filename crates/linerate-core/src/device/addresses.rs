@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, NextTrial};
 
 /// Most addresses that are tried when the plan has no number of flows.
 pub const ADDRESSES_MAX: u32 = 65_536;
@@ -19,21 +19,21 @@ pub const GENTLE_FPS: u64 = 10_000;
 /// Share of the largest load to within which the learning rate is found: 1 / 100.
 pub const RATE_STEPS: u64 = 100;
 
-/// One trial.
+/// One trial of a switch's address table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressTrial {
-    /// Different source addresses.
+    /// Different source addresses that are sent.
     pub addresses: u64,
     /// Rate of the learning frames, frames per second.
     pub learning_fps: u64,
 }
 
-/// What became of it.
+/// Outcome of an address trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressOutcome {
-    /// As asked.
+    /// The trial as it was asked for.
     pub trial: AddressTrial,
     /// Test frames that came out of the port that is to stay silent.
     pub flooded: u64,
@@ -73,9 +73,10 @@ impl AddressSearch {
         Self { sought: Sought::LearningRate { addresses }, search, invalid: 0 }
     }
 
-    /// What was found: addresses, or frames per second; `None` when not even the smallest passed.
-    pub fn found(&self) -> Option<u64> {
-        Some(self.search.found()).filter(|found| *found > 0)
+    /// Largest value that passed: a number of addresses, or a learning rate in frames per second;
+    /// `None` when not even the smallest passed.
+    pub fn largest_passed(&self) -> Option<u64> {
+        Some(self.search.largest_passed()).filter(|found| *found > 0)
     }
 
     /// The largest that was tried passed: there may be more.
@@ -88,17 +89,17 @@ impl Controller for AddressSearch {
     type Trial = AddressTrial;
     type Outcome = AddressOutcome;
 
-    fn next(&self) -> Step<AddressTrial> {
+    fn next(&self) -> NextTrial<AddressTrial> {
         let Some(number) = self.search.next().filter(|_| self.invalid < INVALID_MAX) else {
-            return Step::Done;
+            return NextTrial::Done;
         };
-        Step::Trial(match self.sought {
+        NextTrial::Trial(match self.sought {
             Sought::Addresses { learning_fps } => AddressTrial { addresses: number, learning_fps },
             Sought::LearningRate { addresses } => AddressTrial { addresses, learning_fps: number },
         })
     }
 
-    fn take(&mut self, outcome: AddressOutcome) {
+    fn add_outcome(&mut self, outcome: AddressOutcome) {
         if outcome.invalid.is_some() {
             self.invalid += 1;
             return;
@@ -108,7 +109,7 @@ impl Controller for AddressSearch {
             Sought::Addresses { .. } => outcome.trial.addresses,
             Sought::LearningRate { .. } => outcome.trial.learning_fps,
         };
-        self.search.take(number, outcome.flooded == 0 && outcome.lost == 0);
+        self.search.add_result(number, outcome.flooded == 0 && outcome.lost == 0);
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
             let unknown = trial.addresses.saturating_sub(capacity);
             let late = if trial.learning_fps > rate_fps { 1 } else { 0 };
             let flooded = unknown + late;
-            search.take(AddressOutcome { trial, flooded, lost: 0, invalid: None });
+            search.add_outcome(AddressOutcome { trial, flooded, lost: 0, invalid: None });
         }
         search
     }
@@ -129,19 +130,19 @@ mod tests {
     #[test]
     fn a_planted_table_is_found() {
         let search = run(AddressSearch::capacity(16_384, 50), 8_190, 1_000);
-        assert_eq!((search.found(), search.is_at_max()), (Some(8_190), false));
+        assert_eq!((search.largest_passed(), search.is_at_max()), (Some(8_190), false));
         let search = run(AddressSearch::capacity(4_096, 50), 8_190, 1_000);
-        assert_eq!((search.found(), search.is_at_max()), (Some(4_096), true));
-        assert_eq!(run(AddressSearch::capacity(4_096, 50), 0, 1_000).found(), None);
+        assert_eq!((search.largest_passed(), search.is_at_max()), (Some(4_096), true));
+        assert_eq!(run(AddressSearch::capacity(4_096, 50), 0, 1_000).largest_passed(), None);
     }
 
     #[test]
     fn a_planted_learning_rate_is_found() {
         let search = run(AddressSearch::learning_rate(1_000, 148_809, 1), 8_190, 23_456);
-        assert_eq!(search.found(), Some(23_456));
+        assert_eq!(search.largest_passed(), Some(23_456));
         // 148,809 halved until the gap is 100 or less.
         let search = run(AddressSearch::learning_rate(1_000, 148_809, 100), 8_190, 23_456);
-        let found = search.found().expect("a rate");
+        let found = search.largest_passed().expect("a rate");
         assert!((23_357..=23_456).contains(&found), "{found}");
     }
 
@@ -151,8 +152,8 @@ mod tests {
         for _ in 0..INVALID_MAX {
             let trial = search.next().trial().expect("a trial");
             let invalid = Some(Invalid::LinkDown);
-            search.take(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
+            search.add_outcome(AddressOutcome { trial, flooded: 0, lost: 0, invalid });
         }
-        assert_eq!(search.next(), Step::Done);
+        assert_eq!(search.next(), NextTrial::Done);
     }
 }

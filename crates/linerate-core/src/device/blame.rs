@@ -1,4 +1,4 @@
-//! Whose a loss is: the device's, or possibly the tester's.
+//! Attribution of a loss: to the device, or possibly to the tester.
 //!
 //! No loss is the device's while the times at which the tester sent can explain it. Two things can:
 //! frames that left nearer to each other than asked for ([`super::SendWatch`]), and, where tester
@@ -14,11 +14,11 @@ pub struct Pause {
     pub late_ns: u64,
 }
 
-/// What was held up together with the sender goes on within as many times its pause.
+/// A device that was paused together with the sender resumes within this many times the pause.
 const SKEW: f64 = 2.0;
 
-/// Sets those of `came` that are near a pause: up to the length of the pause before it, and up to
-/// twice that after it. `fps` is the load.
+/// Marks lost frames near a pause as arrived in `came`, so that they are not laid on the device: up
+/// to the length of the pause before it, and up to twice that after it. `fps` is the load.
 pub fn forgive_pauses(pauses: &[Pause], came: &mut [bool], fps: f64) {
     for pause in pauses {
         let (from, to) = around(pause, fps, came.len());
@@ -41,7 +41,7 @@ fn around(pause: &Pause, fps: f64, count: usize) -> (usize, usize) {
     (from, to.min(count))
 }
 
-/// Whose a loss is.
+/// Party that a loss is laid on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// Nothing was lost, or nothing that the send times do not explain frame by frame.
@@ -52,9 +52,9 @@ pub enum Blame {
     Device,
 }
 
-/// Whose the loss of a trial is: of `lost` frames so many are explained one by one, and so many
-/// more could be lost of frames that are not told apart.
-pub const fn blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
+/// Party that the loss of a trial is laid on: of `lost` frames the send timing explains `explained`
+/// one by one, and up to `could_lose` more that it does not name.
+pub const fn assign_blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
     let left = lost.saturating_sub(explained);
     if left == 0 {
         Blame::Nobody
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn the_device_is_blamed_for_what_exceeds_the_explanations_alone() {
-        assert_eq!(blame(0, 0, 9), Blame::Nobody);
-        assert_eq!(blame(5, 5, 0), Blame::Nobody);
-        assert_eq!(blame(5, 2, 3), Blame::MayBeTester);
-        assert_eq!(blame(5, 2, 2), Blame::Device);
-        assert_eq!(blame(1, 0, 0), Blame::Device);
+        assert_eq!(assign_blame(0, 0, 9), Blame::Nobody);
+        assert_eq!(assign_blame(5, 5, 0), Blame::Nobody);
+        assert_eq!(assign_blame(5, 2, 3), Blame::MayBeTester);
+        assert_eq!(assign_blame(5, 2, 2), Blame::Device);
+        assert_eq!(assign_blame(1, 0, 0), Blame::Device);
     }
 }

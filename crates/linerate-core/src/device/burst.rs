@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
+use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, NextTrial};
 use crate::stats::Moments;
 
 /// Longest burst that is tried, frames.
@@ -25,11 +25,11 @@ pub struct BurstTrial {
     pub repeat: u32,
 }
 
-/// What became of a burst.
+/// Outcome of one burst.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstOutcome {
-    /// Frames asked for.
+    /// Frames that were asked for.
     pub frames: u64,
     /// Frames put on the wire.
     pub sent: u64,
@@ -81,25 +81,25 @@ impl Controller for BurstSearch {
     type Trial = BurstTrial;
     type Outcome = BurstOutcome;
 
-    fn next(&self) -> Step<BurstTrial> {
+    fn next(&self) -> NextTrial<BurstTrial> {
         let repeat = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
         match self.current.next() {
             Some(frames) if repeat < self.repeats && self.invalid < INVALID_MAX => {
-                Step::Trial(BurstTrial { frames, repeat })
+                NextTrial::Trial(BurstTrial { frames, repeat })
             }
-            _ => Step::Done,
+            _ => NextTrial::Done,
         }
     }
 
-    fn take(&mut self, outcome: BurstOutcome) {
+    fn add_outcome(&mut self, outcome: BurstOutcome) {
         if !outcome.counts() {
             self.invalid += 1;
             return;
         }
         self.invalid = 0;
-        self.current.take(outcome.frames, outcome.received == outcome.sent);
+        self.current.add_result(outcome.frames, outcome.received == outcome.sent);
         if self.current.next().is_none() {
-            let found = self.current.found();
+            let found = self.current.largest_passed();
             self.lengths.push(found);
             self.current = IntegerSearch::new(self.max_frames, self.resolution, Some(found));
         }
@@ -110,13 +110,13 @@ impl Controller for BurstSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
-    /// Repetitions.
+    /// Repetitions of the search.
     pub repeats: u64,
     /// Shortest of the longest bursts, frames.
     pub min_frames: f64,
     /// Their mean, which is the benchmark.
     pub mean_frames: f64,
-    /// Longest.
+    /// Longest of the longest bursts, frames.
     pub max_frames: f64,
     /// Standard deviation; `None` for one.
     pub stddev_frames: Option<f64>,
@@ -130,7 +130,7 @@ pub struct Burst {
     pub is_at_max: bool,
 }
 
-/// What bursts were sent with.
+/// Rates and limit that bursts were sent with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstLimits {
     /// Rate within a burst: the medium's, or what the tester really does.
@@ -148,7 +148,7 @@ impl Burst {
     /// 1,000,000 frames/s imply 3 ms; with a throughput of 800,000 frames/s 0.6 ms.
     /// # Source
     /// RFC 9004 §6 (benchmark calculations).
-    pub fn of(lengths: &[u64], limits: &BurstLimits) -> Option<Self> {
+    pub fn from_lengths(lengths: &[u64], limits: &BurstLimits) -> Option<Self> {
         let BurstLimits { rate_fps, throughput_fps, max_frames } = *limits;
         if !(rate_fps.is_finite() && rate_fps > 0.0) {
             return None;
@@ -182,14 +182,17 @@ mod tests {
         let mut trials = 0;
         while let Some(BurstTrial { frames, repeat }) = search.next().trial() {
             let received = frames.min(longest(repeat));
-            search.take(BurstOutcome { frames, sent: frames, received, invalid: None });
+            search.add_outcome(BurstOutcome { frames, sent: frames, received, invalid: None });
             trials += 1;
         }
         (search, trials)
     }
 
     fn burst(search: &BurstSearch, throughput_fps: Option<f64>, max_frames: u64) -> Option<Burst> {
-        Burst::of(search.lengths(), &BurstLimits { rate_fps: 1e6, throughput_fps, max_frames })
+        Burst::from_lengths(
+            search.lengths(),
+            &BurstLimits { rate_fps: 1e6, throughput_fps, max_frames },
+        )
     }
 
     #[test]
@@ -231,9 +234,9 @@ mod tests {
         let mut search = BurstSearch::new(100, 1, 1);
         for _ in 0..INVALID_MAX {
             assert!(search.next().trial().is_some());
-            search.take(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
+            search.add_outcome(BurstOutcome { frames: 100, sent: 99, received: 99, invalid: None });
         }
-        assert_eq!(search.next(), Step::Done);
+        assert_eq!(search.next(), NextTrial::Done);
         assert!(search.lengths().is_empty());
     }
 }

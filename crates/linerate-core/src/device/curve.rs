@@ -51,7 +51,7 @@ pub fn overload_loads(throughput_fps: f64, max_fps: u64) -> Vec<u64> {
 impl Overload {
     /// The figures of a curve beyond a throughput, which was forwarded as well; `None` without a
     /// curve, or when nothing was forwarded. All rates are of all sending ports together.
-    pub fn of<'a>(
+    pub fn from_points<'a>(
         points: impl IntoIterator<Item = &'a LoadPoint>,
         throughput_fps: Option<f64>,
     ) -> Option<Self> {
@@ -80,7 +80,7 @@ mod tests {
     use super::super::search::{Controller, TrialOutcome};
     use super::*;
 
-    fn point(offered_fps: u64, forwarded_fps: u64) -> LoadPoint {
+    fn load_point(offered_fps: u64, forwarded_fps: u64) -> LoadPoint {
         LoadPoint {
             intended_fps: Some(offered_fps as f64),
             offered_fps: offered_fps as f64,
@@ -91,29 +91,35 @@ mod tests {
         }
     }
 
-    fn kind(points: &[LoadPoint], throughput_fps: Option<f64>) -> Option<OverloadKind> {
-        Overload::of(points, throughput_fps).map(|it| it.kind)
+    fn overload_kind(points: &[LoadPoint], throughput_fps: Option<f64>) -> Option<OverloadKind> {
+        Overload::from_points(points, throughput_fps).map(|overload| overload.kind)
     }
 
     #[test]
     fn a_livelocked_router_collapses() {
         // 5,000 frames/s at its best, 200 at 14,880.
-        let points = [point(5_000, 5_000), point(10_000, 2_000), point(14_880, 200)];
-        let overload = Overload::of(&points, None).expect("points");
+        let points = [load_point(5_000, 5_000), load_point(10_000, 2_000), load_point(14_880, 200)];
+        let overload = Overload::from_points(&points, None).expect("points");
         assert_eq!((overload.best_fps, overload.largest_offered_fps), (5_000.0, 14_880.0));
         assert_eq!((overload.at_largest_fps, overload.kept), (200.0, 0.04));
         assert_eq!(overload.kind, OverloadKind::Collapses);
         // The best may be the throughput itself, which is none of the points.
-        assert_eq!(kind(&points[2..], None), Some(OverloadKind::Holds));
-        assert_eq!(kind(&points[2..], Some(5_000.0)), Some(OverloadKind::Collapses));
+        assert_eq!(overload_kind(&points[2..], None), Some(OverloadKind::Holds));
+        assert_eq!(overload_kind(&points[2..], Some(5_000.0)), Some(OverloadKind::Collapses));
     }
 
     #[test]
     fn a_switch_holds_and_nothing_forwarded_is_no_curve() {
-        assert_eq!(kind(&[point(10_000, 9_000)], Some(9_000.0)), Some(OverloadKind::Holds));
-        assert_eq!(kind(&[point(10_000, 8_000)], Some(9_000.0)), Some(OverloadKind::Sags));
-        assert_eq!(kind(&[], Some(9_000.0)), None);
-        assert_eq!(kind(&[point(10_000, 0)], None), None);
+        assert_eq!(
+            overload_kind(&[load_point(10_000, 9_000)], Some(9_000.0)),
+            Some(OverloadKind::Holds)
+        );
+        assert_eq!(
+            overload_kind(&[load_point(10_000, 8_000)], Some(9_000.0)),
+            Some(OverloadKind::Sags)
+        );
+        assert_eq!(overload_kind(&[], Some(9_000.0)), None);
+        assert_eq!(overload_kind(&[load_point(10_000, 0)], None), None);
     }
 
     #[test]
@@ -130,7 +136,7 @@ mod tests {
             let mut loads = Vec::new();
             while let Some(trial) = curve.next().trial() {
                 loads.push(trial.load_fps);
-                curve.take(TrialOutcome::complete(&trial, trial.frames(), 0));
+                curve.add_outcome(TrialOutcome::complete(&trial, trial.frames(), 0));
             }
             assert_eq!(loads[0], max_fps);
             assert!(loads.len() <= 10, "{loads:?}");

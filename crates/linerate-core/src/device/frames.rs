@@ -2,7 +2,7 @@
 //!
 //! Lengths here are those of the bytes that a program hands over, without FCS.
 
-use super::watched::Watched;
+use super::send_timing::SendTiming;
 use crate::stats::LogHistogram;
 
 /// Length of the signature, the last bytes of each test frame before the FCS.
@@ -11,8 +11,8 @@ use crate::stats::LogHistogram;
 /// it is looked for.
 pub const SIGNATURE_BYTES: usize = 16;
 
-/// What marks a frame as one of a trial. On the wire, in network byte order: trial (32 bits),
-/// stream (8), sequence (56), stamp (32).
+/// Signature that marks a frame as one of a trial. On the wire, in network byte order: trial (32
+/// bits), stream (8), sequence (56), stamp (32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// Chosen anew for each trial, so that frames left over from another are recognized.
@@ -120,7 +120,7 @@ pub struct Varying {
 
 impl Varying {
     /// The value in frames of `flow`.
-    pub const fn value(&self, flow: u32) -> u32 {
+    pub const fn value_in_flow(&self, flow: u32) -> u32 {
         let divisor = if self.divisor == 0 { 1 } else { self.divisor };
         let count = if self.count == 0 { 1 } else { self.count };
         self.base.wrapping_add((flow / divisor) % count)
@@ -134,19 +134,19 @@ pub struct HeaderSum {
     pub at: u16,
 }
 
-/// When frames leave.
+/// Times at which a generator sends its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum FramePace {
     /// As fast as the generator can.
     Flood,
     /// Frame n is due n / `frames_per_sec` after the start, to the nanosecond.
     Rate {
-        /// Above 0.
+        /// Rate in frames per second, above 0.
         frames_per_sec: u64,
     },
 }
 
-/// What a generator does when it is behind.
+/// Schedule of a generator that is behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenLate {
     /// Each frame keeps its own due time: what is late leaves at once, and the mean rate is kept.
@@ -170,14 +170,14 @@ impl WhenLate {
     }
 }
 
-/// What one generator sends in one trial.
+/// Frames that one generator sends in one trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameLoad {
-    /// Frames in all.
+    /// Number of frames to send.
     pub frames: u64,
-    /// When they leave.
-    pub pace: Pace,
-    /// What happens behind time.
+    /// Times at which frames are due.
+    pub pace: FramePace,
+    /// Schedule of the frames after a late one.
     pub when_late: WhenLate,
     /// Frames that leave back to back at each due time (RFC 2544 §21); 1 for an even gap. Due
     /// times are `burst` times as far apart, so that the mean rate stays.
@@ -186,9 +186,9 @@ pub struct FrameLoad {
     pub mix: Vec<u8>,
 }
 
-/// What a generator did.
+/// Counts and times of the frames that one generator sent.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub struct SendCounts {
     /// Frames handed to the interface and taken by it.
     pub frames: u64,
     /// Their bytes, without FCS.
@@ -203,12 +203,12 @@ pub struct Sent {
     pub late: u64,
     /// The worst of them.
     pub worst_late_ns: u64,
-    /// By the times at which frames left: what may have been lost of them by a device that carries
-    /// the load, and when the sender was away.
-    pub watched: Watched,
+    /// Send timing: pauses of the sender, and frames so close together that even a device which
+    /// carries the load may have lost them.
+    pub timing: SendTiming,
 }
 
-impl Sent {
+impl SendCounts {
     /// Frames per second from the first to the last: n frames span n - 1 gaps.
     pub fn frames_per_sec(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|span| *span > 0)?;
@@ -216,22 +216,22 @@ impl Sent {
     }
 }
 
-/// Times of very many frames.
+/// Histogram of times of very many frames, with the exact extremes.
 #[derive(Clone, Debug, Default)]
-pub struct Spread {
+pub struct TimeHistogram {
     /// How they spread, in the resolution of the counter (1.6 % or better).
     pub bins: LogHistogram,
-    /// Exact smallest.
+    /// Smallest time, exact, ns.
     pub min_ns: u64,
-    /// Exact largest.
+    /// Largest time, exact, ns.
     pub max_ns: u64,
-    /// Exact sum.
+    /// Sum of all times, exact, ns.
     pub sum_ns: u64,
 }
 
-/// What a counter saw of one stream.
+/// Counts and times of one stream at its counter.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct ReceiveCounts {
     /// Different frames of the stream: copies are not in it where they are known.
     pub frames: u64,
     /// Their bytes, without FCS.
@@ -251,12 +251,12 @@ pub struct Received {
     /// Monotonic clock at the last frame.
     pub last_ns: u64,
     /// Arrival less stamp, of every frame.
-    pub latency: Spread,
+    pub latency: TimeHistogram,
     /// Arrival less the arrival before.
-    pub gap: Spread,
+    pub gap: TimeHistogram,
 }
 
-impl Received {
+impl ReceiveCounts {
     /// Frames per second from the first to the last arrival.
     pub fn frames_per_sec(&self) -> Option<f64> {
         let span = self.last_ns.checked_sub(self.first_ns).filter(|span| *span > 0)?;
@@ -266,8 +266,8 @@ impl Received {
 
 /// Frames at a counter that are not of the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Foreign {
-    /// ARP (EtherType 0x0806).
+pub struct ForeignFrames {
+    /// ARP requests and replies (EtherType 0x0806).
     pub arp: u64,
     /// Neighbour and router discovery (ICMPv6 types 133 to 137) and multicast listener reports.
     pub neighbour_discovery: u64,
@@ -279,7 +279,7 @@ pub struct Foreign {
     pub other_trial: u64,
     /// Test frames of this trial that come in where they were sent from: a loop.
     pub own: u64,
-    /// Everything else.
+    /// Frames of any other kind.
     pub other: u64,
 }
 
@@ -314,8 +314,9 @@ mod tests {
             in_header_sum: false,
             in_transport_sum: false,
         };
-        let values: Vec<_> =
-            (0..6).map(|it| (field(1, 3).value(it), field(3, 2).value(it))).collect();
+        let values: Vec<_> = (0..6)
+            .map(|flow| (field(1, 3).value_in_flow(flow), field(3, 2).value_in_flow(flow)))
+            .collect();
         assert_eq!(values, [(10, 10), (11, 10), (12, 10), (10, 11), (11, 11), (12, 11)]);
     }
 
@@ -334,13 +335,14 @@ mod tests {
             counts[template.flow_of(sequence) as usize] += 1;
         }
         // 10,000 each; the golden ratio spreads them to within a few.
-        assert!(counts.iter().all(|it| (9_990..=10_010).contains(it)), "{counts:?}");
+        assert!(counts.iter().all(|count| (9_990..=10_010).contains(count)), "{counts:?}");
     }
 
     #[test]
     fn a_rate_is_of_gaps_and_not_of_frames() {
-        let sent = Sent { frames: 11, first_ns: 5, last_ns: 10_000_005, ..Sent::default() };
+        let sent =
+            SendCounts { frames: 11, first_ns: 5, last_ns: 10_000_005, ..SendCounts::default() };
         assert_eq!(sent.frames_per_sec(), Some(1000.0));
-        assert_eq!(Sent { frames: 1, ..sent }.frames_per_sec(), None);
+        assert_eq!(SendCounts { frames: 1, ..sent }.frames_per_sec(), None);
     }
 }

@@ -7,14 +7,14 @@
 //! more; 20 repetitions, of which the median and the 1st and 99th percentile are told) and §7.3.1
 //! (PDV is the 99.9th percentile less the smallest).
 
-use super::Spread;
+use super::TimeHistogram;
 use crate::record::{BenchLatency, Distribution, LatencyKind, LatencyRepeats, MetricId, Repeated};
 use crate::stats::{LogHistogram, Sorted, median};
 use crate::units::{BitRate, FrameLen};
 
 /// Tagged frames of a trial at least.
 pub const FRAMES_MIN: u64 = 500;
-/// Repetitions at least.
+/// Repetitions that RFC 8219 asks for at least.
 pub const REPEATS_MIN: usize = 20;
 
 /// Latency of one trial, ns.
@@ -22,15 +22,15 @@ pub const REPEATS_MIN: usize = 20;
 struct TrialLatency {
     frames: u64,
     min_ns: u64,
-    /// The median.
+    /// Median latency of the trial's frames.
     typical_ns: u64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the trial's frames.
     worst_ns: u64,
 }
 
 impl TrialLatency {
     /// From a trial's histogram and its exact extremes; `None` without frames.
-    fn of(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
+    fn from_histogram(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
         Some(Self {
             frames: bins.count(),
             min_ns,
@@ -39,9 +39,9 @@ impl TrialLatency {
         })
     }
 
-    /// With some of each frame's time taken off; the variation stays.
-    fn less(self, ns: u64) -> Self {
-        let less = |time: u64| time.saturating_sub(ns);
+    /// The same trial with the time on the medium taken off each frame; the variation stays.
+    fn without_medium(self, medium_ns: u64) -> Self {
+        let less = |time_ns: u64| time_ns.saturating_sub(medium_ns);
         Self {
             min_ns: less(self.min_ns),
             typical_ns: less(self.typical_ns),
@@ -52,8 +52,8 @@ impl TrialLatency {
 }
 
 impl LatencyRepeats {
-    /// `None` without trials.
-    fn of(trials: &[TrialLatency]) -> Option<Self> {
+    /// Median and extremes over the trials; `None` without trials.
+    fn from_trials(trials: &[TrialLatency]) -> Option<Self> {
         let repeated = |figure: fn(&TrialLatency) -> u64| {
             let values: Vec<u64> = trials.iter().map(figure).collect();
             let exact: Vec<f64> = values.iter().map(|&value| value as f64).collect();
@@ -77,7 +77,7 @@ impl LatencyRepeats {
 
 /// Delays of trials at one load, from the first bit sent to the last bit received.
 #[derive(Clone, Debug, Default)]
-pub struct Delays {
+pub struct FrameDelays {
     bins: LogHistogram,
     min_ns: u64,
     max_ns: u64,
@@ -85,18 +85,18 @@ pub struct Delays {
     trials: Vec<TrialLatency>,
 }
 
-impl Delays {
-    /// Takes in a trial: what each counter saw of each stream. One without frames is passed over.
-    pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a Spread>) {
+impl FrameDelays {
+    /// Adds a trial, with the delays of each stream at each counter. One without frames is ignored.
+    pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a TimeHistogram>) {
         let mut bins = LogHistogram::default();
         let (mut min_ns, mut max_ns) = (u64::MAX, 0);
-        for spread in spreads.into_iter().filter(|it| it.bins.count() > 0) {
+        for spread in spreads.into_iter().filter(|spread| spread.bins.count() > 0) {
             bins.merge(&spread.bins);
             min_ns = min_ns.min(spread.min_ns);
             max_ns = max_ns.max(spread.max_ns);
             self.sum_ns += u128::from(spread.sum_ns);
         }
-        let Some(trial) = TrialLatency::of(&bins, min_ns, max_ns) else { return };
+        let Some(trial) = TrialLatency::from_histogram(&bins, min_ns, max_ns) else { return };
         self.min_ns = if self.trials.is_empty() { min_ns } else { self.min_ns.min(min_ns) };
         self.max_ns = self.max_ns.max(max_ns);
         self.bins.merge(&bins);
@@ -109,46 +109,55 @@ impl Delays {
         if self.trials.is_empty() {
             return Vec::new();
         }
-        let of = |kind, frame_ns| self.by(kind, less_ns(kind, frame_ns), offered_fps);
+        let latency_of = |kind, frame_ns| {
+            self.latency_without_medium(kind, medium_ns(kind, frame_ns), offered_fps)
+        };
         match frame_ns {
-            None => vec![of(LatencyKind::StoreAndForward, 0)],
-            Some(ns) => {
-                [LatencyKind::StoreAndForward, LatencyKind::CutThrough].map(|it| of(it, ns)).into()
-            }
+            None => vec![latency_of(LatencyKind::StoreAndForward, 0)],
+            Some(ns) => [LatencyKind::StoreAndForward, LatencyKind::CutThrough]
+                .map(|kind| latency_of(kind, ns))
+                .into(),
         }
     }
 
-    fn by(&self, kind: LatencyKind, less_ns: u64, offered_fps: f64) -> BenchLatency {
+    fn latency_without_medium(
+        &self,
+        kind: LatencyKind,
+        medium_ns: u64,
+        offered_fps: f64,
+    ) -> BenchLatency {
         let mut bins = LogHistogram::default();
         for (value, count) in self.bins.bins() {
-            bins.record_many(value.saturating_sub(less_ns), count);
+            bins.record_many(value.saturating_sub(medium_ns), count);
         }
-        let trials: Vec<_> = self.trials.iter().map(|trial| trial.less(less_ns)).collect();
+        let trials: Vec<_> =
+            self.trials.iter().map(|trial| trial.without_medium(medium_ns)).collect();
         let typical = || trials.iter().map(|trial| trial.typical_ns as f64);
         let at = |share| bins.quantile(share).unwrap_or(0) as f64;
-        let min_ns = self.min_ns.saturating_sub(less_ns);
+        let min_ns = self.min_ns.saturating_sub(medium_ns);
         BenchLatency {
             kind,
             offered_fps,
             distribution: Distribution::from_histogram(MetricId::FrameLatency, &bins),
             min_ns,
-            mean_ns: self.sum_ns as f64 / bins.count() as f64 - less_ns as f64,
+            mean_ns: self.sum_ns as f64 / bins.count() as f64 - medium_ns as f64,
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
-            max_ns: self.max_ns.saturating_sub(less_ns),
+            max_ns: self.max_ns.saturating_sub(medium_ns),
             pdv_ns: (at(0.999) - min_ns as f64).max(0.0),
             p50_range_ns: typical().reduce(f64::min).zip(typical().reduce(f64::max)),
-            repeated: LatencyRepeats::of(&trials),
+            repeated: LatencyRepeats::from_trials(&trials),
             frames: bins.count(),
         }
     }
 }
 
-/// What of the time from first bit sent to last bit received is none of the device's: from its
-/// last bit in to its first bit out the frame's time at both ports, from first to first once.
-const fn less_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
+/// Time that a frame spends on the medium between the stamps, which is not the device's: one frame
+/// time at each port for store-and-forward (last bit in to first bit out), one in all for
+/// cut-through (first bit in to first bit out).
+const fn medium_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
     match kind {
         LatencyKind::StoreAndForward => 2 * frame_ns,
         LatencyKind::CutThrough => frame_ns,
@@ -167,8 +176,8 @@ pub fn frame_time_ns(frame: FrameLen, line: BitRate) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn spread(delays: impl IntoIterator<Item = u64>) -> Spread {
-        let mut all = Spread { min_ns: u64::MAX, ..Spread::default() };
+    fn spread(delays: impl IntoIterator<Item = u64>) -> TimeHistogram {
+        let mut all = TimeHistogram { min_ns: u64::MAX, ..TimeHistogram::default() };
         for ns in delays {
             all.bins.record(ns);
             all.min_ns = all.min_ns.min(ns);
@@ -182,9 +191,9 @@ mod tests {
     fn a_trial_has_a_median_and_a_worst_case() {
         // 1 to 1000: ranks 500 and 999.
         let bins: LogHistogram = (1..=1000).collect();
-        let trial = TrialLatency::of(&bins, 1, 1000).expect("frames");
+        let trial = TrialLatency::from_histogram(&bins, 1, 1000).expect("frames");
         assert_eq!((trial.typical_ns, trial.worst_ns), (500, 999));
-        assert_eq!(TrialLatency::of(&LogHistogram::default(), 0, 0), None);
+        assert_eq!(TrialLatency::from_histogram(&LogHistogram::default(), 0, 0), None);
     }
 
     #[test]
@@ -197,12 +206,12 @@ mod tests {
         };
         // 1 to 20: the median is 10.5, the ranks are 1 and 20.
         let trials: Vec<_> = (1..=20).map(trial).collect();
-        let repeated = LatencyRepeats::of(&trials).expect("trials");
+        let repeated = LatencyRepeats::from_trials(&trials).expect("trials");
         assert_eq!(repeated.typical, Repeated { median_ns: 10.5, p1_ns: 1, p99_ns: 20 });
         assert_eq!((repeated.worst.median_ns, repeated.pdv.median_ns), (110.5, 110.5));
         assert!(repeated.is_complete);
-        assert!(!LatencyRepeats::of(&trials[1..]).expect("trials").is_complete);
-        assert_eq!(LatencyRepeats::of(&[]), None);
+        assert!(!LatencyRepeats::from_trials(&trials[1..]).expect("trials").is_complete);
+        assert_eq!(LatencyRepeats::from_trials(&[]), None);
     }
 
     #[test]
@@ -212,7 +221,7 @@ mod tests {
         let ten = BitRate::from_bits_per_sec(10_000_000);
         let frame_ns = frame_time_ns(FrameLen::from_bytes(64).expect("a frame"), ten);
         assert_eq!(frame_ns, Some(51_200));
-        let mut delays = Delays::default();
+        let mut delays = FrameDelays::default();
         delays.add([&spread([152_400])]);
         let [store, cut] = &delays.latency(10.0, frame_ns)[..] else { panic!("two definitions") };
         assert_eq!((store.kind, store.min_ns), (LatencyKind::StoreAndForward, 50_000));
@@ -227,9 +236,9 @@ mod tests {
 
     #[test]
     fn counters_of_a_trial_are_taken_together_and_trials_kept_apart() {
-        let mut delays = Delays::default();
+        let mut delays = FrameDelays::default();
         delays.add([&spread([10, 10]), &spread([30])]);
-        delays.add([&spread([50, 50, 50]), &Spread::default()]);
+        delays.add([&spread([50, 50, 50]), &TimeHistogram::default()]);
         delays.add([]);
         let [all] = &delays.latency(1.0, None)[..] else { panic!("one definition") };
         // 10 10 30 50 50 50: the third is the median of all; those of the trials are 10 and 50.
@@ -237,6 +246,6 @@ mod tests {
         assert_eq!((all.p50_range_ns, all.mean_ns), (Some((10.0, 50.0)), 200.0 / 6.0));
         let repeated = all.repeated.expect("trials");
         assert_eq!((repeated.repeats, repeated.typical.median_ns), (2, 30.0));
-        assert!(Delays::default().latency(1.0, None).is_empty());
+        assert!(FrameDelays::default().latency(1.0, None).is_empty());
     }
 }

@@ -7,8 +7,7 @@
 use crate::theory::{atm, framing};
 use crate::units::{BitRate, FrameLen};
 
-/// What frames of Token Ring take on the ring beyond their length, as fits RFC 2544 appendix B,
-/// bytes.
+/// Overhead of a Token Ring frame beyond its length, bytes, as fits RFC 2544 appendix B.
 pub const TOKEN_RING_OVERHEAD_BYTES: u32 = 17;
 /// The same of FDDI.
 pub const FDDI_OVERHEAD_BYTES: u32 = 18;
@@ -21,14 +20,14 @@ pub const TESTER_SHARE_MAX: f64 = 0.9;
 /// Share of line rate of the line-rate test (RFC 8239 §2.2): two clocks may be 200 ppm apart.
 pub const LINE_RATE_SHARE: f64 = 0.9998;
 
-/// What is between tester and device.
+/// Link between tester and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Full-duplex Ethernet.
+    /// Full-duplex Ethernet at a bit rate.
     Ethernet(BitRate),
     /// Token Ring at 4 or 16 Mbit/s.
     TokenRing(BitRate),
-    /// FDDI.
+    /// FDDI at 100 Mbit/s.
     Fddi,
     /// IP packets with LLC/SNAP over AAL5, on a line that carries cells at such a bit rate
     /// (149.76 Mbit/s for OC-3c).
@@ -76,13 +75,13 @@ impl Medium {
 
     /// Share of the medium that a rate of frames takes: against the exact limit, not the rounded
     /// one.
-    pub fn share(self, fps: f64, len: FrameLen) -> Option<f64> {
+    pub fn utilization(self, fps: f64, len: FrameLen) -> Option<f64> {
         self.frames_per_s(len).map(|limit| fps / limit)
     }
 }
 
-/// Whether a result may be the tester's limit and not the device's: above 90 % of what the tester
-/// did without the device.
+/// True when a result may be the tester's limit and not the device's: it is above 90 % of the rate
+/// that the tester reached without the device.
 pub fn is_tester_limited(result_fps: f64, tester_fps: f64) -> bool {
     result_fps > TESTER_SHARE_MAX * tester_fps
 }
@@ -165,7 +164,7 @@ mod tests {
     #[test]
     fn a_virtual_link_has_no_theoretical_rate() {
         assert_eq!(Medium::Software.frames_per_s(FrameLen::MIN), None);
-        assert_eq!(Medium::Software.share(1e6, FrameLen::MIN), None);
+        assert_eq!(Medium::Software.utilization(1e6, FrameLen::MIN), None);
     }
 
     #[test]
@@ -182,7 +181,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_exact_rate() {
-        let share = Medium::Ethernet(rate("1G")).share(1_488_095.0, FrameLen::MIN);
+        let share = Medium::Ethernet(rate("1G")).utilization(1_488_095.0, FrameLen::MIN);
         // 1488095 / 1488095.238.
         assert!((share.expect("Ethernet") - (1.0 - 1.6e-7)).abs() < 1e-8);
     }

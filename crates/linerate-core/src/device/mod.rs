@@ -18,16 +18,16 @@ pub mod poisson;
 pub mod policer;
 pub mod recovery;
 pub mod search;
+mod send_timing;
 mod send_watch;
 pub mod soak;
 mod summary;
 pub mod time_needed;
-mod watched;
 
 pub use blame::Pause;
 pub use frames::{
-    Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
-    Spread, Varying, WhenLate,
+    ForeignFrames, FrameLoad, FramePace, FrameTemplate, HeaderSum, ReceiveCounts, SIGNATURE_BYTES,
+    SendCounts, Signature, TimeHistogram, Varying, WhenLate,
 };
+pub use send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 pub use send_watch::{SendWatch, WatchRule};
-pub use watched::{PAUSES_MAX, SUSPECTS_MAX, Watched};

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::poisson::EventRate;
-use super::search::{GoalResult, MultiSearch, Tried};
+use super::search::{FinishedTrial, GoalResult, MultiSearch};
 use crate::record::Scattered;
 use crate::stats::{Z_95, wilson_interval};
 
@@ -22,16 +22,16 @@ const ALIKE_MAX: f64 = 10.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
-pub enum Cause {
+pub enum LossCause {
     /// It is not, within the widths of the goals.
     None,
     /// Now and then the device stops for a moment.
     Stalls {
-        /// How often.
+        /// Stalls per second, with their interval.
         rate: EventRate,
         /// Frames lost each time, on average.
         frames_each: f64,
-        /// Those frames as time at the loads of their trials, s.
+        /// Length of a stall, s: its lost frames over the load of their trial.
         seconds_each: f64,
     },
     /// Single frames are lost at all times.
@@ -40,7 +40,7 @@ pub enum Cause {
         loss_ratio: f64,
         /// Lower end of the 95 % interval (Wilson).
         low: f64,
-        /// Upper end.
+        /// Upper end of the 95 % interval (Wilson).
         high: f64,
     },
     /// No trial between the two results lost a frame.
@@ -50,27 +50,27 @@ pub enum Cause {
 /// Both results with the cause of their difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Pair {
-    /// What the device does when nothing disturbs it.
+pub struct ThroughputPair {
+    /// Result without disturbances: half of the short trials pass.
     pub typical: GoalResult,
-    /// What it does without losing a frame for the whole of long trials.
+    /// Result without a single loss in long trials.
     pub strict: GoalResult,
     /// Strict over typical; `None` when either has no result.
     pub ratio: Option<f64>,
-    /// What stands between them.
-    pub cause: Cause,
+    /// Cause of the difference between the two.
+    pub cause: LossCause,
 }
 
-impl Pair {
+impl ThroughputPair {
     /// Compares the two goals of [`MultiSearch::side_by_side`]; `None` for a search of another
     /// number of goals.
-    pub fn of(search: &MultiSearch) -> Option<Self> {
+    pub fn from_search(search: &MultiSearch) -> Option<Self> {
         let [typical, strict] = <[GoalResult; 2]>::try_from(search.results()).ok()?;
-        Some(Self::compare(typical, strict, search.trace()))
+        Some(Self::compare(typical, strict, search.trials()))
     }
 
     /// Compares two results by the trials that led to them.
-    pub fn compare(typical: GoalResult, strict: GoalResult, trials: &[Tried]) -> Self {
+    pub fn compare(typical: GoalResult, strict: GoalResult, trials: &[FinishedTrial]) -> Self {
         let lower = |result: &GoalResult| result.lower_fps.map(|fps| fps as f64);
         let ratio = match (lower(&strict), lower(&typical)) {
             (Some(strict), Some(typical)) if typical > 0.0 => Some(strict / typical),
@@ -78,58 +78,58 @@ impl Pair {
         };
         let width = typical.goal.width + strict.goal.width;
         let cause = match (ratio, typical.lower_fps) {
-            (Some(ratio), _) if ratio >= 1.0 - width => Cause::None,
+            (Some(ratio), _) if ratio >= 1.0 - width => LossCause::None,
             (_, Some(most)) => {
                 let least = strict.lower_fps.unwrap_or(0);
                 // Nearer to the device's capacity than the search looks, losses are overload.
                 let clear = most as f64 * (1.0 - typical.goal.width);
-                match cause(least, clear, trials) {
-                    Cause::Unexplained => cause(least, most as f64, trials),
+                match find_cause(least, clear, trials) {
+                    LossCause::Unexplained => find_cause(least, most as f64, trials),
                     found => found,
                 }
             }
-            (_, None) => Cause::Unexplained,
+            (_, None) => LossCause::Unexplained,
         };
         Self { typical, strict, ratio, cause }
     }
 }
 
-/// What lost frames at loads from `least` to `most` frames per second.
-fn cause(least: u64, most: f64, trials: &[Tried]) -> Cause {
-    let mut sum = Losses::default();
+/// Cause of the losses at loads from `least` to `most` frames per second.
+fn find_cause(least: u64, most: f64, trials: &[FinishedTrial]) -> LossCause {
+    let mut sum = LossSums::default();
     let within = |load: u64| load >= least && load as f64 <= most;
-    let between = |it: &&Tried| it.counts() && within(it.trial.load_fps);
-    trials.iter().filter(between).for_each(|it| sum.add(it));
+    let between = |tried: &&FinishedTrial| tried.counts() && within(tried.trial.load_fps);
+    trials.iter().filter(between).for_each(|tried| sum.add(tried));
     if sum.events == 0 {
-        return Cause::Unexplained;
+        return LossCause::Unexplained;
     }
     let frames_each = sum.lost as f64 / sum.events as f64;
     if frames_each >= STALL_FRAMES_MIN {
         return match EventRate::new(sum.events, sum.seconds) {
             Some(rate) => {
                 let seconds_each = sum.lost_seconds / sum.events as f64;
-                Cause::Stalls { rate, frames_each, seconds_each }
+                LossCause::Stalls { rate, frames_each, seconds_each }
             }
-            None => Cause::Unexplained,
+            None => LossCause::Unexplained,
         };
     }
-    scattered(&sum, least, trials).unwrap_or(Cause::Unexplained)
+    scattered_cause(&sum, least, trials).unwrap_or(LossCause::Unexplained)
 }
 
 /// Scattered loss from all trials that are not overloaded. Loads between the two results are those
 /// at which the search happened to see little loss; all others at the same ratio undo that.
-fn scattered(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
+fn scattered_cause(near: &LossSums, least: u64, trials: &[FinishedTrial]) -> Option<LossCause> {
     let ratio = near.lost as f64 / near.sent.max(1) as f64;
-    let is_alike = |it: &&Tried| {
-        let expected = ratio * it.outcome.sent as f64;
-        let lost = it.outcome.lost() as f64;
-        it.counts() && it.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
+    let is_alike = |tried: &&FinishedTrial| {
+        let expected = ratio * tried.outcome.sent as f64;
+        let lost = tried.outcome.lost_frames() as f64;
+        tried.counts() && tried.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
     };
-    let mut sum = Losses::default();
-    trials.iter().filter(is_alike).for_each(|it| sum.add(it));
+    let mut sum = LossSums::default();
+    trials.iter().filter(is_alike).for_each(|tried| sum.add(tried));
     let interval = wilson_interval(sum.lost, sum.sent, Z_95)?;
     let loss_ratio = sum.lost as f64 / sum.sent as f64;
-    Some(Cause::Scattered { loss_ratio, low: interval.low, high: interval.high })
+    Some(LossCause::Scattered { loss_ratio, low: interval.low, high: interval.high })
 }
 
 /// Larger loads than a goal's upper bound tell whether that one failed by overload: a device whose
@@ -137,35 +137,38 @@ fn scattered(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
 const ABOVE: f64 = 1.02;
 const SHARE_OF_OVERLOAD: f64 = 0.1;
 
-/// Whether a goal's upper bound failed by single frames that are lost at every load, and not by
-/// what the device can forward: loads above it lose no more.
-pub fn scattered_above(result: &GoalResult, trials: &[Tried]) -> Option<Scattered> {
+/// Scattered loss that failed a goal's upper bound: single frames are lost at every load, and loads
+/// above the bound lose no more. `None` when the bound failed by overload.
+pub fn scattered_above(result: &GoalResult, trials: &[FinishedTrial]) -> Option<Scattered> {
     let upper = result.upper_fps?;
     let least = result.lower_fps.unwrap_or(0);
     let longest = result.goal.final_duration_ns;
-    let mut near = Losses::default();
-    let is_near =
-        |it: &&Tried| it.counts() && it.trial.load_fps == upper && it.trial.duration_ns <= longest;
-    trials.iter().filter(is_near).for_each(|it| near.add(it));
+    let mut near = LossSums::default();
+    let is_near = |tried: &&FinishedTrial| {
+        tried.counts() && tried.trial.load_fps == upper && tried.trial.duration_ns <= longest
+    };
+    trials.iter().filter(is_near).for_each(|tried| near.add(tried));
     let each = near.lost as f64 / near.events.max(1) as f64;
     if near.events == 0 || each >= STALL_FRAMES_MIN {
         return None;
     }
-    let is_alike = |it: &&Tried| {
-        let load = it.trial.load_fps as f64;
+    let is_alike = |tried: &&FinishedTrial| {
+        let load = tried.trial.load_fps as f64;
         let overload = 1.0 - upper as f64 / load;
-        let ratio = it.outcome.lost() as f64 / it.outcome.sent.max(1) as f64;
-        it.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
+        let ratio = tried.outcome.lost_frames() as f64 / tried.outcome.sent.max(1) as f64;
+        tried.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
     };
-    let up_to = trials.iter().filter(is_alike).map(|it| it.trial.load_fps).max()?;
-    let Some(Cause::Scattered { loss_ratio, low, high }) = scattered(&near, least, trials) else {
+    let up_to = trials.iter().filter(is_alike).map(|tried| tried.trial.load_fps).max()?;
+    let Some(LossCause::Scattered { loss_ratio, low, high }) =
+        scattered_cause(&near, least, trials)
+    else {
         return None;
     };
     Some(Scattered { loss_ratio, low, high, up_to_fps: up_to as f64 })
 }
 
 #[derive(Default)]
-struct Losses {
+struct LossSums {
     events: u64,
     lost: u64,
     sent: u64,
@@ -173,10 +176,10 @@ struct Losses {
     lost_seconds: f64,
 }
 
-impl Losses {
-    fn add(&mut self, tried: &Tried) {
+impl LossSums {
+    fn add(&mut self, tried: &FinishedTrial) {
         let outcome = &tried.outcome;
-        let lost = outcome.lost();
+        let lost = outcome.lost_frames();
         // A counter that does not know runs at least knows that there was one.
         let runs = outcome.loss_runs.unwrap_or(1).max(1);
         self.events += if lost > 0 { runs } else { 0 };
@@ -207,7 +210,7 @@ mod tests {
         }
     }
 
-    fn tried(load_fps: u64, lost: u64, runs: u64) -> Tried {
+    fn tried(load_fps: u64, lost: u64, runs: u64) -> FinishedTrial {
         let trial = LoadTrial {
             load_fps,
             duration_ns: 10_000_000_000,
@@ -218,12 +221,12 @@ mod tests {
         let sent = trial.frames();
         let outcome = TrialOutcome::complete(&trial, sent, sent - lost);
         let outcome = TrialOutcome { loss_runs: Some(runs), ..outcome };
-        Tried { trial, outcome, bounds: Vec::new() }
+        FinishedTrial { trial, outcome, bounds: Vec::new() }
     }
 
-    fn cause_of(strict: u64, trials: &[Tried]) -> Cause {
+    fn cause_of(strict: u64, trials: &[FinishedTrial]) -> LossCause {
         let typical = result(Goal::typical(), 1_000_000);
-        Pair::compare(typical, result(Goal::strict(), strict), trials).cause
+        ThroughputPair::compare(typical, result(Goal::strict(), strict), trials).cause
     }
 
     #[test]
@@ -240,7 +243,8 @@ mod tests {
             tried(1_100_000, 1_000_000, 1),
             tried(500_000, 0, 0),
         ];
-        let Cause::Stalls { rate, frames_each, seconds_each } = cause_of(600_000, &trials) else {
+        let LossCause::Stalls { rate, frames_each, seconds_each } = cause_of(600_000, &trials)
+        else {
             panic!("stalls");
         };
         assert_eq!((rate.events, rate.seconds, rate.per_second), (2, 40.0, 0.05));
@@ -250,7 +254,7 @@ mod tests {
     #[test]
     fn single_frames_are_a_loss_ratio() {
         // 10^7 frames, 100 lost one by one: 1e-5, Wilson 0.82e-5 to 1.22e-5.
-        let Cause::Scattered { loss_ratio, low, high } =
+        let LossCause::Scattered { loss_ratio, low, high } =
             cause_of(10_000, &[tried(1_000_000, 100, 100)])
         else {
             panic!("scattered");
@@ -264,7 +268,7 @@ mod tests {
         // 254,000 fails by one in 330,000; at 330,000 frames/s it is the same: no limit of rate.
         let goal = GoalResult {
             upper_fps: Some(255_000),
-            ..result(Goal::typical().with_trials_of(10_000_000_000), 254_000)
+            ..result(Goal::typical().with_trial_duration(10_000_000_000), 254_000)
         };
         let scattered = [tried(255_000, 8, 8), tried(330_000, 11, 11), tried(350_000, 170_000, 9)];
         let found = scattered_above(&goal, &scattered).expect("scattered");
@@ -280,7 +284,7 @@ mod tests {
 
     #[test]
     fn results_within_their_widths_need_no_cause() {
-        assert_eq!(cause_of(991_000, &[tried(1_000_000, 100, 1)]), Cause::None);
-        assert_eq!(cause_of(900_000, &[tried(1_000_000, 0, 0)]), Cause::Unexplained);
+        assert_eq!(cause_of(991_000, &[tried(1_000_000, 100, 1)]), LossCause::None);
+        assert_eq!(cause_of(900_000, &[tried(1_000_000, 0, 0)]), LossCause::Unexplained);
     }
 }

@@ -13,11 +13,11 @@ const TAIL: f64 = 0.025;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRate {
-    /// Events seen.
+    /// Events that were seen.
     pub events: u64,
     /// Time in which they were seen, s.
     pub seconds: f64,
-    /// Events per second.
+    /// Events per second, the estimate.
     pub per_second: f64,
     /// Lower end of the interval.
     pub low_per_second: f64,

@@ -31,9 +31,9 @@ impl RecoveryLoads {
     }
 }
 
-/// When the load dropped.
+/// Drop of the load in a recovery trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drop {
+pub struct LoadDrop {
     /// Number of the first frame at the lower load.
     pub sequence: u64,
     /// The lower load, frames per second.
@@ -56,7 +56,7 @@ pub enum Recovery {
 /// Time from the drop of the load to the last lost frame, both when sent. `lost` are the runs of
 /// missing frames in the order of sending. The device has not recovered when the last frame of all
 /// is among them.
-pub fn recovery(drop: &Drop, lost: &[LossPeriod]) -> Recovery {
+pub fn measure_recovery(drop: &LoadDrop, lost: &[LossPeriod]) -> Recovery {
     let ends = lost.iter().map(|run| run.first_sequence + run.length);
     let Some(last) = ends.max() else { return Recovery::NoOverload };
     let frames = last.saturating_sub(drop.sequence + 1);
@@ -68,7 +68,7 @@ pub fn recovery(drop: &Drop, lost: &[LossPeriod]) -> Recovery {
 }
 
 /// Runs of frames that did not arrive, of times of arrival by number.
-pub fn missing(arrivals: &[Option<u64>]) -> Vec<LossPeriod> {
+pub fn missing_runs(arrivals: &[Option<u64>]) -> Vec<LossPeriod> {
     let mut runs: Vec<LossPeriod> = Vec::new();
     let lost = arrivals.iter().enumerate().filter(|(_, came)| came.is_none());
     for (number, _) in lost {
@@ -138,7 +138,7 @@ fn ns_of(frames: u64, fps: f64) -> u64 {
 mod tests {
     use super::*;
 
-    const DROP: Drop = Drop { sequence: 1_000, fps: 500, sent: 6_000 };
+    const DROP: LoadDrop = LoadDrop { sequence: 1_000, fps: 500, sent: 6_000 };
 
     fn run(first_sequence: u64, length: u64) -> LossPeriod {
         LossPeriod { first_sequence, length }
@@ -148,13 +148,13 @@ mod tests {
     fn recovery_is_from_the_drop_to_the_last_lost_frame() {
         // Frames 900 to 1009 and 1501: the last is 501 frames after the drop, at 500 a second.
         let lost = [run(900, 110), run(1_501, 1)];
-        assert_eq!(recovery(&DROP, &lost), Recovery::Recovered(1_002_000_000));
+        assert_eq!(measure_recovery(&DROP, &lost), Recovery::Recovered(1_002_000_000));
         // Nothing after the drop: at once.
-        assert_eq!(recovery(&DROP, &[run(100, 50)]), Recovery::Recovered(0));
-        assert_eq!(recovery(&DROP, &[]), Recovery::NoOverload);
+        assert_eq!(measure_recovery(&DROP, &[run(100, 50)]), Recovery::Recovered(0));
+        assert_eq!(measure_recovery(&DROP, &[]), Recovery::NoOverload);
         // To the last frame of all, 5999: (5999 - 1000) / 500.
         let never = Recovery::NotRecovered(9_998_000_000);
-        assert_eq!(recovery(&DROP, &[run(5_000, 1_000)]), never);
+        assert_eq!(measure_recovery(&DROP, &[run(5_000, 1_000)]), never);
         assert!(never > Recovery::Recovered(u64::MAX));
     }
 
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn missing_frames_are_runs() {
         let arrivals = [None, Some(1), None, None, Some(4), None];
-        assert_eq!(missing(&arrivals), [run(0, 1), run(2, 2), run(5, 1)]);
+        assert_eq!(missing_runs(&arrivals), [run(0, 1), run(2, 2), run(5, 1)]);
         // 2 and 3 are between 1 and 4; the ends have no frame on one side.
         assert_eq!(outages_ns(&arrivals), [3]);
-        assert!(missing(&[]).is_empty() && outages_ns(&[Some(1), Some(9)]).is_empty());
+        assert!(missing_runs(&[]).is_empty() && outages_ns(&[Some(1), Some(9)]).is_empty());
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     fn a_device_that_forwards_part_of_the_frames_is_noticed() {
         let reset = ResetTime::new(3_000, 1_000.0, &[1_000_000_000]).expect("a load");
         assert!(reset.is_partial);
-        assert_eq!(ResetTime::new(3_000, 1_000.0, &[]).and_then(|it| it.by_stamps_ns), None);
+        assert_eq!(ResetTime::new(3_000, 1_000.0, &[]).and_then(|reset| reset.by_stamps_ns), None);
         assert_eq!(ResetTime::new(1, 0.0, &[]), None);
     }
 }

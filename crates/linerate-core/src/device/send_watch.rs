@@ -1,5 +1,5 @@
-//! What the times at which frames left say of the sender: whether a device that carries the load
-//! could have lost some of them by it, and when the sender was away.
+//! Measurement of send timing, frame by frame: frames so close together that even a device which
+//! carries the load may lose some of them, and pauses of the sender.
 //!
 //! A device that carries the load takes no longer for a frame than the gap. An ideal one, which
 //! takes just that long (less a slack) and has room for one frame, is played along with the sender:
@@ -9,12 +9,12 @@
 //! frames they are, what exceeds their number.
 
 use super::blame::Pause;
-use super::frames::{FrameLoad, Pace};
-use super::watched::{PAUSES_MAX, SUSPECTS_MAX, Watched};
+use super::frames::{FrameLoad, FramePace};
+use super::send_timing::{PAUSES_MAX, SUSPECTS_MAX, SendTiming};
 
-/// What frames may be nearer to each other than asked for and no loss be explained by it: this part
-/// of the gap, and at least so many ns, which is what a clock that is read in a loop is off by. A
-/// device without room for a second frame is held against so much more than the load: 0.4 %, and
+/// Slack by which frames may be closer together than asked for before a loss is laid on the tester:
+/// this part of the gap, and at least so many ns, the error of a clock that is read in a loop. A
+/// device without room for a second frame is so measured at a load higher by that much: 0.4 %, and
 /// 1 % at 600,000 frames/s.
 const SLACK_PART: u64 = 256;
 const SLACK_MIN_NS: u64 = 16;
@@ -23,22 +23,22 @@ const SLACK_MIN_NS: u64 = 16;
 /// catches up with much then.
 const PAUSE_MIN_NS: u64 = 50_000;
 
-/// How a run is watched, in ns.
+/// Thresholds of a run's send watch, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchRule {
-    /// What the ideal device takes for a frame.
+    /// Service time of the ideal device for one frame.
     pub service_ns: u64,
-    /// How far behind it may be and still have room for a frame.
+    /// Backlog up to which the ideal device still has room for a frame.
     pub room_ns: u64,
-    /// From this delay on the sender was away.
+    /// Delay of a frame from which on it counts as a pause of the sender.
     pub pause_ns: u64,
 }
 
 impl WatchRule {
-    /// For a load at a rate, of which `batch` frames are sent together; none for a flood,
-    /// which no device is held against.
-    pub fn of(load: &FrameLoad, batch: u32) -> Option<Self> {
-        let Pace::Rate { frames_per_sec } = load.pace else { return None };
+    /// Thresholds for a load at a rate, of which `batch` frames are sent in one call; `None` for a
+    /// flood, which no device is measured against.
+    pub fn from_load(load: &FrameLoad, batch: u32) -> Option<Self> {
+        let FramePace::Rate { frames_per_sec } = load.pace else { return None };
         let burst = u64::from(load.burst.max(1));
         let step_ns = burst * 1_000_000_000 / frames_per_sec.max(1);
         let fine_ns = (step_ns / SLACK_PART).max(SLACK_MIN_NS).min(step_ns / 2);
@@ -55,24 +55,24 @@ impl WatchRule {
 #[derive(Clone, Debug)]
 pub struct SendWatch {
     rule: WatchRule,
-    /// When the ideal device is through with what it has.
+    /// Time at which the ideal device has served all that it has taken in.
     busy_until_ns: u64,
-    /// The stretch since the last pause: when and with which frame it began.
+    /// Time and number of the first frame after the last pause.
     since: (u64, u64),
-    /// The last frame, when and which.
+    /// Time and number of the last frame.
     last: Option<(u64, u64)>,
-    watched: Watched,
+    watched: SendTiming,
 }
 
 impl SendWatch {
-    /// From a run's begin on.
+    /// A watch at the begin of a run.
     pub fn new(rule: WatchRule) -> Self {
-        let watched = Watched::default();
+        let watched = SendTiming::default();
         Self { rule, busy_until_ns: 0, since: (0, 0), last: None, watched }
     }
 
     /// Frame `sequence` left `now`, `late_ns` after it was due.
-    pub fn leaves(&mut self, sequence: u64, now_ns: u64, late_ns: u64) {
+    pub fn add_departure(&mut self, sequence: u64, now_ns: u64, late_ns: u64) {
         if self.busy_until_ns > now_ns.saturating_add(self.rule.room_ns) {
             self.watched.could_lose += 1;
             self.suspect(sequence);
@@ -115,8 +115,8 @@ impl SendWatch {
         }
     }
 
-    /// What was seen.
-    pub fn end(mut self) -> Watched {
+    /// Ends the run and gives its send timing.
+    pub fn finish(mut self) -> SendTiming {
         self.end_stretch();
         // Of what came after the last one it is known, too, that it could not be lost.
         if self.watched.could_lose > 0 {
@@ -135,25 +135,25 @@ mod tests {
     use super::*;
 
     fn rule(frames_per_sec: u64) -> WatchRule {
-        let pace = Pace::Rate { frames_per_sec };
+        let pace = FramePace::Rate { frames_per_sec };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 1, mix: vec![0] };
-        WatchRule::of(&load, 1).expect("a rate")
+        WatchRule::from_load(&load, 1).expect("a rate")
     }
 
-    fn watched(rule: WatchRule, times: &[(u64, u64)]) -> Watched {
+    fn watched(rule: WatchRule, times: &[(u64, u64)]) -> SendTiming {
         let mut watch = SendWatch::new(rule);
         for (number, (now, late)) in (0_u64..).zip(times) {
-            watch.leaves(number, *now, *late);
+            watch.add_departure(number, *now, *late);
         }
-        watch.end()
+        watch.finish()
     }
 
     #[test]
     fn frames_on_time_cost_no_device_a_frame() {
         // 10,000 frames/s: 100 us apart, of which a 256th is 390 ns.
         assert_eq!(rule(10_000).service_ns, 99_610);
-        let times: Vec<_> = (0..1000).map(|it| (it * 100_000, 0)).collect();
+        let times: Vec<_> = (0..1000).map(|number| (number * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!((found.could_lose, found.away_ns), (0, 0));
         assert_eq!((found.steady_ns, found.steady_gaps), (99_900_000, 999));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_bunch_costs_an_ideal_device_all_but_one_of_it() {
         // Five at once after 400 us, then on time: the device takes one, is busy for 99.61 us.
-        let times: Vec<_> = (0..20).map(|it: u64| (it.max(4) * 100_000, 0)).collect();
+        let times: Vec<_> = (0..20).map(|number: u64| (number.max(4) * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!(found.could_lose, 4);
         // Of frames 1 to 4 and the one after them a loss is explained, of no other.
@@ -171,14 +171,14 @@ mod tests {
         for lost in [1, 4, 5, 6, 19] {
             came[lost] = false;
         }
-        assert_eq!(found.explained(&came, 10_000.0, false), 3);
-        assert!(found.tells_each_of(20));
+        assert_eq!(found.count_explained(&came, 10_000.0, false), 3);
+        assert!(found.can_attribute_losses(20));
     }
 
     #[test]
     fn a_pause_ends_a_stretch_and_is_kept_with_its_frame() {
         // Frame 10 leaves 5 ms late, and the schedule moves with it.
-        let at = |it: u64| (it * 100_000 + if it >= 10 { 5_000_000 } else { 0 }, 0);
+        let at = |number: u64| (number * 100_000 + if number >= 10 { 5_000_000 } else { 0 }, 0);
         let mut times: Vec<_> = (0..30).map(at).collect();
         times[10].1 = 5_000_000;
         let found = watched(rule(10_000), &times);
@@ -189,13 +189,13 @@ mod tests {
 
     #[test]
     fn frames_of_a_burst_or_of_one_call_are_granted_their_room() {
-        let pace = Pace::Rate { frames_per_sec: 10_000 };
+        let pace = FramePace::Rate { frames_per_sec: 10_000 };
         let load =
             FrameLoad { frames: 1, pace, when_late: WhenLate::Steady, burst: 4, mix: vec![0] };
-        let rule = WatchRule::of(&load, 1).expect("a rate");
-        let times: Vec<_> = (0..40).map(|it| (it / 4 * 400_000, 0)).collect();
+        let rule = WatchRule::from_load(&load, 1).expect("a rate");
+        let times: Vec<_> = (0..40).map(|number| (number / 4 * 400_000, 0)).collect();
         assert_eq!(watched(rule, &times).could_lose, 0);
-        let flood = FrameLoad { pace: Pace::Flood, ..load };
-        assert_eq!(WatchRule::of(&flood, 64), None);
+        let flood = FrameLoad { pace: FramePace::Flood, ..load };
+        assert_eq!(WatchRule::from_load(&flood, 64), None);
     }
 }

@@ -42,32 +42,41 @@ impl BenchResult {
     /// The rows of the record's summary; what was not measured has none.
     pub fn summary(&self) -> Vec<Summary> {
         let mut rows = Vec::new();
-        let value = |metric, value: Option<f64>| value.map(|it| Summary::of(metric, STAT, it));
+        let value =
+            |metric, value: Option<f64>| value.map(|value| Summary::of(metric, STAT, value));
         rows.extend(value(MetricId::TheoreticalFrames, self.theoretical_fps));
-        rows.extend(self.tester.iter().flat_map(of_tester));
-        rows.extend(self.goals.iter().filter_map(of_goal));
+        rows.extend(self.tester.iter().flat_map(tester_rows));
+        rows.extend(self.goals.iter().filter_map(goal_row));
         rows.extend(value(MetricId::ForwardingRateMax, self.forwarding_rate_max_fps()));
-        rows.extend(value(MetricId::FloodOffered, self.flood.as_ref().map(|it| it.offered_fps)));
+        rows.extend(value(
+            MetricId::FloodOffered,
+            self.flood.as_ref().map(|flood| flood.offered_fps),
+        ));
         rows.extend(value(
             MetricId::FloodForwarded,
-            self.flood.as_ref().map(|it| it.forwarded_fps),
+            self.flood.as_ref().map(|flood| flood.forwarded_fps),
         ));
-        rows.extend(value(MetricId::Stalls, self.stalls_per_sec.map(|it| it.value)));
-        rows.extend(self.latency.first().into_iter().flat_map(of_latency));
-        rows.extend(self.back_to_back.iter().flat_map(of_bursts));
-        let recovery =
-            self.recovery.iter().flat_map(|it| of_times(MetricId::Recovery, &it.times_ns));
+        rows.extend(value(MetricId::Stalls, self.stalls_per_sec.map(|stalls| stalls.value)));
+        rows.extend(self.latency.first().into_iter().flat_map(latency_rows));
+        rows.extend(self.back_to_back.iter().flat_map(burst_rows));
+        let recovery = self
+            .recovery
+            .iter()
+            .flat_map(|recovery| repetition_rows(MetricId::Recovery, &recovery.times_ns));
         rows.extend(recovery);
-        rows.extend(self.reset.iter().flat_map(of_reset));
+        rows.extend(self.reset.iter().flat_map(reset_rows));
         if let Some(caching) = &self.caching {
             rows.extend(value(MetricId::AddressesCached, Some(caching.addresses as f64)));
             rows.extend(value(MetricId::AddressRate, caching.learning_fps));
         }
-        rows.extend(value(MetricId::BlockedLoss, self.blocking.as_ref().map(|it| it.loss_ratio)));
-        rows.extend(self.soak.iter().flat_map(of_soak));
+        rows.extend(value(
+            MetricId::BlockedLoss,
+            self.blocking.as_ref().map(|blocking| blocking.loss_ratio),
+        ));
+        rows.extend(self.soak.iter().flat_map(soak_rows));
         if let Some(found) = &self.contract {
-            rows.extend(value(MetricId::ContractCir, found.cir_bps.map(|it| it.value)));
-            rows.extend(value(MetricId::ContractCbs, found.cbs_bytes.map(|it| it.value)));
+            rows.extend(value(MetricId::ContractCir, found.cir_bps.map(|cir| cir.value)));
+            rows.extend(value(MetricId::ContractCbs, found.cbs_bytes.map(|cbs| cbs.value)));
         }
         rows
     }
@@ -76,7 +85,7 @@ impl BenchResult {
 /// One value for the whole benchmark.
 const STAT: Stat = Stat::Value;
 
-fn of_tester(tester: &Tester) -> impl Iterator<Item = Summary> {
+fn tester_rows(tester: &Tester) -> impl Iterator<Item = Summary> {
     let rate = Summary::of(MetricId::TesterFrames, STAT, tester.frames_per_sec);
     let latency = tester.latency_p50_ns;
     let latency = latency.map(|ns| Summary::of(MetricId::TesterLatency, Stat::P50, ns));
@@ -84,7 +93,7 @@ fn of_tester(tester: &Tester) -> impl Iterator<Item = Summary> {
 }
 
 /// The goals with a name of their own; others stand in the result alone.
-fn of_goal(found: &GoalFound) -> Option<Summary> {
+fn goal_row(found: &GoalFound) -> Option<Summary> {
     let metric = match found.base_name() {
         "strict" => MetricId::ThroughputStrict,
         "typical" => MetricId::ThroughputTypical,
@@ -95,7 +104,7 @@ fn of_goal(found: &GoalFound) -> Option<Summary> {
     Some(row.with_n(u64::from(found.trials)))
 }
 
-fn of_latency(found: &BenchLatency) -> Vec<Summary> {
+fn latency_rows(found: &BenchLatency) -> Vec<Summary> {
     let stats = [
         (Stat::Min, found.min_ns as f64),
         (Stat::Mean, found.mean_ns),
@@ -110,7 +119,7 @@ fn of_latency(found: &BenchLatency) -> Vec<Summary> {
     rows.into_iter().chain([pdv]).map(|row| row.with_n(found.frames)).collect()
 }
 
-fn of_bursts(found: &BackToBack) -> Vec<Summary> {
+fn burst_rows(found: &BackToBack) -> Vec<Summary> {
     let stats = [
         (Stat::Min, found.min_frames as f64),
         (Stat::Mean, found.mean_frames),
@@ -124,14 +133,14 @@ fn of_bursts(found: &BackToBack) -> Vec<Summary> {
     stats.into_iter().map(row).chain(time).collect()
 }
 
-fn of_reset(found: &Reset) -> Vec<Summary> {
-    let mut rows = of_times(MetricId::ResetByLoss, &found.by_loss_ns);
-    rows.extend(of_times(MetricId::ResetByStamps, &found.by_stamps_ns));
+fn reset_rows(found: &Reset) -> Vec<Summary> {
+    let mut rows = repetition_rows(MetricId::ResetByLoss, &found.by_loss_ns);
+    rows.extend(repetition_rows(MetricId::ResetByStamps, &found.by_stamps_ns));
     rows
 }
 
 /// Least, median and most of repetitions; nothing without any.
-fn of_times(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
+fn repetition_rows(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
     let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
     let least = times.iter().copied().reduce(f64::min);
     let most = times.iter().copied().reduce(f64::max);
@@ -141,7 +150,7 @@ fn of_times(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
     stats.into_iter().filter_map(row).collect()
 }
 
-fn of_soak(found: &Soak) -> [Summary; 2] {
+fn soak_rows(found: &Soak) -> [Summary; 2] {
     [
         Summary::of(MetricId::SoakLoss, STAT, found.point.loss_ratio),
         Summary::of(MetricId::SoakErroredSeconds, STAT, found.errored_seconds as f64),
@@ -192,7 +201,7 @@ mod tests {
         assert_eq!(value(&result, MetricId::ThroughputStrict, STAT), Some(100.0));
         assert_eq!(value(&result, MetricId::ThroughputTypical, STAT), Some(99.0));
         assert_eq!(result.summary().len(), 2);
-        assert_eq!(result.goal("strict").map(|it| it.goal.as_str()), Some("strict / 10"));
+        assert_eq!(result.goal("strict").map(|goal| goal.goal.as_str()), Some("strict / 10"));
     }
 
     #[test]

@@ -31,16 +31,16 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needed {
-    /// Trials.
+pub struct TestTime {
+    /// Number of trials.
     pub trials: u64,
     /// Sending and waiting, ns.
     pub time_ns: u64,
 }
 
-impl Needed {
+impl TestTime {
     /// So many trials of one length, each with waits.
-    pub const fn fixed(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
+    pub const fn from_trials(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
         Self { trials, time_ns: trials.saturating_mul(duration_ns.saturating_add(waits_ns)) }
     }
 
@@ -48,49 +48,50 @@ impl Needed {
     /// and one that fails, or as many halvings as its width; each further one both loads and two
     /// more. It is less where all goals are the same, and up to four times as much for a goal that
     /// stalls of the device pull far below the others.
-    pub fn multi(goals: &[Goal], waits_ns: u64) -> Self {
+    pub fn from_goals(goals: &[Goal], waits_ns: u64) -> Self {
         let mut goals: Vec<&Goal> = goals.iter().collect();
         goals.sort_by_key(|goal| goal.duration_sum_ns);
         let of = |(at, goal): (usize, &&Goal)| {
-            let both = decided(goal);
+            let both = trials_to_decide(goal);
             let trials = if at == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
-            Self::fixed(trials, goal.final_duration_ns, waits_ns)
+            Self::from_trials(trials, goal.final_duration_ns, waits_ns)
         };
         goals.iter().enumerate().map(of).fold(Self::default(), Self::add)
     }
 
-    /// What a plan is expected to take, the self-test included.
-    pub fn of(plan: &BenchPlan) -> Self {
+    /// Time that a plan is expected to take, the self-test included.
+    pub fn from_plan(plan: &BenchPlan) -> Self {
         let waits_ns = waits_ns(plan);
         let own = Self { trials: 2, time_ns: SELF_TEST_NS + 2 * waits_ns };
-        plan.tests.iter().map(|test| of_test(plan, *test, waits_ns)).fold(own, Self::add)
+        plan.tests.iter().map(|test| test_time(plan, *test, waits_ns)).fold(own, Self::add)
     }
 }
 
 impl BenchPlan {
-    /// What it is expected to take: trials and waits of a device without whims.
+    /// Time that the benchmark is expected to take, ns: trials and waits for a device that behaves
+    /// alike in every trial.
     pub fn expected_ns(&self) -> u64 {
-        Needed::of(self).time_ns
+        TestTime::from_plan(self).time_ns
     }
 }
 
-/// A benchmark ends within so many times the time that it is expected to take, and so much more,
-/// or twice the expected time where that is less: spoilt trials are made again three times, and a
-/// search ends without a result then.
+/// Time limit of a benchmark as a multiple of the expected time, and the allowance on top (twice
+/// the expected time where that is less): spoilt trials are made again three times, and then a
+/// search ends without a result.
 const LONGEST: u64 = 4;
 const LONGEST_MORE_NS: u64 = 30 * SECOND_NS;
 
 /// The longest that a benchmark takes, ns.
 pub fn longest_ns(plan: &BenchPlan) -> u64 {
-    longest(Needed::of(plan).time_ns)
+    time_limit_ns(TestTime::from_plan(plan).time_ns)
 }
 
 /// The longest that a search for the throughput takes, ns.
 pub fn longest_search_ns(plan: &BenchPlan) -> u64 {
-    longest(of_test(plan, BenchTest::Throughput, waits_ns(plan)).time_ns)
+    time_limit_ns(test_time(plan, BenchTest::Throughput, waits_ns(plan)).time_ns)
 }
 
-const fn longest(expected_ns: u64) -> u64 {
+const fn time_limit_ns(expected_ns: u64) -> u64 {
     let twice_ns = expected_ns.saturating_mul(2);
     let more_ns = if twice_ns < LONGEST_MORE_NS { twice_ns } else { LONGEST_MORE_NS };
     expected_ns.saturating_mul(LONGEST).saturating_add(more_ns)
@@ -100,15 +101,15 @@ fn waits_ns(plan: &BenchPlan) -> u64 {
     plan.times.before_ns + plan.times.after_ns + plan.times.settle_ns
 }
 
-fn of_test(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
+fn test_time(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> TestTime {
     let times = &plan.times;
     let repeats = u64::from(times.repetitions.max(1));
-    let trials = |count, duration_ns| Needed::fixed(count, duration_ns, waits_ns);
+    let trials = |count, duration_ns| TestTime::from_trials(count, duration_ns, waits_ns);
     match test {
         BenchTest::Flood | BenchTest::Blocking => trials(1, times.trial_ns),
         BenchTest::Throughput => {
-            let goals: Vec<Goal> = plan.goals.iter().map(|goal| goal.search()).collect();
-            Needed::multi(&goals, waits_ns)
+            let goals: Vec<Goal> = plan.goals.iter().map(|goal| goal.search_goal()).collect();
+            TestTime::from_goals(&goals, waits_ns)
         }
         // Half of the way down, and the loads without loss that end it.
         BenchTest::LossCurve => trials(CURVE_STEPS / 2 + CURVE_CLEAN as u64, times.trial_ns),
@@ -119,7 +120,7 @@ fn of_test(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
             trials(count, BURST_MAX * SECOND_NS / BURST_FPS)
         }
         BenchTest::Recovery | BenchTest::Reset => trials(repeats, 2 * times.trial_ns),
-        BenchTest::Addresses => addresses(plan, waits_ns),
+        BenchTest::Addresses => address_test_time(plan, waits_ns),
         BenchTest::Soak => trials(times.soak_seconds(), SECOND_NS),
         BenchTest::Contract => trials(CONTRACT_STEPS, times.trial_ns),
     }
@@ -127,14 +128,14 @@ fn of_test(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
 
 /// Each number of addresses is learnt and asked for; the largest is halved, down to a quarter of
 /// it. Learning rates are tried with as many addresses as were found.
-fn addresses(plan: &BenchPlan, waits_ns: u64) -> Needed {
+fn address_test_time(plan: &BenchPlan, waits_ns: u64) -> TestTime {
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let max = u64::from(max);
     let rest_ns = max / 4 * SECOND_NS / GENTLE_FPS;
     let first_ns = (max + max / 2) * SECOND_NS / GENTLE_FPS;
     let count = halvings(max, 1).saturating_sub(2) + halvings(RATE_STEPS, 1);
-    let each = Needed::fixed(2 * count, rest_ns, waits_ns);
-    each + Needed { trials: 4, time_ns: 2 * first_ns + 4 * waits_ns }
+    let each = TestTime::from_trials(2 * count, rest_ns, waits_ns);
+    each + TestTime { trials: 4, time_ns: 2 * first_ns + 4 * waits_ns }
 }
 
 /// Trials of a search for a whole number: the largest and the halvings down to a step.
@@ -143,7 +144,7 @@ fn halvings(max: u64, step: u64) -> u64 {
     1 + u64::from(steps.next_power_of_two().trailing_zeros())
 }
 
-impl Add for Needed {
+impl Add for TestTime {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -160,7 +161,7 @@ impl Add for Needed {
     clippy::cast_sign_loss,
     reason = "small counts that are not negative; a cast keeps within the range of the type"
 )]
-fn decided(goal: &Goal) -> u64 {
+fn trials_to_decide(goal: &Goal) -> u64 {
     let trials = goal.duration_sum_ns as f64 / goal.final_duration_ns.max(1) as f64;
     let good = (trials * (1.0 - goal.exceed_ratio)).ceil() as u64;
     let bad = (trials * goal.exceed_ratio).floor() as u64 + 1;
@@ -195,31 +196,31 @@ mod tests {
 
     /// The time of a test of RFC 2544's lengths, without the self-test.
     fn seconds(test: BenchTest) -> f64 {
-        let own = Needed::of(&plan(&[])).time_ns;
+        let own = TestTime::from_plan(&plan(&[])).time_ns;
         (plan(&[test]).expected_ns() - own) as f64 / 1e9
     }
 
     #[test]
     fn typical_loads_are_decided_by_eleven_trials() {
-        assert_eq!(decided(&Goal::typical()), 11 + 11);
-        assert_eq!(decided(&Goal::strict()), 1 + 1);
-        assert_eq!(decided(&Goal::verified()), 1 + 2);
+        assert_eq!(trials_to_decide(&Goal::typical()), 11 + 11);
+        assert_eq!(trials_to_decide(&Goal::strict()), 1 + 1);
+        assert_eq!(trials_to_decide(&Goal::verified()), 1 + 2);
         // The maximum and 22 trials of 1 s.
         assert_eq!(
-            Needed::multi(&[Goal::typical()], 0),
-            Needed { trials: 23, time_ns: 23 * SECOND }
+            TestTime::from_goals(&[Goal::typical()], 0),
+            TestTime { trials: 23, time_ns: 23 * SECOND }
         );
         // The maximum and log2(1 / 0.005) = 7.6: 8 halvings.
-        assert_eq!(Needed::multi(&[Goal::strict()], 0).trials, 9);
+        assert_eq!(TestTime::from_goals(&[Goal::strict()], 0).trials, 9);
         // With waits of 9 s: 23 x 10 s, and 4 x 69 s.
         let both = [Goal::strict(), Goal::typical()];
-        assert_eq!(Needed::multi(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
+        assert_eq!(TestTime::from_goals(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
     }
 
     #[test]
     fn a_short_benchmark_does_not_wait_half_a_minute_for_its_end() {
         // 4 x 1 s and twice that; 4 x 60 s and half a minute.
-        assert_eq!([longest(SECOND), longest(60 * SECOND)], [6 * SECOND, 270 * SECOND]);
+        assert_eq!([time_limit_ns(SECOND), time_limit_ns(60 * SECOND)], [6 * SECOND, 270 * SECOND]);
     }
 
     #[test]

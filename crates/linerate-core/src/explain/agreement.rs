@@ -26,7 +26,7 @@ pub(super) fn agreeing(verdict: Verdict, limitation: &Limitation, evidence: &Evi
             let sign = Sign::at_least("segments sent again", *ratio, counters::LOSSY_FROM, "1");
             undetermined_between(verdict, &LOSSES, sign)
         }
-        ground => match stated(ground).filter(|it| verdict.cause != Some(it.cause)) {
+        ground => match stated(ground).filter(|implied| verdict.cause != Some(implied.cause)) {
             Some(stated) => naming(verdict, stated, evidence),
             None => verdict,
         },
@@ -120,7 +120,7 @@ fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
         evidence: vec![sign],
         notes,
         next: None,
-        remedy: remedy::of(cause, evidence),
+        remedy: remedy::for_cause(cause, evidence),
         between: Vec::new(),
         deciding_test: verdict.deciding_test.filter(|_| confidence == Confidence::Low),
         ..verdict

@@ -5,17 +5,17 @@ use crate::record::{Cause, Confidence, RemedyLine, Sign};
 /// A cause and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Candidate {
-    /// The cause.
+    /// Cause that it names.
     pub cause: Cause,
     /// The rate that it alone would allow, where it has one.
     pub bps: Option<f64>,
     /// How far it is proved.
     pub confidence: Confidence,
-    /// What speaks for it.
+    /// Figures that speak for the cause.
     pub signs: Vec<Sign>,
-    /// What would mend it.
+    /// Commands and advice against the cause.
     pub remedy: Vec<RemedyLine>,
-    /// What a reader should know beside it.
+    /// Remarks for the reader beside the cause.
     pub notes: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Candidate {
 }
 
 /// A share of another figure; absent where one is.
-pub(super) fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+pub(super) fn share_of(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     let whole = whole.filter(|whole| *whole > 0.0)?;
     Some(part? / whole)
 }

@@ -27,7 +27,7 @@ const SEGMENT_BYTES: u32 = 1200;
 const WRITE_BYTES: u32 = 1 << 20;
 const SMALL_WRITE_BYTES: u64 = 64 << 10;
 
-/// What there is at the ends to change.
+/// Settings at the two ends that a short run can change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices<'a> {
     /// Congestion controls that the sender may use, where they are known.
@@ -38,67 +38,67 @@ pub struct Choices<'a> {
     pub other_family: Option<Family>,
 }
 
-/// What a change did to the rate.
+/// Effect of a change on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moved {
+pub(super) enum RateShift {
     Rises,
     Stays,
     Falls,
 }
 
-/// What the rate does, and whether more is lost.
-pub(super) type Prediction = (Option<Moved>, Option<bool>);
+/// Expected effect of a change: on the rate, and whether more is lost.
+pub(super) type Prediction = (Option<RateShift>, Option<bool>);
 
-/// What a change does where a cause holds the rate, and whether more is lost then; none where it
-/// could be either.
-pub(super) fn predicted(change: &Change, cause: Cause) -> Prediction {
+/// Effect expected of a change where a cause holds the rate, and whether more is lost then; `None`
+/// where it could be either.
+pub(super) fn predict_effect(change: &Change, cause: Cause) -> Prediction {
     use Cause as C;
     // Of those that can be tried BBR alone does not answer each loss.
     let bbr = matches!(change, Change::CongestionControl(name) if name.starts_with("bbr"));
     let moved = match change {
         Change::Streams(_) => match cause {
             C::ReceiveWindow | C::SendBuffer | C::RandomLoss | C::SmallBuffer | C::Policer => {
-                Some(Moved::Rises)
+                Some(RateShift::Rises)
             }
-            C::OtherTraffic | C::Reordering | C::CongestionControl => Some(Moved::Rises),
+            C::OtherTraffic | C::Reordering | C::CongestionControl => Some(RateShift::Rises),
             C::Link | C::LinkFallback | C::Shaper | C::SendingHost | C::ReceivingHost => {
-                Some(Moved::Stays)
+                Some(RateShift::Stays)
             }
             _ => None,
         },
         Change::CongestionControl(_) => match cause {
             C::ReceiveWindow | C::Link | C::LinkFallback | C::Shaper | C::ReceivingHost => {
-                Some(Moved::Stays)
+                Some(RateShift::Stays)
             }
             C::RandomLoss | C::SmallBuffer | C::Policer | C::CongestionControl if bbr => {
-                Some(Moved::Rises)
+                Some(RateShift::Rises)
             }
             _ => None,
         },
         Change::Pace(_) => match cause {
-            C::SmallBuffer | C::Policer => Some(Moved::Rises),
-            C::RandomLoss | C::ReceiveWindow | C::SendBuffer => Some(Moved::Stays),
+            C::SmallBuffer | C::Policer => Some(RateShift::Rises),
+            C::RandomLoss | C::ReceiveWindow | C::SendBuffer => Some(RateShift::Stays),
             _ => None,
         },
         Change::Segments(_) => match cause {
-            C::MtuBlackHole | C::Offload | C::TunnelMtu => Some(Moved::Rises),
-            C::Outages | C::ReceiveWindow | C::Link => Some(Moved::Stays),
+            C::MtuBlackHole | C::Offload | C::TunnelMtu => Some(RateShift::Rises),
+            C::Outages | C::ReceiveWindow | C::Link => Some(RateShift::Stays),
             _ => None,
         },
         Change::Buffers(_) => match cause {
-            C::ReceiveWindow | C::SendBuffer => Some(Moved::Rises),
-            C::Link | C::Shaper | C::RandomLoss | C::Policer => Some(Moved::Stays),
+            C::ReceiveWindow | C::SendBuffer => Some(RateShift::Rises),
+            C::Link | C::Shaper | C::RandomLoss | C::Policer => Some(RateShift::Stays),
             _ => None,
         },
         // A device may hold one port back by a meter or by a queue, or send it another way.
         Change::OtherPort => {
             let both = matches!(cause, C::Link | C::RandomLoss | C::SmallBuffer | C::OtherTraffic);
-            (both || at_an_end(cause)).then_some(Moved::Stays)
+            (both || at_an_end(cause)).then_some(RateShift::Stays)
         }
         // The other family may have another path, but it has the same ends.
-        Change::Family(_) => at_an_end(cause).then_some(Moved::Stays),
+        Change::Family(_) => at_an_end(cause).then_some(RateShift::Stays),
         // Calls are what a sender has fewer of; quotas and other work stay.
-        Change::Writes(_) => (cause != C::SendingHost).then_some(Moved::Stays),
+        Change::Writes(_) => (cause != C::SendingHost).then_some(RateShift::Stays),
     };
     let more_lost = match cause {
         C::RandomLoss | C::OtherTraffic if bbr => Some(false),
@@ -120,11 +120,11 @@ const fn at_an_end(cause: Cause) -> bool {
     )
 }
 
-/// What a change is expected to tell, in nats, over causes with these chances.
+/// Information expected from a change, in nats, over causes with these chances.
 pub(super) fn entropy(change: &Change, causes: &[(Cause, f64)]) -> f64 {
     let mut outcomes: Vec<(Prediction, f64)> = Vec::new();
     for (cause, weight) in causes {
-        let outcome = predicted(change, *cause);
+        let outcome = predict_effect(change, *cause);
         match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
             Some((_, sum)) => *sum += weight,
             None => outcomes.push((outcome, *weight)),
@@ -153,7 +153,7 @@ pub(super) fn possible(evidence: &Evidence, choices: Choices<'_>) -> Vec<Change>
     if choices.other_port {
         changes.push(Change::OtherPort);
     }
-    changes.extend(pace(evidence).map(Change::Pace));
+    changes.extend(pace_below_capacity(evidence).map(Change::Pace));
     changes.extend(buffers(evidence).map(Change::Buffers));
     if evidence.mss_bytes.is_none_or(|mss| mss > SEGMENT_BYTES) {
         changes.push(Change::Segments(SEGMENT_BYTES));
@@ -165,7 +165,8 @@ pub(super) fn possible(evidence: &Evidence, choices: Choices<'_>) -> Vec<Change>
     changes
 }
 
-/// Whether the flow loses what probes at other ports do not: something treats it apart.
+/// True when the flow loses packets and probes at other ports do not: something treats the flow
+/// apart.
 pub(super) fn is_apart(evidence: &Evidence) -> bool {
     let Some(found) = &evidence.trains else { return false };
     let passed = found.loads.iter().filter(|load| load.passes());
@@ -174,14 +175,14 @@ pub(super) fn is_apart(evidence: &Evidence) -> bool {
 }
 
 /// 0.9 of what the path carries, where that is known and well above the rate.
-fn pace(evidence: &Evidence) -> Option<BitRate> {
+fn pace_below_capacity(evidence: &Evidence) -> Option<BitRate> {
     let bounds = [evidence.sustained_bps, evidence.capacity_bps].into_iter().flatten();
     let bound = bounds.reduce(f64::min).map(|ip_bps| ip_bps * payload_share(evidence));
     let reached = evidence
         .interventions
         .iter()
-        .filter(|it| matches!(it.change, Change::CongestionControl(_) | Change::Streams(_)));
-    let reached = reached.filter_map(|it| mean_of(&it.changed, |run| Some(run.goodput_bps)));
+        .filter(|made| matches!(made.change, Change::CongestionControl(_) | Change::Streams(_)));
+    let reached = reached.filter_map(|made| mean_of(&made.changed, |run| Some(run.goodput_bps)));
     let bps = PACED_SHARE * bound.or_else(|| reached.reduce(f64::max))?;
     let far = evidence.steady_bps().is_some_and(|rate| bps >= RISES * rate);
     BitRate::from_nearest(bps).filter(|_| far)
@@ -196,10 +197,10 @@ fn buffers(evidence: &Evidence) -> Option<u64> {
 
 pub(super) fn mean_of(runs: &[ShortRun], of: impl Fn(&ShortRun) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = runs.iter().map(of).collect();
-    mean(&values?)
+    mean_value(&values?)
 }
 
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub(super) fn mean_value(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
@@ -214,96 +215,96 @@ pub(super) fn figure(change: &Change) -> String {
         Change::Segments(bytes) => format!("rate with segments of {bytes} bytes over that"),
         Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
         Change::OtherPort => "rate at another port of the server over that".to_owned(),
-        Change::Family(family) => format!("rate over {} over that", words(*family)),
+        Change::Family(family) => format!("rate over {} over that", family_in_words(*family)),
         Change::Writes(bytes) => format!("rate with writes of {bytes} bytes over that"),
     }
 }
 
-/// What it means that the rate moved by this factor, in a sentence; `lost`: shares sent again
+/// Sentence about a change that moved the rate by this factor; `lost` are the shares sent again
 /// before and after.
 pub(super) fn meaning(
     change: &Change,
-    moved: Moved,
+    moved: RateShift,
     factor: f64,
     lost: Option<(f64, f64)>,
 ) -> Option<String> {
-    let times = times(factor);
+    let times = factor_in_words(factor);
     let lost = lost.filter(|(before, _)| *before > 0.0);
     let as_lost = lost.is_some_and(|(before, after)| after <= AS_LOST * before);
     let more = lost.is_some_and(|(before, after)| after >= MORE_LOST * before);
     Some(match (change, moved) {
-        (Change::Streams(count), Moved::Rises) => {
+        (Change::Streams(count), RateShift::Rises) => {
             format!("with {count} streams {times} the rate: a limit per flow, not the link")
         }
-        (Change::Streams(count), Moved::Stays) => {
+        (Change::Streams(count), RateShift::Stays) => {
             format!("with {count} streams the same rate: the limit is shared by all flows")
         }
-        (Change::CongestionControl(name), Moved::Rises) if as_lost => format!(
+        (Change::CongestionControl(name), RateShift::Rises) if as_lost => format!(
             "with {name} {times} the rate, and no more was lost: losses that the congestion \
              control answers, and not its own queue"
         ),
-        (Change::CongestionControl(name), Moved::Rises) if more => {
+        (Change::CongestionControl(name), RateShift::Rises) if more => {
             format!("with {name} {times} the rate, and more was lost: it does not answer losses")
         }
-        (Change::CongestionControl(name), Moved::Rises) => {
+        (Change::CongestionControl(name), RateShift::Rises) => {
             format!("with {name} {times} the rate: losses that the congestion control answers")
         }
-        (Change::CongestionControl(name), Moved::Stays) => {
+        (Change::CongestionControl(name), RateShift::Stays) => {
             format!("with {name} the same rate: it is not how losses are answered")
         }
-        (Change::Pace(_), Moved::Rises) => {
+        (Change::Pace(_), RateShift::Rises) => {
             format!("paced below the bottleneck {times} the rate: bursts overran it")
         }
-        (Change::Pace(_), Moved::Stays) => {
+        (Change::Pace(_), RateShift::Stays) => {
             "paced below the bottleneck the same rate: it is not the bursts".to_owned()
         }
-        (Change::Segments(bytes), Moved::Rises) => {
+        (Change::Segments(bytes), RateShift::Rises) => {
             format!("with segments of {bytes} bytes {times} the rate: large ones do not pass")
         }
-        (Change::Buffers(_), Moved::Rises) => {
+        (Change::Buffers(_), RateShift::Rises) => {
             format!("with larger buffers {times} the rate: a buffer held it")
         }
-        (Change::Buffers(_), Moved::Stays) => {
+        (Change::Buffers(_), RateShift::Stays) => {
             "with larger buffers the same rate: it is not a buffer".to_owned()
         }
-        (Change::OtherPort, Moved::Rises) => format!(
+        (Change::OtherPort, RateShift::Rises) => format!(
             "at another port of the server {times} the rate: a device on the way holds this port \
              back, and neither the ends nor the link do"
         ),
-        (Change::OtherPort, Moved::Stays) => {
+        (Change::OtherPort, RateShift::Stays) => {
             "at another port of the server the same rate: no device treats this port apart"
                 .to_owned()
         }
-        (Change::Family(family), Moved::Rises) => format!(
+        (Change::Family(family), RateShift::Rises) => format!(
             "over {} {times} the rate: the limit lies on the other family's path, and not at an end",
-            words(*family)
+            family_in_words(*family)
         ),
-        (Change::Family(family), Moved::Stays) => {
-            format!("over {} the same rate: no path of one family alone", words(*family))
+        (Change::Family(family), RateShift::Stays) => {
+            format!("over {} the same rate: no path of one family alone", family_in_words(*family))
         }
-        (Change::Writes(bytes), Moved::Rises) => format!(
+        (Change::Writes(bytes), RateShift::Rises) => format!(
             "with writes of {bytes} bytes {times} the rate: the sender's calls cost what its \
              bytes do not"
         ),
-        (Change::Writes(_), Moved::Stays) => {
+        (Change::Writes(_), RateShift::Stays) => {
             "with fewer, larger writes the same rate: it is not the number of calls".to_owned()
         }
-        (Change::Segments(_), _) | (_, Moved::Falls) => return None,
+        (Change::Segments(_), _) | (_, RateShift::Falls) => return None,
     })
 }
 
-fn times(factor: f64) -> String {
+fn factor_in_words(factor: f64) -> String {
     if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
 }
 
-const fn words(family: Family) -> &'static str {
+const fn family_in_words(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
         Family::V6 => "IPv6",
     }
 }
 
-/// Whether a change is what a verdict prescribes.
+/// True when a verdict's remedy prescribes the change.
 pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
     verdict.remedy.iter().any(|line| is_line(change, line))
 }
@@ -353,7 +354,7 @@ pub(super) fn line_of(change: &Change) -> RemedyLine {
             let text = format!(
                 "until the path of {other} is mended, use {} ({flag}): linerate trace by either \
                  shows where they part",
-                words(*family)
+                family_in_words(*family)
             );
             RemedyLine::advice(At::Path, text)
         }

@@ -162,7 +162,7 @@ fn is_queue((least_ns, loaded_ns): &(f64, f64)) -> bool {
 /// The round trip at rest and under load: TCP's own, else that of the probes beside the load.
 fn round_trips(record: &Record, way: Direction) -> Option<(f64, f64)> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
-    let loaded = stats.into_iter().find_map(|it| record.value(MetricId::TcpRtt, it, Some(way)));
+    let loaded = stats.into_iter().find_map(|stat| record.value(MetricId::TcpRtt, stat, Some(way)));
     let least = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
     least.zip(loaded).or_else(|| {
         let loaded = record.value(MetricId::DelayLoaded, Stat::P50, Some(way))?;

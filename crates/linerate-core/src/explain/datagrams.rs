@@ -3,7 +3,7 @@
 //! Datagrams do not wait for anybody: a sender that offers more than the path carries sees the rest
 //! lost, and one whose datagrams all arrive was the limit itself.
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::evidence::{Datagrams, Evidence};
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
 
@@ -36,7 +36,7 @@ fn own_rate(datagrams: &Datagrams) -> Option<Candidate> {
 
 /// Datagrams that were lost over those that were sent.
 fn lost_share(datagrams: &Datagrams) -> Option<f64> {
-    share(Some(datagrams.lost), Some(datagrams.sent))
+    share_of(Some(datagrams.lost), Some(datagrams.sent))
 }
 
 /// More was offered than arrived, and what arrived is what an Ethernet of the usual speeds carries.

@@ -8,7 +8,7 @@
 use super::counters::{self, host_share};
 use super::device::DeviceLimit;
 use super::limitation::{Ground, Limitation, part_of};
-use super::trust::{Doubt, rate, trust};
+use super::trust::{Doubt, caveat_quality, quality_of};
 use super::{agreement, judge, of_record, udp};
 use crate::record::{
     BenchResult, Cause, CaveatCode, Confidence, Direction, LimitedBy, MetricId, Outcome, Plan,
@@ -54,15 +54,16 @@ impl Decision {
         let limitations = verdicts.iter().map(|verdict| {
             let limit = match verdict.cause {
                 Some(Cause::Tester) => Some(Limitation::new(LimitedBy::ThisHost, Ground::OneHost)),
-                _ => limit_of_cause(verdict).or_else(|| between(verdict)),
+                _ => limit_of_cause(verdict).or_else(|| limit_of_several(verdict)),
             };
             let limit = limit.unwrap_or(Limitation::new(LimitedBy::NotKnown, Ground::Nothing));
             Limitation { way: verdict.direction, ..limit }
         });
         let limitations: Vec<Limitation> = limitations.collect();
         let spoilt = verdicts.iter().find(|verdict| verdict.outcome == Outcome::NoVerdict);
-        let spoilt = spoilt.map(|it| Doubt::Spoilt(it.notes.first().cloned().unwrap_or_default()));
-        let parts: Vec<LimitedBy> = limitations.iter().map(|it| it.by).collect();
+        let spoilt =
+            spoilt.map(|part| Doubt::Spoilt(part.notes.first().cloned().unwrap_or_default()));
+        let parts: Vec<LimitedBy> = limitations.iter().map(|limit| limit.by).collect();
         let decided = Self::new(limitations, verdicts.to_vec(), |_| match spoilt {
             Some(doubt) => (Quality::Doubtful, Some(doubt)),
             None => (Quality::Good, None),
@@ -74,12 +75,12 @@ impl Decision {
 
     /// True of a caveat of the record that makes the result less than good.
     pub fn is_doubted_for(&self, record: &Record, code: CaveatCode) -> bool {
-        rate(record, &self.limitation, code) != Quality::Good
+        caveat_quality(record, &self.limitation, code) != Quality::Good
     }
 
     /// The limit of one direction.
     pub(super) fn limit_of(&self, way: Direction) -> Limitation {
-        let is_of = |it: &&Limitation| it.way.is_none_or(|of| of == way);
+        let is_of = |limit: &&Limitation| limit.way.is_none_or(|of| of == way);
         let found = [Some(&self.limitation), self.other.as_ref()].into_iter().flatten().find(is_of);
         found.cloned().unwrap_or(Limitation::new(LimitedBy::NotKnown, Ground::Nothing))
     }
@@ -105,14 +106,14 @@ pub(super) fn decide_measurement(record: &Record) -> Decision {
         Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => (Vec::new(), Vec::new()),
     };
     let limit_of_part = |part: &Record| decide_measurement(part).limitation;
-    Decision::new(limitations, verdicts, |limitation| trust(record, limitation, limit_of_part))
+    Decision::new(limitations, verdicts, |limitation| quality_of(record, limitation, limit_of_part))
 }
 
 /// Each direction of a TCP test: its limit, and its diagnosis as far as it agrees with that.
 fn limits_of_tcp(record: &Record, directions: TcpDirections) -> (Vec<Limitation>, Vec<Verdict>) {
     let evidence = of_record::directions(record);
     let each = directions.each().iter().map(|&way| {
-        let evidence = evidence.iter().find(|it| it.direction == Some(way));
+        let evidence = evidence.iter().find(|evidence| evidence.direction == Some(way));
         let verdict = evidence.map(|evidence| (evidence, judge(evidence)));
         let limitation = of_way(record, way, verdict.as_ref().map(|(_, verdict)| verdict));
         let verdict =
@@ -135,7 +136,7 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
     let explained = || ceiling.and_then(|ceiling| counters::explained(record, ceiling, way));
     // A bound or a host's account that names the same cause has its figure.
     let figure = |sure: &Verdict| {
-        let same = |it: &Limitation| agreement::cause_of(&it.ground) == sure.cause;
+        let same = |limit: &Limitation| agreement::cause_of(&limit.ground) == sure.cause;
         explained().filter(same).or_else(|| busy.clone().filter(same))
     };
     let named = || {
@@ -143,20 +144,20 @@ fn of_way(record: &Record, way: Direction, verdict: Option<&Verdict>) -> Limitat
         figure(sure).or_else(|| diagnosed(record, sure))
     };
     let tester = || {
-        let alone = verdict.is_some_and(|it| it.cause == Some(Cause::Tester));
+        let alone = verdict.is_some_and(|verdict| verdict.cause == Some(Cause::Tester));
         alone.then(|| Limitation::new(LimitedBy::ThisHost, Ground::OneHost))
     };
     let limit = ceiling
         .and_then(counters::full_link)
         .or_else(named)
         .or_else(explained)
-        .or_else(|| udp::lost(record, way))
+        .or_else(|| udp::loss_limit(record, way))
         .or_else(|| busy.clone())
         .or_else(tester)
         .or_else(|| verdict.and_then(|verdict| diagnosed(record, verdict)))
         .or_else(|| counters::waited(record, way))
         .or_else(|| on_path(record, way, verdict))
-        .or_else(|| verdict.and_then(between))
+        .or_else(|| verdict.and_then(limit_of_several))
         .or_else(|| counters::one_host(record, ceiling))
         .or_else(|| ceiling.and_then(counters::above_ceiling));
     let measured = record.value(MetricId::Goodput, Stat::Value, Some(way)).is_some();
@@ -193,7 +194,8 @@ fn limited_part(verdict: &Verdict) -> LimitedBy {
 /// The limit of a cause that a diagnosis names.
 pub(super) fn diagnosed(record: &Record, verdict: &Verdict) -> Option<Limitation> {
     let found = limit_of_cause(verdict)?;
-    let same_host = |it: &Record| it.caveats.iter().any(|it| it.code == CaveatCode::SameHost);
+    let same_host =
+        |record: &Record| record.caveats.iter().any(|caveat| caveat.code == CaveatCode::SameHost);
     let one_host = same_host(record) || record.parts.iter().any(same_host);
     let by = if one_host && found.by.is_host() { LimitedBy::ThisHost } else { found.by };
     Some(Limitation { by, ..found })
@@ -206,7 +208,7 @@ fn limit_of_cause(verdict: &Verdict) -> Option<Limitation> {
 }
 
 /// The limit where several causes agree with the evidence: the path if all are of it.
-pub(super) fn between(verdict: &Verdict) -> Option<Limitation> {
+pub(super) fn limit_of_several(verdict: &Verdict) -> Option<Limitation> {
     let causes = &verdict.between;
     let by = match causes.iter().all(is_of_path) {
         true => LimitedBy::Path,

@@ -4,8 +4,8 @@
 //! decide nothing here: for one and the same window of 39 kB they said 98 % under CUBIC and 43 %
 //! under BBR, and 0 % and 37 % for one send buffer (Linux 6.18).
 
-use super::candidate::{Candidate, share};
-use super::evidence::{Evidence, Host};
+use super::candidate::{Candidate, share_of};
+use super::evidence::{Evidence, HostEvidence};
 use super::remedy;
 use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AGREES_WITHIN, Response};
@@ -45,7 +45,7 @@ const START_ROUNDS: f64 = 12.0;
 /// The receiver's window: full, while no queue stands on the path.
 pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     let (window, flight) = (evidence.offered_bytes()?, evidence.flight_bytes()?);
-    let full = share(Some(flight), Some(window)).filter(|full| *full >= WINDOW_FULL)?;
+    let full = share_of(Some(flight), Some(window)).filter(|full| *full >= WINDOW_FULL)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let bps = 8.0 * window * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let mut signs = vec![
@@ -53,9 +53,10 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("in flight over that window", full, WINDOW_FULL, "1"),
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
-    let varies = evidence.window.offered_range.filter(|it| it.0 > 0.0).map(|it| it.1 / it.0);
+    let varies =
+        evidence.window.offered_range.filter(|range| range.0 > 0.0).map(|range| range.1 / range.0);
     // The receiver's tuning grows with a transfer that has only begun.
-    let rounds = share(evidence.rate.span_s, evidence.rtt.base_s);
+    let rounds = share_of(evidence.rate.span_s, evidence.rtt.base_s);
     let begun = rounds.is_some_and(|rounds| rounds <= START_ROUNDS);
     if begun && varies.is_some_and(|varies| varies > WINDOW_CONSTANT) {
         return None;
@@ -70,7 +71,7 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     candidate.notes = notes;
     Some(candidate.mended_by(match cause {
         Cause::ReceivingApplication => remedy::reader(),
-        Cause::ReceivingHost => remedy::host(At::Receiver),
+        Cause::ReceivingHost => remedy::for_host(At::Receiver),
         _ => remedy::receive_window(evidence),
     }))
 }
@@ -80,9 +81,9 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
     if let Some(why) = changed_window(evidence) {
         return (Cause::Middlebox, vec![why]);
     }
-    let queue = share(evidence.window.receive_queue_bytes, evidence.window.receive_buffer_bytes);
+    let queue = share_of(evidence.window.receive_queue_bytes, evidence.window.receive_buffer_bytes);
     if queue.is_some_and(|queue| queue >= QUEUE_UNREAD) {
-        let cause = match busy(&evidence.receiver) {
+        let cause = match cpu_signs(&evidence.receiver) {
             Some(_) => Cause::ReceivingHost,
             None => Cause::ReceivingApplication,
         };
@@ -101,10 +102,10 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
     (Cause::ReceiveWindow, notes)
 }
 
-/// Whether something between the ends changed the window: both hosts scale, and the connection
-/// does not; or what one advertised is not what the other was offered.
+/// True when something between the ends changed the window: both hosts scale and the connection
+/// does not, or the window that one end advertised is not the one that the other was offered.
 pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
-    let scales = |host: &Host| host.window_scaling == Some(true);
+    let scales = |host: &HostEvidence| host.window_scaling == Some(true);
     let both = scales(&evidence.sender) && scales(&evidence.receiver);
     if both && evidence.scale_agreed() == Some(false) {
         let where_lost = match (evidence.removed(TcpOption::WindowScale), evidence.syn.arrived) {
@@ -128,7 +129,7 @@ pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
 /// A pace that was asked for and kept.
 pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
     let (pace, rate) = (evidence.asked.pace_bps?, evidence.steady_bps()?);
-    let kept = share(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
+    let kept = share_of(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
         Sign::figure("pace that was asked for", pace, "bit/s"),
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
@@ -141,7 +142,7 @@ pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
 /// A pace of reading that was asked for and kept.
 pub(super) fn own_read_pace(evidence: &Evidence) -> Option<Candidate> {
     let (pace, rate) = (evidence.asked.read_pace_bps?, evidence.steady_bps()?);
-    let kept = share(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
+    let kept = share_of(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
         Sign::figure("pace of reading that was asked for", pace, "bit/s"),
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
@@ -166,8 +167,8 @@ pub(super) fn idle_sender(evidence: &Evidence) -> Option<Candidate> {
     Some(Candidate::new(Cause::SendingApplication, Confidence::Medium, signs))
 }
 
-/// What a host spends on the transfer, where it can spend no more.
-fn busy(host: &Host) -> Option<Vec<Sign>> {
+/// Signs that a host spends all the CPU time it has on the transfer.
+fn cpu_signs(host: &HostEvidence) -> Option<Vec<Sign>> {
     let mut signs = Vec::new();
     let used = host.cpu? + host.waited.unwrap_or(0.0);
     if used >= BUSY {
@@ -182,9 +183,9 @@ fn busy(host: &Host) -> Option<Vec<Sign>> {
 
 /// A host that can do no more.
 pub(super) fn busy_host(evidence: &Evidence) -> Option<Candidate> {
-    let of = |host: &Host, cause, at| {
-        let candidate = Candidate::new(cause, Confidence::Medium, busy(host)?);
-        Some(candidate.mended_by(remedy::host(at)))
+    let of = |host: &HostEvidence, cause, at| {
+        let candidate = Candidate::new(cause, Confidence::Medium, cpu_signs(host)?);
+        Some(candidate.mended_by(remedy::for_host(at)))
     };
     of(&evidence.receiver, Cause::ReceivingHost, At::Receiver)
         .or_else(|| of(&evidence.sender, Cause::SendingHost, At::Sender))
@@ -194,18 +195,18 @@ pub(super) fn busy_host(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn send_buffer(evidence: &Evidence) -> Option<Candidate> {
     let (flight, buffer) = (evidence.flight_bytes()?, evidence.window.send_buffer_bytes?);
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
-    let held = share(Some(flight), Some(buffer))?;
+    let held = share_of(Some(flight), Some(buffer))?;
     if !(BUFFER_FLIGHT.0..=BUFFER_FLIGHT.1).contains(&held) {
         return None;
     }
-    let by_window = share(Some(flight), evidence.offered_bytes()).unwrap_or(0.0);
-    let by_cwnd = share(Some(flight), evidence.window.cwnd_bytes).unwrap_or(0.0);
+    let by_window = share_of(Some(flight), evidence.offered_bytes()).unwrap_or(0.0);
+    let by_cwnd = share_of(Some(flight), evidence.window.cwnd_bytes).unwrap_or(0.0);
     let lossless = evidence.loss.ratio.is_none_or(|ratio| ratio < 1e-4);
     if by_window >= WINDOW_FULL || (by_cwnd > NOT_BY_CWND && !lossless) {
         return None;
     }
-    let memory = share(evidence.window.send_memory_bytes, Some(buffer));
-    let most = evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64);
+    let memory = share_of(evidence.window.send_memory_bytes, Some(buffer));
+    let most = evidence.sender.tcp_mem_bytes.map(|memory| memory[2] as f64);
     let at_most = most.is_some_and(|most| buffer >= 0.9 * most);
     let fixed = evidence.sender.buffer_asked_bytes.is_some();
     let full = memory.map_or(at_most || fixed, |memory| memory >= BUFFER_FULL);
@@ -240,12 +241,12 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let (least, most) = evidence.window.cwnd_range.filter(|range| range.0 > 0.0)?;
-    let rounds =
-        share(evidence.rate.span_s, evidence.rtt.base_s).filter(|it| *it >= STILL_ROUNDS)?;
+    let rounds = share_of(evidence.rate.span_s, evidence.rtt.base_s)
+        .filter(|rounds| *rounds >= STILL_ROUNDS)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
-    let full = share(evidence.flight_bytes(), Some(most)).filter(|full| *full >= CLAMP_FULL)?;
+    let full = share_of(evidence.flight_bytes(), Some(most)).filter(|full| *full >= CLAMP_FULL)?;
     let lossless = evidence.loss.retransmits == Some(0.0);
-    let by_window = share(Some(most), evidence.offered_bytes()).unwrap_or(0.0);
+    let by_window = share_of(Some(most), evidence.offered_bytes()).unwrap_or(0.0);
     if !lossless || most > STILL * least || by_window >= WINDOW_FULL {
         return None;
     }
@@ -287,7 +288,7 @@ pub(super) fn start_up(evidence: &Evidence) -> Option<Candidate> {
     Some(candidate.mended_by(remedy::start_up()))
 }
 
-/// Whether the rate of the last interval is far above the mean.
+/// True when the rate of the last interval is far above the mean.
 fn still_rises(evidence: &Evidence) -> bool {
     let rates = &evidence.rate.intervals_bps;
     let last = rates.last().zip(evidence.rate.mean_bps);

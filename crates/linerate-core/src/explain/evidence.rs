@@ -24,25 +24,25 @@ pub struct Evidence {
     pub spoilt: Option<String>,
     /// Both ends are one host without a path between them.
     pub loopback: bool,
-    /// What ended the transfer early.
+    /// Failure that ended the transfer early.
     pub failure: Option<String>,
-    /// What was asked for.
-    pub asked: Asked,
+    /// Options that the user gave the test.
+    pub asked: TestOptions,
     /// The rate that was reached.
-    pub rate: Rate,
-    /// Round trips.
+    pub rate: RateEvidence,
+    /// Round-trip times of the flow.
     pub rtt: RoundTrips,
     /// Windows and what they held.
     pub window: Windows,
-    /// What was sent again.
+    /// Losses and retransmissions of the flow.
     pub loss: Loss,
     /// The end that sent.
-    pub sender: Host,
+    pub sender: HostEvidence,
     /// The end that received.
-    pub receiver: Host,
-    /// What the SYN said, as sent and as arrived.
+    pub receiver: HostEvidence,
+    /// Options of the SYN, as sent and as arrived.
     pub syn: Syn,
-    /// What probes beside the load saw.
+    /// Results of probes beside the load.
     pub probes: ProbesSeen,
     /// Payload of a full segment.
     pub mss_bytes: Option<u32>,
@@ -50,7 +50,7 @@ pub struct Evidence {
     pub packet_bytes: Option<u32>,
     /// Rate of IP packets of the path's slowest link, where the user stated it.
     pub stated_bps: Option<f64>,
-    /// What trains of probes say of the path.
+    /// Findings from the probe trains of this direction.
     pub trains: Option<Findings>,
     /// The largest packet that passes.
     pub mtu: Option<PathMtu>,
@@ -58,7 +58,7 @@ pub struct Evidence {
     pub capacity_bps: Option<f64>,
     /// Rate of IP packets that passes for long, by paced probes.
     pub sustained_bps: Option<f64>,
-    /// What was changed for short runs, and what that did.
+    /// Short runs with one change each, and their results.
     pub interventions: Vec<Intervention>,
     /// Payload rate that several flows reached together, of another part of the same test.
     pub together: Option<Together>,
@@ -72,16 +72,16 @@ pub struct Evidence {
     pub moment: Option<SocketMoment>,
     /// Datagrams instead of a connection.
     pub datagrams: Option<Datagrams>,
-    /// What could not be seen, in words.
+    /// Quantities that could not be measured, in words.
     pub unseen: Vec<String>,
-    /// What a reader should know of the source, in a sentence each.
+    /// Remarks on the source of the record, a sentence each.
     pub remarks: Vec<String>,
 }
 
 /// Several flows at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Together {
-    /// How many.
+    /// Number of these flows.
     pub flows: u32,
     /// Payload rate of all of them.
     pub bps: f64,
@@ -92,7 +92,7 @@ pub struct Together {
 pub struct Pings {
     /// How many were sent.
     pub sent: u64,
-    /// Those of them without an answer.
+    /// Pings without an answer.
     pub lost: u64,
     /// From the first to the last, in seconds.
     pub span_s: f64,
@@ -109,7 +109,7 @@ pub struct EachFlow {
     pub bps: f64,
     /// Segments sent, those sent again among them.
     pub sent: f64,
-    /// Segments sent again.
+    /// Segments that were sent again.
     pub again: f64,
     /// Median round trip once the start was over, in seconds.
     pub rtt_s: f64,
@@ -117,23 +117,23 @@ pub struct EachFlow {
 
 impl EachFlow {
     /// Share of its segments that were sent again.
-    pub fn ratio(&self) -> f64 {
+    pub fn retransmit_ratio(&self) -> f64 {
         self.again / self.sent.max(1.0)
     }
 }
 
-/// What the user asked the test for.
+/// Options that the user gave the test.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct TestOptions {
     /// Data went both ways at once (`--bidir`).
     pub both_ways: bool,
-    /// Socket buffer (`-w`).
+    /// Socket buffer that was asked for (`-w`).
     pub window_bytes: Option<u64>,
     /// Pace of all flows together (`-b`).
     pub pace_bps: Option<f64>,
     /// Pace of reading of all flows together (`--read-pace`).
     pub read_pace_bps: Option<f64>,
-    /// Segment size (`-M`).
+    /// Segment size that was asked for (`-M`).
     pub mss_bytes: Option<u32>,
     /// Bytes to move, where the test was not for a time.
     pub bytes: Option<u64>,
@@ -145,7 +145,7 @@ pub struct Asked {
 
 /// The receiver's payload rate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rate {
+pub struct RateEvidence {
     /// Over the whole measured span.
     pub mean_bps: Option<f64>,
     /// Median interval once the start was over.
@@ -157,7 +157,7 @@ pub struct Rate {
     /// Highest sustained rate of delivery that the sender saw (90th percentile): no more than the
     /// path's capacity, and often less.
     pub delivery_bps: Option<f64>,
-    /// Payload that arrived.
+    /// Payload bytes that arrived.
     pub bytes: Option<f64>,
     /// Length of the measured span.
     pub span_s: Option<f64>,
@@ -168,7 +168,7 @@ pub struct Rate {
 pub struct RoundTrips {
     /// The least that was seen before the load; else under it.
     pub base_s: Option<f64>,
-    /// Whether `base_s` is from before the load.
+    /// True when `base_s` was measured before the load.
     pub base_is_idle: bool,
     /// Median that TCP saw once the start was over.
     pub loaded_s: Option<f64>,
@@ -176,7 +176,7 @@ pub struct RoundTrips {
     pub loaded_p95_s: Option<f64>,
     /// 10th percentile of that.
     pub loaded_p10_s: Option<f64>,
-    /// Of one flow, at the end of each interval of the rate; 0 where one has none.
+    /// Round trip of one flow at the end of each interval of the rate, s; 0 where it has none.
     pub intervals_s: Vec<f64>,
 }
 
@@ -197,7 +197,7 @@ pub struct Windows {
     pub cwnd_ends: Option<(f64, f64)>,
     /// The least and the most congestion window once the start was over.
     pub cwnd_range: Option<(f64, f64)>,
-    /// Whether the slow-start threshold was ever set.
+    /// True when the slow-start threshold was ever set.
     pub left_slow_start: Option<bool>,
     /// Segments that a new connection may send at once.
     pub initial_segments: Option<u32>,
@@ -223,12 +223,12 @@ pub struct Windows {
     pub application_limited: Option<f64>,
 }
 
-/// What was sent again, and how.
+/// Retransmissions, by how they were triggered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loss {
-    /// Segments sent again.
+    /// Segments that were sent again.
     pub retransmits: Option<f64>,
-    /// Over segments sent.
+    /// Segments sent again over segments sent.
     pub ratio: Option<f64>,
     /// Duplicate SACKs: retransmissions that were not needed.
     pub needless: Option<f64>,
@@ -238,7 +238,7 @@ pub struct Loss {
     pub out_of_order: Option<f64>,
     /// Times that the slow-start threshold was seen to change: losses of one window are one event.
     pub events: Option<f64>,
-    /// Retransmission time-outs.
+    /// Retransmission time-outs (RTO) of the sender.
     pub timeouts: Option<f64>,
     /// Time spent in them over the span.
     pub timeout_share: Option<f64>,
@@ -246,15 +246,15 @@ pub struct Loss {
     pub marked: Option<f64>,
     /// Payload bytes sent, and of those sent again.
     pub bytes_sent: Option<(u64, u64)>,
-    /// What the sender makes of losses.
+    /// Response of the sender's congestion control to losses.
     pub response: Option<Response>,
     /// Name of its congestion control.
     pub control: Option<String>,
 }
 
-/// One end.
+/// Host at one end of the path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
+pub struct HostEvidence {
     /// Time that the busiest data thread computed, over the span.
     pub cpu: Option<f64>,
     /// Time that it was ready and had no CPU, over the span.
@@ -273,19 +273,19 @@ pub struct Host {
     pub buffer_asked_bytes: Option<u64>,
     /// tcp_rmem of a receiver, tcp_wmem of a sender: least, default, most.
     pub tcp_mem_bytes: Option<[u64; 3]>,
-    /// net.core.rmem_max or wmem_max.
+    /// Sysctl net.core.rmem_max or wmem_max, bytes.
     pub core_max_bytes: Option<u64>,
-    /// tcp_window_scaling.
+    /// Sysctl net.ipv4.tcp_window_scaling is on.
     pub window_scaling: Option<bool>,
-    /// tcp_sack.
+    /// Sysctl net.ipv4.tcp_sack is on.
     pub sack: Option<bool>,
-    /// tcp_timestamps.
+    /// Sysctl net.ipv4.tcp_timestamps is on.
     pub timestamps: Option<bool>,
-    /// tcp_mtu_probing.
+    /// Sysctl net.ipv4.tcp_mtu_probing, its value.
     pub mtu_probing: Option<u64>,
-    /// tcp_no_metrics_save.
+    /// Sysctl net.ipv4.tcp_no_metrics_save is on.
     pub no_metrics_save: Option<bool>,
-    /// Its interface.
+    /// Name of its network interface.
     pub interface: Option<String>,
     /// Negotiated speed, where the interface has one that means something.
     pub speed_bps: Option<f64>,
@@ -297,7 +297,7 @@ pub struct Host {
     pub mtu_bytes: Option<u32>,
 }
 
-/// What was agreed when the connection opened.
+/// TCP options that both ends agreed on when the connection opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Syn {
     /// The client's SYN as it reached the server.
@@ -306,7 +306,7 @@ pub struct Syn {
     pub client_sends: bool,
     /// Options that the sender's kernel took as agreed: timestamps, SACK, window scale.
     pub sender_agreed: Option<Agreed>,
-    /// Those of the receiver's.
+    /// Options that the receiver's kernel has in force.
     pub receiver_agreed: Option<Agreed>,
     /// Options that something between the hosts removed or changed.
     pub changes: Vec<OptionChange>,
@@ -315,15 +315,15 @@ pub struct Syn {
 /// Options in force at one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
-    /// Timestamps.
+    /// Timestamps (RFC 7323) are in use.
     pub timestamps: bool,
-    /// Selective acknowledgements.
+    /// Selective acknowledgements (RFC 2018) are in use.
     pub sack: bool,
-    /// Window scaling.
+    /// Window scaling (RFC 7323) is in use.
     pub window_scale: bool,
 }
 
-/// What probes beside the load saw.
+/// Results of probes beside the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbesSeen {
     /// Median round trip at rest.
@@ -380,7 +380,7 @@ pub struct SocketMoment {
 pub struct Datagrams {
     /// How many were sent.
     pub sent: f64,
-    /// Those of them that never arrived.
+    /// Datagrams that never arrived.
     pub lost: f64,
     /// Payload of one, in bytes.
     pub payload_bytes: Option<f64>,
@@ -389,8 +389,8 @@ pub struct Datagrams {
 }
 
 impl Evidence {
-    /// What was in flight: as sampled; else the rate that arrived times the round trip that it
-    /// took (Little's law), which needs no counter of the kernel.
+    /// Bytes in flight, as sampled; else the rate that arrived times the round trip that it took
+    /// (Little's law), which needs no counter of the kernel.
     pub fn flight_bytes(&self) -> Option<f64> {
         self.window.flight_bytes.or_else(|| {
             let flows = f64::from(self.flows.max(1));
@@ -416,7 +416,7 @@ impl Evidence {
         Some(if self.scale_agreed() == Some(false) { offered.min(65_535.0) } else { offered })
     }
 
-    /// Whether both ends scale their windows.
+    /// True when both ends scale their windows.
     pub fn scale_agreed(&self) -> Option<bool> {
         let ends = [self.syn.sender_agreed, self.syn.receiver_agreed];
         let known: Vec<bool> = ends.into_iter().flatten().map(|end| end.window_scale).collect();

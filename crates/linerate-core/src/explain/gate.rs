@@ -12,7 +12,7 @@ const IDLE_CPU: f64 = 0.1;
 const BUSY_TOGETHER: f64 = 0.8;
 
 /// A verdict without a diagnosis: the tester spoilt the measurement, or both ends are one host.
-pub(super) fn gate(evidence: &Evidence) -> Option<Verdict> {
+pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
     if let Some(why) = &evidence.spoilt {
         let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
         verdict.notes.push(why.clone());
@@ -61,7 +61,7 @@ mod tests {
     fn over_loopback(sender: Option<f64>, receiver: Option<f64>) -> Verdict {
         let mut evidence = Evidence { loopback: true, ..Evidence::default() };
         (evidence.sender.cpu, evidence.receiver.cpu) = (sender, receiver);
-        gate(&evidence).expect("loopback is never explained as a path")
+        failure_verdict(&evidence).expect("loopback is never explained as a path")
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
         // The text of iperf3 has no CPU, and a pace that was asked for is not in it either.
         let verdict = over_loopback(None, None);
         assert_eq!((verdict.outcome, verdict.cause), (Outcome::NoVerdict, None));
-        assert_eq!(gate(&Evidence::default()), None);
+        assert_eq!(failure_verdict(&Evidence::default()), None);
     }
 
     #[test]

@@ -33,13 +33,13 @@ pub struct Goal {
 
 impl Goal {
     /// As a plan has it.
-    pub fn plan(self) -> GoalPlan {
+    pub fn goal_plan(self) -> GoalPlan {
         let rtt_ns = u64::try_from(self.rtt.as_nanos()).unwrap_or(u64::MAX);
         GoalPlan { rate: self.rate, rtt_ns }
     }
 
-    /// What the plan of a record asks for.
-    fn of(record: &Record) -> Option<Self> {
+    /// Goal in the plan of a record, if it has one.
+    fn from_record(record: &Record) -> Option<Self> {
         let Plan::Test(TestPlan { goal: Some(goal), .. }) = &record.plan else { return None };
         Some(Self { rate: goal.rate, rtt: Duration::from_nanos(goal.rtt_ns) })
     }
@@ -62,11 +62,11 @@ impl FromStr for Goal {
 /// Adds the figures of RFC 6349 to verdicts of a record, and whether the path carries `goal`, else
 /// what the record's plan asks for.
 pub fn add_figures(record: &Record, verdicts: &mut [Verdict], goal: Option<Goal>) {
-    let goal = goal.or_else(|| Goal::of(record));
+    let goal = goal.or_else(|| Goal::from_record(record));
     for verdict in verdicts {
         let Some((evidence, part)) = measured(record, verdict) else { continue };
         verdict.rfc6349 = figures(part, &evidence, verdict);
-        verdict.goal = goal.and_then(|goal| answer(goal, &evidence));
+        verdict.goal = goal.and_then(|goal| assess_goal(goal, &evidence));
     }
 }
 
@@ -75,7 +75,7 @@ fn figures(part: &Record, evidence: &Evidence, verdict: &Verdict) -> Option<Tran
     let seconds = |bps: f64| Duration::try_from_secs_f64(1e9 / bps).ok();
     // A transfer of any size: its times are as one over its rates.
     let times = verdict.measured_bps.and_then(seconds).zip(verdict.ceiling_bps.and_then(seconds));
-    let kept = evidence.loss.bytes_sent.map(|it| (Bytes::new(it.0), Bytes::new(it.1)));
+    let kept = evidence.loss.bytes_sent.map(|bytes| (Bytes::new(bytes.0), Bytes::new(bytes.1)));
     let delays = mean_of_probes(part)
         .zip(evidence.probes.idle_s)
         .or_else(|| mean_rtt(part, evidence.direction?).zip(evidence.rtt.base_s));
@@ -110,20 +110,24 @@ fn mean_rtt(part: &Record, way: Direction) -> Option<f64> {
             && series.direction == Some(way)
             && series.side.is_none_or(|side| side == Side::Sender)
     });
-    let values: Vec<f64> = of_way.flat_map(|it| it.values.iter().filter_map(|it| *it)).collect();
+    let values: Vec<f64> =
+        of_way.flat_map(|series| series.values.iter().filter_map(|value| *value)).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64 / 1e9)
 }
 
-/// Whether the path of the evidence carries a goal: its rate, its losses, the window of its ends.
-fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
+/// Criteria of a goal checked against a path: its rate, its losses, the windows of its ends.
+fn assess_goal(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     let mtu_bytes = evidence.packet_bytes.unwrap_or(1500);
     let header_bytes =
         evidence.mss_bytes.map_or(HEADER_BYTES, |mss| mtu_bytes - mss.min(mtu_bytes));
     let target = Target { rate: goal.rate, rtt: goal.rtt, mtu_bytes, header_bytes };
     let bps = goal.rate.bits_per_sec() as f64;
-    let criteria =
-        [rate(bps, evidence), losses(&target, evidence)?, window(bps, goal.rtt, evidence)];
-    let reached = criteria.iter().map(|it| it.reached).max()?;
+    let criteria = [
+        rate_criterion(bps, evidence),
+        losses(&target, evidence)?,
+        window(bps, goal.rtt, evidence),
+    ];
+    let reached = criteria.iter().map(|criterion| criterion.reached).max()?;
     Some(GoalAnswer {
         rate_bps: bps,
         rtt_ns: goal.rtt.as_secs_f64() * 1e9,
@@ -132,7 +136,7 @@ fn answer(goal: Goal, evidence: &Evidence) -> Option<GoalAnswer> {
     })
 }
 
-fn rate(needed: f64, evidence: &Evidence) -> Criterion {
+fn rate_criterion(needed: f64, evidence: &Evidence) -> Criterion {
     let sustained = evidence.sustained_bps.into_iter().chain(evidence.capacity_bps);
     let share = f64::from(evidence.mss_bytes.unwrap_or(1448))
         / f64::from(evidence.packet_bytes.unwrap_or(1500));
@@ -187,7 +191,8 @@ fn losses(target: &Target, evidence: &Evidence) -> Option<Criterion> {
 /// The window that the ends can open: half of the receiver's buffer, and the sender's.
 fn window(bps: f64, rtt: Duration, evidence: &Evidence) -> Criterion {
     let needed = bps * rtt.as_secs_f64() / 8.0;
-    let most = |bytes: Option<[u64; 3]>| bytes.map(|it| it[2] as f64).filter(|it| *it > 0.0);
+    let most =
+        |bytes: Option<[u64; 3]>| bytes.map(|memory| memory[2] as f64).filter(|bytes| *bytes > 0.0);
     let ends = [
         most(evidence.receiver.tcp_mem_bytes).map(|bytes| bytes / 2.0),
         most(evidence.sender.tcp_mem_bytes),
@@ -213,8 +218,8 @@ mod tests {
         crate::tree::from_json(text).expect("a record")
     }
 
-    fn seen(sent: u64, lost: u64, bps: f64) -> Evidence {
-        let load = mechanism::Load {
+    fn evidence_with_loss(sent: u64, lost: u64, bps: f64) -> Evidence {
+        let load = mechanism::PacedLoad {
             offered_bps: 1e6,
             ip_bytes: 1500,
             sent,
@@ -255,7 +260,9 @@ mod tests {
         // 2.5 Mbit/s, 50 ms, 1500 bytes with 64 of headers (RFC 8337 §9): W 11, 3 x 11^2 = 363.
         // Without a loss 354 packets pass (Wald with 5 % and a quarter of the run).
         let goal: Goal = "2.5M@50ms".parse().expect("a goal");
-        let run = |sent, lost| answer(goal, &seen(sent, lost, 100e6)).expect("an answer");
+        let run = |sent, lost| {
+            assess_goal(goal, &evidence_with_loss(sent, lost, 100e6)).expect("an answer")
+        };
         let passed = run(354, 0);
         assert_eq!((passed.reached, passed.criteria[1].needed), (Reached::Pass, 363.0));
         let early = run(300, 0);
@@ -268,7 +275,10 @@ mod tests {
             (passed.criteria[2].needed, passed.criteria[2].reached),
             (15_625.0, Reached::Pass)
         );
-        assert_eq!(answer(goal, &seen(354, 0, 2e6)).expect("an answer").reached, Reached::Fail);
+        assert_eq!(
+            assess_goal(goal, &evidence_with_loss(354, 0, 2e6)).expect("an answer").reached,
+            Reached::Fail
+        );
     }
 
     #[test]
@@ -301,8 +311,8 @@ mod tests {
         assert!((2.8..3.8).contains(&delay), "{delay}");
         // Without one the delay does not move, whatever TCP samples.
         let mut record = stored(include_str!("../../../../testdata/explain/records/buf5.json"));
-        let samples = record.series.iter_mut().filter(|it| it.metric.key() == "tcp_rtt_ns");
-        samples.flat_map(|it| it.values.iter_mut().flatten()).for_each(|ns| *ns += 5e9);
+        let samples = record.series.iter_mut().filter(|series| series.metric.key() == "tcp_rtt_ns");
+        samples.flat_map(|series| series.values.iter_mut().flatten()).for_each(|ns| *ns += 5e9);
         let evidence = super::super::directions(&record).remove(0);
         let found = figures(&record, &evidence, &verdicts[0]).expect("they were measured");
         assert!(found.buffer_delay.expect("probed") < 0.05, "{found:?}");

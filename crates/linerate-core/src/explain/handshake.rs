@@ -19,7 +19,7 @@ const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const WINDOW_SCALE: u8 = 4;
 const ECN: u8 = 8;
-/// What timestamps take of each segment (RFC 7323 appendix A).
+/// Bytes of each segment that timestamps take (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 /// The kernel sends no segment of more than half of the window; no window of so many segments
 /// makes one small.
@@ -27,18 +27,19 @@ const WINDOW_SEGMENTS: u64 = 4;
 
 /// Options of a segment, each where it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Options {
+struct SegmentOptions {
     mss: Option<u32>,
     scales: Option<bool>,
-    /// Of those that scale.
+    /// Window scale shift, where the segment has the option.
     shift: Option<u32>,
     sack: Option<bool>,
     timestamps: Option<bool>,
     ecn: Option<bool>,
 }
 
-/// What was agreed when the first connection of a direction opened.
-pub(super) fn syn(record: &Record, flow: Option<&Flow>, way: Direction) -> Syn {
+/// TCP options that both ends agreed on when the first connection of a direction opened, and
+/// changes to them on the way.
+pub(super) fn syn_evidence(record: &Record, flow: Option<&Flow>, way: Direction) -> Syn {
     let (sender, receiver) =
         (flow.and_then(|flow| flow.sender.as_ref()), flow.and_then(|flow| flow.receiver.as_ref()));
     let agreed = |end: Option<&FlowEnd>| {
@@ -57,43 +58,52 @@ pub(super) fn syn(record: &Record, flow: Option<&Flow>, way: Direction) -> Syn {
         client_sends: way == Direction::Up,
         sender_agreed: agreed(sender),
         receiver_agreed: agreed(receiver),
-        changes: changes(record, arrived, (client, server)),
+        changes: changes(record, arrived, client, server),
     }
 }
 
 fn changes(
     record: &Record,
     arrived: Option<SynOptions>,
-    (client, server): (Option<&FlowEnd>, Option<&FlowEnd>),
+    client: Option<&FlowEnd>,
+    server: Option<&FlowEnd>,
 ) -> Vec<OptionChange> {
     let info = |end: Option<&FlowEnd>| end.and_then(|end| end.tcp_info);
     let mut changes = Vec::new();
     if let Some(arrived) = arrived {
-        changes.extend(between(Handshake::Syn, syn_sent(record, info(client)), of(arrived)));
+        changes.extend(changed_options(
+            Handshake::Syn,
+            syn_sent(record, info(client)),
+            options_of_syn(arrived),
+        ));
     }
     if let Some((client_info, server_info)) = info(client).zip(info(server)) {
-        let (sent, got) = (answered(server_info), answer_got(record, client, client_info));
-        let got =
-            Options { mss: got.mss.filter(|mss| sent.mss.is_some_and(|it| *mss < it)), ..got };
-        changes.extend(between(Handshake::SynAck, sent, got));
+        let (sent, got) =
+            (syn_ack_sent(server_info), syn_ack_received(record, client, client_info));
+        let got = SegmentOptions {
+            mss: got.mss.filter(|mss| sent.mss.is_some_and(|offered| *mss < offered)),
+            ..got
+        };
+        changes.extend(changed_options(Handshake::SynAck, sent, got));
     }
     changes
 }
 
-/// What the client's kernel puts on a SYN.
-fn syn_sent(record: &Record, info: Option<TcpInfo>) -> Options {
+/// Options that the client's kernel puts on a SYN.
+fn syn_sent(record: &Record, info: Option<TcpInfo>) -> SegmentOptions {
     let end = record.ends.iter().find(|end| end.role == "local");
     let tcp = end.and_then(|end| end.tcp.clone()).unwrap_or_default();
-    let on = |setting: Option<u64>| setting.map(|it| it != 0);
-    let scales = info.and_then(|it| it.options).is_some_and(|it| it & WINDOW_SCALE != 0);
-    Options {
+    let on = |setting: Option<u64>| setting.map(|value| value != 0);
+    let scales =
+        info.and_then(|info| info.options).is_some_and(|options| options & WINDOW_SCALE != 0);
+    SegmentOptions {
         mss: info.and_then(advertised),
         scales: on(tcp.window_scaling),
-        shift: info.and_then(|it| it.rcv_wscale).filter(|_| scales).map(u32::from),
+        shift: info.and_then(|info| info.rcv_wscale).filter(|_| scales).map(u32::from),
         sack: on(tcp.sack),
         timestamps: on(tcp.timestamps),
         // A route may ask for ECN where the setting does not: only that it was asked for is known.
-        ecn: tcp.ecn.filter(|it| matches!(it, 1 | 3)).map(|_| true),
+        ecn: tcp.ecn.filter(|setting| matches!(setting, 1 | 3)).map(|_| true),
     }
 }
 
@@ -104,8 +114,8 @@ fn advertised(info: TcpInfo) -> Option<u32> {
     Some(info.advmss_bytes? + if timestamps { TIMESTAMP_BYTES } else { 0 })
 }
 
-fn of(arrived: SynOptions) -> Options {
-    Options {
+fn options_of_syn(arrived: SynOptions) -> SegmentOptions {
+    SegmentOptions {
         mss: arrived.mss_bytes.map(u32::from),
         scales: Some(arrived.window_scale.is_some()),
         shift: arrived.window_scale.map(u32::from),
@@ -115,10 +125,10 @@ fn of(arrived: SynOptions) -> Options {
     }
 }
 
-/// What the server's SYN-ACK said, by what it has in force since.
-fn answered(info: TcpInfo) -> Options {
+/// Options of the server's SYN-ACK, inferred from those it has in force since.
+fn syn_ack_sent(info: TcpInfo) -> SegmentOptions {
     let has = |bit: u8| info.options.map(|options| options & bit != 0);
-    Options {
+    SegmentOptions {
         mss: advertised(info),
         scales: has(WINDOW_SCALE),
         shift: info.rcv_wscale.filter(|_| has(WINDOW_SCALE) == Some(true)).map(u32::from),
@@ -128,14 +138,14 @@ fn answered(info: TcpInfo) -> Options {
     }
 }
 
-/// What the client took from the SYN-ACK.
-fn answer_got(record: &Record, client: Option<&FlowEnd>, info: TcpInfo) -> Options {
+/// Options of the SYN-ACK as the client received it.
+fn syn_ack_received(record: &Record, client: Option<&FlowEnd>, info: TcpInfo) -> SegmentOptions {
     let has = |bit: u8| info.options.map(|options| options & bit != 0);
     let own = record.ends.iter().find(|end| end.role == "local").and_then(|end| end.tcp.as_ref());
-    Options {
+    SegmentOptions {
         mss: own
-            .filter(|tcp| tcp.mtu_probing.is_none_or(|it| it == 0))
-            .and_then(|_| told_mss(client?, info)),
+            .filter(|tcp| tcp.mtu_probing.is_none_or(|setting| setting == 0))
+            .and_then(|_| peer_mss(client?, info)),
         scales: has(WINDOW_SCALE),
         shift: info.snd_wscale.filter(|_| has(WINDOW_SCALE) == Some(true)).map(u32::from),
         sack: has(SACK),
@@ -146,7 +156,7 @@ fn answer_got(record: &Record, client: Option<&FlowEnd>, info: TcpInfo) -> Optio
 
 /// The segment size that a peer told, where that is what holds this end's segments: neither its
 /// user, nor a small window, nor the MTU that it knows of the path.
-fn told_mss(end: &FlowEnd, info: TcpInfo) -> Option<u32> {
+fn peer_mss(end: &FlowEnd, info: TcpInfo) -> Option<u32> {
     let timestamps = info.options? & TIMESTAMPS != 0;
     let mss = info.snd_mss_bytes? + if timestamps { TIMESTAMP_BYTES } else { 0 };
     let window = end.window_offered_bytes_max?;
@@ -156,8 +166,12 @@ fn told_mss(end: &FlowEnd, info: TcpInfo) -> Option<u32> {
     (free && mss < by_path).then_some(mss)
 }
 
-/// What is certainly not as it was sent.
-fn between(segment: Handshake, sent: Options, arrived: Options) -> Vec<OptionChange> {
+/// Options that certainly arrived otherwise than they were sent.
+fn changed_options(
+    segment: Handshake,
+    sent: SegmentOptions,
+    arrived: SegmentOptions,
+) -> Vec<OptionChange> {
     let gone = |option: TcpOption, sent: Option<bool>, arrived: Option<bool>, value| {
         (sent == Some(true) && arrived == Some(false)).then_some(OptionChange {
             segment,

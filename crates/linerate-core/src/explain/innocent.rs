@@ -3,9 +3,9 @@
 //! Measured with CUBIC over 50 Mbit/s and 40 ms: 10 % of the packets reordered by 20 ms, 10 % of
 //! the acknowledgements lost and 10 ms of jitter left 46 to 47 of 48.3 Mbit/s.
 
-use super::candidate::share;
+use super::candidate::share_of;
 use super::ends::WINDOW_FULL;
-use super::evidence::{Evidence, Host};
+use super::evidence::{Evidence, HostEvidence};
 use super::path::LOSSY;
 use crate::record::{Cause, Innocent, Outcome, Verdict};
 
@@ -30,8 +30,8 @@ pub(super) fn findings(evidence: &Evidence, verdict: &Verdict) -> Vec<Innocent> 
     add(Cause::RandomLoss, explained.then(|| losses(evidence, reached)).flatten());
     add(Cause::OtherTraffic, reached.then(|| jitter(evidence)).flatten());
     add(Cause::ReceiveWindow, window(evidence));
-    add(Cause::SendingHost, idle(&evidence.sender));
-    add(Cause::ReceivingHost, idle(&evidence.receiver));
+    add(Cause::SendingHost, idle_cpu_note(&evidence.sender));
+    add(Cause::ReceivingHost, idle_cpu_note(&evidence.receiver));
     found
 }
 
@@ -78,11 +78,11 @@ fn jitter(evidence: &Evidence) -> Option<String> {
 
 fn window(evidence: &Evidence) -> Option<String> {
     let (window, flight) = (evidence.offered_bytes()?, evidence.flight_bytes()?);
-    let used = share(Some(flight), Some(window)).filter(|used| *used < WINDOW_FULL)?;
+    let used = share_of(Some(flight), Some(window)).filter(|used| *used < WINDOW_FULL)?;
     Some(format!("{:.0} % of the window offered was in flight", used * 100.0))
 }
 
-fn idle(host: &Host) -> Option<String> {
+fn idle_cpu_note(host: &HostEvidence) -> Option<String> {
     let cpu = host.cpu?;
     let used = cpu + host.waited.unwrap_or(0.0);
     let quiet = used < IDLE_ENOUGH && host.throttled.is_none_or(|share| share < 0.01);

@@ -8,10 +8,10 @@
 //! Bayes Factors, JASA 90, 1995, section 3.2), the same that Wald's sequential test has for errors
 //! of 5 % ((1 - 0.05) / 0.05 = 19; Sequential Tests of Statistical Hypotheses, 1945).
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::changes::{
-    AS_LOST, Choices, Moved, RISES, entropy, figure, is_apart, is_line, is_remedy, line_of, mean,
-    mean_of, meaning, possible, predicted,
+    AS_LOST, Choices, RISES, RateShift, entropy, figure, is_apart, is_line, is_remedy, line_of,
+    mean_of, mean_value, meaning, possible, predict_effect,
 };
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
@@ -43,8 +43,8 @@ const SPEAKS: (f64, f64) = (0.6, 1.6);
 const FEWER_LOST: f64 = 0.2;
 /// One rival among k others has at most 4 (1 + k) / (4 + k) times its share with four streams.
 const NOT_A_RIVAL: f64 = 3.0;
-/// What another port tells, of what it would if a device that treats ports apart were as usual as
-/// the other causes.
+/// Information from a run at another port, as a share of the usual: a device that treats ports
+/// apart is rarer than the other causes.
 const SELDOM: f64 = 0.5;
 /// Nats of what is so one of forty times (0.025 ln 40 + 0.975 ln 1.026).
 const SELDOM_NATS: f64 = 0.117;
@@ -60,31 +60,31 @@ const USUAL: [Cause; 7] = [
     Cause::ReceivingHost,
 ];
 
-/// What runs with a change show against runs without it.
+/// Effect of a change: runs with it compared with runs without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Weighed {
+struct ChangeEffect {
     /// The rate with the change over that without it.
     factor: f64,
-    /// What it did; none where the runs are not clear, or the effect is small.
-    moved: Option<Moved>,
-    /// Whether more runs would change nothing.
+    /// Direction of the effect; `None` where the runs are not clear, or the effect is small.
+    moved: Option<RateShift>,
+    /// True when more runs would not change the result.
     clear: bool,
     /// The furthest apart that two equal runs were: the larger rate over the smaller.
     apart: f64,
 }
 
-/// Whether these runs say what the change does, so that no more are needed.
+/// True when these runs show the effect of the change, so that no more are needed.
 pub fn is_clear(plain: &[ShortRun], changed: &[ShortRun]) -> bool {
-    weigh(plain, changed).is_some_and(|weighed| weighed.clear)
+    estimate_effect(plain, changed).is_some_and(|weighed| weighed.clear)
 }
 
 /// The two samples held against each other; none without a run of each.
-fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
+fn estimate_effect(plain: &[ShortRun], changed: &[ShortRun]) -> Option<ChangeEffect> {
     let logs = |runs: &[ShortRun]| -> Vec<f64> {
         runs.iter().map(|run| run.goodput_bps.max(STILL_BPS).ln()).collect()
     };
     let (plain, changed) = (logs(plain), logs(changed));
-    let (a, b) = (mean(&plain)?, mean(&changed)?);
+    let (a, b) = (mean_value(&plain)?, mean_value(&changed)?);
     let within = squares(&plain, a) + squares(&changed, b) + SPREAD_RUNS * SPREAD * SPREAD;
     let (m, n) = (plain.len() as f64, changed.len() as f64);
     let difference = b - a;
@@ -104,30 +104,31 @@ fn weigh(plain: &[ShortRun], changed: &[ShortRun]) -> Option<Weighed> {
     let enough = plain.len() >= RUNS_MIN && changed.len() >= RUNS_MIN;
     let stays = none >= CLEAR * (up + down) / 2.0;
     let clear = enough && (stays || up >= CLEAR * none || down >= CLEAR * none);
-    let apart = [&plain, &changed].into_iter().map(|logs| range(logs).exp()).fold(1.0, f64::max);
+    let apart =
+        [&plain, &changed].into_iter().map(|logs| spread_of(logs).exp()).fold(1.0, f64::max);
     // Beyond what equal runs were seen to be apart by, which few runs show too little of.
     let beyond = RISES * apart;
     let moved = match factor {
         _ if !clear => None,
-        factor if stays && (1.0 / STAYS..=STAYS).contains(&factor) => Some(Moved::Stays),
-        factor if factor >= beyond => Some(Moved::Rises),
-        factor if factor <= 1.0 / beyond => Some(Moved::Falls),
+        factor if stays && (1.0 / STAYS..=STAYS).contains(&factor) => Some(RateShift::Stays),
+        factor if factor >= beyond => Some(RateShift::Rises),
+        factor if factor <= 1.0 / beyond => Some(RateShift::Falls),
         _ => None,
     };
-    Some(Weighed { factor, moved, clear, apart })
+    Some(ChangeEffect { factor, moved, clear, apart })
 }
 
 fn squares(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean) * (value - mean)).sum()
 }
 
-fn range(values: &[f64]) -> f64 {
+fn spread_of(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     most - values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// What a change is expected to tell, in nats: of which cause it is where each of several is as
-/// likely; of whether it is the one that the signs name where they name one.
+/// Information expected from a change, in nats. Where the signs name no cause: on which of several
+/// equally likely causes it is. Where they name one: on whether it is that one.
 fn information(
     evidence: &Evidence,
     change: &Change,
@@ -142,7 +143,7 @@ fn information(
         Change::Family(_) | Change::Writes(_) => {
             let is_of = |cause: Cause| match change {
                 Change::Writes(_) => is_senders(cause),
-                _ => predicted(change, cause).0.is_none(),
+                _ => predict_effect(change, cause).0.is_none(),
             };
             if others.iter().copied().chain(named).any(is_of) { SELDOM_NATS } else { 0.0 }
         }
@@ -166,13 +167,17 @@ fn usual_information(change: &Change, named: Option<Cause>, others: &[Cause]) ->
 }
 
 /// The change to try next; none where the verdict needs none or nothing is left that would tell.
-pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>) -> Option<Change> {
+pub(super) fn next_change(
+    evidence: &Evidence,
+    verdict: &Verdict,
+    choices: Choices<'_>,
+) -> Option<Change> {
     if matches!(verdict.outcome, Outcome::NoVerdict) || verdict.cause == Some(Cause::Tester) {
         return None;
     }
     let tried = |change: &Change| {
-        let same = |it: &Intervention| {
-            std::mem::discriminant(&it.change) == std::mem::discriminant(change)
+        let same = |made: &Intervention| {
+            std::mem::discriminant(&made.change) == std::mem::discriminant(change)
         };
         evidence.interventions.iter().any(same)
     };
@@ -194,18 +199,18 @@ pub(super) fn next(evidence: &Evidence, verdict: &Verdict, choices: Choices<'_>)
 }
 
 /// An intervention and what it shows.
-struct Found<'a> {
+struct TriedChange<'a> {
     made: &'a Intervention,
-    weighed: Weighed,
+    weighed: ChangeEffect,
     lost: Option<(f64, f64)>,
 }
 
-impl Found<'_> {
-    /// Whether it agrees with a cause, as far as it is clear.
-    fn agrees(&self, evidence: &Evidence, cause: Cause) -> bool {
-        let (moved, more_lost) = predicted(&self.made.change, cause);
+impl TriedChange<'_> {
+    /// True when the effect, as far as it is clear, is the one that a cause predicts.
+    fn agrees_with(&self, evidence: &Evidence, cause: Cause) -> bool {
+        let (moved, more_lost) = predict_effect(&self.made.change, cause);
         let rate = moved.zip(self.weighed.moved).is_none_or(|(said, seen)| said == seen);
-        let rises = self.weighed.moved == Some(Moved::Rises);
+        let rises = self.weighed.moved == Some(RateShift::Rises);
         // A control that overruns the queue at its start loses more on every path: only that no
         // more was lost says something.
         let as_lost = self.lost.is_some_and(|(before, after)| after <= AS_LOST * before);
@@ -213,7 +218,7 @@ impl Found<'_> {
         rate && loss && !(rises && self.rules_out(evidence, cause))
     }
 
-    /// What a rise by this much rules out.
+    /// True when a rise by this much refutes a cause.
     fn rules_out(&self, evidence: &Evidence, cause: Cause) -> bool {
         let no_queue = evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
         let many = self.weighed.factor >= NOT_A_RIVAL && no_queue;
@@ -225,44 +230,44 @@ impl Found<'_> {
         }
     }
 
-    fn sign(&self) -> Sign {
+    fn effect_sign(&self) -> Sign {
         let name = figure(&self.made.change);
         let (factor, apart) = (self.weighed.factor, self.weighed.apart);
         match self.weighed.moved {
-            Some(Moved::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
-            Some(Moved::Stays) => Sign::at_most(name, factor, STAYS, "1"),
-            Some(Moved::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
+            Some(RateShift::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
+            Some(RateShift::Stays) => Sign::at_most(name, factor, STAYS, "1"),
+            Some(RateShift::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
             None => Sign::figure(name, factor, "1"),
         }
     }
 
-    /// What it means, in a sentence.
+    /// Sentence on the meaning of the effect.
     fn meaning(&self) -> Option<String> {
         meaning(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
 
-    fn tried(&self) -> Option<Tried> {
+    fn before_and_after(&self) -> Option<Tried> {
         let rate = |runs| mean_of(runs, |run| Some(run.goodput_bps));
         Some(Tried { before_bps: rate(&self.made.plain)?, after_bps: rate(&self.made.changed)? })
     }
 }
 
 /// Every intervention that speaks for the test that is explained.
-fn found(evidence: &Evidence) -> Vec<Found<'_>> {
+fn usable_effects(evidence: &Evidence) -> Vec<TriedChange<'_>> {
     let steady = evidence.steady_bps();
     let speaks = |made: &&Intervention| {
         let plain = mean_of(&made.plain, |run| Some(run.goodput_bps));
-        let of = share(plain, steady).is_some_and(|of| (SPEAKS.0..=SPEAKS.1).contains(&of));
+        let of = share_of(plain, steady).is_some_and(|of| (SPEAKS.0..=SPEAKS.1).contains(&of));
         // Where hardly anything moved there is no rate to compare.
         of || steady.is_none_or(|rate| rate < STILL_BPS)
     };
-    let made = evidence.interventions.iter().filter(|it| it.ended != InterventionEnd::Failed);
+    let made = evidence.interventions.iter().filter(|made| made.ended != InterventionEnd::Failed);
     made.filter(speaks)
         .filter_map(|made| {
             let lost = |runs| mean_of(runs, |run: &ShortRun| run.retransmit_ratio);
-            Some(Found {
+            Some(TriedChange {
                 made,
-                weighed: weigh(&made.plain, &made.changed)?,
+                weighed: estimate_effect(&made.plain, &made.changed)?,
                 lost: lost(&made.plain).zip(lost(&made.changed)),
             })
         })
@@ -270,14 +275,19 @@ fn found(evidence: &Evidence) -> Vec<Found<'_>> {
 }
 
 /// The change of this kind that made the rate rise.
-fn rise<'a>(found: &'a [Found<'_>], is: impl Fn(&Change) -> bool) -> Option<&'a Found<'a>> {
-    found.iter().find(|it| is(&it.made.change) && it.weighed.moved == Some(Moved::Rises))
+fn find_rise<'a>(
+    found: &'a [TriedChange<'_>],
+    is: impl Fn(&Change) -> bool,
+) -> Option<&'a TriedChange<'a>> {
+    found
+        .iter()
+        .find(|tried| is(&tried.made.change) && tried.weighed.moved == Some(RateShift::Rises))
 }
 
 /// A device that holds one port back: all else is the same at another one.
 pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
-    let found = found(evidence);
-    let risen = rise(&found, |change| *change == Change::OtherPort)?;
+    let found = usable_effects(evidence);
+    let risen = find_rise(&found, |change| *change == Change::OtherPort)?;
     let drops = evidence.loss.ratio.is_some_and(|again| again >= LOSSY)
         && evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
     let cause = if drops { Cause::Policer } else { Cause::Shaper };
@@ -288,100 +298,104 @@ pub(super) fn port_held(evidence: &Evidence) -> Option<Candidate> {
     })
 }
 
-/// What trying shows where the signs name no cause, or one that it refutes: the path of one family
-/// alone, a sender that its calls hold.
-pub(super) fn shown(evidence: &Evidence) -> Option<Candidate> {
-    let found = found(evidence);
-    let family = rise(&found, |change| matches!(change, Change::Family(_)));
-    let writes = || rise(&found, |change| matches!(change, Change::Writes(_)));
+/// Cause that only a change can show, where the signs name none or one that the changes refute: the
+/// path of one address family alone, a sender that its system calls limit.
+pub(super) fn cause_shown(evidence: &Evidence) -> Option<Candidate> {
+    let found = usable_effects(evidence);
+    let family = find_rise(&found, |change| matches!(change, Change::Family(_)));
+    let writes = || find_rise(&found, |change| matches!(change, Change::Writes(_)));
     let cause = match family {
         Some(_) => Cause::AddressFamily,
         None => writes().map(|_| Cause::SendingHost)?,
     };
     let mut candidate = Candidate::new(cause, Confidence::Medium, Vec::new());
-    add(&found, &mut candidate);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
 /// A cause that the signs name, and what trying says of it: surer, as it was, or none.
-pub(super) fn tested(evidence: &Evidence, mut candidate: Candidate) -> Option<Candidate> {
-    let found = found(evidence);
+pub(super) fn test_candidate(evidence: &Evidence, mut candidate: Candidate) -> Option<Candidate> {
+    let found = usable_effects(evidence);
     let sure = candidate.confidence == Confidence::High;
-    if !sure && found.iter().any(|it| !it.agrees(evidence, candidate.cause)) {
+    if !sure && found.iter().any(|tried| !tried.agrees_with(evidence, candidate.cause)) {
         return None;
     }
-    let proves = |it: &&Found<'_>| {
-        let (said, _) = predicted(&it.made.change, candidate.cause);
-        said.is_some() && said == it.weighed.moved
+    let proves = |tried: &&TriedChange<'_>| {
+        let (said, _) = predict_effect(&tried.made.change, candidate.cause);
+        said.is_some() && said == tried.weighed.moved
     };
-    if found.iter().any(|it| proves(&it)) {
+    if found.iter().any(|tried| proves(&tried)) {
         candidate.confidence = Confidence::High;
     }
-    add(&found, &mut candidate);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
 /// The one cause that trying leaves of several.
-pub(super) fn decided(evidence: &Evidence, between: &[Cause]) -> Option<Candidate> {
-    let found = found(evidence);
-    let [cause] = left(evidence, &found, between)[..] else { return None };
-    let rose = found.iter().filter(|it| it.weighed.moved == Some(Moved::Rises)).count();
+pub(super) fn decide_between(evidence: &Evidence, between: &[Cause]) -> Option<Candidate> {
+    let found = usable_effects(evidence);
+    let [cause] = remaining_causes(evidence, &found, between)[..] else { return None };
+    let rose = found.iter().filter(|tried| tried.weighed.moved == Some(RateShift::Rises)).count();
     let confidence = if rose >= 2 { Confidence::High } else { Confidence::Medium };
     let mut candidate = Candidate::new(cause, confidence, Vec::new());
-    candidate.remedy = super::remedy::of(cause, evidence);
-    add(&found, &mut candidate);
+    candidate.remedy = super::remedy::for_cause(cause, evidence);
+    add_effects(&found, &mut candidate);
     Some(candidate)
 }
 
-fn left(evidence: &Evidence, found: &[Found<'_>], between: &[Cause]) -> Vec<Cause> {
+fn remaining_causes(
+    evidence: &Evidence,
+    found: &[TriedChange<'_>],
+    between: &[Cause],
+) -> Vec<Cause> {
     // Nothing that was clear decides nothing.
-    if between.len() < 2 || found.iter().all(|it| it.weighed.moved.is_none()) {
+    if between.len() < 2 || found.iter().all(|tried| tried.weighed.moved.is_none()) {
         return between.to_vec();
     }
-    let agree = |cause: &Cause| found.iter().all(|it| it.agrees(evidence, *cause));
+    let agree = |cause: &Cause| found.iter().all(|tried| tried.agrees_with(evidence, *cause));
     between.iter().copied().filter(agree).collect()
 }
 
-/// What trying adds to a verdict that stays open: fewer causes, its figures.
-pub(super) fn narrowed(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
-    let found = found(evidence);
-    let left = left(evidence, &found, &verdict.between);
+/// Open verdict with the effects of the changes added: fewer causes, and figures.
+pub(super) fn narrow_verdict(evidence: &Evidence, mut verdict: Verdict) -> Verdict {
+    let found = usable_effects(evidence);
+    let left = remaining_causes(evidence, &found, &verdict.between);
     if !left.is_empty() {
         verdict.between = left;
     }
-    verdict.evidence.extend(signs(&found));
-    verdict.notes.extend(found.iter().filter_map(Found::meaning));
+    verdict.evidence.extend(effect_signs(&found));
+    verdict.notes.extend(found.iter().filter_map(TriedChange::meaning));
     verdict
 }
 
 /// The causes that the usual ones leave where trying refutes the one that the signs named.
-pub(super) fn refuted(evidence: &Evidence, cause: Cause) -> Verdict {
-    let found = found(evidence);
+pub(super) fn refuted_verdict(evidence: &Evidence, cause: Cause) -> Verdict {
+    let found = usable_effects(evidence);
     let usual: Vec<Cause> = USUAL.into_iter().filter(|usual| *usual != cause).collect();
     let verdict = Verdict {
-        between: left(evidence, &found, &usual),
+        between: remaining_causes(evidence, &found, &usual),
         confidence: Some(Confidence::Low),
         ..Verdict::of(evidence.direction, Outcome::Undetermined)
     };
-    narrowed(evidence, verdict)
+    narrow_verdict(evidence, verdict)
 }
 
-fn signs(found: &[Found<'_>]) -> Vec<Sign> {
-    let mut signs: Vec<Sign> = found.iter().map(Found::sign).collect();
-    let apart = found.iter().map(|it| it.weighed.apart).reduce(f64::max);
+fn effect_signs(found: &[TriedChange<'_>]) -> Vec<Sign> {
+    let mut signs: Vec<Sign> = found.iter().map(TriedChange::effect_sign).collect();
+    let apart = found.iter().map(|tried| tried.weighed.apart).reduce(f64::max);
     signs.extend(apart.map(|apart| Sign::figure("equal runs here, one over another", apart, "1")));
     signs
 }
 
-fn add(found: &[Found<'_>], candidate: &mut Candidate) {
-    candidate.signs.extend(signs(found));
-    candidate.notes.extend(found.iter().filter_map(Found::meaning));
+fn add_effects(found: &[TriedChange<'_>], candidate: &mut Candidate) {
+    candidate.signs.extend(effect_signs(found));
+    candidate.notes.extend(found.iter().filter_map(TriedChange::meaning));
     for it in found {
-        let tried = it.tried();
+        let tried = it.before_and_after();
         let line = candidate.remedy.iter_mut().find(|line| is_line(&it.made.change, line));
         match line {
             Some(line) => line.tried = tried,
-            None if it.weighed.moved == Some(Moved::Rises) => {
+            None if it.weighed.moved == Some(RateShift::Rises) => {
                 candidate.remedy.push(RemedyLine { tried, ..line_of(&it.made.change) });
             }
             None => {}

@@ -2,9 +2,9 @@
 //! innocent paths that differ as short runs do.
 
 use super::*;
-use crate::explain::evidence::{Asked, Loss, Rate, RoundTrips};
+use crate::explain::evidence::{Loss, RateEvidence, RoundTrips, TestOptions};
 use crate::explain::judge;
-use crate::explain::mechanism::{Capacity, Findings, Load, Reordering};
+use crate::explain::mechanism::{Capacity, Findings, PacedLoad, Reordering};
 use crate::record::{Direction, Family};
 use crate::stats::Interval;
 use crate::theory::ladder::Response;
@@ -38,7 +38,7 @@ fn lossy(mbit: f64) -> Evidence {
     Evidence {
         direction: Some(Direction::Up),
         flows: 1,
-        rate: Rate { mean_bps: Some(mbit * 1e6), ..Rate::default() },
+        rate: RateEvidence { mean_bps: Some(mbit * 1e6), ..RateEvidence::default() },
         rtt: RoundTrips {
             base_s: Some(0.040),
             base_is_idle: true,
@@ -57,8 +57,8 @@ fn lossy(mbit: f64) -> Evidence {
     }
 }
 
-fn moved(plain: &[f64], changed: &[f64]) -> Option<Moved> {
-    weigh(&runs(plain, 0.0), &runs(changed, 0.0)).expect("runs").moved
+fn moved(plain: &[f64], changed: &[f64]) -> Option<RateShift> {
+    estimate_effect(&runs(plain, 0.0), &runs(changed, 0.0)).expect("runs").moved
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn one_pair_of_runs_is_never_clear() {
 
 #[test]
 fn a_factor_counts_only_beyond_what_equal_runs_differ_by() {
-    assert_eq!(moved(&[10.0, 10.1], &[20.0, 20.2]), Some(Moved::Rises));
-    assert_eq!(moved(&[20.0, 20.2], &[10.0, 10.1]), Some(Moved::Falls));
-    assert_eq!(moved(&[46.8, 46.9], &[47.3, 47.2]), Some(Moved::Stays));
+    assert_eq!(moved(&[10.0, 10.1], &[20.0, 20.2]), Some(RateShift::Rises));
+    assert_eq!(moved(&[20.0, 20.2], &[10.0, 10.1]), Some(RateShift::Falls));
+    assert_eq!(moved(&[46.8, 46.9], &[47.3, 47.2]), Some(RateShift::Stays));
     // The same factor of 2 between runs of which equal ones differ three times.
     assert_eq!(moved(&[6.0, 18.0], &[12.0, 34.0]), None);
     // A full link whose short runs have not recovered: neither the same nor a cause.
@@ -106,7 +106,7 @@ fn equal_runs_of_an_innocent_path_are_hardly_ever_a_cause() {
                     break;
                 }
             }
-            wrong += usize::from(!matches!(moved(&plain, &changed), None | Some(Moved::Stays)));
+            wrong += usize::from(!matches!(moved(&plain, &changed), None | Some(RateShift::Stays)));
         }
         assert!(wrong <= most, "{wrong} of 2000 with a spread of {spread}");
     }
@@ -191,7 +191,7 @@ fn by(controls: &[String]) -> Choices<'_> {
 
 /// A flow that is lossy, with trains of which nothing was lost at loads that pass.
 fn lossy_among_probes(mbit: f64) -> Evidence {
-    let load = |offered_bps| Load {
+    let load = |offered_bps| PacedLoad {
         offered_bps,
         ip_bytes: 1500,
         sent: 4000,
@@ -282,7 +282,7 @@ fn a_change_is_tried_only_where_it_can_be_made_and_tells_something() {
         let mut evidence = evidence.clone();
         let mut changes = Vec::new();
         // Whatever is proposed moves nothing, until nothing more is proposed.
-        while let Some(change) = next(&evidence, &judge(&evidence), choices) {
+        while let Some(change) = next_change(&evidence, &judge(&evidence), choices) {
             let rate = [evidence.steady_bps().unwrap_or(0.0) / 1e6; 2];
             evidence.interventions.push(made(change.clone(), &rate, &rate, (0.008, 0.008)));
             changes.push(change);
@@ -299,7 +299,10 @@ fn a_change_is_tried_only_where_it_can_be_made_and_tells_something() {
     // The other family has the same ends: it comes last where the path is left, and never else.
     assert!(of_path.last().is_some_and(family), "{of_path:?}");
     let held = Evidence { loss: Loss { ratio: Some(0.0), ..lossy(4.0).loss }, ..lossy(4.0) };
-    let mut held = Evidence { asked: Asked { write_bytes: Some(100), ..Asked::default() }, ..held };
+    let mut held = Evidence {
+        asked: TestOptions { write_bytes: Some(100), ..TestOptions::default() },
+        ..held
+    };
     held.window.flight_bytes = Some(20e3);
     held.window.cwnd_bytes = Some(200e3);
     held.window.offered_bytes = Some(3e6);
@@ -317,19 +320,19 @@ fn the_change_that_separates_the_causes_best_comes_first() {
     let evidence = lossy(2.8);
     let open = judge(&evidence);
     let all = ["reno", "bbr", "cubic"].map(str::to_owned);
-    assert_eq!(next(&evidence, &open, by(&all)), Some(bbr()));
+    assert_eq!(next_change(&evidence, &open, by(&all)), Some(bbr()));
     // Whether a link is full: streams.
     let mut full = lossy(46.8);
     full.rtt.loaded_s = Some(0.060);
     full.rate.delivery_bps = Some(47.0e6);
-    assert_eq!(next(&full, &judge(&full), by(&all)), Some(Change::Streams(4)));
+    assert_eq!(next_change(&full, &judge(&full), by(&all)), Some(Change::Streams(4)));
     // Where the sender's kernel has no BBR it is not proposed.
     let few = ["reno", "cubic"].map(str::to_owned);
-    assert_eq!(next(&evidence, &open, by(&few)), Some(Change::Streams(4)));
+    assert_eq!(next_change(&evidence, &open, by(&few)), Some(Change::Streams(4)));
     // Nothing is tried twice, and nothing against a verdict that the tester spoilt.
     let mut tried = lossy(2.8);
     tried.interventions = vec![made(bbr(), &[2.8, 2.8], &[2.9, 2.8], (0.008, 0.008))];
-    assert_ne!(next(&tried, &judge(&tried), by(&all)), Some(bbr()));
+    assert_ne!(next_change(&tried, &judge(&tried), by(&all)), Some(bbr()));
     let spoilt = Evidence { spoilt: Some("stolen time".to_owned()), ..lossy(2.8) };
-    assert_eq!(next(&spoilt, &judge(&spoilt), by(&all)), None);
+    assert_eq!(next_change(&spoilt, &judge(&spoilt), by(&all)), None);
 }

@@ -10,16 +10,16 @@ use super::{
 use crate::record::{Cause, Confidence, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
-/// What limited one direction.
+/// Verdict on one direction: the limit of its rate, with the evidence.
 pub fn judge(evidence: &Evidence) -> Verdict {
     let own = own_rate(evidence).map(|candidate| named(evidence, candidate));
-    if let Some(verdict) = own.or_else(|| gate::gate(evidence)) {
+    if let Some(verdict) = own.or_else(|| gate::failure_verdict(evidence)) {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
         // the reason why no more is said.
         return Verdict {
             connection: evidence.connection.clone(),
             measured_bps: evidence.rate.mean_bps,
-            loss: evidence.trains.as_ref().map(Findings::loss),
+            loss: evidence.trains.as_ref().map(Findings::probe_loss),
             handshake: evidence.syn.changes.clone(),
             ..verdict
         };
@@ -27,23 +27,23 @@ pub fn judge(evidence: &Evidence) -> Verdict {
     let verdict = match first_cause(evidence) {
         Some(candidate) => {
             let cause = candidate.cause;
-            match interventions::tested(evidence, candidate) {
-                Some(candidate) => named(evidence, candidate),
-                None => match interventions::shown(evidence) {
-                    Some(candidate) => named(evidence, candidate),
-                    None => interventions::refuted(evidence, cause),
+            match interventions::test_candidate(evidence, candidate) {
+                Some(candidate) => verdict_for(evidence, candidate),
+                None => match interventions::cause_shown(evidence) {
+                    Some(candidate) => verdict_for(evidence, candidate),
+                    None => interventions::refuted_verdict(evidence, cause),
                 },
             }
         }
         None => {
             let open = undetermined(evidence);
-            let decided = interventions::decided(evidence, &open.between);
-            match decided.or_else(|| interventions::shown(evidence)) {
+            let decided = interventions::decide_between(evidence, &open.between);
+            match decided.or_else(|| interventions::cause_shown(evidence)) {
                 Some(mut candidate) => {
                     candidate.signs.splice(0..0, open.evidence);
-                    named(evidence, candidate)
+                    verdict_for(evidence, candidate)
                 }
-                None => interventions::narrowed(evidence, open),
+                None => interventions::narrow_verdict(evidence, open),
             }
         }
     };
@@ -52,11 +52,11 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         measured_bps: evidence.rate.mean_bps,
         unseen: evidence.unseen.clone(),
         latency: latency::latency(evidence),
-        loss: evidence.trains.as_ref().map(Findings::loss),
+        loss: evidence.trains.as_ref().map(Findings::probe_loss),
         handshake: evidence.syn.changes.clone(),
         ..verdict
     };
-    if verdict.latency.as_ref().and_then(|it| it.cause) == Some(Cause::StandingQueue) {
+    if verdict.latency.as_ref().and_then(|latency| latency.cause) == Some(Cause::StandingQueue) {
         let lines = remedy::standing_queue(evidence, &verdict);
         verdict.remedy.extend(lines);
     }
@@ -76,7 +76,7 @@ fn own_rate(evidence: &Evidence) -> Option<Candidate> {
 /// path: the network is not blamed for what a host does.
 fn first_cause(evidence: &Evidence) -> Option<Candidate> {
     if let Some(moment) = &evidence.moment {
-        return socket::cause(evidence, moment);
+        return socket::socket_cause(evidence, moment);
     }
     if let Some(sent) = &evidence.datagrams {
         return datagrams::first_cause(evidence, sent);
@@ -84,7 +84,7 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
     let rules: [fn(&Evidence) -> Option<Candidate>; 28] = [
         trains::black_hole,
         pings::outages,
-        pings::lossy,
+        pings::lossy_pings,
         path::nothing_moved,
         path::smaller_segments,
         ends::own_pace,
@@ -103,9 +103,9 @@ fn first_cause(evidence: &Evidence) -> Option<Candidate> {
         trains::acks_held,
         path::sack_stripped,
         members::bad_member,
-        trains::explained,
+        trains::cause_of_trains,
         unlike::metered,
-        trains::left,
+        trains::undecided_candidate,
         path::full_bottleneck,
         path::reordering,
         path::bbr_found,
@@ -119,7 +119,7 @@ fn busy_host(evidence: &Evidence) -> Option<Candidate> {
     if path::fills_the_link(evidence) { None } else { ends::busy_host(evidence) }
 }
 
-fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
+fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
     let full = candidate.cause == Cause::Link;
     let outcome = if full { Outcome::AtCeiling } else { Outcome::Limited };
     let path = ladder::without(evidence, Some(candidate.cause));
@@ -152,7 +152,7 @@ fn named(evidence: &Evidence, candidate: Candidate) -> Verdict {
     }
 }
 
-/// What decides whether the load of the other way is the cause.
+/// Test that decides whether the load of the other direction is the cause.
 const ONE_WAY: &str = "the same test with the other way idle: linerate tcp HOST, without --bidir";
 
 /// Nothing on the list, or more than one cause.
@@ -167,7 +167,7 @@ fn undetermined(evidence: &Evidence) -> Verdict {
     let queue = || Some((path::standing_queue(evidence)?, trains));
     let found = still.or_else(lossy).or_else(held).or_else(queue);
     let found = match (&evidence.moment, &evidence.datagrams) {
-        (Some(moment), _) => Some(socket::open(evidence, moment)),
+        (Some(moment), _) => Some(socket::undecided_causes(evidence, moment)),
         (_, Some(sent)) => Some(datagrams::causes_of_loss(sent)),
         _ => found.map(|((signs, between), test)| (signs, between, test)),
     };

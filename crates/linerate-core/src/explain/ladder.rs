@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes};
 
 /// Every bound that the evidence knows, with one cause taken away.
 pub(super) fn without(evidence: &Evidence, cause: Option<Cause>) -> Option<Ladder> {
-    climb(&facts(evidence, cause)?).ok()
+    climb(&path_facts(evidence, cause)?).ok()
 }
 
 /// More than this no flow of TCP carries between two hosts of today, bit/s: a window or a buffer
@@ -27,11 +27,11 @@ pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
     if is_window && rung.payload_bps > FLOW_BPS_MAX * f64::from(evidence.flows.max(1)) {
         return None;
     }
-    Some(NextLimit { name: name(rung.kind).to_owned(), bps: rung.payload_bps })
+    Some(NextLimit { name: rung_name(rung.kind).to_owned(), bps: rung.payload_bps })
 }
 
-/// What a rung is, in words.
-const fn name(kind: RungKind) -> &'static str {
+/// Name of a rung, in words.
+const fn rung_name(kind: RungKind) -> &'static str {
     match kind {
         RungKind::LocalLink => "the link of an end",
         RungKind::PathCapacity => "the narrowest link of the path",
@@ -48,7 +48,7 @@ const fn name(kind: RungKind) -> &'static str {
     }
 }
 
-fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
+fn path_facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let payload_bytes = evidence.mss_bytes.filter(|mss| *mss > 0)?;
     let ip_bytes = evidence.packet_bytes.unwrap_or(payload_bytes + 52);
     let timestamps = evidence.syn.sender_agreed.is_none_or(|agreed| agreed.timestamps);
@@ -70,7 +70,7 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     let share = payload_share(evidence);
     facts.capacity = known(capacity(evidence, gone).or(evidence.stated_bps), "trains of probes");
     if !matches!(gone, Some(Cause::Shaper | Cause::Policer)) {
-        let held = evidence.trains.as_ref().and_then(held_bps);
+        let held = evidence.trains.as_ref().and_then(regulated_bps);
         facts.sustained =
             known(evidence.sender.shaper_bps.or(held), "a queueing discipline or the probes");
     }
@@ -89,7 +89,7 @@ fn facts(evidence: &Evidence, gone: Option<Cause>) -> Option<Facts> {
     if gone != Some(Cause::SendBuffer) {
         // Without -w both buffers are the kernel's again.
         let asked = evidence.asked.window_bytes.filter(|_| gone.is_none());
-        let most = asked.or_else(|| evidence.sender.tcp_mem_bytes.map(|it| it[2]));
+        let most = asked.or_else(|| evidence.sender.tcp_mem_bytes.map(|memory| memory[2]));
         let most = most.filter(|bytes| *bytes > 0).map(Bytes::new);
         facts.send_buffer = most.map(|bytes| Known::new(bytes, "tcp_wmem or -w"));
     }
@@ -114,8 +114,9 @@ fn capacity(evidence: &Evidence, gone: Option<Cause>) -> Option<f64> {
     }
 }
 
-/// What a shaper or a policer lets through: a rate that passes for long without one is the link's.
-fn held_bps(found: &Findings) -> Option<f64> {
+/// Rate that a shaper or a policer lets through. Without one, a rate that passes for long is the
+/// link's.
+fn regulated_bps(found: &Findings) -> Option<f64> {
     let policed = match found.overflow {
         Some(Overflow::Policer { rate_bps, .. }) => Some(rate_bps.value),
         _ => None,
@@ -127,7 +128,7 @@ fn held_bps(found: &Findings) -> Option<f64> {
 /// which the receiver tunes it, half of tcp_rmem.
 fn window_possible(evidence: &Evidence, gone: Option<Cause>) -> Option<Bytes> {
     let offered = evidence.offered_bytes();
-    let tuned = evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0);
+    let tuned = evidence.receiver.tcp_mem_bytes.map(|memory| memory[2] as f64 / 2.0);
     let fixed = evidence.scale_agreed() == Some(false);
     let bytes = match gone {
         Some(_) if !fixed => tuned.or(offered),

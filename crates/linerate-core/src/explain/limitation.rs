@@ -6,18 +6,18 @@
 use super::device::DeviceLimit;
 use crate::record::{Cause, Caveat, Direction, LimitedBy, Side};
 
-/// What limited a result, and what shows it.
+/// Limit of a result, and the ground for naming it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limitation {
     /// The part that limited it.
     pub by: LimitedBy,
     /// The direction that it limited; none for the whole result.
     pub way: Option<Direction>,
-    /// What shows it.
+    /// Ground for naming this limit.
     pub ground: Ground,
 }
 
-/// What shows a limit.
+/// Ground for naming a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ground {
     /// Nothing does, or nothing has to.
@@ -28,7 +28,7 @@ pub enum Ground {
     Between(Vec<Cause>),
     /// The rate over what the link carries.
     LinkFull {
-        /// Measured over bound.
+        /// Measured rate over the bound.
         ratio: f64,
     },
     /// More was measured than the bound allows, so that one of the two is wrong.
@@ -103,7 +103,7 @@ impl Limitation {
         Self { way: Some(way), ..self }
     }
 
-    /// Whether both are the same thing, whatever their figures and directions.
+    /// True when both name the same part, whatever their figures and directions.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let alike = match (&self.ground, &other.ground) {
             (Ground::Diagnosis(one), Ground::Diagnosis(two)) => one == two,

@@ -9,8 +9,8 @@ const FLOWS_MIN: usize = 4;
 /// Share of segments lost of each flow of the worse group, and how many at the least.
 const LOSES: f64 = 0.01;
 const LOST_MIN: f64 = 8.0;
-/// That over the share of each flow of the better group. Flows that share one queue lose within
-/// five times of each other.
+/// Ratio of the loss ratios of two groups of flows from which on they did not share one queue:
+/// flows that do lose within five times of each other.
 const UNLIKE: f64 = 8.0;
 /// Rate of the worse group over that of the better.
 const SLOWER: f64 = 0.5;
@@ -20,13 +20,13 @@ const NO_FULLER: f64 = 1.1;
 /// Some flows lose what others of the same test do not: a member of a trunk, or one of several
 /// paths, loses packets.
 pub(super) fn bad_member(evidence: &Evidence) -> Option<Candidate> {
-    let lossy = |flow: &&EachFlow| flow.ratio() >= LOSES && flow.again >= LOST_MIN;
+    let lossy = |flow: &&EachFlow| flow.retransmit_ratio() >= LOSES && flow.again >= LOST_MIN;
     let worse: Vec<&EachFlow> = evidence.each.iter().filter(lossy).collect();
     let better: Vec<&EachFlow> = evidence.each.iter().filter(|flow| !lossy(flow)).collect();
     if evidence.each.len() < FLOWS_MIN || worse.is_empty() || better.is_empty() {
         return None;
     }
-    let least = worse.iter().map(|flow| flow.ratio()).fold(f64::INFINITY, f64::min);
+    let least = worse.iter().map(|flow| flow.retransmit_ratio()).fold(f64::INFINITY, f64::min);
     // Three lost more than were seen: the upper bound of a share of which none was seen (95 %).
     let bound = |flow: &&EachFlow| (flow.again + 3.0) / flow.sent.max(1.0);
     let most = better.iter().map(bound).fold(0.0, f64::max);

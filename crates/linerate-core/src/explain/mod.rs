@@ -55,10 +55,10 @@ pub use counters::has_queue;
 pub use decision::{Decision, simulated_limit};
 pub use device::{DeviceLimit, stalls_part, usual_goal};
 pub use evidence::{
-    Agreed, Asked, Datagrams, EachFlow, Evidence, Host, Loss, Pings, ProbesSeen, Rate, RoundTrips,
-    SocketMoment, Syn, Together, Windows,
+    Agreed, Datagrams, EachFlow, Evidence, HostEvidence, Loss, Pings, ProbesSeen, RateEvidence,
+    RoundTrips, SocketMoment, Syn, TestOptions, Together, Windows,
 };
-pub use foreign::{Results, Source, Unreadable, decode, read_source};
+pub use foreign::{ForeignResults, ResultSource, Unreadable, decode, read_source};
 pub use goal::{Goal, add_figures};
 pub use interventions::is_clear;
 pub use judge::judge;
@@ -93,13 +93,13 @@ pub fn diagnose(record: &Record) -> Vec<Verdict> {
         Plan::Tcp(_) => directions(record).iter().map(judge).collect(),
         Plan::Test(_) => {
             let ways = [Direction::Up, Direction::Down].into_iter();
-            ways.flat_map(|way| surveyed(record, way)).map(|it| judge(&it)).collect()
+            ways.flat_map(|way| surveyed(record, way)).map(|evidence| judge(&evidence)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// What a survey knows of one direction: one flow's transfer, and what it found of the path.
+/// Evidence of a survey on one direction: one flow's transfer, and the findings on its path.
 fn surveyed(record: &Record, way: Direction) -> Option<Evidence> {
     let mut all = directions(telling_part(record, way)?).into_iter();
     all.find(|evidence| evidence.direction == Some(way)).map(|evidence| with_path(evidence, record))
@@ -114,6 +114,6 @@ pub fn next_change(
 ) -> Option<(Change, Option<Confidence>)> {
     let evidence = surveyed(record, way)?;
     let verdict = judge(&evidence);
-    let change = interventions::next(&evidence, &verdict, choices)?;
+    let change = interventions::next_change(&evidence, &verdict, choices)?;
     Some((change, verdict.confidence))
 }

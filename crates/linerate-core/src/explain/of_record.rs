@@ -4,7 +4,8 @@
 //! asked to do (`paths`, but whether it fell behind; `ceiling`), and names of studies and cells.
 
 use super::evidence::{
-    Asked, EachFlow, Evidence, Host, Loss, ProbesSeen, Rate, RoundTrips, Together, Windows,
+    EachFlow, Evidence, HostEvidence, Loss, ProbesSeen, RateEvidence, RoundTrips, TestOptions,
+    Together, Windows,
 };
 use super::handshake;
 use super::mechanism::{held_s, mechanism};
@@ -31,13 +32,13 @@ pub fn directions(record: &Record) -> Vec<Evidence> {
         TcpDirections::Down => *way == Direction::Down,
         TcpDirections::Both => true,
     };
-    ways.filter(asked).map(|way| one(record, &plan.test, way)).collect()
+    ways.filter(asked).map(|way| direction_evidence(record, &plan.test, way)).collect()
 }
 
-fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
+fn direction_evidence(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
     let flows: Vec<&Flow> = record.flows.iter().filter(|flow| flow.direction == way).collect();
-    let series = Of { record, way };
-    let (sender, receiver) = hosts(record, &flows, way);
+    let series = DirectionSeries { record, way };
+    let (sender, receiver) = host_evidence(record, &flows, way);
     let first = flows.first().copied();
     let sent = first.and_then(|flow| flow.sender.as_ref());
     let info = sent.and_then(|end| end.tcp_info);
@@ -49,14 +50,14 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         spoilt: spoilt(record),
         loopback: loopback(record),
         failure: record.failure.as_ref().map(ToString::to_string),
-        asked: asked(test),
-        rate: rate(&series),
+        asked: test_options(test),
+        rate: rate_evidence(&series),
         rtt: round_trips(&series),
         window: windows(&series, &flows),
-        loss: loss(&series, &flows),
+        loss: loss_evidence(&series, &flows),
         sender,
         receiver,
-        syn: handshake::syn(record, first, way),
+        syn: handshake::syn_evidence(record, first, way),
         probes: probes(record, way),
         mss_bytes,
         packet_bytes: info.and_then(|info| info.pmtu_bytes),
@@ -68,11 +69,11 @@ fn one(record: &Record, test: &TcpTest, way: Direction) -> Evidence {
         interventions: Vec::new(),
         together: None,
         pings: None,
-        each: each(&series, &flows),
+        each: flow_rates(&series, &flows),
         back_held_s: None,
         ..Evidence::default()
     };
-    evidence.unseen = unseen(&evidence);
+    evidence.unseen = unmeasured_in_words(&evidence);
     evidence
 }
 
@@ -84,7 +85,7 @@ pub(super) fn with_path(mut evidence: Evidence, whole: &Record) -> Evidence {
     evidence.back_held_s = held_s(&whole.trains, back);
     evidence.pings = super::pings::of_record(whole);
     evidence.mtu = whole.path_mtu.iter().find(|mtu| mtu.direction == way).copied();
-    let tried = whole.interventions.iter().filter(|it| it.direction == way);
+    let tried = whole.interventions.iter().filter(|made| made.direction == way);
     evidence.interventions = tried.cloned().collect();
     if let Some(found) = &evidence.trains {
         let first = found.capacity.first().filter(|capacity| !capacity.at_least);
@@ -99,7 +100,7 @@ fn by_rate(one: &Together, other: &Together) -> std::cmp::Ordering {
     one.bps.total_cmp(&other.bps)
 }
 
-/// What several flows of a part with the kernel's own windows reached.
+/// Rate that several flows of a part reached with the kernel's own windows.
 fn together(part: &Record, way: Direction) -> Option<Together> {
     let Plan::Tcp(plan) = &part.plan else { return None };
     let many = plan.test.streams > 1 && plan.test.window_bytes.is_none();
@@ -110,7 +111,7 @@ fn together(part: &Record, way: Direction) -> Option<Together> {
 /// Both ends are this host, and nothing lies between them.
 fn loopback(record: &Record) -> bool {
     let interfaces = record.ends.iter().filter_map(|end| end.interface.as_ref());
-    interfaces.filter_map(|it| it.kind.as_deref()).any(|kind| kind == "loopback")
+    interfaces.filter_map(|interface| interface.kind.as_deref()).any(|kind| kind == "loopback")
 }
 
 /// Why the tester itself spoilt the measurement.
@@ -130,9 +131,9 @@ fn spoilt(record: &Record) -> Option<String> {
     spoiling.map(|caveat| caveat.detail.clone())
 }
 
-fn asked(test: &TcpTest) -> Asked {
+fn test_options(test: &TcpTest) -> TestOptions {
     let flows = f64::from(test.streams);
-    Asked {
+    TestOptions {
         both_ways: test.directions == TcpDirections::Both,
         window_bytes: test.window_bytes,
         pace_bps: test.pace.map(|pace| pace.bits_per_sec() as f64 * flows),
@@ -148,19 +149,19 @@ fn asked(test: &TcpTest) -> Asked {
 }
 
 /// The series of one direction.
-struct Of<'a> {
+struct DirectionSeries<'a> {
     record: &'a Record,
     way: Direction,
 }
 
-impl<'a> Of<'a> {
+impl<'a> DirectionSeries<'a> {
     /// Series by the key of the metric, so that metrics of newer records are read where they are.
     fn all(&self, key: &'a str, side: Side) -> impl Iterator<Item = &'a Series> {
         let way = self.way;
         self.record.series.iter().filter(move |series| {
             series.metric.key() == key
                 && series.direction == Some(way)
-                && series.side.is_none_or(|it| it == side)
+                && series.side.is_none_or(|own| own == side)
         })
     }
 
@@ -191,7 +192,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// By nearest rank of sorted values.
+/// Quantile of sorted values, by nearest rank.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     #[expect(
@@ -203,7 +204,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(index).copied()
 }
 
-fn rate(of: &Of<'_>) -> Rate {
+fn rate_evidence(of: &DirectionSeries<'_>) -> RateEvidence {
     let mut sum: Vec<f64> = Vec::new();
     for series in of.all("goodput_bps", Side::Receiver) {
         // A last interval that is too short to stand beside the others has no value.
@@ -224,7 +225,7 @@ fn rate(of: &Of<'_>) -> Rate {
     let mut late: Vec<f64> = sum.iter().skip(start).copied().collect();
     late.sort_by(f64::total_cmp);
     let delivery = of.steady("delivery_rate_bps", Side::Sender);
-    Rate {
+    RateEvidence {
         mean_bps: of.value(MetricId::Goodput, Stat::Value),
         steady_bps: steady(&late),
         intervals_bps: sum,
@@ -236,7 +237,7 @@ fn rate(of: &Of<'_>) -> Rate {
 }
 
 /// Length of an interval: the median time from one to the next.
-fn interval_s(of: &Of<'_>) -> Option<f64> {
+fn interval_s(of: &DirectionSeries<'_>) -> Option<f64> {
     let series = of.all("goodput_bps", Side::Receiver).next()?;
     let mut steps: Vec<f64> =
         series.t_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
@@ -245,7 +246,7 @@ fn interval_s(of: &Of<'_>) -> Option<f64> {
 }
 
 /// Each of several flows, where all of them told what they sent and how long it took.
-fn each(of: &Of<'_>, flows: &[&Flow]) -> Vec<EachFlow> {
+fn flow_rates(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Vec<EachFlow> {
     let one = |flow: &&Flow| {
         let info = flow.sender.as_ref()?.tcp_info?;
         let receiver = flow.receiver.as_ref()?;
@@ -276,7 +277,7 @@ fn steady(sorted: &[f64]) -> Option<f64> {
     Some(quantile(sorted, 0.5)?.max(mean))
 }
 
-fn round_trips(of: &Of<'_>) -> RoundTrips {
+fn round_trips(of: &DirectionSeries<'_>) -> RoundTrips {
     let s = |ns: f64| ns / 1e9;
     let idle = [
         of.record.value(MetricId::DelayIdle, Stat::Min, None),
@@ -297,7 +298,7 @@ fn round_trips(of: &Of<'_>) -> RoundTrips {
     }
 }
 
-fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
+fn windows(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Windows {
     let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
     let received = || flows.iter().filter_map(|flow| flow.receiver.as_ref());
     let infos = || sent().filter_map(|end| end.tcp_info);
@@ -329,7 +330,7 @@ fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
         left_slow_start: infos()
             .next()
             .and_then(|info| info.snd_ssthresh)
-            .map(|it| it < 0x7fff_ffff),
+            .map(|bytes| bytes < 0x7fff_ffff),
         initial_segments: sent().find_map(|end| end.initial_window_segments),
         flight_bytes: of.median("unacked_bytes", Side::Sender),
         send_buffer_bytes: of
@@ -349,11 +350,14 @@ fn windows(of: &Of<'_>, flows: &[&Flow]) -> Windows {
     }
 }
 
-fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
+fn loss_evidence(of: &DirectionSeries<'_>, flows: &[&Flow]) -> Loss {
     let sent = || flows.iter().filter_map(|flow| flow.sender.as_ref());
     let infos = || sent().filter_map(|end| end.tcp_info);
     let sum = |pick: &dyn Fn(&TcpInfo) -> Option<u64>| {
-        infos().filter_map(|info| pick(&info)).reduce(|all, one| all + one).map(|it| it as f64)
+        infos()
+            .filter_map(|info| pick(&info))
+            .reduce(|all, one| all + one)
+            .map(|segments| segments as f64)
     };
     let received =
         || flows.iter().filter_map(|flow| flow.receiver.as_ref()).filter_map(|end| end.tcp_info);
@@ -372,11 +376,17 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
         ratio: of.value(MetricId::RetransmitRatio, Stat::Value),
         needless: sum(&|info| info.dsack_dups.map(u64::from)),
         reordered_events: sum(&|info| info.reord_seen.map(u64::from)),
-        out_of_order: out_of_order.zip(arrived).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        out_of_order: out_of_order
+            .zip(arrived)
+            .filter(|counts| counts.1 > 0.0)
+            .map(|counts| counts.0 / counts.1),
         events: events(of),
         timeouts: sum(&|info| info.total_rto.map(u64::from)),
         timeout_share: timeout_ns.zip(span_ns).map(|(part, all)| part / all),
-        marked: marked.zip(delivered).filter(|it| it.1 > 0.0).map(|it| it.0 / it.1),
+        marked: marked
+            .zip(delivered)
+            .filter(|counts| counts.1 > 0.0)
+            .map(|counts| counts.0 / counts.1),
         bytes_sent: bytes.reduce(|all, one| (all.0 + one.0, all.1 + one.1)),
         response: control.as_deref().and_then(response),
         control,
@@ -384,7 +394,7 @@ fn loss(of: &Of<'_>, flows: &[&Flow]) -> Loss {
 }
 
 /// Changes of the slow-start threshold from one sample to the next, the first included.
-fn events(of: &Of<'_>) -> Option<f64> {
+fn events(of: &DirectionSeries<'_>) -> Option<f64> {
     let mut all = of.all("ssthresh_bytes", Side::Sender).peekable();
     all.peek()?;
     let changes = |series: &Series| {
@@ -394,7 +404,7 @@ fn events(of: &Of<'_>) -> Option<f64> {
     Some(all.map(changes).sum())
 }
 
-/// What a congestion control makes of losses, of those whose answer is known.
+/// Response of a congestion control to losses; `None` for one that is not known.
 pub(super) fn response(control: &str) -> Option<Response> {
     match control {
         "cubic" => Some(Response::Cubic),
@@ -404,7 +414,7 @@ pub(super) fn response(control: &str) -> Option<Response> {
     }
 }
 
-fn hosts(record: &Record, flows: &[&Flow], way: Direction) -> (Host, Host) {
+fn host_evidence(record: &Record, flows: &[&Flow], way: Direction) -> (HostEvidence, HostEvidence) {
     let of = |side: Side| {
         let local = (way == Direction::Up) == (side == Side::Sender);
         let role = if local { "local" } else { "remote" };
@@ -414,18 +424,18 @@ fn hosts(record: &Record, flows: &[&Flow], way: Direction) -> (Host, Host) {
             Side::Receiver => flow.receiver.as_ref(),
         });
         let ends: Vec<&FlowEnd> = ends.collect();
-        let series = Of { record, way };
-        let base = end.map_or_else(Host::default, |end| settings(end, side));
-        Host {
+        let series = DirectionSeries { record, way };
+        let base = end.map_or_else(HostEvidence::default, |end| settings(end, side));
+        HostEvidence {
             blocked: series.median("blocked_ratio", side),
             asleep: series.median("asleep_ratio", side),
-            ..used(base, &ends, side)
+            ..with_usage(base, &ends, side)
         }
     };
     (of(Side::Sender), of(Side::Receiver))
 }
 
-fn settings(end: &End, side: Side) -> Host {
+fn settings(end: &End, side: Side) -> HostEvidence {
     let tcp = end.tcp.clone().unwrap_or_default();
     let interface = end.interface.clone().unwrap_or_default();
     // Virtual interfaces report a speed that no packet has.
@@ -434,7 +444,7 @@ fn settings(end: &End, side: Side) -> Host {
         Side::Sender => (end.tcp_wmem_bytes, end.wmem_max_bytes),
         Side::Receiver => (end.tcp_rmem_bytes, end.rmem_max_bytes),
     };
-    Host {
+    HostEvidence {
         tcp_mem_bytes,
         core_max_bytes,
         window_scaling: tcp.window_scaling.map(|value| value != 0),
@@ -446,11 +456,11 @@ fn settings(end: &End, side: Side) -> Host {
         speed_bps: interface.speed_bps.filter(|_| !fiction).map(|bps| bps as f64),
         shaper_bps: interface.shaper_bps.map(|bps| bps as f64),
         mtu_bytes: interface.mtu_bytes,
-        ..Host::default()
+        ..HostEvidence::default()
     }
 }
 
-fn used(base: Host, ends: &[&FlowEnd], side: Side) -> Host {
+fn with_usage(base: HostEvidence, ends: &[&FlowEnd], side: Side) -> HostEvidence {
     let worst = |of: &dyn Fn(&FlowEnd) -> Option<u64>| {
         let shares = ends.iter().filter_map(|end| {
             let span = end.span_start_ns + end.span_ns;
@@ -467,7 +477,7 @@ fn used(base: Host, ends: &[&FlowEnd], side: Side) -> Host {
         Side::Sender => end.sndbuf_bytes.asked,
         Side::Receiver => end.rcvbuf_bytes.asked,
     });
-    Host {
+    HostEvidence {
         cpu: worst(&|end| Some(end.cpu_user_ns? + end.cpu_system_ns?)),
         waited: worst(&|end| end.run_queue_wait_ns),
         calls_per_s: calls.into_iter().reduce(f64::max),
@@ -490,7 +500,7 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
         Direction::Down => [crate::record::ProbePhase::Down, crate::record::ProbePhase::Both],
     };
     let places: Vec<usize> =
-        probes.map_or_else(Vec::new, |it| it.sent_in(|at| phase.contains(&at)).collect());
+        probes.map_or_else(Vec::new, |probes| probes.sent_in(|at| phase.contains(&at)).collect());
     let idle = |probes: &Probes| {
         let all: Vec<_> = probes.round_trips(true).collect();
         let lost = all.iter().filter(|rtt| rtt.is_none()).count();
@@ -508,13 +518,13 @@ fn probes(record: &Record, way: Direction) -> ProbesSeen {
             .filter(|_| way == Direction::Up),
         lost: record.value(MetricId::DelayLoss, Stat::Value, Some(way)),
         sent: probes.map(|_| places.len() as u64),
-        gaps: probes.and_then(|probes| gaps(probes, &places)),
+        gaps: probes.and_then(|probes| probe_gaps(probes, &places)),
         lost_idle: probes.and_then(idle),
     }
 }
 
 /// Stretches of lost probes, of those long enough, and the longest in seconds.
-fn gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
+fn probe_gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
     let first = *places.first()?;
     let (mut count, mut longest) = (0, 0);
     let mut begun: Option<(i64, usize)> = None;
@@ -539,8 +549,8 @@ fn gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
     Some((count, longest as f64 / 1e9))
 }
 
-/// What nobody saw, in words.
-fn unseen(evidence: &Evidence) -> Vec<String> {
+/// Quantities that were not measured, in words.
+fn unmeasured_in_words(evidence: &Evidence) -> Vec<String> {
     let seen = [
         (evidence.rtt.base_is_idle, "round trip before the load"),
         (evidence.window.offered_bytes.is_some(), "window that the receiver offered"),

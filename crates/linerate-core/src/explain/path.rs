@@ -1,6 +1,6 @@
 //! Causes on the path: its rate, its queue, its losses, its way back.
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::ends::{NO_QUEUE, WINDOW_FULL};
 use super::evidence::Evidence;
 use super::remedy;
@@ -64,7 +64,7 @@ pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
     let lowest = speeds.chain(shapers).chain(stated).min_by(|a, b| a.1.total_cmp(&b.1))?;
     let (name, bps, cause) = lowest;
     let least = if cause == Cause::Shaper { STAYS_FULL } else { 0.9 };
-    let reached = share(evidence.steady_bps(), Some(bps)).filter(|it| *it >= least)?;
+    let reached = share_of(evidence.steady_bps(), Some(bps)).filter(|share| *share >= least)?;
     let signs = vec![
         Sign::figure(name, bps, "bit/s"),
         Sign::at_least("rate over that", reached, least, "1"),
@@ -101,7 +101,8 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     let inflation = evidence.inflation().filter(|times| *times >= QUEUE)?;
     let added = evidence.rtt.loaded_s? - evidence.rtt.base_s?;
     let delivery = evidence.rate.delivery_bps?;
-    let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= STAYS_FULL)?;
+    let full =
+        share_of(evidence.steady_bps(), Some(delivery)).filter(|share| *share >= STAYS_FULL)?;
     // Of one flow the rate is not above what was delivered: then one of the two is another's.
     let apart = evidence.flows <= 1 && full > DELIVERY_APART;
     if added < QUEUE_S || apart || below_capacity(evidence) || keeps_window_full(evidence) {
@@ -113,13 +114,13 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
     ];
     // Of several flows the sender's rate of delivery is that of one.
     let bps = if evidence.flows > 1 { evidence.steady_bps()? } else { delivery };
-    Some(link(evidence, bps, signs))
+    Some(link_candidate(evidence, bps, signs))
 }
 
 /// True for a flow that keeps its window full on a path of which nothing else was measured: the
 /// queue that stands may then be that of others.
 fn keeps_window_full(evidence: &Evidence) -> bool {
-    let full = share(evidence.flight_bytes(), evidence.offered_bytes());
+    let full = share_of(evidence.flight_bytes(), evidence.offered_bytes());
     !evidence.rtt.base_is_idle && full.is_some_and(|full| full >= WINDOW_FULL)
 }
 
@@ -135,23 +136,23 @@ pub(super) fn standing_queue(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Caus
     let mut signs = vec![Sign::at_least(name, times, NO_QUEUE, "1")];
     let mut between = vec![Cause::Link, Cause::Shaper, Cause::OtherTraffic];
     if keeps_window_full(evidence) {
-        let full = share(evidence.flight_bytes(), evidence.offered_bytes())?;
+        let full = share_of(evidence.flight_bytes(), evidence.offered_bytes())?;
         signs.push(Sign::at_least("in flight over the window offered", full, WINDOW_FULL, "1"));
         between.insert(0, Cause::ReceiveWindow);
     }
     Some((signs, between))
 }
 
-/// Whether trains saw more than the flow reached: then it is no link that the flow fills.
+/// True when trains passed faster than the flow: the flow does not fill a link.
 pub(super) fn below_capacity(evidence: &Evidence) -> bool {
     let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
-    share(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
+    share_of(evidence.steady_bps(), allowed).is_some_and(|reached| reached < 0.8)
 }
 
-/// Whether one flow reaches what trains leave the bottleneck at.
+/// True when one flow reaches the rate at which trains leave the bottleneck.
 pub(super) fn fills_the_link(evidence: &Evidence) -> bool {
     let allowed = evidence.capacity_bps.map(|bps| bps * payload_share(evidence));
-    let reached = share(evidence.steady_bps(), allowed);
+    let reached = share_of(evidence.steady_bps(), allowed);
     reached.is_some_and(|reached| (FILLS.0..=FILLS.1).contains(&reached))
 }
 
@@ -162,19 +163,20 @@ pub(super) fn bbr_found(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let delivery = evidence.rate.delivery_bps?;
-    let full = share(evidence.steady_bps(), Some(delivery)).filter(|it| *it >= 0.9)?;
+    let full = share_of(evidence.steady_bps(), Some(delivery)).filter(|share| *share >= 0.9)?;
     let ratio = evidence.loss.ratio.filter(|ratio| *ratio <= BBR_LOSS_MAX)?;
-    let room = share(evidence.flight_bytes(), evidence.window.cwnd_bytes).filter(|it| *it < 0.9)?;
+    let room = share_of(evidence.flight_bytes(), evidence.window.cwnd_bytes)
+        .filter(|share| *share < 0.9)?;
     let signs = vec![
         Sign::at_least("rate over the highest rate of delivery", full, 0.9, "1"),
         Sign::at_most("segments sent again", ratio, BBR_LOSS_MAX, "1"),
         Sign::at_most("in flight over the congestion window", room, 0.9, "1"),
     ];
-    Some(link(evidence, delivery, signs))
+    Some(link_candidate(evidence, delivery, signs))
 }
 
 /// The bottleneck's own rate, with what it looks like.
-fn link(evidence: &Evidence, bps: f64, signs: Vec<Sign>) -> Candidate {
+fn link_candidate(evidence: &Evidence, bps: f64, signs: Vec<Sign>) -> Candidate {
     let mut candidate = Candidate::new(Cause::Link, Confidence::Medium, signs).allowing(bps);
     candidate.notes.extend(fall_back(evidence, bps));
     candidate
@@ -230,7 +232,7 @@ pub(super) fn nothing_moved(evidence: &Evidence) -> Option<Candidate> {
 
 /// Time-outs that ended when segments became smaller (RFC 4821).
 pub(super) fn smaller_segments(evidence: &Evidence) -> Option<Candidate> {
-    let probing = evidence.sender.mtu_probing.filter(|it| *it > 0)?;
+    let probing = evidence.sender.mtu_probing.filter(|setting| *setting > 0)?;
     let agreed = evidence.syn.arrived.and_then(|syn| syn.mss_bytes).map(f64::from)?;
     let used = f64::from(evidence.mss_bytes?);
     let timeouts = evidence.loss.timeouts.filter(|count| *count >= 2.0)?;
@@ -252,8 +254,9 @@ pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
     let of_time = count as f64 * longest / evidence.rate.span_s?;
     // Probes can be refused while data flows: a flow without a time-out whose rate stood all the
     // while saw no outage.
-    let stood = share(evidence.steady_bps(), evidence.rate.delivery_bps);
-    let unharmed = evidence.loss.timeouts == Some(0.0) && stood.is_some_and(|it| it >= STAYS_FULL);
+    let stood = share_of(evidence.steady_bps(), evidence.rate.delivery_bps);
+    let unharmed =
+        evidence.loss.timeouts == Some(0.0) && stood.is_some_and(|share| share >= STAYS_FULL);
     if of_time < GAP_SHARE || unharmed {
         return None;
     }
@@ -261,7 +264,9 @@ pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("stretches without an answer to a probe", count as f64, 1.0, "events"),
         Sign::at_least("longest of them", longest * 1e9, GAP_S * 1e9, "ns"),
     ];
-    signs.extend(evidence.loss.timeouts.map(|it| Sign::figure("time-outs", it, "events")));
+    signs.extend(
+        evidence.loss.timeouts.map(|timeouts| Sign::figure("time-outs", timeouts, "events")),
+    );
     Some(Candidate::new(Cause::Outages, Confidence::Medium, signs).mended_by(remedy::outages()))
 }
 
@@ -287,9 +292,13 @@ pub(super) fn ack_path(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn reordering(evidence: &Evidence) -> Option<Candidate> {
     let again = evidence.loss.retransmits.filter(|count| *count >= 10.0)?;
     evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
-    let needless = share(evidence.loss.needless, Some(again)).filter(|it| *it >= NEEDLESS)?;
+    let needless =
+        share_of(evidence.loss.needless, Some(again)).filter(|share| *share >= NEEDLESS)?;
     let signs = vec![Sign::at_least("retransmissions not needed", needless, NEEDLESS, "1")];
-    Some(Candidate::new(Cause::Reordering, Confidence::Medium, signs).mended_by(remedy::order()))
+    Some(
+        Candidate::new(Cause::Reordering, Confidence::Medium, signs)
+            .mended_by(remedy::reordering()),
+    )
 }
 
 /// Losses are repaired one round trip each: both hosts have SACK, and the connection does not.
@@ -349,7 +358,7 @@ pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
         Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
         Sign::at_least("rate over that", rate / line, 0.994, "1"),
     ];
-    Some(link(evidence, line, signs))
+    Some(link_candidate(evidence, line, signs))
 }
 
 /// Payload of the Ethernet whose rate a flow has.
@@ -368,7 +377,7 @@ pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Caus
     let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
     let mut signs = vec![Sign::at_most("segments sent again", again, LOSSY, "1")];
     if let Some(times) = evidence.inflation() {
-        let held = share(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
+        let held = share_of(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
         if times > NO_QUEUE || held >= 0.8 {
             return None;
         }

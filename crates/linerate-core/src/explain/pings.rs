@@ -1,6 +1,6 @@
 //! A path on which TCP does not come about, by pings: is it out at times, or does it lose at rest?
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::evidence::{Evidence, Pings};
 use super::remedy;
 use crate::record::{Cause, Confidence, MetricId, Plan, Record, Series, Sign};
@@ -49,7 +49,7 @@ fn of_series(series: &Series) -> Pings {
 pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
     let pings = failed(evidence).filter(|pings| pings.outages > 0)?;
     let (longest, all) = pings.outage_s;
-    let out = share(Some(all), Some(pings.span_s)).filter(|out| *out >= OUT_SHARE)?;
+    let out = share_of(Some(all), Some(pings.span_s)).filter(|out| *out >= OUT_SHARE)?;
     // What is lost evenly leaves no long stretch by chance: half of the losses lie in them.
     let within = out * pings.sent as f64;
     if within < 0.5 * pings.lost as f64 {
@@ -64,9 +64,9 @@ pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
 }
 
 /// TCP did not come about: so many packets are lost at rest.
-pub(super) fn lossy(evidence: &Evidence) -> Option<Candidate> {
+pub(super) fn lossy_pings(evidence: &Evidence) -> Option<Candidate> {
     let pings = failed(evidence).filter(|pings| pings.outages == 0 && pings.lost < pings.sent)?;
-    let lost = share(Some(pings.lost as f64), Some(pings.sent as f64))?;
+    let lost = share_of(Some(pings.lost as f64), Some(pings.sent as f64))?;
     if lost < LOSES {
         return None;
     }

@@ -3,7 +3,7 @@
 //! Buffers are twice the bandwidth-delay product, because Linux offers about half of tcp_rmem as a
 //! window (tcp_adv_win_scale, tcp(7)) and keeps bookkeeping beside the payload in tcp_wmem.
 
-use super::evidence::{Evidence, Host};
+use super::evidence::{Evidence, HostEvidence};
 use crate::record::{At, Cause, Confidence, RemedyLine, Verdict};
 use crate::units::BitRate;
 
@@ -11,7 +11,7 @@ use crate::units::BitRate;
 const GOAL_BPS: f64 = 1e9;
 
 /// The rate that remedies of windows aim at, and whether it is known rather than supposed.
-pub(super) fn goal(evidence: &Evidence) -> (f64, bool) {
+pub(super) fn goal_bps(evidence: &Evidence) -> (f64, bool) {
     let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps, evidence.stated_bps];
     let link = speeds.into_iter().flatten().reduce(f64::min);
     let capacity = evidence.capacity_bps.or(link);
@@ -21,7 +21,7 @@ pub(super) fn goal(evidence: &Evidence) -> (f64, bool) {
 
 /// A buffer for twice the BDP at the goal, rounded up to whole MiB.
 fn needed_bytes(evidence: &Evidence) -> Option<(u64, f64)> {
-    let (bps, _) = goal(evidence);
+    let (bps, _) = goal_bps(evidence);
     let needed = 2.0 * evidence.bdp_bytes(bps)?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -32,7 +32,13 @@ fn needed_bytes(evidence: &Evidence) -> Option<(u64, f64)> {
     Some((mib << 20, bps))
 }
 
-fn memory(evidence: &Evidence, (host, at): (&Host, At), name: &str, core: &str) -> Vec<RemedyLine> {
+fn buffer_lines(
+    evidence: &Evidence,
+    host: &HostEvidence,
+    at: At,
+    name: &str,
+    core: &str,
+) -> Vec<RemedyLine> {
     let Some((needed, bps)) = needed_bytes(evidence) else { return Vec::new() };
     let mut lines = Vec::new();
     if let Some(asked) = evidence.asked.window_bytes.or(host.buffer_asked_bytes) {
@@ -69,26 +75,26 @@ pub(super) fn receive_window(evidence: &Evidence) -> Vec<RemedyLine> {
         let text = "let the device keep the window scale option of SYN segments (RFC 7323 §2.2)";
         return vec![RemedyLine::advice(At::Path, text)];
     }
-    memory(evidence, (&evidence.receiver, At::Receiver), "tcp_rmem", "rmem_max")
+    buffer_lines(evidence, &evidence.receiver, At::Receiver, "tcp_rmem", "rmem_max")
 }
 
 /// For a send buffer.
 pub(super) fn send_buffer(evidence: &Evidence) -> Vec<RemedyLine> {
-    memory(evidence, (&evidence.sender, At::Sender), "tcp_wmem", "wmem_max")
+    buffer_lines(evidence, &evidence.sender, At::Sender, "tcp_wmem", "wmem_max")
 }
 
 /// For a cause that was found by trying.
-pub(super) fn of(cause: Cause, evidence: &Evidence) -> Vec<RemedyLine> {
+pub(super) fn for_cause(cause: Cause, evidence: &Evidence) -> Vec<RemedyLine> {
     match cause {
         Cause::ReceiveWindow => receive_window(evidence),
         Cause::SendBuffer => send_buffer(evidence),
         Cause::RandomLoss => random_loss(),
         Cause::SmallBuffer => bursts(),
         Cause::MtuBlackHole => black_hole(),
-        Cause::ReceivingHost => host(At::Receiver),
-        Cause::SendingHost => host(At::Sender),
+        Cause::ReceivingHost => for_host(At::Receiver),
+        Cause::SendingHost => for_host(At::Sender),
         Cause::Outages => outages(),
-        Cause::Reordering => order(),
+        Cause::Reordering => reordering(),
         _ => Vec::new(),
     }
 }
@@ -124,7 +130,7 @@ pub(super) fn policer(evidence: &Evidence, bps: f64, ip_bps: f64) -> Vec<RemedyL
 }
 
 /// For a host that can do no more.
-pub(super) fn host(at: At) -> Vec<RemedyLine> {
+pub(super) fn for_host(at: At) -> Vec<RemedyLine> {
     let lines = ["cpupower frequency-set -g performance", "linerate doctor"];
     let mut lines: Vec<_> = lines.map(|text| RemedyLine::command(at, text)).into();
     let text = "give the program a CPU of its own, apart from the one of the card's interrupts; \
@@ -167,7 +173,7 @@ pub(super) fn black_hole() -> Vec<RemedyLine> {
     ]
 }
 
-/// For interruptions.
+/// Remedy for interruptions of the path.
 pub(super) fn outages() -> Vec<RemedyLine> {
     let text = "find what interrupts the path: roaming, power saving, a route that flaps, a cable";
     vec![RemedyLine::advice(At::Path, text)]
@@ -180,8 +186,8 @@ pub(super) fn ack_path() -> Vec<RemedyLine> {
     vec![RemedyLine::advice(At::Path, text)]
 }
 
-/// For order.
-pub(super) fn order() -> Vec<RemedyLine> {
+/// Remedy for reordering on the path.
+pub(super) fn reordering() -> Vec<RemedyLine> {
     let text = "share load over paths by flow (addresses and ports), not by packet";
     vec![RemedyLine::advice(At::Path, text)]
 }
@@ -213,12 +219,12 @@ pub(super) fn tc_rate(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::evidence::{Rate, RoundTrips};
+    use crate::explain::evidence::{RateEvidence, RoundTrips};
     use crate::record::Outcome;
 
     fn filled(bps: f64) -> Evidence {
         Evidence {
-            rate: Rate { steady_bps: Some(bps), ..Rate::default() },
+            rate: RateEvidence { steady_bps: Some(bps), ..RateEvidence::default() },
             rtt: RoundTrips { base_s: Some(0.6), ..RoundTrips::default() },
             ..Evidence::default()
         }

@@ -6,7 +6,7 @@
 //! (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) decide only where nothing of the moment speaks
 //! against them: see `ends.rs`.
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::ends::{NO_QUEUE, WINDOW_FULL};
 use super::evidence::{Evidence, SocketMoment};
 use super::path::LOSSY;
@@ -33,7 +33,7 @@ const UNREAD_BYTES: f64 = 65_536.0;
 
 /// The share of time that a program had something to send, where the age is known.
 fn demand(moment: &SocketMoment) -> Option<f64> {
-    share(moment.busy_s, moment.age_s).map(|share| share.min(1.0))
+    share_of(moment.busy_s, moment.age_s).map(|share| share.min(1.0))
 }
 
 /// True where more than half of what was moved came in.
@@ -42,7 +42,7 @@ const fn receives(moment: &SocketMoment) -> bool {
 }
 
 /// The first cause whose signs are all there.
-pub(super) fn cause(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
+pub(super) fn socket_cause(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
     if receives(moment) && moment.send_queue_bytes.unwrap_or(0.0) == 0.0 {
         return unread(moment);
     }
@@ -64,7 +64,7 @@ fn unread(moment: &SocketMoment) -> Option<Candidate> {
     let mut signs = vec![Sign::at_least("received and not read", queue, UNREAD_BYTES, "bytes")];
     let mut confidence = Confidence::Medium;
     if let Some(room) = moment.receive_room_bytes {
-        let full = share(Some(queue), Some(room)).filter(|full| *full >= UNREAD)?;
+        let full = share_of(Some(queue), Some(room)).filter(|full| *full >= UNREAD)?;
         signs.push(Sign::at_least("that over the room for it", full, UNREAD, "1"));
         confidence = Confidence::High;
     }
@@ -97,7 +97,7 @@ fn full_window(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     let unsent = evidence.window.unsent_bytes.filter(|bytes| *bytes > 0.0)?;
     let window = evidence.offered_bytes()?;
     let flight = evidence.window.flight_bytes?;
-    let full = share(Some(flight), Some(window)).unwrap_or(0.0);
+    let full = share_of(Some(flight), Some(window)).unwrap_or(0.0);
     let below_a_segment = evidence.mss_bytes.is_some_and(|mss| window < f64::from(mss));
     if full < WINDOW_FULL && !below_a_segment {
         return None;
@@ -142,7 +142,9 @@ fn window_by_time(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![Sign::at_least(WAITED, limited, MOSTLY, "1")];
-    signs.extend(evidence.offered_bytes().map(|it| Sign::figure("window offered", it, "bytes")));
+    signs.extend(
+        evidence.offered_bytes().map(|bytes| Sign::figure("window offered", bytes, "bytes")),
+    );
     let mut candidate = Candidate::new(Cause::ReceiveWindow, Confidence::Medium, signs);
     candidate.notes.push(LATE_READER.to_owned());
     Some(candidate.mended_by(remedy::receive_window(evidence)))
@@ -159,7 +161,7 @@ fn waited(limited: Option<f64>) -> Option<Sign> {
 fn own_pace(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
     let pace = moment.pace_max_bps?;
     let rate = moment.delivery_bps.or(evidence.rate.mean_bps);
-    let kept = share(rate, Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
+    let kept = share_of(rate, Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
         Sign::figure("pace that the program allows (SO_MAX_PACING_RATE)", pace, "bit/s"),
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
@@ -174,7 +176,7 @@ fn nothing_to_send(evidence: &Evidence, moment: &SocketMoment) -> Option<Candida
     if evidence.window.unsent_bytes.is_some_and(|bytes| bytes > 0.0) {
         return None;
     }
-    let by_cwnd = share(evidence.window.flight_bytes, evidence.window.cwnd_bytes)?;
+    let by_cwnd = share_of(evidence.window.flight_bytes, evidence.window.cwnd_bytes)?;
     let few = demand(moment).is_some_and(|share| share < DEMAND);
     let empty = moment.send_queue_bytes == Some(0.0) && evidence.window.flight_bytes == Some(0.0);
     // A program that was held by its buffer had more to send.
@@ -191,7 +193,7 @@ fn nothing_to_send(evidence: &Evidence, moment: &SocketMoment) -> Option<Candida
             false => Sign::figure(name, share, "1"),
         });
     }
-    signs.extend(moment.send_queue_bytes.map(|it| Sign::figure("send queue", it, "bytes")));
+    signs.extend(moment.send_queue_bytes.map(|bytes| Sign::figure("send queue", bytes, "bytes")));
     signs.push(Sign::at_most("in flight over the congestion window", by_cwnd, CWND_FULL, "1"));
     Some(no_more(signs, Confidence::Medium))
 }
@@ -213,7 +215,7 @@ fn no_more(signs: Vec<Sign>, confidence: Confidence) -> Candidate {
 
 /// Memory of the send buffer over what it may take up, where that is full (`ss -m`).
 fn memory_full(evidence: &Evidence) -> Option<f64> {
-    let memory = share(evidence.window.send_memory_bytes, evidence.window.send_buffer_bytes);
+    let memory = share_of(evidence.window.send_memory_bytes, evidence.window.send_buffer_bytes);
     memory.filter(|memory| *memory >= BUFFER_FULL)
 }
 
@@ -221,8 +223,8 @@ fn memory_full(evidence: &Evidence) -> Option<f64> {
 /// neither window is full.
 fn full_buffer(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     let flight = evidence.window.flight_bytes;
-    let by_window = share(flight, evidence.offered_bytes()).unwrap_or(0.0);
-    let by_cwnd = share(flight, evidence.window.cwnd_bytes).unwrap_or(0.0);
+    let by_window = share_of(flight, evidence.offered_bytes()).unwrap_or(0.0);
+    let by_cwnd = share_of(flight, evidence.window.cwnd_bytes).unwrap_or(0.0);
     let waits = evidence.window.unsent_bytes.is_some_and(|bytes| bytes > 0.0);
     if by_window >= WINDOW_FULL || by_cwnd >= CWND_FULL || waits {
         return None;
@@ -246,7 +248,7 @@ fn full_buffer(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
 }
 
 /// More than one cause agrees with the moment: its signs, the causes, and what decides.
-pub(super) fn open(
+pub(super) fn undecided_causes(
     evidence: &Evidence,
     moment: &SocketMoment,
 ) -> (Vec<Sign>, Vec<Cause>, &'static str) {
@@ -257,7 +259,7 @@ pub(super) fn open(
     }
     let window = &evidence.window;
     let waits = window.unsent_bytes.is_some_and(|bytes| bytes > 0.0);
-    let by_cwnd = share(window.flight_bytes, window.cwnd_bytes).unwrap_or(0.0);
+    let by_cwnd = share_of(window.flight_bytes, window.cwnd_bytes).unwrap_or(0.0);
     let name = "in flight over the congestion window";
     if !waits && by_cwnd < CWND_FULL {
         let mut signs = vec![Sign::at_most(name, by_cwnd, CWND_FULL, "1")];

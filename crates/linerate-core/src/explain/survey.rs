@@ -1,7 +1,7 @@
 //! The decision about a record; of a survey, each way has a limit of its own, as one may be the
 //! host's while the other is the path's.
 
-use super::decision::{Decision, between, decide_measurement, diagnosed, is_sure};
+use super::decision::{Decision, decide_measurement, diagnosed, is_sure, limit_of_several};
 use super::limitation::Limitation;
 use super::trust::{Doubt, failed};
 use super::{agreement, judge, surveyed};
@@ -35,7 +35,7 @@ fn decide_survey(record: &Record) -> Decision {
         verdicts.extend(verdict);
         best.extend(part);
     }
-    Decision::new(limitations, verdicts, |_| trust(record, &best))
+    Decision::new(limitations, verdicts, |_| survey_trust(record, &best))
 }
 
 /// The limit of one way: as the diagnosis of the whole survey has it where it is sure, since probe
@@ -55,10 +55,10 @@ fn of_way(
         let verdict = Verdict { limited_by: limitation.by, ..verdict };
         return (limitation, Some(verdict));
     }
-    let open = diagnosed(record, &verdict).or_else(|| between(&verdict));
+    let open = diagnosed(record, &verdict).or_else(|| limit_of_several(&verdict));
     // What several causes at the ends and on the path explain, queue and loss of one transfer do
     // not decide.
-    let undecided = open.as_ref().is_some_and(|it| it.by == LimitedBy::NotKnown);
+    let undecided = open.as_ref().is_some_and(|limit| limit.by == LimitedBy::NotKnown);
     match own {
         Some((own, Some(shown))) if own.by != LimitedBy::NotKnown => {
             if undecided && own.by == LimitedBy::Path && shown.cause.is_none() {
@@ -82,7 +82,7 @@ fn of_way(
 }
 
 /// A survey is trusted as far as the worst of its best transfers, else its round trips.
-fn trust(record: &Record, best: &[Decision]) -> (Quality, Option<Doubt>) {
+fn survey_trust(record: &Record, best: &[Decision]) -> (Quality, Option<Doubt>) {
     if let Some(failure) = &record.failure {
         return failed(record.status, failure);
     }
@@ -103,7 +103,7 @@ mod tests {
     use crate::record::{Cause, Outcome, PingPlan, RecordId, Tool};
     use crate::time::WallTime;
 
-    fn open(between: &[Cause]) -> Verdict {
+    fn open_verdict(between: &[Cause]) -> Verdict {
         let verdict = Verdict::of(Some(Direction::Up), Outcome::Undetermined);
         Verdict { between: between.to_vec(), ..verdict }
     }
@@ -114,11 +114,12 @@ mod tests {
         let (id, at) = (RecordId::from_parts(1, [0; 10]), WallTime::from_unix_nanos(0));
         let record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
         let lossy = Limitation::new(LimitedBy::Path, Ground::SentAgain(0.01));
-        let shown = Verdict { limited_by: LimitedBy::Path, ..open(&[Cause::RandomLoss]) };
+        let shown = Verdict { limited_by: LimitedBy::Path, ..open_verdict(&[Cause::RandomLoss]) };
         let part = Decision::new(vec![lossy], vec![shown], |_| (Quality::Good, None));
         let limit = |between: &[Cause]| {
-            let (limit, verdict) = of_way(&record, Some(&part), Some(open(between)), Direction::Up);
-            assert_eq!(verdict.map(|it| it.limited_by), Some(limit.by));
+            let (limit, verdict) =
+                of_way(&record, Some(&part), Some(open_verdict(between)), Direction::Up);
+            assert_eq!(verdict.map(|verdict| verdict.limited_by), Some(limit.by));
             limit.by
         };
         assert_eq!(limit(&[Cause::SendBuffer, Cause::RandomLoss]), LimitedBy::NotKnown);

@@ -115,7 +115,7 @@ fn healthy() -> Evidence {
     Evidence {
         direction: Some(Direction::Up),
         flows: 1,
-        rate: Rate {
+        rate: RateEvidence {
             mean_bps: Some(92e6),
             steady_bps: Some(94e6),
             intervals_bps: vec![78e6, 94e6, 94e6, 94e6, 94e6],
@@ -156,7 +156,11 @@ fn healthy() -> Evidence {
 fn windowed() -> Evidence {
     let base = healthy();
     Evidence {
-        rate: Rate { mean_bps: Some(7.4e6), steady_bps: Some(7.5e6), ..Rate::default() },
+        rate: RateEvidence {
+            mean_bps: Some(7.4e6),
+            steady_bps: Some(7.5e6),
+            ..RateEvidence::default()
+        },
         rtt: RoundTrips { loaded_s: Some(0.0405), ..base.rtt.clone() },
         window: Windows {
             offered_bytes: Some(39e3),
@@ -311,7 +315,7 @@ fn time_outs_that_end_with_smaller_segments_are_a_black_hole() {
     assert!(is_hole(&probed));
     // 95 % of the 1460 bytes that were agreed are 1387: timestamps alone take 12.
     assert!(!is_hole(&Evidence { mss_bytes: Some(1388), ..probed.clone() }));
-    let asked = Asked { mss_bytes: Some(512), ..Asked::default() };
+    let asked = TestOptions { mss_bytes: Some(512), ..TestOptions::default() };
     assert!(!is_hole(&Evidence { asked, ..probed.clone() }), "the user's own");
     probed.loss.timeouts = Some(1.0);
     assert!(!is_hole(&probed), "one time-out is none of size");
@@ -320,7 +324,7 @@ fn time_outs_that_end_with_smaller_segments_are_a_black_hole() {
 /// A flow of so many Mbit/s without a queue, of whose path nothing was measured.
 fn plain(mbps: f64) -> Evidence {
     let mut evidence = healthy();
-    evidence.rate = Rate { mean_bps: Some(mbps * 1e6), ..Rate::default() };
+    evidence.rate = RateEvidence { mean_bps: Some(mbps * 1e6), ..RateEvidence::default() };
     evidence.rtt.loaded_s = Some(0.041);
     evidence
 }

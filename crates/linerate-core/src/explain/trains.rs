@@ -1,9 +1,9 @@
 //! Causes that trains of probes tell apart, where TCP's own counters cannot.
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
-use super::mechanism::{Background, Findings, Load, Overflow};
+use super::mechanism::{Background, Findings, Overflow, PacedLoad};
 use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
 use super::{remedy, unlike};
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
@@ -21,7 +21,8 @@ const PASSES: f64 = 1.1;
 const SMALL: f64 = 0.15;
 /// Short trains leave this much faster than long ones: a bucket lets their bytes pass.
 const BUCKET: f64 = 1.33;
-/// What passes grows by this with what is offered: it is shared with others.
+/// Growth of the received rate with the offered rate from which on a link is shared with other
+/// traffic.
 const SHARED: f64 = 1.08;
 /// A queue of so many packets stands, where the path would pass the load alone.
 const QUEUED_PACKETS: f64 = 5.0;
@@ -45,8 +46,8 @@ const NEVER_EMPTY_S: f64 = 0.001;
 const HELD_S: f64 = 0.01;
 const HELD_OF_BASE: f64 = 0.5;
 
-/// What the trains explain of a rate that no end holds.
-pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
+/// Cause that the trains show for a rate that no end limits.
+pub(super) fn cause_of_trains(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
     packet_rate(evidence, found)
         .or_else(|| mismatched(evidence, found))
@@ -62,8 +63,8 @@ pub(super) fn explained(evidence: &Evidence) -> Option<Candidate> {
         .or_else(|| small_buffer(evidence, found))
 }
 
-/// What is left where neither the trains nor the flow itself show one cause.
-pub(super) fn left(evidence: &Evidence) -> Option<Candidate> {
+/// Causes that are left where neither the trains nor the flow itself show one.
+pub(super) fn undecided_candidate(evidence: &Evidence) -> Option<Candidate> {
     let found = evidence.trains.as_ref()?;
     random_by_elimination(evidence, found).or_else(|| shared_queue(evidence, found))
 }
@@ -77,7 +78,7 @@ fn mismatched(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
 /// Payload that a bound of IP packets allows, and the share of it that was reached.
 fn reached(evidence: &Evidence, ip_bps: f64) -> Option<(f64, f64)> {
     let bps = ip_bps * payload_share(evidence);
-    Some((bps, share(evidence.steady_bps(), Some(bps))?))
+    Some((bps, share_of(evidence.steady_bps(), Some(bps))?))
 }
 
 /// The most that a flow shows of a rate behind a bucket: what was in the bucket comes on top.
@@ -86,8 +87,8 @@ fn most_of(evidence: &Evidence, rate_bps: f64, burst_bytes: f64) -> f64 {
     PASSES + 8.0 * burst_bytes / (rate_bps * span).max(1.0)
 }
 
-/// Whether a flow below a meter's rate is held by the meter: it loses what the meter drops, and
-/// nothing else loses packets.
+/// True when a flow below a policer's rate is limited by the policer: it loses the packets that the
+/// policer drops, and nothing else loses any.
 fn is_metered(evidence: &Evidence, found: &Findings, reached: f64) -> bool {
     let lossy = evidence.loss.ratio.is_some_and(|ratio| ratio >= LOSSY);
     reached >= BELOW || (lossy && found.background.is_none())
@@ -231,7 +232,7 @@ fn unequal_paths(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let long = found.capacity.first().filter(|long| !long.at_least)?;
     let (bps, reached) = reached(evidence, long.bps)?;
     let together = evidence.together?;
-    let times = share(Some(together.bps), Some(bps)).filter(|times| *times > BUCKET)?;
+    let times = share_of(Some(together.bps), Some(bps)).filter(|times| *times > BUCKET)?;
     let even = long.quartiles_bps.high < 1.05 * long.quartiles_bps.low;
     if !even || !(REACHES..=PASSES).contains(&reached) || found.shaper.is_some() {
         return None;
@@ -268,15 +269,15 @@ fn full_link(evidence: &Evidence) -> Option<Candidate> {
 fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let capacity = evidence.capacity_bps?;
     let (bps, got) = reached(evidence, capacity)?;
-    let mut loads = large(found).filter(|load| !load.passes());
+    let mut loads = largest_packet_loads(found).filter(|load| !load.passes());
     let least = loads.next().filter(|load| load.offered_bps < PASSED * capacity)?;
-    let top = large(found).next_back()?;
+    let top = largest_packet_loads(found).next_back()?;
     // A buffer of a few packets drops what a burst of the sender's brings, and is empty else.
     let queue_ns = QUEUED_PACKETS * found.packet_ns(f64::from(least.ip_bytes))?;
     if least.delay_ns[1] < queue_ns {
         return None;
     }
-    let grows = share(Some(top.received_bps), Some(least.received_bps))?;
+    let grows = share_of(Some(top.received_bps), Some(least.received_bps))?;
     if got >= REACHES || grows < SHARED || top.offered_bps < 1.15 * least.offered_bps {
         return None;
     }
@@ -294,10 +295,10 @@ fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
 /// Probes far below what passes wait in a queue that does not empty: what they leave of the link is
 /// taken by others, who give way to more.
 fn filled_by_others(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
-    let passing = || large(found).filter(|load| load.passes());
+    let passing = || largest_packet_loads(found).filter(|load| load.passes());
     let passed = passing().map(|load| load.received_bps).fold(0.0, f64::max);
     let packet_ns = found.packet_ns(f64::from(packet_bytes(evidence)))?;
-    let stands = |load: &&Load| {
+    let stands = |load: &&PacedLoad| {
         let [least, _, most] = load.delay_ns;
         least >= (QUEUED_PACKETS * packet_ns).max(NEVER_EMPTY_S * 1e9) && least >= STANDS * most
     };
@@ -318,9 +319,10 @@ fn filled_by_others(evidence: &Evidence, found: &Findings) -> Option<Candidate> 
 }
 
 /// Paced loads of the largest packets, the lowest first.
-fn large(found: &Findings) -> impl DoubleEndedIterator<Item = &Load> {
+fn largest_packet_loads(found: &Findings) -> impl DoubleEndedIterator<Item = &PacedLoad> {
     let largest = found.loads.iter().map(|load| load.ip_bytes).max().unwrap_or(0);
-    let mut loads: Vec<&Load> = found.loads.iter().filter(|it| it.ip_bytes == largest).collect();
+    let mut loads: Vec<&PacedLoad> =
+        found.loads.iter().filter(|load| load.ip_bytes == largest).collect();
     loads.sort_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps));
     loads.into_iter()
 }
@@ -345,14 +347,16 @@ fn shared_queue(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     Some(others(Confidence::Medium, signs))
 }
 
-/// Whether a paced load above the flow's rate passes without a queue.
+/// True when a paced load above the flow's rate passes without a queue.
 pub(super) fn passes_at_once(evidence: &Evidence, found: &Findings) -> bool {
     let above = evidence.steady_bps().map(|bps| 1.2 * bps / payload_share(evidence));
-    let at_once = |load: &Load| {
+    let at_once = |load: &PacedLoad| {
         let packet_ns = found.packet_ns(f64::from(load.ip_bytes));
         packet_ns.is_some_and(|ns| load.passes() && load.delay_ns[1] < QUEUED_PACKETS * ns)
     };
-    above.is_some_and(|above| large(found).any(|load| load.offered_bps > above && at_once(load)))
+    above.is_some_and(|above| {
+        largest_packet_loads(found).any(|load| load.offered_bps > above && at_once(load))
+    })
 }
 
 /// The way back holds packets and lets them go together: acknowledgments come in lumps, each lets a
@@ -392,7 +396,7 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
     ];
     signs.extend(burst.map(|burst| Sign::figure("packets lost in a row", burst, "packets")));
-    Some(lost(Confidence::High, signs))
+    Some(loss_candidate(Confidence::High, signs))
 }
 
 /// Losses without a queue of a flow that is far below what loads and trains of probes pass: not a
@@ -404,12 +408,13 @@ fn random_by_elimination(evidence: &Evidence, found: &Findings) -> Option<Candid
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let (_, got) = reached(evidence, evidence.capacity_bps?)?;
     let above = 1.2 * evidence.steady_bps()? / payload_share(evidence);
-    let passed = large(found).rfind(|load| load.passes() && load.offered_bps > above)?;
+    let passed =
+        largest_packet_loads(found).rfind(|load| load.passes() && load.offered_bps > above)?;
     let first = found.first_lost.first().filter(|first| first.trains >= 3)?;
     if got >= REACHES || first.with_loss * 2 > first.trains {
         return None;
     }
-    let below = || large(found).filter(|load| load.passes());
+    let below = || largest_packet_loads(found).filter(|load| load.passes());
     let (lost_below, sent) = below().fold((0, 0), |sum, it| (sum.0 + it.lost, sum.1 + it.sent));
     if unlike::refutes_random(evidence, sent, lost_below) {
         return None;
@@ -423,10 +428,10 @@ fn random_by_elimination(evidence: &Evidence, found: &Findings) -> Option<Candid
         Sign::at_least("load of probes that passed", passed.received_bps, above, "bit/s"),
         Sign::figure("probes lost of those", lost_below as f64 / sent.max(1) as f64, "1"),
     ];
-    Some(lost(if lost_below >= 2 { Confidence::High } else { Confidence::Medium }, signs))
+    Some(loss_candidate(if lost_below >= 2 { Confidence::High } else { Confidence::Medium }, signs))
 }
 
-fn lost(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
+fn loss_candidate(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
     Candidate::new(Cause::RandomLoss, confidence, signs).mended_by(remedy::random_loss())
 }
 
@@ -437,7 +442,7 @@ fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         _ => return None,
     };
     let bdp = evidence.bdp_bytes(evidence.capacity_bps?)?;
-    let of_bdp = share(Some(bytes), Some(bdp)).filter(|it| *it <= SMALL)?;
+    let of_bdp = share_of(Some(bytes), Some(bdp)).filter(|share| *share <= SMALL)?;
     let signs = vec![
         Sign::figure("room of the queue", bytes, "bytes"),
         Sign::at_most("that over the bandwidth-delay product", of_bdp, SMALL, "1"),

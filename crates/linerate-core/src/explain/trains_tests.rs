@@ -1,9 +1,9 @@
 //! What trains of probes tell apart, with figures of paths that were measured (`lab bank run
 //! --whole-test`): rates in Mbit/s of IP packets, times in ms.
 
-use super::evidence::{Evidence, Loss, Rate, RoundTrips, Together};
+use super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Together};
 use super::judge;
-use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Load, Overflow};
+use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Overflow, PacedLoad};
 use crate::record::{AboveMtu, Cause, Confidence, Direction, Outcome, PathMtu};
 use crate::stats::Interval;
 
@@ -16,7 +16,7 @@ fn capacity(ip_bytes: u32, mbps: f64) -> Capacity {
 /// Trains of 1500 and 228 bytes that left at these rates, and paced loads of 1500 bytes: offered,
 /// what passed of it, median delay.
 pub(super) fn found(rates: [f64; 2], loads: &[[f64; 3]]) -> Findings {
-    let load = |&[offered, received, ms]: &[f64; 3]| Load {
+    let load = |&[offered, received, ms]: &[f64; 3]| PacedLoad {
         offered_bps: offered * 1e6,
         ip_bytes: 1500,
         sent: 2000,
@@ -46,11 +46,11 @@ pub(super) fn flow(mbps: f64, rtt_ms: [f64; 2], again: (f64, f64), found: Findin
     Evidence {
         direction: Some(Direction::Up),
         flows: 1,
-        rate: Rate {
+        rate: RateEvidence {
             mean_bps: Some(mbps * 1e6),
             steady_bps: Some(mbps * 1e6),
             span_s: Some(3.5),
-            ..Rate::default()
+            ..RateEvidence::default()
         },
         rtt: RoundTrips {
             base_s: Some(rtt_ms[0] / 1e3),

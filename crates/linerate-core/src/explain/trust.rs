@@ -9,13 +9,13 @@ use crate::record::{
 /// A reason not to trust a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doubt {
-    /// Nothing was measured.
+    /// The record holds no measurement.
     NothingMeasured,
     /// No probe was answered.
     NoAnswer,
     /// The user stopped it.
     Interrupted,
-    /// It failed.
+    /// The test failed with this reason.
     Failed(Failure),
     /// It ended before its time.
     EndedEarly(Failure),
@@ -23,7 +23,7 @@ pub enum Doubt {
     WrongBytes(u64),
     /// A benchmark's limit is the tester: the device may do more.
     TesterIsLimit,
-    /// The worst caveat.
+    /// Worst caveat of the record.
     Caveat(Caveat),
     /// The tester spoilt the measurement of another program, and how.
     Spoilt(String),
@@ -37,7 +37,7 @@ pub enum Doubt {
     BusyDuring {
         /// Measurements during which it was.
         count: usize,
-        /// All of them.
+        /// Number of all of them.
         all: usize,
         /// The caveat of the first.
         caveat: Caveat,
@@ -53,7 +53,7 @@ pub enum Doubt {
 
 /// The trust in a record whose limit is known; a reason wherever it is not good. Of a comparison
 /// the limits of its parts are asked for.
-pub(super) fn trust(
+pub(super) fn quality_of(
     record: &Record,
     limitation: &Limitation,
     limit_of_part: fn(&Record) -> Limitation,
@@ -75,7 +75,10 @@ pub(super) fn trust(
     if let Some(doubt) = of_comparison(record, limit_of_part) {
         return (Quality::Doubtful, Some(doubt));
     }
-    let rated = record.caveats.iter().map(|it| (rate(record, limitation, it.code), it));
+    let rated = record
+        .caveats
+        .iter()
+        .map(|caveat| (caveat_quality(record, limitation, caveat.code), caveat));
     // The first of the worst: engines tell the weightiest first.
     let worst = rated.rev().max_by_key(|(quality, _)| *quality);
     match worst {
@@ -145,7 +148,8 @@ const BLIND_SHARE: f64 = 0.1;
 
 fn would_miss(comparison: &Comparison) -> Option<Doubt> {
     let others = comparison.candidates.iter().skip(1);
-    let shares = others.filter_map(|candidate| comparison.missed(candidate)).map(|it| it.share);
+    let shares =
+        others.filter_map(|candidate| comparison.missed(candidate)).map(|missed| missed.share);
     let share = shares.reduce(f64::max).filter(|share| *share > BLIND_SHARE)?;
     Some(Doubt::WouldMiss { rounds: comparison.rounds, share })
 }
@@ -155,8 +159,9 @@ fn busy_during(record: &Record, limit_of_part: fn(&Record) -> Limitation) -> Opt
     let of_host = [CaveatCode::LateSends, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
     let busy = record.parts.iter().filter_map(|part| {
         let limitation = limit_of_part(part);
-        let doubtful = |it: &&Caveat| rate(part, &limitation, it.code) != Quality::Good;
-        part.caveats.iter().filter(|it| of_host.contains(&it.code)).find(doubtful)
+        let doubtful =
+            |caveat: &&Caveat| caveat_quality(part, &limitation, caveat.code) != Quality::Good;
+        part.caveats.iter().filter(|caveat| of_host.contains(&caveat.code)).find(doubtful)
     });
     let busy: Vec<&Caveat> = busy.collect();
     let (count, all) = (busy.len(), record.parts.len());
@@ -164,14 +169,18 @@ fn busy_during(record: &Record, limit_of_part: fn(&Record) -> Limitation) -> Opt
     (10 * count >= all).then_some(Doubt::BusyDuring { count, all, caveat })
 }
 
-/// Whether the limit says that the hosts did their part, as far as a rate goes.
+/// True when the limit implies that the hosts did their part, as far as a rate goes.
 fn clears_hosts(limitation: &Limitation) -> bool {
     matches!(limitation.ground, Ground::LinkFull { .. } | Ground::Pace(_))
         || matches!(limitation.by, LimitedBy::Link | LimitedBy::Pace)
 }
 
-/// What a caveat makes of the result.
-pub(super) fn rate(record: &Record, limitation: &Limitation, code: CaveatCode) -> Quality {
+/// Quality that a caveat leaves to the result.
+pub(super) fn caveat_quality(
+    record: &Record,
+    limitation: &Limitation,
+    code: CaveatCode,
+) -> Quality {
     match code {
         CaveatCode::AboveCeiling => Quality::Bad,
         CaveatCode::EmulatorLate if record.paths.iter().any(|path| path.late) => Quality::Bad,

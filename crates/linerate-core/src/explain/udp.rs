@@ -12,7 +12,7 @@ use crate::record::{
 
 /// The end or the path where most of the lost datagrams were lost; a sender without a pace of which
 /// hardly anything is lost is the limit itself.
-pub(super) fn lost(record: &Record, way: Direction) -> Option<Limitation> {
+pub(super) fn loss_limit(record: &Record, way: Direction) -> Option<Limitation> {
     let Plan::Udp(plan) = &record.plan else { return None };
     let value = |metric| record.value(metric, Stat::Value, Some(way)).unwrap_or(0.0);
     let (lost, ratio) = (value(MetricId::DatagramsLost), value(MetricId::DatagramLossRatio));
@@ -66,9 +66,12 @@ mod tests {
     use crate::time::WallTime;
     use crate::units::BitRate;
 
-    /// What is lost of a test with a pace or none, of which so many datagrams are lost, and of
-    /// those so many at the receiver's socket.
-    fn limit(pace: Option<BitRate>, counts: Option<[f64; 2]>) -> Option<(LimitedBy, Ground)> {
+    /// Limit shown by a UDP test's losses: datagrams lost of those sent at a pace or without one,
+    /// and how many of these at the receiver's socket.
+    fn limit_of_counts(
+        pace: Option<BitRate>,
+        counts: Option<[f64; 2]>,
+    ) -> Option<(LimitedBy, Ground)> {
         let mut plan = UdpPlan::default();
         plan.test.pace = pace;
         let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
@@ -83,20 +86,20 @@ mod tests {
                 row(MetricId::DatagramsLostHere, here),
             ];
         }
-        lost(&record, Direction::Up).map(|limit| (limit.by, limit.ground))
+        loss_limit(&record, Direction::Up).map(|limit| (limit.by, limit.ground))
     }
 
     #[test]
     fn a_sender_without_a_pace_that_loses_nothing_is_the_limit_and_one_with_a_pace_is_not() {
         let paced = Some(BitRate::from_bits_per_sec(1_000_000));
         let sender = Some((LimitedBy::ThisHost, Ground::SendsNoFaster));
-        assert_eq!(limit(None, Some([0.0, 0.0])), sender);
-        assert_eq!(limit(paced, Some([0.0, 0.0])), None);
-        assert_eq!(limit(None, None), None, "nobody told what arrived");
+        assert_eq!(limit_of_counts(None, Some([0.0, 0.0])), sender);
+        assert_eq!(limit_of_counts(paced, Some([0.0, 0.0])), None);
+        assert_eq!(limit_of_counts(None, None), None, "nobody told what arrived");
         // More than half of 100 at the receiver's socket, and half.
         let socket = Some((LimitedBy::OtherEnd, Ground::LostAtSocket(51.0, 100.0)));
-        assert_eq!(limit(paced, Some([100.0, 51.0])), socket);
+        assert_eq!(limit_of_counts(paced, Some([100.0, 51.0])), socket);
         let path = Some((LimitedBy::Path, Ground::LostOnPath));
-        assert_eq!(limit(paced, Some([100.0, 50.0])), path);
+        assert_eq!(limit_of_counts(paced, Some([100.0, 50.0])), path);
     }
 }

@@ -1,7 +1,7 @@
 //! What a TCP flow meets and one-way probes of its rate do not: loss at random takes the same share
 //! of both, so that what is left depends on the other way, on the flow, or on its protocol.
 
-use super::candidate::{Candidate, share};
+use super::candidate::{Candidate, share_of};
 use super::ends::NO_QUEUE;
 use super::evidence::Evidence;
 use super::mechanism::Findings;
@@ -37,10 +37,10 @@ const EVEN: f64 = 0.08;
 const STRETCHES_MIN: usize = 3;
 const STRETCH_ROUNDS: f64 = 10.0;
 const STRETCH_S: f64 = 0.25;
-/// What comes before is the start: slow start, the bucket, a quota.
+/// Share of a transfer that counts as its start: slow start, a full bucket, a quota.
 const START_SHARE: f64 = 0.4;
 
-/// Whether probes at loads that pass lost too few for losses at random to be the flow's.
+/// True when probes at loads that pass lost too few packets for random loss to be the flow's.
 pub(super) fn refutes_random(evidence: &Evidence, sent: u64, lost: u64) -> bool {
     let needless = evidence.loss.needless.unwrap_or(0.0);
     let again = evidence.loss.retransmits.unwrap_or(0.0);
@@ -53,8 +53,8 @@ pub(super) fn refutes_random(evidence: &Evidence, sent: u64, lost: u64) -> bool 
 pub(super) fn duplex_mismatch(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let both = found.both_ways.filter(|both| both.lost >= BESIDE_MIN)?;
     let again = evidence.loss.ratio.filter(|again| *again >= LOSSY)?;
-    let beside = share(Some(both.lost as f64), Some(both.sent as f64))?;
-    let alone = share(Some(both.alone_lost as f64), Some(both.alone_sent as f64))?;
+    let beside = share_of(Some(both.lost as f64), Some(both.sent as f64))?;
+    let alone = share_of(Some(both.alone_lost as f64), Some(both.alone_sent as f64))?;
     let queue_ns = BESIDE_QUEUE * found.packet_ns(1500.0)?;
     // Collisions come all the time; what stood still for a moment lost in that moment.
     if both.tenths_with_loss < TENTHS_MIN {
@@ -79,7 +79,7 @@ pub(super) fn duplex_mismatch(evidence: &Evidence, found: &Findings) -> Option<C
 /// without RACK waits for (RFC 5681: three duplicates).
 pub(super) fn reordered(evidence: &Evidence, found: &Findings, lost: u64) -> Option<Candidate> {
     let order = found.reordering;
-    let late = share(Some(order.reordered as f64), Some(order.arrived as f64))?;
+    let late = share_of(Some(order.reordered as f64), Some(order.arrived as f64))?;
     let overtaken = order.extent_packets >= DUPLICATES && late >= LATE_SHARE;
     let again = evidence.loss.ratio?;
     if lost > 0 || !overtaken {
@@ -91,7 +91,10 @@ pub(super) fn reordered(evidence: &Evidence, found: &Findings, lost: u64) -> Opt
         Sign::figure("segments sent again", again, "1"),
         Sign::figure("probes lost", lost as f64, "packets"),
     ];
-    Some(Candidate::new(Cause::Reordering, Confidence::Medium, signs).mended_by(remedy::order()))
+    Some(
+        Candidate::new(Cause::Reordering, Confidence::Medium, signs)
+            .mended_by(remedy::reordering()),
+    )
 }
 
 /// A flow alone shows a meter: no queue, and a rate that is even while much is lost, far above what
@@ -106,7 +109,7 @@ pub(super) fn metered(evidence: &Evidence) -> Option<Candidate> {
     }
     let (rate, spread) = stretches(evidence)?;
     let random = random_bps(evidence, again)?;
-    let above = share(Some(rate), Some(random)).filter(|above| *above >= ABOVE_RANDOM)?;
+    let above = share_of(Some(rate), Some(random)).filter(|above| *above >= ABOVE_RANDOM)?;
     if spread > EVEN {
         return None;
     }

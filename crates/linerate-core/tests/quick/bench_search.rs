@@ -1,12 +1,12 @@
 //! Searches against simulated devices whose capacity is known.
 
 use crate::bench_device::{CAPACITY_FPS, Device, Found, RUNS, run_binary, run_multi, share_below};
-use linerate_core::device::pair::{Cause, Pair};
+use linerate_core::device::pair::{LossCause, ThroughputPair};
 use linerate_core::device::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, Status, StepDown,
     TrialOutcome, Why,
 };
-use linerate_core::device::time_needed::Needed;
+use linerate_core::device::time_needed::TestTime;
 use proptest::prelude::*;
 
 /// 0 to 150 % of the capacity, as the published simulation had it.
@@ -135,7 +135,7 @@ where
     let mut trials = 0;
     while let Some(trial) = search.next().trial() {
         let outcome = device.run(&trial);
-        search.take(outcome);
+        search.add_outcome(outcome);
         trials += 1;
         assert!(trials < 2_000, "no end");
     }
@@ -238,15 +238,15 @@ fn the_rate_of_stalls_is_named_with_an_interval_that_holds_it() {
     let (mut named, mut held, mut unnamed) = (0, 0, 0);
     for seed in 0..RUNS {
         let search = both(&mut Device::stalling(Some(20.0), seed), 1_500_000);
-        match Pair::of(&search).expect("two goals").cause {
-            Cause::Stalls { rate, seconds_each, .. } => {
+        match ThroughputPair::from_search(&search).expect("two goals").cause {
+            LossCause::Stalls { rate, seconds_each, .. } => {
                 named += 1;
                 let holds = rate.low_per_second <= 0.05 && 0.05 <= rate.high_per_second;
                 held += u32::from(holds);
                 // 2 ms less what the device rides out: at most 0.8 ms of the load.
                 assert!(seconds_each < 0.000_81, "{seconds_each}");
             }
-            Cause::None => unnamed += 1,
+            LossCause::None => unnamed += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -262,8 +262,8 @@ fn scattered_loss_is_told_from_stalls() {
     for seed in 0..40 {
         let device = Device { loss_ratio: 1e-5, ..Device::with_capacity(1_000_000) };
         let search = both(&mut device.seeded(seed), 2_000_000);
-        let pair = Pair::of(&search).expect("two goals");
-        let Cause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
+        let pair = ThroughputPair::from_search(&search).expect("two goals");
+        let LossCause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
         held += u32::from(low <= 1e-5 && 1e-5 <= high);
     }
     // 38 of 40 at 95 %; four standard deviations of 1.4 below that are 32.
@@ -280,7 +280,7 @@ fn a_strict_goal_after_a_typical_one_costs_few_long_trials() {
 #[test]
 fn the_maximum_is_tried_first_and_may_be_the_result() {
     let search = both(&mut Device::with_capacity(2_000_000), 1_488_095);
-    let first = &search.trace()[0].trial;
+    let first = &search.trials()[0].trial;
     assert_eq!((first.load_fps, first.why), (1_488_095, Why::Maximum));
     for result in search.results() {
         assert_eq!((result.status, result.lower_fps), (Status::AtMaximum, Some(1_488_095)));
@@ -317,9 +317,9 @@ fn invalid_trials_are_repeated_and_end_the_search_when_there_is_no_other() {
         search.results().into_iter().map(|it| (it.lower_fps, it.upper_fps)).collect::<Vec<_>>()
     };
     assert_eq!(loads(&clean), loads(&disturbed));
-    assert!(disturbed.trace().len() > clean.trace().len());
+    assert!(disturbed.trials().len() > clean.trials().len());
     clean = both(&mut Device { invalid_every: Some(1), ..device }, 100_000);
-    assert_eq!(clean.trace().len(), 3);
+    assert_eq!(clean.trials().len(), 3);
     assert_eq!(clean.results()[0].status, Status::Invalid(Invalid::LinkDown));
 }
 
@@ -338,9 +338,9 @@ fn a_warm_up_does_not_count() {
     let search = MultiSearch::new(vec![Goal::typical()], RANGE).expect("a goal");
     let mut search = search.with_warm_up(5_000_000_000);
     drive(&mut search, &mut Device::with_capacity(CAPACITY_FPS));
-    assert_eq!(search.trace()[0].trial.why, Why::WarmUp);
-    assert!(search.trace()[0].bounds.is_empty());
-    assert_eq!(search.trace()[1].trial.why, Why::Maximum);
+    assert_eq!(search.trials()[0].trial.why, Why::WarmUp);
+    assert!(search.trials()[0].bounds.is_empty());
+    assert_eq!(search.trials()[1].trial.why, Why::Maximum);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_long_trial_may_stop_as_soon_as_its_loss_is_decided() {
     assert_eq!(bounds(&patient), bounds(&hasty));
     assert!(hasty.result().sending_ns < patient.result().sending_ns);
     // 1e-5 of 1,500,000 frames/s over 60 s are 900 frames; the next one decides.
-    let hint = hasty.trace().iter().find(|it| it.trial.load_fps == 1_000_000);
+    let hint = hasty.trials().iter().find(|it| it.trial.load_fps == 1_000_000);
     assert_eq!(hint.and_then(|it| it.trial.stop_at_lost), Some(601));
 }
 
@@ -369,7 +369,7 @@ fn steps_down_end_after_two_clean_trials() {
     let loads: Vec<_> = steps.outcomes().iter().map(|it| it.load_fps / 100_000).collect();
     assert_eq!(loads, [10, 9, 8, 7, 6, 5]);
     assert_eq!(steps.throughput_fps(), Some(600_000));
-    assert!(steps.trace().iter().all(|it| it.trial.goal == 0), "there is one goal");
+    assert!(steps.trials().iter().all(|it| it.trial.goal == 0), "there is one goal");
     // Bradner's way: the first clean one is the result.
     let mut steps = StepDown::new(range, 0.05, 10_000_000_000, 1).expect("a range");
     drive(&mut steps, &mut Device::with_capacity(650_000));
@@ -381,7 +381,7 @@ fn steps_down_end_after_two_clean_trials() {
 fn the_same_outcomes_give_the_same_search() {
     let mut device = Device::stalling(Some(20.0), 3);
     let search = both(&mut device, 1_500_000);
-    let outcomes: Vec<_> = search.trace().iter().map(|it| it.outcome.clone()).collect();
+    let outcomes: Vec<_> = search.trials().iter().map(|it| it.outcome.clone()).collect();
     for cut in [1, outcomes.len() / 3, outcomes.len() - 1] {
         let range = Range { min_fps: 10, max_fps: 1_500_000 };
         let again = MultiSearch::side_by_side(Goal::typical(), Goal::strict(), range);
@@ -389,8 +389,8 @@ fn the_same_outcomes_give_the_same_search() {
         // A list that went through a file.
         let text = serde_json::to_string(&outcomes[..cut]).expect("outcomes are plain");
         again.replay(serde_json::from_str::<Vec<TrialOutcome>>(&text).expect("and read again"));
-        assert_eq!(again.trace(), &search.trace()[..cut]);
-        assert_eq!(again.next().trial().as_ref(), Some(&search.trace()[cut].trial));
+        assert_eq!(again.trials(), &search.trials()[..cut]);
+        assert_eq!(again.next().trial().as_ref(), Some(&search.trials()[cut].trial));
     }
 }
 
@@ -436,12 +436,12 @@ fn sending_ns(goals: &[Goal], device: &mut Device, max_fps: u64) -> u64 {
     let search = MultiSearch::new(goals.to_vec(), Range { min_fps: 10, max_fps });
     let mut search = search.expect("goals").ignoring_long_trials();
     drive(&mut search, device);
-    search.trace().iter().map(|it| it.trial.duration_ns).sum()
+    search.trials().iter().map(|it| it.trial.duration_ns).sum()
 }
 
 /// That each search takes this share of what is told before, from the least to the most.
 fn check_expected(goals: &[Goal], stall_every_s: Option<f64>, least: f64, most: f64) {
-    let expected = Needed::multi(goals, 0).time_ns as f64;
+    let expected = TestTime::from_goals(goals, 0).time_ns as f64;
     for max_fps in [1_100_000, 1_300_000, 2_000_000, 5_000_000] {
         let device = &mut Device::stalling(stall_every_s, 5);
         let share = sending_ns(goals, device, max_fps) as f64 / expected;

@@ -39,13 +39,13 @@ pub(super) fn addresses(
     let mut trials = Trials { setup, gentle_fps: gentle, series: 0 };
     let mut capacity = AddressSearch::capacity(u64::from(max), gentle);
     trials.all(&mut capacity)?;
-    let addresses = capacity.found().unwrap_or(0);
+    let addresses = capacity.largest_passed().unwrap_or(0);
     let mut learning_fps = None;
     if addresses > 0 {
         let step = (most / RATE_STEPS).max(1);
         let mut rate = AddressSearch::learning_rate(addresses, most.max(1), step);
         trials.all(&mut rate)?;
-        learning_fps = rate.found().map(|fps| fps as f64);
+        learning_fps = rate.largest_passed().map(|fps| fps as f64);
     }
     Ok(Caching { addresses, unbounded: capacity.is_at_max(), learning_fps })
 }
@@ -60,7 +60,7 @@ struct Trials<'a> {
 impl Trials<'_> {
     fn all(&mut self, search: &mut AddressSearch) -> Result<(), Ended> {
         while let Some(trial) = search.next().trial() {
-            search.take(self.one(trial)?);
+            search.add_outcome(self.one(trial)?);
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub(super) fn blocking(
         sent: sent(0) / 2 + sent(1),
         received: received_at(&outcome, full),
     };
-    let congestion = Congestion::of(to_free, to_full, each);
+    let congestion = Congestion::from_counts(to_free, to_full, each);
     Ok((free_output(&outcome, to_free, congestion.free_loss_ratio), congestion))
 }
 

@@ -5,7 +5,7 @@
 //! loses nothing at twice its result is not limited by its rate there, and nothing is taken off.
 //! One that holds a single frame is a case of its own ([`without_buffer`]).
 
-use linerate_core::device::buffer::{Held, Load, held_frames};
+use linerate_core::device::buffer::{BufferDepth, OfferedLoad, buffer_frames_from_arrivals};
 use linerate_core::record::{BenchTest, GoalFound, TrialPort};
 
 use super::burst::ROOM_FRAMES;
@@ -42,7 +42,7 @@ pub(super) fn held(
     lower_fps: f64,
     most_fps: u64,
     trial_ns: u64,
-) -> Result<Option<Held>, Ended> {
+) -> Result<Option<BufferDepth>, Ended> {
     let fps = ((lower_fps * OVERLOAD_FACTOR) as u64).clamp(1, most_fps);
     if (fps as f64) < lower_fps * 1.2 {
         return Ok(None);
@@ -65,11 +65,11 @@ pub(super) fn held(
             let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
             let kept = &result.arrivals[..sent.min(result.arrivals.len())];
             let came: Vec<bool> = kept.iter().map(Option::is_some).collect();
-            held_frames(&came)
+            buffer_frames_from_arrivals(&came)
         });
         found.extend(of.reduce(f64::max));
     }
-    Ok(if found.len() == TRIALS { Held::of(found) } else { None })
+    Ok(if found.len() == TRIALS { BufferDepth::from_trials(found) } else { None })
 }
 
 /// The rate of a device without room for a second frame. At a load above its rate it loses every
@@ -80,12 +80,12 @@ pub(super) fn held(
 pub(super) fn without_buffer(
     setup: &mut dyn TestSetup,
     goal: &mut GoalFound,
-    held: &Held,
+    held: &BufferDepth,
     trial_ns: u64,
 ) -> Result<(), Ended> {
     let Some(lower) = goal.lower_fps else { return Ok(()) };
     let (mut low, mut high) = (lower, lower * SINGLE_FACTOR_MAX);
-    goal.held_frames = Some(held.frames);
+    goal.held_frames = Some(held.frames_median);
     goal.unfinished = Some(
         "the device has no room for a second frame, so that what the tester is off its times, \
          about 1 \u{b5}s, decides what it loses at such a rate"
@@ -132,24 +132,26 @@ fn loses_less_than_a_third(
 /// lower bound, `lost` what lost at its upper one.
 pub(super) fn subtract_buffered(
     goal: &mut GoalFound,
-    held: &Held,
-    passed: &[&Load],
-    lost: &[&Load],
+    held: &BufferDepth,
+    passed: &[&OfferedLoad],
+    lost: &[&OfferedLoad],
 ) {
     let Some(lower) = goal.lower_fps else { return };
-    let least = |held: f64| passed.iter().map(|it| it.carried_by(held)).reduce(f64::max);
-    let most = |held: f64| lost.iter().map(|it| it.carried_by(held)).reduce(f64::min);
-    let (Some(low), Some(high)) = (least(held.frames), most(held.frames)) else { return };
+    let least = |held: f64| passed.iter().map(|it| it.min_service_fps(held)).reduce(f64::max);
+    let most = |held: f64| lost.iter().map(|it| it.min_service_fps(held)).reduce(f64::min);
+    let (Some(low), Some(high)) = (least(held.frames_median), most(held.frames_median)) else {
+        return;
+    };
     if lower - low < lower * NEGLIGIBLE {
         return;
     }
-    goal.held_frames = Some(held.frames);
-    let widest = most(held.least).unwrap_or(high) - least(held.most).unwrap_or(low);
+    goal.held_frames = Some(held.frames_median);
+    let widest = most(held.frames_min).unwrap_or(high) - least(held.frames_max).unwrap_or(low);
     if widest.max(low - high) > low * UNCERTAIN {
         goal.unfinished = Some(format!(
             "its trials, or those without a pause of the tester, are too short for a device that \
              holds {:.0} frames: --trial-time takes longer ones",
-            held.frames
+            held.frames_median
         ));
         return;
     }
@@ -160,7 +162,7 @@ pub(super) fn subtract_buffered(
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::device::buffer::holds_one_of_near;
+    use linerate_core::device::buffer::lacks_room_for_second_frame;
 
     use super::super::simulated::{Device, Late, Simulated};
     use super::*;
@@ -172,7 +174,10 @@ mod tests {
             let mut setup = Simulated::new(device);
             let found = held(&mut setup, capacity_fps as f64, 1_000_000, 1_000_000_000);
             let found = found.unwrap().expect("it loses at twice its rate");
-            assert!((found.frames - buffer as f64).abs() <= 2.0, "{capacity_fps}: {found:?}");
+            assert!(
+                (found.frames_median - buffer as f64).abs() <= 2.0,
+                "{capacity_fps}: {found:?}"
+            );
         }
         let mut setup = Simulated::new(Device::default());
         assert_eq!(held(&mut setup, 1000.0, 1_000_000, 1_000_000_000).unwrap(), None);
@@ -187,15 +192,15 @@ mod tests {
             setup.ceiling_fps = 4 * capacity_fps;
             let capacity = capacity_fps as f64;
             let mut goal = goal(capacity * 0.93);
-            let held = Held::of(vec![0.5, 0.5, 0.6]).unwrap();
-            assert!(holds_one_of_near(held.frames, capacity));
+            let held = BufferDepth::from_trials(vec![0.5, 0.5, 0.6]).unwrap();
+            assert!(lacks_room_for_second_frame(held.frames_median, capacity));
             without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
             let found = goal.throughput_fps().unwrap();
             assert!((found / capacity - 1.0).abs() < 0.01, "{capacity} {jitter_ns}: {goal:?}");
         }
         // A device that loses nothing there holds more than that: no result.
         let mut goal = goal(73_000.0);
-        let held = Held::of(vec![0.5; 3]).unwrap();
+        let held = BufferDepth::from_trials(vec![0.5; 3]).unwrap();
         let mut setup = Simulated::new(Device::default());
         without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
         assert_eq!(goal.throughput_fps(), None);
@@ -217,13 +222,13 @@ mod tests {
         }
     }
 
-    fn load(fps: f64, seconds: f64) -> Load {
-        Load { fps, frames: (fps * seconds) as u64, pauses: Vec::new() }
+    fn load(fps: f64, seconds: f64) -> OfferedLoad {
+        OfferedLoad { fps, frames: (fps * seconds) as u64, pauses: Vec::new() }
     }
 
     #[test]
     fn a_buffer_is_no_rate() {
-        let held = Held::of(vec![200.0, 199.0, 201.0]).unwrap();
+        let held = BufferDepth::from_trials(vec![200.0, 199.0, 201.0]).unwrap();
         // In 0.1 s 5,370 frames/s pass 3,370 frames/s with room for 200; 5,390 do not.
         let mut short = goal(5370.0);
         subtract_buffered(&mut short, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
@@ -235,7 +240,7 @@ mod tests {
         assert_eq!((long.lower_fps, long.held_frames), (Some(3373.0), None));
         // Where overloads differ by more, nothing is said.
         let mut unsure = goal(5370.0);
-        let held = Held::of(vec![150.0, 200.0, 400.0]).unwrap();
+        let held = BufferDepth::from_trials(vec![150.0, 200.0, 400.0]).unwrap();
         subtract_buffered(&mut unsure, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
         assert_eq!(unsure.throughput_fps(), None);
         assert!(unsure.unfinished.unwrap().contains("too short"));

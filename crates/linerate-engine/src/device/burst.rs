@@ -4,7 +4,7 @@ use linerate_core::device::burst::{
     BURST_MAX, BURST_STEP, Burst, BurstLimits, BurstOutcome, BurstSearch,
 };
 use linerate_core::device::recovery::{
-    Drop, Recovery as Recovered, RecoveryLoads, missing, recovery as recovery_of,
+    LoadDrop, Recovery as Recovered, RecoveryLoads, measure_recovery, missing_runs,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, Recovery};
@@ -37,12 +37,12 @@ pub(super) fn back_to_back(
         }
         let invalid =
             outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()));
-        search.take(BurstOutcome { frames: trial.frames, sent, received, invalid });
+        search.add_outcome(BurstOutcome { frames: trial.frames, sent, received, invalid });
     }
     let burst_fps = rates.mean().unwrap_or(0.0);
     let limits =
         BurstLimits { rate_fps: burst_fps, throughput_fps: throughput, max_frames: BURST_MAX };
-    let Some(burst) = Burst::of(search.lengths(), &limits) else { return Ok(None) };
+    let Some(burst) = Burst::from_lengths(search.lengths(), &limits) else { return Ok(None) };
     let runs = search.lengths().iter().zip(trials);
     Ok(Some(BackToBack {
         runs: runs.map(|(&frames, trials)| BurstRun { frames, trials }).collect(),
@@ -101,8 +101,8 @@ pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
 fn recovered(result: &SenderResult, after_fps: u64) -> Option<Recovered> {
     let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX).min(result.arrivals.len());
-    let drop = Drop { sequence: result.drop_at?, fps: after_fps, sent: sent as u64 };
-    Some(recovery_of(&drop, &missing(&result.arrivals[..sent])))
+    let drop = LoadDrop { sequence: result.drop_at?, fps: after_fps, sent: sent as u64 };
+    Some(measure_recovery(&drop, &missing_runs(&result.arrivals[..sent])))
 }
 
 #[cfg(test)]

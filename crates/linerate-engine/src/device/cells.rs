@@ -8,8 +8,8 @@
 //! I.371. Left out: tagging (CLP), which no frame shows, and partial packet discard.
 
 use linerate_core::device::policer::{
-    BucketEstimate, FindError, TrainFrame, TrainTrial, cells as in_cells, compare, compare_burst,
-    find_bucket, find_first, is_behind_another, max_burst,
+    BucketEstimate, FindError, TrainFrame, TrainTrial, cell_estimate as in_cells, compare,
+    compare_burst, find_bucket, find_first, is_behind_another, max_burst,
 };
 use linerate_core::record::{
     BenchPlan, BenchTest, CellContract, Compared, ContractFound, Failure, Holds,
@@ -247,12 +247,15 @@ impl CellTest<'_> {
         let bytes = self.plan.frames.size_bytes;
         let mut cdvt_s = self.ordered.cdvt_ns.map(|ns| ns as f64 / SECOND_NS);
         if let Some(rule) = peak.and_then(|it| in_cells(it, bytes)) {
-            let rates = (rule.per_s_low, rule.per_s, rule.per_s_high);
-            self.against(compare(self.ordered.pcr_per_sec, rates, PRECISION).of("pcr", "cells/s"));
-            let limits = (rule.limit_low_s, rule.limit_s, rule.limit_high_s);
+            self.against(
+                compare(self.ordered.pcr_per_sec, rule.rate_per_s(), PRECISION)
+                    .with_parameter("pcr", "cells/s"),
+            );
             match cdvt_s {
                 Some(cdvt_s) => {
-                    self.against(compare(cdvt_s, limits, PRECISION).of("cdvt", "s"));
+                    self.against(
+                        compare(cdvt_s, rule.limit(), PRECISION).with_parameter("cdvt", "s"),
+                    );
                 }
                 None => self.found.findings.push(format!(
                     "cdvt: {:.6} s ({:.6} to {:.6}), none was ordered",
@@ -264,8 +267,10 @@ impl CellTest<'_> {
         let Some(bucket) = sustained else { return };
         take_bucket(&mut self.found, bucket);
         let Some(rule) = in_cells(bucket, bytes) else { return };
-        let rates = (rule.per_s_low, rule.per_s, rule.per_s_high);
-        self.against(compare(self.ordered.scr_per_sec, rates, PRECISION).of("scr", "cells/s"));
+        self.against(
+            compare(self.ordered.scr_per_sec, rule.rate_per_s(), PRECISION)
+                .with_parameter("scr", "cells/s"),
+        );
         if let Some(burst) = max_burst(&rule, self.ordered.pcr_per_sec, cdvt_s.unwrap_or(0.0)) {
             self.against(compare_burst(&burst, self.ordered.mbs_cells as f64, PRECISION));
         }

@@ -4,8 +4,8 @@
 //! A trial that lost nothing stands in any case where only the machine was disturbed; one that
 //! lost is not held against the device when the tester may have been the cause.
 
-use linerate_core::device::Foreign;
-use linerate_core::device::blame::{Blame, blame};
+use linerate_core::device::ForeignFrames;
+use linerate_core::device::blame::{Blame, assign_blame};
 use linerate_core::record::{BenchTest, BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
@@ -44,7 +44,7 @@ pub(super) struct PortNow {
 pub(super) struct Seen<'a> {
     pub before: &'a [PortNow],
     pub after: &'a [PortNow],
-    pub counted: &'a [(Foreign, u64)],
+    pub counted: &'a [(ForeignFrames, u64)],
 }
 
 impl Seen<'_> {
@@ -86,7 +86,7 @@ pub(super) fn invalid(
 
 /// Whose the loss of a port is.
 pub(super) fn blame_of(port: &TrialPort) -> Blame {
-    blame(port.lost(), port.lost_explained, port.could_lose)
+    assign_blame(port.lost(), port.lost_explained, port.could_lose)
 }
 
 /// What the tester sent otherwise than it was asked to, unless more was lost than that explains:

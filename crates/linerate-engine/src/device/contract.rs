@@ -7,11 +7,12 @@
 //! out: colours, and the depth of a shaper that drops nothing.
 
 use linerate_core::device::activation::{
-    Activation, Broken, Criteria, Service, ServiceCounts, ServiceOutcome, Stage, Times, Verdict,
+    Activation, ActivationStage, ActivationTimes, Broken, Criteria, Service, ServiceCounts,
+    ServiceOutcome, ServiceVerdict,
 };
 use linerate_core::device::policer::{
-    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, beyond_first, compare,
-    find_bucket,
+    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
+    frames_for_second,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{
@@ -44,10 +45,10 @@ pub(super) fn contract(
     while let Some(trial) = search.next().trial() {
         let read = |outcome: &Outcome| bucket(plan, (&trial, outcome), None);
         let (outcome, bucket) = send(setup, plan, &trial, read)?;
-        search.take(bucket);
+        search.add_outcome(bucket);
         note_delay(&outcome, &mut found.findings);
     }
-    match search.found() {
+    match search.last_estimate() {
         Some(Ok(bucket)) => take_bucket(&mut found, &bucket),
         Some(Err(error)) => found.findings.push(error.to_string()),
         None => {}
@@ -97,7 +98,7 @@ pub(super) fn bucket(
     let both = trains(plan, trial, outcome)?;
     let off_ns = lateness(outcome, &both, 500_000_000 / trial.load_fps.max(1)).max(TOLERANCE_NS);
     let trains = both.into_iter().map(|train| match before {
-        Some(before) => beyond_first(&train, before),
+        Some(before) => frames_for_second(&train, before),
         None => (train, 0.0),
     });
     let trains: Vec<_> = trains.collect();
@@ -140,7 +141,7 @@ pub(super) fn lateness(outcome: &Outcome, trains: &[Vec<TrainFrame>], most_ns: u
     }
     let range = most.saturating_sub(least).max(0);
     let range = range.saturating_add(range / (count - 1).max(1) * 2).cast_unsigned();
-    let pauses = outcome.results.iter().flat_map(|result| &result.sent.watched.pauses);
+    let pauses = outcome.results.iter().flat_map(|result| &result.sent.timing.pauses);
     let short = pauses.map(|pause| pause.late_ns).filter(|late_ns| *late_ns <= most_ns).max();
     range.min(most_ns).max(short.unwrap_or(0))
 }
@@ -158,7 +159,7 @@ fn train(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFra
 fn scheduled(result: &SenderResult, trial: &TrainTrial) -> Vec<u64> {
     let fps = u128::from(trial.load_fps.max(1));
     let due = |number: u64| (u128::from(number) * 1_000_000_000 / fps) as u64;
-    let mut pauses = result.sent.watched.pauses.iter().peekable();
+    let mut pauses = result.sent.timing.pauses.iter().peekable();
     let mut not_before = 0;
     let at = |number: u64| {
         while let Some(pause) = pauses.next_if(|pause| pause.sequence <= number) {
@@ -231,8 +232,9 @@ fn against(ordered: &BenchContract, found: &mut ContractFound) -> bool {
         ("rate", "cir", "bit/s", rate, found.cir_bps),
         ("burst", "cbs", "bytes", burst, found.cbs_bytes),
     ] {
-        let Some(RateFound { value, low, high }) = value else { continue };
-        let compared = compare(ordered, (low, value, high), PRECISION).of(name, unit);
+        let Some(measured) = value else { continue };
+        let RateFound { value, low, high } = measured;
+        let compared = compare(ordered, measured, PRECISION).with_parameter(name, unit);
         let holds = compared.holds;
         found.compared.push(compared);
         let verdict = match holds {
@@ -266,7 +268,7 @@ fn activate(
         criteria: Criteria { loss_ratio: 0.0, delay_ns: None, variation_ns: None },
     };
     let step_ns = plan.times.trial_ns;
-    let times = Times { step_ns, performance_ns: step_ns };
+    let times = ActivationTimes { step_ns, performance_ns: step_ns };
     let activation = Activation::new(vec![service], times, true);
     let mut activation = activation
         .map_err(|error| Failure::new(Fault::Usage, "activate", "the contract", error))?;
@@ -276,18 +278,21 @@ fn activate(
         let spec = TrialSpec {
             senders: Some(vec![0]),
             idle_ns: plan.times.settle_ns,
-            may_fall_short: matches!(trial.stage, Stage::Excess | Stage::Policing),
+            may_fall_short: matches!(
+                trial.stage,
+                ActivationStage::Excess | ActivationStage::Policing
+            ),
             ..TrialSpec::new(BenchTest::Contract, Some(fps), trial.duration_ns)
         };
         let outcome = setup.trial(&spec.because(words(trial.stage)))?;
         if outcome.trial.invalid.is_none() {
             found.steps.push(outcome.point());
         }
-        activation.take(service_outcome(&outcome, plan.frames.size_bytes));
+        activation.add_outcome(service_outcome(&outcome, plan.frames.size_bytes));
     }
     let broken = activation.verdicts().iter().filter(|it| !it.broken.is_empty());
     found.findings.extend(broken.map(finding));
-    let (done, all) = (activation.verdicts().len(), activation.plan().len());
+    let (done, all) = (activation.verdicts().len(), activation.trials().len());
     if done < all {
         found.findings.push(format!("the tester was disturbed after {done} of {all} steps"));
     }
@@ -315,21 +320,21 @@ fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     ServiceOutcome {
         counts: vec![counts],
         elapsed_ns: span.unwrap_or(0) + gap,
-        away_ns: outcome.results.first().map_or(0, |result| result.sent.watched.away_ns),
+        away_ns: outcome.results.first().map_or(0, |result| result.sent.timing.away_ns),
         invalid: invalid.map(|it| Spoilt::Other(it.detail().to_owned())),
     }
 }
 
-fn words(stage: Stage) -> String {
+fn words(stage: ActivationStage) -> String {
     match stage {
-        Stage::Committed { percent } => format!("{percent} % of the committed rate"),
-        Stage::Excess => "committed and excess rate".to_owned(),
-        Stage::Policing => "above both rates".to_owned(),
-        Stage::Performance => "the committed rate, for long".to_owned(),
+        ActivationStage::Committed { percent } => format!("{percent} % of the committed rate"),
+        ActivationStage::Excess => "committed and excess rate".to_owned(),
+        ActivationStage::Policing => "above both rates".to_owned(),
+        ActivationStage::Performance => "the committed rate, for long".to_owned(),
     }
 }
 
-fn finding(verdict: &Verdict) -> String {
+fn finding(verdict: &ServiceVerdict) -> String {
     let broken: Vec<String> = verdict.broken.iter().map(broken_words).collect();
     format!("{}: {}", words(verdict.stage), broken.join(", "))
 }

@@ -1,6 +1,6 @@
 //! One counter or another, behind one face.
 
-use linerate_core::device::{Foreign, Received};
+use linerate_core::device::{ForeignFrames, ReceiveCounts};
 use linerate_core::record::{CounterKind, Failure};
 use linerate_sys::bpf::AttachMode;
 use linerate_sys::frame_counter::{CounterOptions, FrameCounter};
@@ -18,9 +18,9 @@ pub(super) enum Counter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
     /// By number of the sending port.
-    pub streams: Vec<(u8, Received)>,
+    pub streams: Vec<(u8, ReceiveCounts)>,
     /// What was not of the trial.
-    pub foreign: Foreign,
+    pub foreign: ForeignFrames,
     /// Frames that the counter itself dropped.
     pub dropped: u64,
 }

@@ -1,6 +1,6 @@
 //! One generator or another, behind one face.
 
-use linerate_core::device::{FrameLoad, FrameTemplate, Sent};
+use linerate_core::device::{FrameLoad, FrameTemplate, SendCounts};
 use linerate_core::record::{Failure, GeneratorKind};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
 use linerate_sys::stop::Stop;
@@ -67,7 +67,7 @@ impl Generator {
     }
 
     /// Sends a load on the calling thread, which is inside the port's namespace.
-    pub(super) fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent, Failure> {
+    pub(super) fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts, Failure> {
         let sent = match self {
             Self::Live(it) => it.run(load, stop),
             Self::Xdp(it) => it.run(load, stop),

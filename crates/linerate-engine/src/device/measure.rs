@@ -1,9 +1,9 @@
 //! Tests at constant loads: flood, loss and overload curves, latency, soak.
 
 use linerate_core::device::curve;
-use linerate_core::device::latency::Delays;
+use linerate_core::device::latency::FrameDelays;
 use linerate_core::device::search::{Controller, TrialOutcome};
-use linerate_core::device::soak::{Interval, Intervals};
+use linerate_core::device::soak::{SoakInterval, SoakIntervals};
 use linerate_core::record::{
     BenchLatency, BenchPlan, BenchTest, Failure, Fault, Invalid, LoadPoint, Soak,
 };
@@ -37,7 +37,7 @@ pub(super) fn loss_curve(
         if judged.invalidity().is_none() {
             curve.push(outcome.point());
         }
-        series.take(judged);
+        series.add_outcome(judged);
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(super) fn latency(
     fps: f64,
     frame_ns: Option<u64>,
 ) -> Result<Vec<BenchLatency>, Ended> {
-    let mut delays = Delays::default();
+    let mut delays = FrameDelays::default();
     for _ in 0..plan.times.repetitions.max(1) {
         let spec =
             TrialSpec::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
@@ -90,7 +90,7 @@ pub(super) fn soak(
     plan: &BenchPlan,
     fps: f64,
 ) -> Result<Option<Soak>, Ended> {
-    let mut intervals = Intervals::default();
+    let mut intervals = SoakIntervals::default();
     for _ in 0..plan.times.soak_seconds() {
         let spec = TrialSpec::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
         let outcome = setup.trial(&spec)?;
@@ -98,7 +98,7 @@ pub(super) fn soak(
             || outcome.results.iter().flat_map(|result| &result.received).map(|it| &it.1);
         let runs = received().map(|it| it.loss_runs).sum();
         let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
-        intervals.add(Interval {
+        intervals.add(SoakInterval {
             point: outcome.point(),
             duration_ns: SECOND_NS,
             loss_runs: (runs, longest),
@@ -106,7 +106,7 @@ pub(super) fn soak(
             is_valid: is_of_device(&outcome),
         });
     }
-    Ok(intervals.found())
+    Ok(intervals.soak())
 }
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, Pace, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, FramePace, SendCounts, WhenLate};
 use linerate_core::record::{
     BenchFrames, BenchPort, CounterKind, Failure, Fault, GeneratorKind, PortFacts,
 };
@@ -222,7 +222,7 @@ impl Port {
     ) -> Result<Option<Failure>, Failure> {
         let load = FrameLoad {
             frames: PROBE_FRAMES,
-            pace: Pace::Flood,
+            pace: FramePace::Flood,
             when_late: WhenLate::KeepSchedule,
             burst: 1,
             mix: vec![0],
@@ -258,7 +258,7 @@ impl Port {
         trial: u32,
         loads: &[FrameLoad],
         halt: &Stop,
-    ) -> Result<Vec<Sent>, Failure> {
+    ) -> Result<Vec<SendCounts>, Failure> {
         let Some(generator) = &mut self.generator else {
             return Err(nothing_left(&self.name, "send frames on"));
         };

@@ -142,7 +142,7 @@ fn tests(
                 let senders = plan.way.senders(plan.ports.len()) as f64;
                 let known = found.goals.iter().find_map(|goal| goal.lower_fps);
                 let all = found.load_points().filter(|_| !found.overload.is_empty());
-                found.overloaded = Overload::of(all, known.map(|fps| fps * senders));
+                found.overloaded = Overload::from_points(all, known.map(|fps| fps * senders));
             }
             BenchTest::Latency => {
                 for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {

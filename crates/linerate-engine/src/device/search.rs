@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::device::buffer::{Load, holds_one_of_near};
-use linerate_core::device::pair::{Cause, Pair, scattered_above};
+use linerate_core::device::buffer::{OfferedLoad, lacks_room_for_second_frame};
+use linerate_core::device::pair::{LossCause, ThroughputPair, scattered_above};
 use linerate_core::device::search::{
-    Controller, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial, MultiSearch, Range,
-    Status, TrialOutcome, Tried, Why,
+    Controller, FinishedTrial, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial,
+    MultiSearch, Range, Status, TrialOutcome, Why,
 };
 use linerate_core::device::time_needed::longest_search_ns;
 use linerate_core::record::{
@@ -37,7 +37,7 @@ struct Search<'a> {
     bounds: &'a Bounds,
     search: MultiSearch,
     /// What was sent in the trials that count, by the asked load, and whether it was lost of.
-    sent: BTreeMap<u64, Vec<(bool, Load)>>,
+    sent: BTreeMap<u64, Vec<(bool, OfferedLoad)>>,
     /// Why the last trial that did not count did not.
     spoilt: Option<String>,
     is_over_time: bool,
@@ -51,7 +51,7 @@ pub(super) fn throughput(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
-    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search).collect();
+    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search_goal).collect();
     // Cheap ones first: they leave bounds for the dear ones.
     goals.sort_by_key(|goal| goal.duration_sum_ns);
     let search = MultiSearch::new(goals, range)
@@ -80,12 +80,12 @@ impl Search<'_> {
                 self.spoilt = detail;
             } else if let [result] = outcome.results.as_slice() {
                 let fps = outcome.trial.ports.first().map_or(0.0, steady_fps);
-                let pauses = result.sent.watched.pauses.clone();
-                let load = Load { fps, frames: result.sent.frames, pauses };
-                let lost = judged.lost() > 0;
+                let pauses = result.sent.timing.pauses.clone();
+                let load = OfferedLoad { fps, frames: result.sent.frames, pauses };
+                let lost = judged.lost_frames() > 0;
                 self.sent.entry(trial.load_fps).or_default().push((lost, load));
             }
-            self.search.take(judged);
+            self.search.add_outcome(judged);
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Search<'_> {
             Some(self.goal_found(result))
         };
         found.goals = self.plan.goals.iter().filter_map(of_goal).collect();
-        found.stalls_per_sec = stalls(&results, self.search.trace());
+        found.stalls_per_sec = stalls(&results, self.search.trials());
     }
 
     fn goal_found(&self, result: &GoalResult) -> GoalFound {
@@ -114,7 +114,7 @@ impl Search<'_> {
                 || lower.is_some_and(|fps| self.bounds.is_tester_limited(fps)),
             loss_ratio_below: result.zero_loss_bound(),
             held_frames: None,
-            scattered: scattered_above(result, self.search.trace()),
+            scattered: scattered_above(result, self.search.trials()),
             unfinished: self.unfinished(result),
         }
     }
@@ -141,7 +141,7 @@ impl Search<'_> {
     }
 
     /// What was sent at a load of trials that lost, or of those that did not.
-    fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&Load> {
+    fn sent_at(&self, load: Option<u64>, lost: bool) -> Vec<&OfferedLoad> {
         let at = load.and_then(|load| self.sent.get(&load)).into_iter().flatten();
         at.filter(|it| it.0 == lost).map(|it| &it.1).collect()
     }
@@ -168,7 +168,7 @@ fn subtract_buffered_frames(
         };
         let trial_ns = result.goal.final_duration_ns.max(LEAST_HELD_NS);
         let Some(held) = buffer::held(setup, lower as f64, most, trial_ns)? else { continue };
-        if holds_one_of_near(held.frames, lower as f64) {
+        if lacks_room_for_second_frame(held.frames_median, lower as f64) {
             buffer::without_buffer(setup, goal, &held, trial_ns)?;
         } else {
             buffer::subtract_buffered(goal, &held, &passed, &lost);
@@ -266,10 +266,10 @@ fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
 }
 
 /// How often the device stops for a moment, where that is what pulls strict below typical.
-fn stalls(results: &[GoalResult], trace: &[Tried]) -> Option<RateFound> {
+fn stalls(results: &[GoalResult], trace: &[FinishedTrial]) -> Option<RateFound> {
     let named = |name| results.iter().find(|it| it.goal.name.starts_with(name)).cloned();
-    let pair = Pair::compare(named("typical")?, named("strict")?, trace);
-    let Cause::Stalls { rate, .. } = pair.cause else { return None };
+    let pair = ThroughputPair::compare(named("typical")?, named("strict")?, trace);
+    let LossCause::Stalls { rate, .. } = pair.cause else { return None };
     Some(RateFound { value: rate.per_second, low: rate.low_per_second, high: rate.high_per_second })
 }
 

@@ -2,7 +2,7 @@
 //! under test, which runs a trial to its outcome. The real one has interfaces; a simulated device
 //! stands in for it in tests.
 
-use linerate_core::device::{Received, Sent};
+use linerate_core::device::{ReceiveCounts, SendCounts};
 use linerate_core::record::{BenchTest, BenchTrial, Failure, Fault, Invalid, LoadPoint, TrialPort};
 
 /// What a trial is to be (RFC 2544 §23).
@@ -138,9 +138,9 @@ pub(super) struct Outcome {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SenderResult {
     /// What was sent.
-    pub sent: Sent,
+    pub sent: SendCounts,
     /// What each receiving port counted of it: the port and its count.
-    pub received: Vec<(usize, Received)>,
+    pub received: Vec<(usize, ReceiveCounts)>,
     /// The number of the first frame after the load's drop.
     pub drop_at: Option<u64>,
     /// Time of arrival by number at the receiving port, where that was asked for.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use linerate_core::device::{
-    FrameLoad, Pace, Received, SendWatch, Sent, WatchRule, Watched, WhenLate,
+    FrameLoad, FramePace, ReceiveCounts, SendCounts, SendTiming, SendWatch, WatchRule, WhenLate,
 };
 use linerate_core::record::{BenchPlan, BenchTest, BenchTimes, BenchTrial, Invalid, TrialPort};
 use linerate_core::theory::token_bucket::TokenBucket;
@@ -97,11 +97,11 @@ impl Late {
 }
 
 /// When frames leave a generator that is off its times, as the real ones pace themselves.
-fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, Watched) {
+fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, SendTiming) {
     /// What a generator takes for a frame at least.
     const LEAST_NS: u64 = 250;
-    let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
-    let rule = WatchRule::of(load, 1).expect("a rate");
+    let FramePace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
+    let rule = WatchRule::from_load(load, 1).expect("a rate");
     let (step, part) = (SECOND_NS / frames_per_sec, SECOND_NS % frames_per_sec);
     let (mut due, mut rest, mut free) = (0, 0, 0);
     let mut watch = SendWatch::new(rule);
@@ -112,7 +112,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
             at = at.max(*end);
         }
         let behind = at - due;
-        watch.leaves(number, at, behind);
+        watch.add_departure(number, at, behind);
         if behind > 0 && behind >= load.when_late.moves_from_ns(rule.pause_ns) {
             due = at;
         }
@@ -122,7 +122,7 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
         at
     });
     let times = times.collect();
-    (times, watch.end())
+    (times, watch.finish())
 }
 
 /// A tester on such a device.
@@ -260,10 +260,10 @@ impl Simulated {
 
     fn result(&mut self, sender: usize, spec: &TrialSpec, when_late: WhenLate) -> SenderResult {
         let (mut times, drop_at) = self.times(spec);
-        let mut watched = Watched::default();
+        let mut watched = SendTiming::default();
         self.standing.clear();
         if let (Some(mut late), Some(fps), None) = (self.late, spec.fps, spec.drop_to) {
-            let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
+            let pace = FramePace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
             let frames = times.len() as u64;
             let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
             let pauses = late.pauses(4 * times.last().copied().unwrap_or(0) + SECOND_NS);
@@ -277,12 +277,12 @@ impl Simulated {
             self.late = Some(late);
         }
         let left = self.forward(spec, &times);
-        let sent = Sent {
+        let sent = SendCounts {
             frames: times.len() as u64,
             first_ns: self.now_ns,
             last_ns: self.now_ns + times.last().copied().unwrap_or(0),
-            watched,
-            ..Sent::default()
+            timing: watched,
+            ..SendCounts::default()
         };
         let mut received = received(&times, &left, self.now_ns);
         if self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every)) {
@@ -295,7 +295,7 @@ impl Simulated {
                     Pattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
                     _ => self.switched(spec, received.frames),
                 };
-                let counted = |frames| Received { frames, ..Received::default() };
+                let counted = |frames| ReceiveCounts { frames, ..ReceiveCounts::default() };
                 counts.into_iter().map(|(port, frames)| (port, counted(frames))).collect()
             }
         };
@@ -305,8 +305,8 @@ impl Simulated {
 }
 
 /// A counter's figures of frames sent at `times` that left the device at `left`.
-fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> Received {
-    let mut all = Received { duplicates: Some(0), ..Received::default() };
+fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> ReceiveCounts {
+    let mut all = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
     let mut last: Option<(usize, u64)> = None;
     for (number, (at, left)) in times.iter().zip(left).enumerate() {
         let Some(left) = left else { continue };
@@ -340,7 +340,7 @@ impl Simulated {
         let is_output = |at: usize| spec.outputs.as_ref().is_none_or(|it| it.contains(&at));
         let port = |(port, result): (&usize, &SenderResult)| {
             let came = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
-            let watched = &result.sent.watched;
+            let watched = &result.sent.timing;
             let mut found = TrialPort {
                 port: *port as u8,
                 sent: result.sent.frames,
@@ -355,8 +355,8 @@ impl Simulated {
             };
             if let Some(fps) = spec.fps {
                 let came: Vec<bool> = result.arrivals.iter().map(Option::is_some).collect();
-                found.lost_explained = watched.explained(&came, fps as f64, true);
-                if watched.tells_each_of(result.sent.frames) {
+                found.lost_explained = watched.count_explained(&came, fps as f64, true);
+                if watched.can_attribute_losses(result.sent.frames) {
                     found.could_lose = 0;
                 }
             }
@@ -387,7 +387,7 @@ impl Simulated {
         }
         let mut results = results;
         if when_late == WhenLate::KeepSchedule && spec.test == BenchTest::Throughput {
-            results.iter_mut().for_each(|result| result.sent.watched.pauses.clear());
+            results.iter_mut().for_each(|result| result.sent.timing.pauses.clear());
         }
         // A rest of a second lets every queue run empty.
         self.now_ns += results[0].sent.last_ns - results[0].sent.first_ns + SECOND_NS;

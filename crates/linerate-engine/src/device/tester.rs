@@ -1,6 +1,6 @@
 //! The tester: its ports with generators and counters, opened as planned.
 
-use linerate_core::device::{Foreign, Sent};
+use linerate_core::device::{ForeignFrames, SendCounts};
 use linerate_core::record::{
     BenchFrames, BenchPlan, BenchTimes, BenchTrial, CounterKind, Failure, Fault, GeneratorKind,
     PortFacts,
@@ -21,7 +21,7 @@ use crate::context::Context;
 const REMEMBERED: u64 = 1 << 28;
 
 /// Foreign frames and own drops of each port's counter.
-type ForeignAndDrops = Vec<(Foreign, u64)>;
+type ForeignAndDrops = Vec<(ForeignFrames, u64)>;
 
 /// The tester, ready for trials.
 pub(super) struct Tester<'a, 'b> {
@@ -192,7 +192,7 @@ impl<'a, 'b> Tester<'a, 'b> {
     pub(super) fn read_results(
         &mut self,
         senders: &[usize],
-        sent: Vec<Sent>,
+        sent: Vec<SendCounts>,
         arrivals: bool,
     ) -> Result<(Vec<SenderResult>, ForeignAndDrops), Ended> {
         let mut results: Vec<SenderResult> =
@@ -207,7 +207,7 @@ impl<'a, 'b> Tester<'a, 'b> {
                 };
                 // What was lost while the sender was away is told from the rest by its numbers.
                 let lost = results[result].sent.frames > received.frames;
-                let watched = &results[result].sent.watched;
+                let watched = &results[result].sent.timing;
                 let look = arrivals || lost && (watched.could_lose, watched.away_ns) != (0, 0);
                 if look && received.frames > 0 {
                     let came = self.ports[at].arrivals(stream)?;

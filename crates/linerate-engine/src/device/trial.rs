@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, WhenLate};
 use linerate_core::record::{
     BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, Invalid, TrialPort,
 };
@@ -96,7 +96,7 @@ impl Tester<'_, '_> {
             self.wait_for_links()?;
         }
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
-        let mut sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
+        let mut sent: Vec<SendCounts> = parts.iter().map(|parts| joined(parts)).collect();
         // A paced generator that had no processor fell short; a flood of nothing is broken.
         let flood = spec.fps.is_none();
         if let Some(at) = sent.iter().position(|it| flood && it.frames == 0) {
@@ -151,7 +151,7 @@ impl Tester<'_, '_> {
                 found.steady_ns = result.sent.last_ns.saturating_sub(result.sent.first_ns);
                 found.steady_fps = result.sent.frames_per_sec();
                 if spec.test == BenchTest::Throughput {
-                    result.sent.watched.pauses.clear();
+                    result.sent.timing.pauses.clear();
                 }
             }
             found
@@ -164,7 +164,7 @@ impl Tester<'_, '_> {
     fn account_for_refused(
         &mut self,
         senders: &[usize],
-        sent: &mut [Sent],
+        sent: &mut [SendCounts],
     ) -> Result<Option<Failure>, Failure> {
         let mut closed = None;
         for (sent, &at) in sent.iter_mut().zip(senders) {
@@ -183,14 +183,14 @@ impl Tester<'_, '_> {
     /// Which lost frames the send times explain, where the counter tells which they are: pauses
     /// are shared with a device that is on this machine.
     fn explain(&self, at: usize, port: &mut TrialPort, result: &SenderResult, fps: Option<u64>) {
-        let watched = &result.sent.watched;
+        let watched = &result.sent.timing;
         let Some(fps) = fps.filter(|_| port.lost() > 0) else { return };
         let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
         let kept = sent.min(result.arrivals.len());
         let came: Vec<bool> = result.arrivals[..kept].iter().map(Option::is_some).collect();
         let shares = self.ports[at].is_virtual;
-        port.lost_explained = watched.explained(&came, fps as f64, shares).min(port.lost());
-        if kept > 0 && watched.tells_each_of(kept as u64) {
+        port.lost_explained = watched.count_explained(&came, fps as f64, shares).min(port.lost());
+        if kept > 0 && watched.can_attribute_losses(kept as u64) {
             // Of frames beyond those that are kept one by one the number is all that is known.
             let beyond = 1.0 - kept as f64 / sent as f64;
             port.could_lose = (watched.could_lose as f64 * beyond) as u64;
@@ -198,8 +198,8 @@ impl Tester<'_, '_> {
     }
 
     fn loads(&self, spec: &TrialSpec, when_late: WhenLate) -> Loads {
-        let rate = |fps| Pace::Rate { frames_per_sec: fps };
-        let pace = spec.fps.map_or(Pace::Flood, rate);
+        let rate = |fps| FramePace::Rate { frames_per_sec: fps };
+        let pace = spec.fps.map_or(FramePace::Flood, rate);
         let frames_in =
             |fps: u64, ns: u64| (u128::from(fps) * u128::from(ns) / 1_000_000_000) as u64;
         let part = |frames: u64, pace| FrameLoad {
@@ -232,13 +232,13 @@ impl Tester<'_, '_> {
         senders: &[usize],
         loads: &Loads,
         restart: Option<&(u64, RestartJob)>,
-    ) -> Result<Vec<Vec<Sent>>, Ended> {
+    ) -> Result<Vec<Vec<SendCounts>>, Ended> {
         let (trial, namespaces, user) =
             (self.trial_number, self.namespaces, self.context.stop.clone());
         let halt = Stop::new();
         let mixes = &self.mixes;
         let began = monotonic();
-        let sent: Vec<Result<Vec<Sent>, Failure>> = std::thread::scope(|scope| {
+        let sent: Vec<Result<Vec<SendCounts>, Failure>> = std::thread::scope(|scope| {
             let ports = self.ports.iter_mut().enumerate().filter(|(at, _)| senders.contains(at));
             let threads: Vec<_> = ports
                 .map(|(at, port)| {
@@ -324,8 +324,8 @@ impl Tester<'_, '_> {
 }
 
 /// Loads in turn as one: from the first one's first frame to the last one's last.
-fn joined(parts: &[Sent]) -> Sent {
-    let mut all = Sent::default();
+fn joined(parts: &[SendCounts]) -> SendCounts {
+    let mut all = SendCounts::default();
     for sent in parts.iter().filter(|sent| sent.frames + sent.refused > 0) {
         if all.frames == 0 {
             all.first_ns = sent.first_ns;
@@ -336,7 +336,7 @@ fn joined(parts: &[Sent]) -> Sent {
         all.refused += sent.refused;
         all.late += sent.late;
         all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
-        all.watched.join(&sent.watched);
+        all.timing.append(&sent.timing);
     }
     all
 }
@@ -350,7 +350,7 @@ fn or_port_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<I
     }
 }
 
-fn drop_at(parts: &[Sent]) -> Option<u64> {
+fn drop_at(parts: &[SendCounts]) -> Option<u64> {
     (parts.len() > 1).then(|| parts[0].frames + parts[0].refused)
 }
 
@@ -375,7 +375,7 @@ fn stolen_since(before: Option<host::ProcessorTime>) -> Option<u64> {
 fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> TrialPort {
     let is_output = |at: usize| outputs.is_none_or(|outputs| outputs.contains(&at));
     let received = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
-    let sum = |of: fn(&Received) -> u64| received().map(of).sum::<u64>();
+    let sum = |of: fn(&ReceiveCounts) -> u64| received().map(of).sum::<u64>();
     let duplicates: Option<Vec<u64>> = received().map(|it| it.duplicates).collect();
     let best = received().max_by_key(|it| it.frames);
     TrialPort {
@@ -384,11 +384,11 @@ fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> 
         offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
         late: result.sent.late,
         worst_late_ns: result.sent.worst_late_ns,
-        could_lose: result.sent.watched.could_lose,
+        could_lose: result.sent.timing.could_lose,
         lost_explained: 0,
-        away_ns: result.sent.watched.away_ns,
-        steady_ns: result.sent.watched.steady_ns,
-        steady_fps: result.sent.watched.steady_fps(),
+        away_ns: result.sent.timing.away_ns,
+        steady_ns: result.sent.timing.steady_ns,
+        steady_fps: result.sent.timing.steady_fps(),
         refused: result.sent.refused,
         received: sum(|it| it.frames),
         other_length: Some(sum(|it| it.wrong_length)),

@@ -8,7 +8,9 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, FrameTemplate, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{
+    FrameLoad, FramePace, FrameTemplate, ReceiveCounts, SendCounts, WhenLate,
+};
 use linerate_core::lab::LabPlan;
 use linerate_engine::lab::Lab;
 use linerate_sys::stop::Stop;
@@ -130,7 +132,7 @@ fn a_router_by_xdp_forwards_and_counts() {
 }
 
 /// Sends test frames of one trial from `a` to `b` in one flood, and counts those that come.
-fn flooded(lab: &Lab, frames: u64) -> (Sent, Received) {
+fn flooded(lab: &Lab, frames: u64) -> (SendCounts, ReceiveCounts) {
     const TRIAL: u32 = 5 << 16;
     let index = |host: &str| lab.link(host, "eth0").unwrap().index;
     let [from, to] = ["a", "b"].map(|host| (index(host), lab.link(host, "eth0").unwrap().mac));
@@ -158,7 +160,7 @@ fn flooded(lab: &Lab, frames: u64) -> (Sent, Received) {
     lab.begin_devices(TRIAL);
     let load = FrameLoad {
         frames,
-        pace: Pace::Rate { frames_per_sec: 20_000 },
+        pace: FramePace::Rate { frames_per_sec: 20_000 },
         when_late: WhenLate::KeepSchedule,
         burst: 1,
         mix: vec![0],

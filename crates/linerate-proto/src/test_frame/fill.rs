@@ -14,7 +14,7 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     let flow = template.flow_of(signature.sequence);
     let (mut header, mut transport) = (Sum::default(), Sum::default());
     for field in &template.varying {
-        let value = field.value(flow);
+        let value = field.value_in_flow(flow);
         let at = usize::from(field.at);
         if field.width == 2 {
             // Fields of two bytes hold no more than 65,535.

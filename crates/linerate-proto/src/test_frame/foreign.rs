@@ -2,7 +2,7 @@
 //! switches make by themselves. Which trial a test frame is of, and where it came in, is the
 //! counter's to judge.
 
-use linerate_core::device::Foreign;
+use linerate_core::device::ForeignFrames;
 
 use super::ether::{ARP, Ether, IPV6, LLDP, SLOW};
 
@@ -42,7 +42,7 @@ impl ForeignKind {
     }
 
     /// Counts one frame of this kind.
-    pub const fn count_in(self, counts: &mut Foreign) {
+    pub const fn count_in(self, counts: &mut ForeignFrames) {
         match self {
             Self::Arp => counts.arp += 1,
             Self::NeighbourDiscovery => counts.neighbour_discovery += 1,

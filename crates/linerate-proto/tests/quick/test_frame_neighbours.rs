@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_core::device::{Foreign, Signature};
+use linerate_core::device::{ForeignFrames, Signature};
 use linerate_core::time::MonoTime;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
@@ -133,7 +133,7 @@ fn the_tester_asks_as_linux_does() {
 
 #[test]
 fn foreign_frames_are_told_apart() {
-    let mut counts = Foreign::default();
+    let mut counts = ForeignFrames::default();
     for name in [
         "linux-arp-request",
         "linux-arp-reply",
@@ -146,7 +146,12 @@ fn foreign_frames_are_told_apart() {
     ] {
         ForeignKind::of(&recorded(name)).count_in(&mut counts);
     }
-    let wanted = Foreign { arp: 2, neighbour_discovery: 5, link_control: 1, ..Foreign::default() };
+    let wanted = ForeignFrames {
+        arp: 2,
+        neighbour_discovery: 5,
+        link_control: 1,
+        ..ForeignFrames::default()
+    };
     assert_eq!(counts, wanted);
     // LLDP to its nearest bridge, and a pause frame; a test frame is none of them.
     let to = |last: u8, kind: [u8; 2]| {

@@ -200,8 +200,9 @@ fn a_million_flows_are_all_different() {
     assert_eq!(flow.ports, Ends { source: PORTS_RFC4814.source, destination: 7 });
     let template = template(&frame);
     assert_eq!(template.varying.iter().map(|it| it.count).collect::<Vec<_>>(), [1000, 1000]);
-    let values =
-        |flow| template.varying.iter().fold(0_u64, |all, it| all << 32 | u64::from(it.value(flow)));
+    let values = |flow| {
+        template.varying.iter().fold(0_u64, |all, it| all << 32 | u64::from(it.value_in_flow(flow)))
+    };
     let mut all: Vec<u64> = (0..1_000_000).map(values).collect();
     all.sort_unstable();
     all.dedup();

@@ -3,7 +3,7 @@
 //!
 //! Percentages of a theoretical rate are only where a medium gives one.
 
-use linerate_core::device::buffer::holds_one_of_near;
+use linerate_core::device::buffer::lacks_room_for_second_frame;
 use linerate_core::record::{
     BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, Overload, OverloadKind,
     Recovery, Repeated, Reset, Soak, Tester,
@@ -153,7 +153,7 @@ fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
 fn held(goal: &GoalFound) -> Option<String> {
     let frames = goal.held_frames?;
     let (fps, lower) = goal.throughput_fps().zip(goal.lower_fps)?;
-    if holds_one_of_near(frames, lower) {
+    if lacks_room_for_second_frame(frames, lower) {
         return Some(format!(
             "{}: the device has no room for a second frame: above {} frames/s it loses every other \
              one; below, from {} frames/s on, those that the tester's own times bring too near to \

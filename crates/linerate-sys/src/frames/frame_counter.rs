@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::device::{Foreign, Received};
+use linerate_core::device::{ForeignFrames, ReceiveCounts};
 
 use crate::packet_capture::{BLOCK_AGE, CaptureCounts, CaptureOptions, PacketCapture};
 use crate::sched::Pinned;
@@ -53,9 +53,9 @@ impl CounterOptions {
 #[derive(Clone, Debug, Default)]
 pub struct CounterReading {
     /// What came of each expected stream.
-    pub streams: Vec<(u8, Received)>,
+    pub streams: Vec<(u8, ReceiveCounts)>,
     /// What came besides.
-    pub foreign: Foreign,
+    pub foreign: ForeignFrames,
     /// Frames that found the ring full: lost by the tester. They are in no other count.
     pub ring_dropped: u64,
     /// Frames that the interface showed, the dropped ones too.

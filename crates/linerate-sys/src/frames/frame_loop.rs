@@ -10,7 +10,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::device::{FrameLoad, Pace, SendWatch, Sent, WatchRule, Watched, WhenLate};
+use linerate_core::device::{
+    FrameLoad, FramePace, SendCounts, SendTiming, SendWatch, WatchRule, WhenLate,
+};
 use linerate_core::time::MonoTime;
 
 use crate::frame_writer::{FrameBuffer, FrameSet, Numbered};
@@ -83,7 +85,7 @@ impl SendProgress {
         self.counts.late.load(Ordering::Relaxed)
     }
 
-    fn show(&self, sent: &Sent) {
+    fn show(&self, sent: &SendCounts) {
         self.counts.frames.store(sent.frames, Ordering::Relaxed);
         self.counts.refused.store(sent.refused, Ordering::Relaxed);
         self.counts.late.store(sent.late, Ordering::Relaxed);
@@ -113,11 +115,11 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     /// Sends the load on the calling thread.
-    pub(crate) fn drive(&self, outlet: &mut impl Outlet) -> Result<Sent> {
+    pub(crate) fn drive(&self, outlet: &mut impl Outlet) -> Result<SendCounts> {
         self.check()?;
         let _pinned = self.cpu.map(pin).transpose()?;
         let _slack = ShortSlack::begin();
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         self.progress.show(&sent);
         let start = self.window.start.unwrap_or_else(clock::monotonic);
         let mut pacer = Pacer::new(self.load, start.nanos());
@@ -143,7 +145,7 @@ impl Run<'_> {
             next += batch as u64;
             left -= batch as u64;
         }
-        sent.watched = pacer.watched();
+        sent.timing = pacer.watched();
         outlet.finish(self.stop)?;
         if batch > 1 {
             // The last frame of a call leaves near its end.
@@ -177,7 +179,7 @@ impl Run<'_> {
     fn check(&self) -> Result<()> {
         let load = self.load;
         let text = match load.pace {
-            Pace::Rate { frames_per_sec: 0 } => "a rate of 0".to_owned(),
+            FramePace::Rate { frames_per_sec: 0 } => "a rate of 0".to_owned(),
             _ if load.burst == 0 => "bursts of 0 frames".to_owned(),
             _ if load.mix.is_empty() => "a mix of no template".to_owned(),
             _ => match load.mix.iter().find(|it| usize::from(**it) >= self.set.count()) {
@@ -199,7 +201,7 @@ fn pin(cpu: u32) -> Result<Pinned> {
     Err(Error::new("pin the generator to CPU", cpu, source))
 }
 
-fn note(sent: &mut Sent, handed: Handed, now: u64) {
+fn note(sent: &mut SendCounts, handed: Handed, now: u64) {
     if handed.frames > 0 {
         if sent.frames == 0 {
             sent.first_ns = now;
@@ -261,8 +263,8 @@ struct Step {
 impl Pacer {
     fn new(load: &FrameLoad, start_ns: u64) -> Self {
         let step = match load.pace {
-            Pace::Flood => None,
-            Pace::Rate { frames_per_sec } => {
+            FramePace::Flood => None,
+            FramePace::Rate { frames_per_sec } => {
                 let span = u64::from(load.burst) * 1_000_000_000;
                 Some(Step {
                     ns: span / frames_per_sec,
@@ -272,18 +274,18 @@ impl Pacer {
             }
         };
         let FrameLoad { when_late, burst, .. } = *load;
-        let watch = WatchRule::of(load, 1).map(|rule| (rule, SendWatch::new(rule)));
+        let watch = WatchRule::from_load(load, 1).map(|rule| (rule, SendWatch::new(rule)));
         Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst, next: 0, watch }
     }
 
     /// What the times of all frames so far say.
-    fn watched(&self) -> Watched {
-        self.watch.as_ref().map(|(_, watch)| watch.clone().end()).unwrap_or_default()
+    fn watched(&self) -> SendTiming {
+        self.watch.as_ref().map(|(_, watch)| watch.clone().finish()).unwrap_or_default()
     }
 
     /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
     /// are late.
-    fn take(&mut self, now: u64, max: usize, sent: &mut Sent) -> usize {
+    fn take(&mut self, now: u64, max: usize, sent: &mut SendCounts) -> usize {
         let (Some(step), Some((rule, watch))) = (&self.step, &mut self.watch) else { return max };
         let late_ns = step.ns.max(LATE_MIN_NS);
         let mut taken = 0;
@@ -293,7 +295,7 @@ impl Pacer {
             self.left -= many as u32;
             let behind = now - self.due_ns;
             for _ in 0..many {
-                watch.leaves(self.next, now, behind);
+                watch.add_departure(self.next, now, behind);
                 self.next += 1;
             }
             if behind > late_ns {
@@ -324,7 +326,7 @@ mod tests {
     use super::*;
 
     fn load(frames_per_sec: u64, burst: u32, when_late: WhenLate) -> FrameLoad {
-        let pace = Pace::Rate { frames_per_sec };
+        let pace = FramePace::Rate { frames_per_sec };
         FrameLoad { frames: 100, pace, when_late, burst, mix: vec![0] }
     }
 
@@ -332,7 +334,7 @@ mod tests {
     fn due_times_add_up_without_a_rounding_error() {
         // 1,488,095 frames a second: a gap of 672.0001882 ns. Frame n is due floor(n 10^9 / rate).
         let mut pacer = Pacer::new(&load(1_488_095, 1, WhenLate::KeepSchedule), 7);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         for number in 0..3_000_000_u64 {
             assert_eq!(pacer.due_ns, 7 + number * 1_000_000_000 / 1_488_095);
             assert_eq!(pacer.take(pacer.due_ns, 64, &mut sent), 1);
@@ -344,7 +346,7 @@ mod tests {
     fn what_is_late_leaves_at_once_and_the_schedule_stays() {
         // A gap of 100 us; 1 ms late: frames 0 to 10 are due, 0 to 8 by more than a gap.
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(1_000_000, 64, &mut sent), 11);
         assert_eq!((sent.late, sent.worst_late_ns), (9, 1_000_000));
         assert_eq!(pacer.due_ns, 1_100_000);
@@ -354,7 +356,7 @@ mod tests {
     fn a_steady_pace_makes_up_for_delays_but_not_for_pauses() {
         // A gap of 100 us: 90 us late is made up for, 400 us is let go.
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Steady), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(90_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 100_000);
         assert_eq!(pacer.take(500_000, 64, &mut sent), 1);
@@ -367,7 +369,7 @@ mod tests {
     #[test]
     fn what_leaves_at_once_after_a_delay_may_cost_a_device_frames() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(0, 64, &mut sent), 1);
         // Frames 1 to 10: one finds room.
         assert_eq!(pacer.take(1_000_000, 64, &mut sent), 10);
@@ -378,7 +380,7 @@ mod tests {
     #[test]
     fn no_more_leave_at_once_than_fit() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(1_000_000, 4, &mut sent), 4);
         assert_eq!(pacer.due_ns, 400_000);
     }
@@ -386,7 +388,7 @@ mod tests {
     #[test]
     fn a_kept_gap_moves_the_schedule() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepGap), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(1_000_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 1_100_000);
         assert_eq!(pacer.take(1_100_000, 64, &mut sent), 1);
@@ -397,7 +399,7 @@ mod tests {
     fn bursts_are_as_far_apart_as_their_frames_together() {
         // 16 frames of a mean gap of 100 us every 1.6 ms, in calls of at most 10.
         let mut pacer = Pacer::new(&load(10_000, 16, WhenLate::KeepSchedule), 0);
-        let mut sent = Sent::default();
+        let mut sent = SendCounts::default();
         assert_eq!(pacer.take(5, 10, &mut sent), 10);
         assert_eq!(pacer.due_ns, 0);
         assert_eq!(pacer.take(9, 10, &mut sent), 6);
@@ -407,8 +409,8 @@ mod tests {
 
     #[test]
     fn at_full_speed_every_call_is_full() {
-        let flood = FrameLoad { pace: Pace::Flood, ..load(1, 1, WhenLate::KeepSchedule) };
+        let flood = FrameLoad { pace: FramePace::Flood, ..load(1, 1, WhenLate::KeepSchedule) };
         let mut pacer = Pacer::new(&flood, 0);
-        assert_eq!(pacer.take(123, 64, &mut Sent::default()), 64);
+        assert_eq!(pacer.take(123, 64, &mut SendCounts::default()), 64);
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, FrameTemplate, Sent};
+use linerate_core::device::{FrameLoad, FrameTemplate, SendCounts};
 use socket2::{Domain, Socket, Type};
 
 use crate::frame_loop::{Handed, Outlet, Run};
@@ -115,14 +115,19 @@ impl FrameSender {
     /// # Errors
     /// When the interface goes down or away, or the load is not possible. What was sent by then is
     /// in the progress.
-    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent> {
+    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
         self.run_within(load, stop, Window::default())
     }
 
     /// Sends a load that begins and ends at given times.
     /// # Errors
     /// As [`FrameSender::run`].
-    pub fn run_within(&mut self, load: &FrameLoad, stop: &Stop, window: Window) -> Result<Sent> {
+    pub fn run_within(
+        &mut self,
+        load: &FrameLoad,
+        stop: &Stop,
+        window: Window,
+    ) -> Result<SendCounts> {
         let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
         let run = Run { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use linerate_core::device::{Foreign, Received, Signature, Spread};
+use linerate_core::device::{ForeignFrames, ReceiveCounts, Signature, TimeHistogram};
 
 pub use crate::xdp::{Expected, StreamExpected};
 
@@ -25,14 +25,14 @@ pub struct FrameTally {
     expected: Expected,
     former: VecDeque<u32>,
     streams: Vec<StreamTally>,
-    foreign: Foreign,
+    foreign: ForeignFrames,
 }
 
 impl FrameTally {
     /// Counts of 0.
     pub fn new(expected: Expected) -> Self {
         let streams = expected.streams.iter().copied().map(StreamTally::new).collect();
-        Self { expected, former: VecDeque::new(), streams, foreign: Foreign::default() }
+        Self { expected, former: VecDeque::new(), streams, foreign: ForeignFrames::default() }
     }
 
     /// Counts of 0 for another trial.
@@ -72,12 +72,12 @@ impl FrameTally {
     }
 
     /// What came of each stream, in the order in which they were expected.
-    pub fn streams(&self) -> Vec<(u8, Received)> {
+    pub fn streams(&self) -> Vec<(u8, ReceiveCounts)> {
         self.streams.iter().map(|it| (it.stream, it.received.clone())).collect()
     }
 
     /// What came besides.
-    pub const fn foreign(&self) -> Foreign {
+    pub const fn foreign(&self) -> ForeignFrames {
         self.foreign
     }
 
@@ -108,7 +108,7 @@ struct Arrival {
 #[derive(Clone, Debug)]
 struct StreamTally {
     stream: u8,
-    received: Received,
+    received: ReceiveCounts,
     /// One above the largest number so far.
     next: u64,
     seen: Vec<u64>,
@@ -119,7 +119,7 @@ impl StreamTally {
         let numbers = if expected.frames > NUMBERS_MAX { 0 } else { expected.frames };
         // Pages of zeros take no memory before something is written to them.
         let seen = vec![0; numbers.div_ceil(64) as usize];
-        let received = Received { duplicates: Some(0), ..Received::default() };
+        let received = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
         Self { stream: expected.stream, received, next: 0, seen }
     }
 
@@ -164,7 +164,7 @@ const fn latency_ns(arrival_ns: u64, stamp: u32) -> u64 {
     if span > u32::MAX - NEGATIVE_MAX { 0 } else { span as u64 }
 }
 
-fn spread(spread: &mut Spread, ns: u64) {
+fn spread(spread: &mut TimeHistogram, ns: u64) {
     spread.min_ns = if spread.bins.count() == 0 { ns } else { spread.min_ns.min(ns) };
     spread.max_ns = spread.max_ns.max(ns);
     spread.sum_ns = spread.sum_ns.saturating_add(ns);
@@ -243,7 +243,7 @@ mod tests {
         frame
     }
 
-    fn received(numbers: &[u64]) -> Received {
+    fn received(numbers: &[u64]) -> ReceiveCounts {
         let mut tally = FrameTally::new(expected(TRIAL));
         for (at, number) in numbers.iter().enumerate() {
             tally.add(&frame(TRIAL, 1, *number, 0), 60, 1000 * at as u64);
@@ -336,7 +336,7 @@ mod tests {
         for frame in &frames {
             tally.add(frame, frame.len(), 0);
         }
-        let expected = Foreign {
+        let expected = ForeignFrames {
             arp: 2,
             neighbour_discovery: 2,
             link_control: 2,

@@ -104,7 +104,7 @@ struct Changes {
 
 impl Changes {
     fn write(&mut self, field: &Varying, flow: u32, frame: &mut [u8]) {
-        let (value, at) = (field.value(flow), usize::from(field.at));
+        let (value, at) = (field.value_in_flow(flow), usize::from(field.at));
         let difference = if field.width == 2 {
             // A field of two bytes goes around at 65,536.
             let (value, base) = (value as u16, field.base as u16);

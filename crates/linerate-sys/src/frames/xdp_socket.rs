@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, FrameTemplate, Sent};
+use linerate_core::device::{FrameLoad, FrameTemplate, SendCounts};
 
 use crate::frame_loop::{Handed, Outlet, Run, SendProgress, Window};
 use crate::frame_sender::{SenderOptions, check_lengths, explain, usable_link};
@@ -110,14 +110,19 @@ impl XdpSender {
     /// # Errors
     /// When the interface goes down or away or takes nothing for a second, or the load is not
     /// possible. What was sent by then is in the progress.
-    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent> {
+    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
         self.run_within(load, stop, Window::default())
     }
 
     /// Sends a load that begins and ends at given times.
     /// # Errors
     /// As [`XdpSender::run`].
-    pub fn run_within(&mut self, load: &FrameLoad, stop: &Stop, window: Window) -> Result<Sent> {
+    pub fn run_within(
+        &mut self,
+        load: &FrameLoad,
+        stop: &Stop,
+        window: Window,
+    ) -> Result<SendCounts> {
         let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
         let run = Run { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;

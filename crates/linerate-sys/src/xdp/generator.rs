@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::device::{
-    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, SUSPECTS_MAX, Sent,
-    WatchRule, Watched,
+    FrameLoad, FramePace, FrameTemplate, PAUSES_MAX, Pause, SIGNATURE_BYTES, SUSPECTS_MAX,
+    SendCounts, SendTiming, WatchRule,
 };
 use linerate_core::time::MonoTime;
 
@@ -179,7 +179,7 @@ impl Generator {
     /// trial ended.
     /// # Errors
     /// For a load that asks for nothing that can be sent (see [`Generator::run_within`]).
-    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent> {
+    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
         self.run_within(load, stop, Window::default())
     }
 
@@ -187,7 +187,12 @@ impl Generator {
     /// # Errors
     /// For a rate of 0, bursts of 0, or a mix that names a template that is not there; when the
     /// kernel refuses live frames, or the interface has gone.
-    pub fn run_within(&mut self, load: &FrameLoad, stop: &Stop, window: Window) -> Result<Sent> {
+    pub fn run_within(
+        &mut self,
+        load: &FrameLoad,
+        stop: &Stop,
+        window: Window,
+    ) -> Result<SendCounts> {
         self.check_load(load)?;
         let _pinned = self.options.cpu.map(Pinned::to);
         let first = self.maps.state.get(program::NEXT);
@@ -198,7 +203,7 @@ impl Generator {
         let handed = self.maps.state.get(program::NEXT) - first;
         let refused = self.refused(handed, before)?;
         let state = &self.maps.state;
-        Ok(Sent {
+        Ok(SendCounts {
             frames: handed - refused,
             bytes: self.bytes_taken(state.get(program::BYTES) - bytes, handed, refused),
             refused,
@@ -206,19 +211,19 @@ impl Generator {
             last_ns: state.get(program::LAST),
             late: state.get(program::LATE),
             worst_late_ns: state.get(program::WORST),
-            watched: self.watched(first),
+            timing: self.watched(first),
         })
     }
 
     /// What the program saw of its own times; numbers from those of the run's first frame.
-    fn watched(&self, first: u64) -> Watched {
+    fn watched(&self, first: u64) -> SendTiming {
         let state = &self.maps.state;
         let kept = usize::try_from(state.get(program::PAUSES)).unwrap_or(PAUSES_MAX);
         let pause = |index: usize| Pause {
             sequence: state.get(program::PAUSE + 2 * index).saturating_sub(first),
             late_ns: state.get(program::PAUSE + 2 * index + 1),
         };
-        let mut watched = Watched {
+        let mut watched = SendTiming {
             could_lose: state.get(program::COULD_LOSE),
             suspects: self.suspects(first),
             pauses: (0..kept.min(PAUSES_MAX)).map(pause).collect(),
@@ -256,8 +261,8 @@ impl Generator {
         let next = state.get(program::NEXT);
         state.set(program::END, next + load.frames);
         let rate = match load.pace {
-            Pace::Flood => 0,
-            Pace::Rate { frames_per_sec } => frames_per_sec,
+            FramePace::Flood => 0,
+            FramePace::Rate { frames_per_sec } => frames_per_sec,
         };
         state.set(program::PACED, u64::from(rate > 0));
         let divisor = rate.max(1);
@@ -288,7 +293,7 @@ impl Generator {
     fn set_watch(&self, load: &FrameLoad, start: MonoTime, next: u64) {
         let state = &self.maps.state;
         let batch = if load.burst == 1 { self.batch(load) } else { 1 };
-        let rule = WatchRule::of(load, batch).unwrap_or(WatchRule {
+        let rule = WatchRule::from_load(load, batch).unwrap_or(WatchRule {
             service_ns: 0,
             room_ns: 0,
             pause_ns: u64::MAX,
@@ -317,13 +322,13 @@ impl Generator {
 
     fn batch(&self, load: &FrameLoad) -> u32 {
         let by_rate = match load.pace {
-            Pace::Rate { frames_per_sec } if load.burst == 1 => {
+            FramePace::Rate { frames_per_sec } if load.burst == 1 => {
                 let fits = BATCHES.iter().find(|(rate, _)| frames_per_sec <= *rate);
                 fits.map_or(64, |(_, batch)| *batch)
             }
             // A burst is to leave at once.
-            Pace::Rate { .. } => load.burst.min(64),
-            Pace::Flood => FLOOD_BATCH,
+            FramePace::Rate { .. } => load.burst.min(64),
+            FramePace::Flood => FLOOD_BATCH,
         };
         self.options.batch.unwrap_or(by_rate).clamp(1, BATCH_MAX)
     }
@@ -348,18 +353,18 @@ impl Generator {
             }
             let due = MonoTime::from_nanos(state.get(program::DUE));
             let repeat = match load.pace {
-                Pace::Flood if window.start.is_none_or(|start| start <= now) => {
+                FramePace::Flood if window.start.is_none_or(|start| start <= now) => {
                     speed.calls(CALL).min(u32::try_from(left).unwrap_or(u32::MAX))
                 }
                 _ if due > now + SLEEP_ABOVE => {
                     nap(now, due, window.deadline);
                     continue;
                 }
-                Pace::Flood => {
+                FramePace::Flood => {
                     clock::sleep_until(due);
                     continue;
                 }
-                Pace::Rate { .. } => speed.calls(self.paced_call(load, left, due, now)),
+                FramePace::Rate { .. } => speed.calls(self.paced_call(load, left, due, now)),
             };
             self.program.run_live(&self.frame, LiveRun { repeat, batch })?;
             speed.took(repeat, clock::monotonic().since(now));
@@ -404,7 +409,7 @@ impl Generator {
 
     fn check_load(&self, load: &FrameLoad) -> Result<()> {
         let templates = self.options.templates.len();
-        let reason = if load.pace == (Pace::Rate { frames_per_sec: 0 }) {
+        let reason = if load.pace == (FramePace::Rate { frames_per_sec: 0 }) {
             "a rate of 0"
         } else if load.burst == 0 {
             "bursts of 0 frames"

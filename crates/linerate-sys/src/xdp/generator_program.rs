@@ -333,7 +333,8 @@ impl<'a> Builder<'a> {
             let at = usize::from(sum.at);
             let old = u16::from_be_bytes([template.bytes[at], template.bytes[at + 1]]);
             let covered = template.varying.iter().filter(|it| it.in_header_sum);
-            let start = u64::from(!old) + covered.map(|it| not_words(it.value(0))).sum::<u64>();
+            let start =
+                u64::from(!old) + covered.map(|it| not_words(it.value_in_flow(0))).sum::<u64>();
             constant(asm, Reg::R5, start);
         }
         for field in &template.varying {
@@ -399,7 +400,7 @@ impl<'a> Builder<'a> {
         asm.alu(Alu::Xor, Reg::R0, 0xffff);
         let old = u16::from_be_bytes([template.bytes[at], template.bytes[at + 1]]);
         let covered = template.varying.iter().filter(|it| it.in_transport_sum);
-        let start = u64::from(old) + covered.map(|it| u64::from(it.value(0))).sum::<u64>();
+        let start = u64::from(old) + covered.map(|it| u64::from(it.value_in_flow(0))).sum::<u64>();
         constant(asm, Reg::R4, start);
         asm.add(Reg::R0, Reg::R4);
         fold(asm, Reg::R0, Reg::R4);

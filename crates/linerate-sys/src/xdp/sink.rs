@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use linerate_core::device::{Foreign, Received};
+use linerate_core::device::{ForeignFrames, ReceiveCounts};
 
 use super::frame::ONE_BUFFER_MTU_BYTES;
 use super::sink_program as program;
@@ -65,9 +65,9 @@ pub struct Expected {
 #[derive(Clone, Debug, Default)]
 pub struct SinkReport {
     /// The streams, as expected.
-    pub streams: Vec<(u8, Received)>,
+    pub streams: Vec<(u8, ReceiveCounts)>,
     /// All other frames. Those of another trial and loops end here, the rest went to the host.
-    pub foreign: Foreign,
+    pub foreign: ForeignFrames,
     /// Processors that counted frames. Counts and latencies are exact for any number; with more
     /// than one at once order, loss runs and gaps are nearly so.
     pub cpus: usize,
@@ -207,13 +207,13 @@ impl Sink {
         times.map(|ns| (ns > 0).then_some(ns)).collect()
     }
 
-    fn received(&self, slot: usize) -> Received {
+    fn received(&self, slot: usize) -> ReceiveCounts {
         let maps = &self.maps;
         let starts = || (0..maps.cpus).map(|cpu| maps.slot_at(cpu, slot));
         let all = |word: usize| starts().map(move |at| maps.counts.get(at + word));
         let sum = |word| all(word).sum::<u64>();
         let unknown = sum(program::NOT_REMEMBERED) > 0;
-        Received {
+        ReceiveCounts {
             frames: sum(program::FRAMES),
             bytes: sum(program::BYTES),
             duplicates: (!unknown).then(|| sum(program::COPIES)),
@@ -228,11 +228,11 @@ impl Sink {
         }
     }
 
-    fn foreign(&self) -> Foreign {
+    fn foreign(&self) -> ForeignFrames {
         let rows = (0..self.maps.cpus).map(|cpu| cpu * self.maps.row());
         let rows: Vec<_> = rows.map(|row| Counters::new(&self.maps.counts, row)).collect();
         let sum = |word| rows.iter().map(|row| row.get(word)).sum();
-        Foreign {
+        ForeignFrames {
             arp: sum(program::ARP),
             neighbour_discovery: sum(program::NEIGHBOUR),
             link_control: sum(program::LINK_CONTROL),

@@ -8,7 +8,7 @@
 //! word 0 sum   1 smallest   2 largest   3 scratch   4 ... 1987 bins
 //! ```
 
-use linerate_core::device::Spread;
+use linerate_core::device::TimeHistogram;
 use linerate_core::stats::LogHistogram;
 
 use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
@@ -38,9 +38,9 @@ pub(super) fn clear(array: &MappedArray, at: usize) {
 }
 
 /// Adds the histograms that start at these words.
-pub(super) fn read(array: &MappedArray, starts: impl Iterator<Item = usize>) -> Spread {
+pub(super) fn read(array: &MappedArray, starts: impl Iterator<Item = usize>) -> TimeHistogram {
     let mut bins = vec![0; BINS];
-    let mut spread = Spread { min_ns: u64::MAX, ..Spread::default() };
+    let mut spread = TimeHistogram { min_ns: u64::MAX, ..TimeHistogram::default() };
     for at in starts {
         spread.sum_ns += array.get(at + SUM);
         spread.min_ns = spread.min_ns.min(array.get(at + MIN));

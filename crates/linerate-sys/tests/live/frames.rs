@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support::{
     Cable, LEFT, PATIENCE, RIGHT, inside, link, plain_sum, transport_sum, udp_template,
 };
-use linerate_core::device::{FrameLoad, Pace, Received, Sent, Signature, WhenLate};
+use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, Signature, WhenLate};
 use linerate_core::time::MonoTime;
 use linerate_sys::frame_counter::{
     CounterOptions, CounterReading, Expected, FrameCounter, StreamExpected,
@@ -50,7 +50,7 @@ fn expected(frames: u64) -> Expected {
 }
 
 const fn flood(frames: u64) -> FrameLoad {
-    let (pace, when_late) = (Pace::Flood, WhenLate::KeepSchedule);
+    let (pace, when_late) = (FramePace::Flood, WhenLate::KeepSchedule);
     FrameLoad { frames, pace, when_late, burst: 1, mix: Vec::new() }
 }
 
@@ -70,7 +70,7 @@ impl Way {
         [Self::Packet(packet), Self::Xdp(xdp(options).expect("an AF_XDP socket"))]
     }
 
-    fn run(&mut self, load: &FrameLoad, window: Window) -> Sent {
+    fn run(&mut self, load: &FrameLoad, window: Window) -> SendCounts {
         let stop = Stop::new();
         match self {
             Self::Packet(sender) => sender.run_within(load, &stop, window),
@@ -133,7 +133,7 @@ fn every_frame_of_both_ways_arrives_once_and_in_order() {
         assert_eq!(received.gap.bins.count(), 9_999);
         assert_eq!(received.gap.sum_ns, received.last_ns - received.first_ns);
         assert!(received.last_ns >= sent.first_ns && received.first_ns <= sent.last_ns + 1_000_000);
-        assert_eq!(reading.foreign, linerate_core::device::Foreign::default());
+        assert_eq!(reading.foreign, linerate_core::device::ForeignFrames::default());
         let counted = link(&cable.right, RIGHT).counters.rx_packets - before;
         assert_eq!(counted, 10_000, "the interface's own count");
     }
@@ -179,7 +179,7 @@ fn a_pace_is_kept_by_schedule_and_no_frame_leaves_before_it_is_due() {
     for way in &mut ways {
         counter.begin(expected(200)).expect("a counter");
         way.begin(TRIAL);
-        let pace = Pace::Rate { frames_per_sec: 2_000 };
+        let pace = FramePace::Rate { frames_per_sec: 2_000 };
         let start = clock::monotonic() + Duration::from_millis(20);
         let window = Window { start: Some(start), deadline: None };
         let sent = way.run(&FrameLoad { pace, ..load(200, &[0]) }, window);
@@ -403,7 +403,7 @@ fn both_counters_tell_the_same_of_the_same_frames() {
         clock::sleep(Duration::from_millis(20));
         sink.read().streams.remove(0).1
     };
-    let counts = |it: &Received| {
+    let counts = |it: &ReceiveCounts| {
         let runs = (it.loss_runs, it.longest_loss_run);
         (it.frames, it.bytes, it.duplicates, it.reordered, runs, it.wrong_length)
     };

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use linerate_core::explain::{
-    Decision, Goal, Source, add_figures, decide, decode, judge, read_source, twin,
+    Decision, Goal, ResultSource, add_figures, decide, decode, judge, read_source, twin,
 };
 use linerate_core::record::{Failure, Fault, Record, Verdict};
 use linerate_engine::failure::words_of;
@@ -105,13 +105,13 @@ fn explain_bytes(bytes: &[u8], args: &Args) -> Result<Explained, Failure> {
         failure.advise(error.advice())
     })?;
     let records = match source {
-        Source::Foreign(found) => {
+        ResultSource::Foreign(found) => {
             let verdicts: Vec<Verdict> = found.evidence.iter().map(judge).collect();
             let verdicts = Decision::from_verdicts(&verdicts).verdicts;
             let document = foreign_document(&verdicts, found.main);
             return Ok(Explained { verdicts, document });
         }
-        Source::Records(records) => records,
+        ResultSource::Records(records) => records,
     };
     let read = |text: &String| {
         Record::from_json(text).map_err(|error| {

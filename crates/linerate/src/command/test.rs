@@ -156,6 +156,6 @@ fn plan(args: &Args) -> Result<TestPlan, Failure> {
         within_ns: within.map(nanos),
         congestion_control: args.congestion.clone(),
         ping_count: args.count,
-        goal: args.target.map(Goal::plan),
+        goal: args.target.map(Goal::goal_plan),
     })
 }

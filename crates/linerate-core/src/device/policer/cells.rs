@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::find::BucketEstimate;
+use crate::record::RateFound;
 
 /// A rule of a cell contract.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,32 +16,44 @@ use super::find::BucketEstimate;
 pub struct CellEstimate {
     /// Cells (or frames of one size) per second: PCR or SCR.
     pub per_s: f64,
-    /// Smallest that fits.
+    /// Smallest rate that fits.
     pub per_s_low: f64,
-    /// Largest that fits.
+    /// Largest rate that fits.
     pub per_s_high: f64,
     /// Limit L, s: CDVT for the peak rule, burst tolerance and CDVT for the sustained one.
     pub limit_s: f64,
-    /// Smallest that fits.
+    /// Smallest limit that fits, s.
     pub limit_low_s: f64,
-    /// Largest that fits.
+    /// Largest limit that fits, s.
     pub limit_high_s: f64,
+}
+
+impl CellEstimate {
+    /// Rate in cells per second with its interval.
+    pub const fn rate_per_s(&self) -> RateFound {
+        RateFound { value: self.per_s, low: self.per_s_low, high: self.per_s_high }
+    }
+
+    /// Limit L in seconds with its interval.
+    pub const fn limit(&self) -> RateFound {
+        RateFound { value: self.limit_s, low: self.limit_low_s, high: self.limit_high_s }
+    }
 }
 
 /// Most cells that pass at the peak rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxBurst {
-    /// MBS.
+    /// Maximum burst size (MBS), cells.
     pub cells: f64,
-    /// Smallest that fits.
+    /// Smallest MBS that fits, cells.
     pub cells_low: f64,
-    /// Largest that fits.
+    /// Largest MBS that fits, cells.
     pub cells_high: f64,
 }
 
 /// A bucket in cells of `cell_bytes`; `None` for cells without bytes.
-pub fn cells(found: &BucketEstimate, cell_bytes: u32) -> Option<CellEstimate> {
+pub fn cell_estimate(found: &BucketEstimate, cell_bytes: u32) -> Option<CellEstimate> {
     if cell_bytes == 0 {
         return None;
     }
@@ -64,16 +77,16 @@ pub fn cells(found: &BucketEstimate, cell_bytes: u32) -> Option<CellEstimate> {
 ///
 /// floor(1 + (L - CDVT) / (1/SCR - 1/PCR)).
 pub fn max_burst(sustained: &CellEstimate, peak_per_s: f64, cdvt_s: f64) -> Option<MaxBurst> {
-    let of = |limit_s: f64, per_s: f64| {
+    let cells_at = |limit_s: f64, per_s: f64| {
         let spread_s = 1.0 / per_s - 1.0 / peak_per_s;
         // A thousandth of a cell for rounding.
         let cells = 1.0 + (limit_s - cdvt_s).max(0.0) / spread_s;
         (spread_s > 0.0).then(|| (cells + 1e-3).floor())
     };
     Some(MaxBurst {
-        cells: of(sustained.limit_s, sustained.per_s)?,
-        cells_low: of(sustained.limit_low_s, sustained.per_s_high)?,
-        cells_high: of(sustained.limit_high_s, sustained.per_s_low)?,
+        cells: cells_at(sustained.limit_s, sustained.per_s)?,
+        cells_low: cells_at(sustained.limit_low_s, sustained.per_s_high)?,
+        cells_high: cells_at(sustained.limit_high_s, sustained.per_s_low)?,
     })
 }
 
@@ -108,14 +121,14 @@ mod tests {
         // At 4000 cells/s for 30 ms: fewer than MBS pass, so the peak rule alone is met. It lets
         // one in each ms pass after the first few: 30 cells are few to know a rate by.
         let fast = policed(&[peak, sustained], 250, 100);
-        let found = cells(&find_bucket(&[&fast], 1_000).expect("a bucket"), CELL_BYTES);
+        let found = cell_estimate(&find_bucket(&[&fast], 1_000).expect("a bucket"), CELL_BYTES);
         let found = found.expect("cells");
         assert!(found.per_s_low <= 1_000.0 && 1_000.0 <= found.per_s_high, "{found:?}");
         assert!((found.per_s / 1_000.0 - 1.0).abs() < 0.05, "{found:?}");
         assert!((found.limit_s - 0.005).abs() < 0.001, "{found:?}");
         // At PCR for 20 s.
         let long = policed(&[peak, sustained], 1_000, 20_000);
-        let found = cells(&find_bucket(&[&long], 1_000).expect("a bucket"), CELL_BYTES);
+        let found = cell_estimate(&find_bucket(&[&long], 1_000).expect("a bucket"), CELL_BYTES);
         let found = found.expect("cells");
         assert!((found.per_s / 250.0 - 1.0).abs() < 0.001, "{found:?}");
         let burst = max_burst(&found, 1_000.0, 0.005).expect("a peak above");
@@ -138,9 +151,9 @@ mod tests {
             frames: 0,
         };
         // 1000 cells/s, 10 deep: L = 9 ms; at 2000 cells/s MBS = 1 + 9 / (1 - 0.5) = 19.
-        let found = cells(&found, CELL_BYTES).expect("cells");
+        let found = cell_estimate(&found, CELL_BYTES).expect("cells");
         assert!((found.limit_s - 0.009).abs() < 1e-12);
-        assert_eq!(max_burst(&found, 2_000.0, 0.0).map(|it| it.cells), Some(19.0));
+        assert_eq!(max_burst(&found, 2_000.0, 0.0).map(|burst| burst.cells), Some(19.0));
         assert_eq!(max_burst(&found, 1_000.0, 0.0), None);
     }
 }

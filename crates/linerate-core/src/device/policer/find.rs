@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::record::RateFound;
 use crate::theory::token_bucket::TokenBucket;
 use crate::units::{BitRate, Bytes};
 
@@ -30,12 +31,17 @@ pub struct TrainFrame {
     pub sent_ns: u64,
     /// Its length as the contract counts.
     pub bytes: u32,
-    /// Whether it came out.
+    /// True when the frame came out of the device.
     pub arrived: bool,
 }
 
 /// A train of equal frames at an even pace, with the numbers of those that came out.
-pub fn train(frames: u64, frames_per_sec: u64, bytes: u32, arrived: &[u64]) -> Vec<TrainFrame> {
+pub fn even_train(
+    frames: u64,
+    frames_per_sec: u64,
+    bytes: u32,
+    arrived: &[u64],
+) -> Vec<TrainFrame> {
     let arrived: std::collections::HashSet<u64> = arrived.iter().copied().collect();
     let at = |number: u64| {
         let ns = u128::from(number) * 1_000_000_000 / u128::from(frames_per_sec.max(1));
@@ -73,15 +79,15 @@ pub fn train_by_arrival(bytes: u32, arrivals: &[(u64, u64)]) -> Vec<TrainFrame> 
 pub struct BucketEstimate {
     /// Rate, bit/s: the middle of its interval.
     pub rate_bps: f64,
-    /// Smallest that fits.
+    /// Smallest rate that fits, bit/s.
     pub rate_low_bps: f64,
-    /// Largest that fits.
+    /// Largest rate that fits, bit/s.
     pub rate_high_bps: f64,
     /// Depth at that rate, bytes.
     pub burst_bytes: f64,
-    /// Smallest that fits.
+    /// Smallest depth that fits, bytes.
     pub burst_low_bytes: f64,
-    /// Largest that fits.
+    /// Largest depth that fits, bytes.
     pub burst_high_bytes: f64,
     /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
     /// higher. A frame and what comes in until the next one do not fit in it; send faster.
@@ -96,6 +102,20 @@ pub struct BucketEstimate {
 }
 
 impl BucketEstimate {
+    /// Rate in bit/s with its interval.
+    pub const fn rate(&self) -> RateFound {
+        RateFound { value: self.rate_bps, low: self.rate_low_bps, high: self.rate_high_bps }
+    }
+
+    /// Depth in bytes with its interval.
+    pub const fn depth(&self) -> RateFound {
+        RateFound {
+            value: self.burst_bytes,
+            low: self.burst_low_bytes,
+            high: self.burst_high_bytes,
+        }
+    }
+
     /// The same where it may be so many bytes deeper.
     #[must_use]
     pub fn maybe_deeper(self, bytes: f64) -> Self {
@@ -107,28 +127,28 @@ impl BucketEstimate {
 /// Why no bucket was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FindError {
-    /// Nothing was lost.
+    /// No frame was lost.
     #[error("no frame was lost: the contract was not reached; send faster or longer")]
     NoLoss,
-    /// Nothing came out.
+    /// No frame came out.
     #[error("no frame came out: the device forwards nothing of this train")]
     NothingArrived,
     /// No bucket does that.
     #[error("no token bucket drops these frames: loss of another kind, or more than one bucket")]
     NoBucket,
-    /// What was lost came after a pause of the sender in which the bucket may have filled again.
+    /// The first loss came after a pause of the sender in which the bucket may have filled again.
     #[error("the tester paused before the contract was reached: run it again on an idle host")]
     Paused,
 }
 
 /// One frame's condition on r (bytes per s) and b: b + r `seconds` against `bytes`.
 #[derive(Clone, Copy, Debug)]
-struct Condition {
+struct FrameCondition {
     seconds: f64,
     bytes: f64,
 }
 
-impl Condition {
+impl FrameCondition {
     fn burst_at(&self, rate: f64) -> f64 {
         self.bytes - rate * self.seconds
     }
@@ -136,19 +156,19 @@ impl Condition {
 
 /// Conditions of all trains.
 #[derive(Debug, Default)]
-struct Conditions {
-    passed: Vec<Condition>,
-    dropped: Vec<Condition>,
+struct TrainConditions {
+    passed: Vec<FrameCondition>,
+    dropped: Vec<FrameCondition>,
     /// Highest rate at which frames were sent, bytes per s.
     offered: f64,
     /// Lowest of the trains.
     offered_least: f64,
-    /// Largest frame, bytes.
+    /// Largest frame of the trains, bytes.
     largest: f64,
 }
 
-impl Conditions {
-    fn of(trains: &[&[TrainFrame]]) -> Self {
+impl TrainConditions {
+    fn from_trains(trains: &[&[TrainFrame]]) -> Self {
         let mut all = Self { offered_least: f64::INFINITY, ..Self::default() };
         for frames in trains {
             let Some(first) = frames.first() else { continue };
@@ -157,7 +177,7 @@ impl Conditions {
             for frame in *frames {
                 let seconds = frame.sent_ns.saturating_sub(first.sent_ns) as f64 / 1e9;
                 let bytes = f64::from(frame.bytes);
-                let condition = Condition { seconds, bytes: passed + bytes };
+                let condition = FrameCondition { seconds, bytes: passed + bytes };
                 sent += bytes;
                 all.largest = all.largest.max(bytes);
                 if frame.arrived {
@@ -175,33 +195,33 @@ impl Conditions {
                 all.offered_least = all.offered_least.min(rate);
             }
         }
-        all.passed = hull(all.passed, 1.0);
-        all.dropped = hull(all.dropped, -1.0);
+        all.passed = hull_corners(all.passed, 1.0);
+        all.dropped = hull_corners(all.dropped, -1.0);
         all
     }
 
     /// Smallest and largest depth at a rate, when frames were off by up to `tolerance` s.
     fn depths(&self, rate: f64, tolerance: f64) -> (f64, f64) {
         let slack = rate * tolerance;
-        let low = self.passed.iter().map(|it| it.burst_at(rate) - slack);
-        let high = self.dropped.iter().map(|it| it.burst_at(rate) + slack);
+        let low = self.passed.iter().map(|frame| frame.burst_at(rate) - slack);
+        let high = self.dropped.iter().map(|frame| frame.burst_at(rate) + slack);
         (low.fold(0.0, f64::max), high.fold(f64::INFINITY, f64::min))
     }
 
-    /// Whether a bucket of such a depth can fill up between two frames of a train.
+    /// True when a bucket of such a depth can fill up between two frames of a train.
     fn is_shallow(&self, depth: f64, rate: f64, tolerance: f64) -> bool {
         let gap = self.largest / self.offered_least + 2.0 * tolerance;
         depth < self.largest + rate * gap
     }
 
-    fn room(&self, rate: f64, tolerance: f64) -> f64 {
+    fn depth_span(&self, rate: f64, tolerance: f64) -> f64 {
         let (low, high) = self.depths(rate, tolerance);
         high - low
     }
 
     /// Rates that fit; `None` when none does.
-    fn rates(&self, tolerance: f64) -> Option<(f64, f64)> {
-        let room = |rate: f64| self.room(rate, tolerance);
+    fn rate_range(&self, tolerance: f64) -> Option<(f64, f64)> {
+        let room = |rate: f64| self.depth_span(rate, tolerance);
         let (mut low, mut high) = (0.0, self.offered);
         // The room is concave, so thirds close in on its largest.
         for _ in 0..HALVINGS {
@@ -226,11 +246,11 @@ impl Conditions {
 
 /// The conditions that can decide: of points (seconds, bytes) the upper hull for a `side` of 1 and
 /// the lower one for -1. The largest, or smallest, of bytes - r seconds is at one of its corners.
-fn hull(mut points: Vec<Condition>, side: f64) -> Vec<Condition> {
+fn hull_corners(mut points: Vec<FrameCondition>, side: f64) -> Vec<FrameCondition> {
     points.sort_by(|a, b| {
         a.seconds.total_cmp(&b.seconds).then((b.bytes * side).total_cmp(&(a.bytes * side)))
     });
-    let mut corners: Vec<Condition> = Vec::new();
+    let mut corners: Vec<FrameCondition> = Vec::new();
     for point in points {
         while let [.., a, b] = corners.as_slice() {
             let turn = (b.seconds - a.seconds) * (point.bytes - a.bytes)
@@ -254,7 +274,7 @@ pub fn find_bucket(
     trains: &[&[TrainFrame]],
     tolerance_ns: u64,
 ) -> Result<BucketEstimate, FindError> {
-    let mut found = fit(trains, tolerance_ns)?;
+    let mut found = fit_bucket(trains, tolerance_ns)?;
     let mut trains = trains.to_vec();
     loop {
         let rate = found.rate_high_bps / 8.0;
@@ -262,7 +282,7 @@ pub fn find_bucket(
         if used.iter().map(|train| train.len()).eq(trains.iter().map(|train| train.len())) {
             return Ok(found);
         }
-        found = fit(&used, tolerance_ns).map_err(|error| match error {
+        found = fit_bucket(&used, tolerance_ns).map_err(|error| match error {
             FindError::NoLoss | FindError::NothingArrived => FindError::Paused,
             other => other,
         })?;
@@ -292,8 +312,8 @@ fn before_refill(frames: &[TrainFrame], rate: f64) -> &[TrainFrame] {
 }
 
 /// The bucket that fits trains without such a pause.
-fn fit(trains: &[&[TrainFrame]], tolerance_ns: u64) -> Result<BucketEstimate, FindError> {
-    let conditions = Conditions::of(trains);
+fn fit_bucket(trains: &[&[TrainFrame]], tolerance_ns: u64) -> Result<BucketEstimate, FindError> {
+    let conditions = TrainConditions::from_trains(trains);
     if conditions.passed.is_empty() {
         return Err(FindError::NothingArrived);
     }
@@ -302,7 +322,7 @@ fn fit(trains: &[&[TrainFrame]], tolerance_ns: u64) -> Result<BucketEstimate, Fi
     }
     let least_ns = tolerance_ns.max(1);
     let tolerances = (0..DOUBLINGS_MAX).map(|step| least_ns << step);
-    let mut fits = tolerances.filter_map(|ns| Some((ns, conditions.rates(ns as f64 / 1e9)?)));
+    let mut fits = tolerances.filter_map(|ns| Some((ns, conditions.rate_range(ns as f64 / 1e9)?)));
     let (mut tolerance_ns, (mut low, mut high)) = fits.next().ok_or(FindError::NoBucket)?;
     // The least at which a bucket fits leaves it no room: frames were off by up to twice as much.
     if let Some(wider) = fits.next().filter(|_| tolerance_ns > least_ns) {
@@ -360,7 +380,7 @@ mod tests {
         let rate = BitRate::from_bits_per_sec(bps);
         let mut bucket = TokenBucket::new(rate, Bytes::new(burst)).expect("a bucket");
         let mut state = 1_u64;
-        let mut train = train(frames, fps, 1000, &[]);
+        let mut train = even_train(frames, fps, 1000, &[]);
         for frame in &mut train {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let late = if noise_ns > 0 { (state >> 33) % noise_ns } else { 0 };
@@ -369,7 +389,7 @@ mod tests {
         train
     }
 
-    fn check(bps: u64, burst: u64, fps: u64, noise_ns: u64) -> BucketEstimate {
+    fn find_policed(bps: u64, burst: u64, fps: u64, noise_ns: u64) -> BucketEstimate {
         // 2 s: at least 200 frames at the rate of the bucket.
         let train = policed(bps, burst, fps, fps * 2, noise_ns);
         let found = find_bucket(&[&train], noise_ns.max(10)).expect("a bucket");
@@ -393,7 +413,7 @@ mod tests {
         {
             let rate = BitRate::from_bits_per_sec(8_000_000);
             let mut bucket = TokenBucket::new(rate, Bytes::new(5000)).expect("a bucket");
-            let mut train = train(400, 2000, 1000, &[]);
+            let mut train = even_train(400, 2000, 1000, &[]);
             for (at, frame) in train.iter_mut().enumerate() {
                 frame.sent_ns += if at >= number { pause_ns } else { 0 };
                 frame.arrived = bucket.arrive(frame.sent_ns, frame.bytes).is_none();
@@ -407,11 +427,11 @@ mod tests {
         for bps in [1_000_000, 10_000_000, 12_345_678, 90_000_000] {
             for burst in [4_000, 16_000, 100_000] {
                 // 1000 bytes at 100 Mbit/s are 12,500 a second.
-                check(bps, burst, 12_500, 0);
-                check(bps, burst, 12_500, 20_000);
+                find_policed(bps, burst, 12_500, 0);
+                find_policed(bps, burst, 12_500, 20_000);
             }
         }
-        check(500_000_000, 250_000, 125_000, 2_000);
+        find_policed(500_000_000, 250_000, 125_000, 2_000);
     }
 
     #[test]
@@ -421,7 +441,7 @@ mod tests {
         // Passed: b >= 3000 - 0.5 r (3rd) and b >= 4000 - 1.5 r (7th). Dropped: b < 4000 - 1.25 r
         // (6th) and b < 5000 - 2 r (9th). 3rd with 6th and 3rd with 9th: r < 4000 / 3; 7th with
         // 6th: r > 0. One period alone hardly tells a rate.
-        let train = train(9, 4, 1000, &[0, 1, 2, 6]);
+        let train = even_train(9, 4, 1000, &[0, 1, 2, 6]);
         let found = find_bucket(&[&train], 1).expect("a bucket");
         assert!(found.rate_low_bps < 1.0, "{found:?}");
         assert!((found.rate_high_bps - 8.0 * 4000.0 / 3.0).abs() < 0.1, "{found:?}");
@@ -449,7 +469,7 @@ mod tests {
         let alone = find_bucket(&[&one], 10).expect("a bucket");
         let both = find_bucket(&[&one, &other], 10).expect("a bucket");
         assert_eq!(both.frames, 3_000);
-        let width = |it: &BucketEstimate| it.rate_high_bps - it.rate_low_bps;
+        let width = |bucket: &BucketEstimate| bucket.rate_high_bps - bucket.rate_low_bps;
         assert!(width(&both) <= width(&alone));
     }
 
@@ -461,7 +481,7 @@ mod tests {
         let found = find_bucket(&[&train], 10).expect("a bucket");
         assert!(found.is_shallow, "{found:?}");
         assert!((found.rate_bps / (1e8 / 6.0) - 1.0).abs() < 1e-3, "{found:?}");
-        assert!(!check(19_000_000, 2_000, 12_500, 0).is_shallow);
+        assert!(!find_policed(19_000_000, 2_000, 12_500, 0).is_shallow);
     }
 
     #[test]
@@ -475,19 +495,19 @@ mod tests {
         assert!((found.burst_bytes - 16_000.0).abs() < 1000.0, "{found:?}");
         // Numbers 0, 3 and 4: two lost in between, at thirds of the time.
         let frames = train_by_arrival(64, &[(0, 100), (3, 400), (4, 500)]);
-        let seen: Vec<_> = frames.iter().map(|it| (it.sent_ns, it.arrived)).collect();
+        let seen: Vec<_> = frames.iter().map(|frame| (frame.sent_ns, frame.arrived)).collect();
         assert_eq!(seen, [(100, true), (200, false), (300, false), (400, true), (500, true)]);
     }
 
     #[test]
     fn what_is_no_bucket_is_said_in_one_line() {
-        let clean = train(100, 1000, 1000, &(0..100).collect::<Vec<_>>());
+        let clean = even_train(100, 1000, 1000, &(0..100).collect::<Vec<_>>());
         assert_eq!(find_bucket(&[&clean], 10), Err(FindError::NoLoss));
-        let dead = train(100, 1000, 1000, &[]);
+        let dead = even_train(100, 1000, 1000, &[]);
         assert_eq!(find_bucket(&[&dead], 10), Err(FindError::NothingArrived));
         // Each tenth frame is lost from the start, then none: no bucket does that.
         let some: Vec<u64> = (0..5_000).filter(|n| *n > 2_500 || n % 10 != 3).collect();
-        let odd = train(5_000, 1000, 1000, &some);
+        let odd = even_train(5_000, 1000, 1000, &some);
         assert_eq!(find_bucket(&[&odd], 10), Err(FindError::NoBucket));
         assert_eq!(find_bucket(&[], 10), Err(FindError::NothingArrived));
     }
@@ -500,7 +520,7 @@ mod tests {
             bps in 2_000_000_u64..90_000_000,
             burst in 2_000_u64..60_000,
         ) {
-            check(bps, burst, 12_500, 0);
+            find_policed(bps, burst, 12_500, 0);
         }
     }
 }

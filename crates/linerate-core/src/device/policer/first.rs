@@ -27,7 +27,7 @@ pub fn find_first(
         let wider = (late_ns > found.tolerance_ns).then(|| find_bucket(&[part], late_ns).ok());
         wider.flatten().unwrap_or(found)
     };
-    let (found, length) = longest(frames, tolerance_ns, u64::MAX)?;
+    let (found, length) = longest_fitting_part(frames, tolerance_ns, u64::MAX)?;
     if length == frames.len() {
         return Ok((honest(found, frames), length));
     }
@@ -35,7 +35,7 @@ pub fn find_first(
     // times: far from its end the part tells how far they are.
     let own = find_bucket(&[&frames[..length / 2]], tolerance_ns);
     let most_ns = own.map_or(u64::MAX, |own| own.tolerance_ns.saturating_mul(2));
-    let (found, length) = longest(frames, tolerance_ns, most_ns)?;
+    let (found, length) = longest_fitting_part(frames, tolerance_ns, most_ns)?;
     let is_exact = found.tolerance_ns <= tolerance_ns;
     let clear = &frames[..length / 4 * 3];
     let bucket = match find_bucket(&[clear], tolerance_ns).ok().filter(|_| !is_exact) {
@@ -45,9 +45,9 @@ pub fn find_first(
     Ok((bucket, length))
 }
 
-/// Whether another bucket is met before `found`: a train that is faster than it empties it where it
-/// stands first, whatever the other one drops, and then no more than its rate arrives. That shows
-/// up to the first pause.
+/// True when the train met another bucket before `found`. A train that is faster than both empties
+/// the bucket that stands first, whatever the second one drops, and from then on no more than its
+/// rate arrives. That shows up to the first pause.
 pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool {
     let (rate, depth) = (found.rate_high_bps / 8.0, found.burst_high_bytes);
     let begin_ns = frames.first().map_or(0, |frame| frame.sent_ns);
@@ -77,8 +77,9 @@ pub fn is_behind_another(frames: &[TrainFrame], found: &BucketEstimate) -> bool 
     false
 }
 
-/// The same of parts whose frames are off their times by `most_ns` at most.
-fn longest(
+/// Longest first part of a train that one bucket explains with frames off their times by `most_ns`
+/// at most: that bucket, and the length of the part.
+fn longest_fitting_part(
     frames: &[TrainFrame],
     tolerance_ns: u64,
     most_ns: u64,
@@ -87,7 +88,7 @@ fn longest(
         let found = find_bucket(&[&frames[..length]], tolerance_ns)?;
         if found.tolerance_ns > most_ns { Err(FindError::NoBucket) } else { Ok(found) }
     };
-    if let Some(found) = fitted(first(frames.len()))? {
+    if let Some(found) = bucket_unless_several(first(frames.len()))? {
         return Ok((found, frames.len()));
     }
     // One frame that passed has no loss: a shorter part of a part that fits does fit too.
@@ -107,37 +108,39 @@ fn longest(
     found.map(|bucket| (bucket, fits))
 }
 
-/// What a train tells of a second bucket beside the first, and how much deeper that one may be,
-/// bytes.
+/// Frames of a train that say something of a second bucket behind the first, and how many bytes
+/// deeper than they say that second one may be.
 ///
 /// A sender that makes up for a pause sends faster than the first bucket allows. What that one may
 /// have dropped says nothing of the second, and is left out; but where the second stands before
-/// it, such frames have taken of its depth.
-pub fn beyond_first(frames: &[TrainFrame], first: &BucketEstimate) -> (Vec<TrainFrame>, f64) {
+/// it, such frames have spent_bytes of its depth.
+pub fn frames_for_second(frames: &[TrainFrame], first: &BucketEstimate) -> (Vec<TrainFrame>, f64) {
     let (rate, depth) = (first.rate_low_bps / 8.0, first.burst_low_bytes);
     let slack = rate * first.tolerance_ns as f64 / 1e9;
     let (mut level, mut last_ns) = (depth, frames.first().map_or(0, |frame| frame.sent_ns));
-    let (mut told, mut taken, mut is_empty) = (Vec::with_capacity(frames.len()), 0.0, false);
+    let (mut kept, mut spent_bytes, mut is_empty) = (Vec::with_capacity(frames.len()), 0.0, false);
     for frame in frames {
         let bytes = f64::from(frame.bytes);
         let gap_ns = frame.sent_ns.saturating_sub(last_ns);
         last_ns = frame.sent_ns;
         level = (level + rate * gap_ns as f64 / 1e9).min(depth);
         if frame.arrived || level >= bytes + slack {
-            told.push(*frame);
+            kept.push(*frame);
             is_empty |= !frame.arrived;
         } else if !is_empty {
-            taken += bytes;
+            spent_bytes += bytes;
         }
         if frame.arrived {
             level = (level - bytes).max(0.0);
         }
     }
-    (told, taken)
+    (kept, spent_bytes)
 }
 
 /// A bucket, none where more than one is at work, or why nothing can be said of any.
-fn fitted(found: Result<BucketEstimate, FindError>) -> Result<Option<BucketEstimate>, FindError> {
+fn bucket_unless_several(
+    found: Result<BucketEstimate, FindError>,
+) -> Result<Option<BucketEstimate>, FindError> {
     match found {
         Ok(bucket) => Ok(Some(bucket)),
         Err(FindError::NoBucket) => Ok(None),
@@ -147,7 +150,7 @@ fn fitted(found: Result<BucketEstimate, FindError>) -> Result<Option<BucketEstim
 
 #[cfg(test)]
 mod tests {
-    use super::super::find::train;
+    use super::super::find::even_train;
     use super::*;
     use crate::theory::token_bucket::TokenBucket;
     use crate::units::{BitRate, Bytes};
@@ -159,9 +162,10 @@ mod tests {
             TokenBucket::new(rate, Bytes::new(depth * 64)).expect("a bucket")
         };
         let mut buckets: Vec<TokenBucket> = buckets.iter().map(bucket).collect();
-        let mut frames = train(frames, 8000, 64, &[]);
+        let mut frames = even_train(frames, 8000, 64, &[]);
         for frame in &mut frames {
-            let mut passes = |it: &mut TokenBucket| it.arrive(frame.sent_ns, frame.bytes).is_none();
+            let mut passes =
+                |bucket: &mut TokenBucket| bucket.arrive(frame.sent_ns, frame.bytes).is_none();
             frame.arrived = buckets.iter_mut().all(&mut passes);
         }
         frames
@@ -217,8 +221,8 @@ mod tests {
         // Ten ms later one more is lost, which the peak rule lets pass.
         frames.push(frame(40_000_000, false));
         frames.push(frame(40_000_000, true));
-        let (told, taken) = beyond_first(&frames, &first);
-        assert_eq!((told.len(), taken), (17, 15.0 * 64.0));
-        assert_eq!(told[15], frame(40_000_000, false));
+        let (kept, spent_bytes) = frames_for_second(&frames, &first);
+        assert_eq!((kept.len(), spent_bytes), (17, 15.0 * 64.0));
+        assert_eq!(kept[15], frame(40_000_000, false));
     }
 }

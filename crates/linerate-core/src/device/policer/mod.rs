@@ -11,8 +11,8 @@ mod first;
 mod ordered;
 mod search;
 
-pub use cells::{CellEstimate, MaxBurst, cells, max_burst};
-pub use find::{BucketEstimate, FindError, TrainFrame, find_bucket, train, train_by_arrival};
-pub use first::{beyond_first, find_first, is_behind_another};
+pub use cells::{CellEstimate, MaxBurst, cell_estimate, max_burst};
+pub use find::{BucketEstimate, FindError, TrainFrame, even_train, find_bucket, train_by_arrival};
+pub use first::{find_first, frames_for_second, is_behind_another};
 pub use ordered::{compare, compare_bucket, compare_burst, compare_cells};
 pub use search::{PolicerSearch, TrainTrial};

@@ -1,20 +1,21 @@
-//! What was found against what was ordered.
+//! A policer's measured parameters compared with those of the contract that was ordered.
 
 use super::cells::{CellEstimate, MaxBurst};
 use super::find::BucketEstimate;
-use crate::record::{Compared, Holds};
+use crate::record::{Compared, Holds, RateFound};
 
 impl Compared {
-    /// Names the parameter.
+    /// The comparison labelled with its parameter and unit.
     #[must_use]
-    pub fn of(self, parameter: &str, unit: &str) -> Self {
+    pub fn with_parameter(self, parameter: &str, unit: &str) -> Self {
         Self { parameter: parameter.to_owned(), unit: unit.to_owned(), ..self }
     }
 }
 
 /// Compares a found value and its interval with an order; `tolerance` is a share of the order
 /// (0.01 for 1 %).
-pub fn compare(ordered: f64, (low, found, high): (f64, f64, f64), tolerance: f64) -> Compared {
+pub fn compare(ordered: f64, found: RateFound, tolerance: f64) -> Compared {
+    let RateFound { value, low, high } = found;
     let holds = if high < ordered * (1.0 - tolerance) {
         Holds::Less
     } else if low > ordered * (1.0 + tolerance) {
@@ -23,7 +24,7 @@ pub fn compare(ordered: f64, (low, found, high): (f64, f64, f64), tolerance: f64
         Holds::Kept
     };
     let (parameter, unit) = (String::new(), String::new());
-    Compared { parameter, unit, ordered, found, low, high, holds }
+    Compared { parameter, unit, ordered, found: value, low, high, holds }
 }
 
 /// CIR (bit/s) and CBS (bytes) as ordered and as found.
@@ -33,11 +34,9 @@ pub fn compare_bucket(
     cbs_bytes: f64,
     tolerance: f64,
 ) -> [Compared; 2] {
-    let rates = (found.rate_low_bps, found.rate_bps, found.rate_high_bps);
-    let depths = (found.burst_low_bytes, found.burst_bytes, found.burst_high_bytes);
     [
-        compare(cir_bps, rates, tolerance).of("cir", "bit/s"),
-        compare(cbs_bytes, depths, tolerance).of("cbs", "bytes"),
+        compare(cir_bps, found.rate(), tolerance).with_parameter("cir", "bit/s"),
+        compare(cbs_bytes, found.depth(), tolerance).with_parameter("cbs", "bytes"),
     ]
 }
 
@@ -49,18 +48,16 @@ pub fn compare_cells(
     ordered: [f64; 2],
     tolerance: f64,
 ) -> [Compared; 2] {
-    let rates = (found.per_s_low, found.per_s, found.per_s_high);
-    let limits = (found.limit_low_s, found.limit_s, found.limit_high_s);
     [
-        compare(ordered[0], rates, tolerance).of(names[0], "cells/s"),
-        compare(ordered[1], limits, tolerance).of(names[1], "s"),
+        compare(ordered[0], found.rate_per_s(), tolerance).with_parameter(names[0], "cells/s"),
+        compare(ordered[1], found.limit(), tolerance).with_parameter(names[1], "s"),
     ]
 }
 
 /// MBS as ordered and as found.
 pub fn compare_burst(found: &MaxBurst, mbs_cells: f64, tolerance: f64) -> Compared {
-    let cells = (found.cells_low, found.cells, found.cells_high);
-    compare(mbs_cells, cells, tolerance).of("mbs", "cells")
+    let cells = RateFound { value: found.cells, low: found.cells_low, high: found.cells_high };
+    compare(mbs_cells, cells, tolerance).with_parameter("mbs", "cells")
 }
 
 #[cfg(test)]
@@ -85,14 +82,16 @@ mod tests {
             disagreements: 0,
             frames: 1000,
         };
-        let holds = |cir, cbs| compare_bucket(&bucket, cir, cbs, 0.01).map(|it| it.holds);
+        let holds =
+            |cir, cbs| compare_bucket(&bucket, cir, cbs, 0.01).map(|compared| compared.holds);
         assert_eq!(holds(10e6, 20_000.0), [Holds::Kept, Holds::Kept]);
         assert_eq!(holds(8e6, 32_000.0), [Holds::More, Holds::Less]);
     }
 
     #[test]
     fn an_order_within_the_interval_is_kept() {
-        let holds = |ordered, low, high| compare(ordered, (low, low, high), 0.01).holds;
+        let range = |low, high| RateFound { value: low, low, high };
+        let holds = |ordered, low, high| compare(ordered, range(low, high), 0.01).holds;
         assert_eq!(holds(100.0, 99.5, 100.5), Holds::Kept);
         assert_eq!(holds(100.0, 90.0, 98.9), Holds::Less);
         assert_eq!(holds(100.0, 90.0, 99.1), Holds::Kept);

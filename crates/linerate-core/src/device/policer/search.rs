@@ -2,7 +2,7 @@
 //! for its precision.
 
 use super::find::{BucketEstimate, FindError};
-use crate::device::search::{Controller, Step};
+use crate::device::search::{Controller, NextTrial};
 
 /// Length of the first train, ns.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -16,7 +16,7 @@ const FIRST_IDLE_NS: u64 = 2_000_000_000;
 pub struct TrainTrial {
     /// Its rate, frames per second, at an even pace.
     pub load_fps: u64,
-    /// How long.
+    /// Time for which frames are sent, ns.
     pub duration_ns: u64,
     /// Time without frames before it, in which the bucket fills.
     pub idle_before_ns: u64,
@@ -38,8 +38,8 @@ impl PolicerSearch {
         Self { max_fps, frame_bytes, precision: precision.clamp(1e-4, 1.0), found: Vec::new() }
     }
 
-    /// What the last train said; `None` before the first.
-    pub fn found(&self) -> Option<Result<BucketEstimate, FindError>> {
+    /// Estimate from the last train; `None` before the first.
+    pub fn last_estimate(&self) -> Option<Result<BucketEstimate, FindError>> {
         self.found.last().copied()
     }
 
@@ -70,26 +70,26 @@ impl Controller for PolicerSearch {
     type Trial = TrainTrial;
     type Outcome = Result<BucketEstimate, FindError>;
 
-    fn next(&self) -> Step<TrainTrial> {
+    fn next(&self) -> NextTrial<TrainTrial> {
         match self.found.as_slice() {
-            [] => Step::Trial(TrainTrial {
+            [] => NextTrial::Trial(TrainTrial {
                 load_fps: self.max_fps,
                 duration_ns: FIRST_NS,
                 idle_before_ns: FIRST_IDLE_NS,
             }),
-            [Ok(first)] => Step::Trial(self.second(first)),
-            _ => Step::Done,
+            [Ok(first)] => NextTrial::Trial(self.second(first)),
+            _ => NextTrial::Done,
         }
     }
 
-    fn take(&mut self, outcome: Self::Outcome) {
+    fn add_outcome(&mut self, outcome: Self::Outcome) {
         self.found.push(outcome);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::find::{find_bucket, train};
+    use super::super::find::{even_train, find_bucket};
     use super::*;
     use crate::theory::token_bucket::TokenBucket;
     use crate::units::{BitRate, Bytes};
@@ -101,15 +101,15 @@ mod tests {
         let mut trains = 0;
         while let Some(trial) = search.next().trial() {
             let frames = trial.load_fps * (trial.duration_ns / 1_000) / 1_000_000;
-            let mut frames = train(frames, trial.load_fps, 1518, &[]);
+            let mut frames = even_train(frames, trial.load_fps, 1518, &[]);
             let mut bucket = TokenBucket::new(rate, burst).expect("a bucket");
             for frame in &mut frames {
                 frame.arrived = bucket.arrive(frame.sent_ns, frame.bytes).is_none();
             }
-            search.take(find_bucket(&[&frames], 100));
+            search.add_outcome(find_bucket(&[&frames], 100));
             trains += 1;
         }
-        let found = search.found().expect("trains").expect("a bucket");
+        let found = search.last_estimate().expect("trains").expect("a bucket");
         assert_eq!(trains, 2);
         assert!((found.rate_bps / 2e7 - 1.0).abs() < 0.005, "{found:?}");
         assert!((found.rate_high_bps - found.rate_low_bps) / 2e7 < 0.01, "{found:?}");
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn a_device_without_a_policer_ends_after_one_train() {
         let mut search = PolicerSearch::new(1000, 64, 0.01);
-        search.take(Err(FindError::NoLoss));
-        assert_eq!(search.next(), Step::Done);
-        assert_eq!(search.found(), Some(Err(FindError::NoLoss)));
+        search.add_outcome(Err(FindError::NoLoss));
+        assert_eq!(search.next(), NextTrial::Done);
+        assert_eq!(search.last_estimate(), Some(Err(FindError::NoLoss)));
     }
 }

@@ -5,16 +5,16 @@
 //! bottom of the range is taken to pass and is never tried.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::result::{GoalResult, Status};
-use super::trial::Bound;
-use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::trial::LoadBound;
+use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
-/// The search.
+/// Binary search for one goal.
 #[derive(Clone, Debug)]
 pub struct BinarySearch {
-    ledger: Ledger,
+    ledger: TrialLedger,
 }
 
 impl BinarySearch {
@@ -22,22 +22,22 @@ impl BinarySearch {
     /// # Errors
     /// An impossible goal or an empty range.
     pub fn new(goal: Goal, range: Range) -> Result<Self, GoalError> {
-        Ok(Self { ledger: Ledger::new(vec![goal], range)? })
+        Ok(Self { ledger: TrialLedger::new(vec![goal], range)? })
     }
 
     /// All trials with their reasons.
-    pub fn trace(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
-    /// What is known; final when nothing is asked for any more.
+    /// Result so far; final once [`Controller::next`] is done.
     pub fn result(&self) -> GoalResult {
-        let status = match (self.load(), self.ledger.stuck()) {
+        let status = match (self.next_load(), self.ledger.give_up_reason()) {
             (Err(status), _) => status,
             (Ok(_), Some(reason)) => Status::Invalid(reason),
             (Ok(_), None) => Status::Unfinished,
         };
-        GoalResult::of(&self.ledger, 0, status)
+        GoalResult::from_ledger(&self.ledger, 0, status)
     }
 
     fn goal(&self) -> &Goal {
@@ -45,12 +45,12 @@ impl BinarySearch {
     }
 
     /// The next load and why, or how the search ended.
-    fn load(&self) -> Result<(u64, Why), Status> {
+    fn next_load(&self) -> Result<(u64, Why), Status> {
         let goal = self.goal();
         let Range { min_fps, max_fps } = self.ledger.range;
-        let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
-        if let Some(last) = self.ledger.last().map(|it| it.trial.load_fps)
-            && self.ledger.bound(goal, last) == Bound::Undecided
+        let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
+        if let Some(last) = self.ledger.last_counted().map(|tried| tried.trial.load_fps)
+            && self.ledger.bound(goal, last) == LoadBound::Undecided
         {
             return Ok((last, Why::Repeat));
         }
@@ -71,18 +71,18 @@ impl Controller for BinarySearch {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
-        if self.ledger.stuck().is_some() {
-            return Step::Done;
+    fn next(&self) -> NextTrial<LoadTrial> {
+        if self.ledger.give_up_reason().is_some() {
+            return NextTrial::Done;
         }
-        let Ok((load, why)) = self.load() else { return Step::Done };
+        let Ok((load, why)) = self.next_load() else { return NextTrial::Done };
         let goal = self.goal();
-        let is_first = self.ledger.sums(goal, load).is_empty();
+        let is_first = self.ledger.duration_sums(goal, load).is_empty();
         let duration_ns = if is_first { goal.initial_duration_ns } else { goal.final_duration_ns };
-        Step::Trial(self.ledger.trial(0, load, duration_ns, why))
+        NextTrial::Trial(self.ledger.trial_for_goal(0, load, duration_ns, why))
     }
 
-    fn take(&mut self, outcome: TrialOutcome) {
+    fn add_outcome(&mut self, outcome: TrialOutcome) {
         let asked = self.next().trial();
         self.ledger.add(asked, outcome);
     }

@@ -5,36 +5,39 @@
 //! conditional throughput, whose worked example is the test.
 
 use super::goal::Goal;
-use super::trial::{Bound, TrialOutcome};
+use super::trial::{LoadBound, TrialOutcome};
 
 /// Time of the trials at a load, by length and loss, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct DurationSums {
     /// Full length, within the loss ratio.
     pub full_good_ns: u64,
     /// Full length, above it.
     pub full_bad_ns: u64,
-    /// Short, within it.
+    /// Short trials within the loss ratio.
     pub short_good_ns: u64,
-    /// Short, above it.
+    /// Short trials above the loss ratio.
     pub short_bad_ns: u64,
 }
 
 /// A load's classification with the shares that gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Classification {
-    /// What the load is.
-    pub bound: Bound,
+    /// Class of the load: lower bound, upper bound or undecided.
+    pub bound: LoadBound,
     /// Bad share if all that is missing were good.
     pub optimistic: f64,
     /// Bad share if all that is missing were bad.
     pub pessimistic: f64,
 }
 
-impl Sums {
+impl DurationSums {
     /// The sums of trials at one load. A trial counts with the duration that was asked, also when
     /// it stopped early: it had failed by then, as the whole of it would have.
-    pub fn of<'a>(goal: &Goal, outcomes: impl IntoIterator<Item = &'a TrialOutcome>) -> Self {
+    pub fn from_outcomes<'a>(
+        goal: &Goal,
+        outcomes: impl IntoIterator<Item = &'a TrialOutcome>,
+    ) -> Self {
         let mut sums = Self::default();
         for outcome in outcomes {
             let is_good = outcome.loss_ratio() <= goal.loss_ratio;
@@ -50,17 +53,17 @@ impl Sums {
         sums
     }
 
-    /// Whether there are no trials.
+    /// True without a single trial.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a trial was above the loss ratio.
+    /// True when a trial was above the loss ratio.
     pub const fn has_bad(&self) -> bool {
         self.full_bad_ns > 0 || self.short_bad_ns > 0
     }
 
-    /// What the load is for `goal`.
+    /// Class of the load for `goal`.
     pub fn classify(&self, goal: &Goal) -> Classification {
         let exceed = goal.exceed_ratio;
         let balancing = self.short_good_ns as f64 * (exceed / (1.0 - exceed));
@@ -70,9 +73,9 @@ impl Sums {
         let whole = (good + bad).max(goal.duration_sum_ns as f64);
         let allowed = whole * exceed;
         let bound = match (bad <= allowed, whole - good <= allowed) {
-            (true, true) => Bound::Lower,
-            (false, false) => Bound::Upper,
-            _ => Bound::Undecided,
+            (true, true) => LoadBound::Lower,
+            (false, false) => LoadBound::Upper,
+            _ => LoadBound::Undecided,
         };
         Classification { bound, optimistic: bad / whole, pessimistic: (whole - good) / whole }
     }
@@ -86,9 +89,10 @@ pub(super) fn conditional_fps(
     load_fps: u64,
     outcomes: &[&TrialOutcome],
 ) -> Option<f64> {
-    let is_full = |it: &&&TrialOutcome| it.duration_ns >= goal.final_duration_ns;
+    let is_full = |outcome: &&&TrialOutcome| outcome.duration_ns >= goal.final_duration_ns;
     let full = outcomes.iter().filter(is_full);
-    let mut trials: Vec<_> = full.map(|it| (it.loss_ratio(), it.duration_ns as f64)).collect();
+    let mut trials: Vec<_> =
+        full.map(|outcome| (outcome.loss_ratio(), outcome.duration_ns as f64)).collect();
     trials.sort_by(|one, other| one.0.total_cmp(&other.0));
     let measured: f64 = trials.iter().map(|(_, duration)| duration).sum();
     let whole = measured.max(goal.duration_sum_ns as f64);
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_example_search_of_rfc_9971_comes_out_at_every_point() {
-        use Bound::{Lower, Undecided, Upper};
+        use LoadBound::{Lower, Undecided, Upper};
         // RFC 9971, appendix "Example Search": trials added at each point, then for each of the
         // four goals the optimistic and the pessimistic exceed ratio in percent and the result.
         let points = [
@@ -213,7 +217,7 @@ mod tests {
         for (point, (added, expected)) in points.into_iter().enumerate() {
             trials.extend(added);
             for (goal, (optimistic, pessimistic, bound)) in goals.iter().zip(expected) {
-                let got = Sums::of(goal, &trials).classify(goal);
+                let got = DurationSums::from_outcomes(goal, &trials).classify(goal);
                 let close = |got: f64, want: f64| (got * 100.0 - want).abs() < 5e-4;
                 let at = point + 1;
                 // The RFC's table has the loads of the goal "20% exceed" at points 5 and 6 as
@@ -236,7 +240,10 @@ mod tests {
         trials.extend(outcomes(60, 1, 10));
         for permille in [1, 0] {
             trials.extend(outcomes(1, 60, permille));
-            assert_eq!(Sums::of(&goal, &trials).classify(&goal).bound, Bound::Upper);
+            assert_eq!(
+                DurationSums::from_outcomes(&goal, &trials).classify(&goal).bound,
+                LoadBound::Upper
+            );
         }
     }
 
@@ -258,7 +265,7 @@ mod tests {
     #[test]
     fn without_trials_nothing_is_decided() {
         let goal = Goal::typical();
-        assert_eq!(Sums::default().classify(&goal).bound, Bound::Undecided);
+        assert_eq!(DurationSums::default().classify(&goal).bound, LoadBound::Undecided);
         assert_eq!(conditional_fps(&goal, 1000, &[]), None);
     }
 
@@ -266,11 +273,13 @@ mod tests {
     fn one_good_trial_of_two_passes_with_verification() {
         // 60 of 120 s good is just half; 60 s bad alone is undecided.
         let goal = goal(60, 120, 0.0, 0.5);
-        let bound = |trials: &[TrialOutcome]| Sums::of(&goal, trials).classify(&goal).bound;
+        let bound = |trials: &[TrialOutcome]| {
+            DurationSums::from_outcomes(&goal, trials).classify(&goal).bound
+        };
         let (good, bad) = (outcomes(1, 60, 0), outcomes(1, 60, 10));
-        assert_eq!(bound(&good), Bound::Lower);
-        assert_eq!(bound(&bad), Bound::Undecided);
-        assert_eq!(bound(&[bad.clone(), good].concat()), Bound::Lower);
-        assert_eq!(bound(&[bad.clone(), bad].concat()), Bound::Upper);
+        assert_eq!(bound(&good), LoadBound::Lower);
+        assert_eq!(bound(&bad), LoadBound::Undecided);
+        assert_eq!(bound(&[bad.clone(), good].concat()), LoadBound::Lower);
+        assert_eq!(bound(&[bad.clone(), bad].concat()), LoadBound::Upper);
     }
 }

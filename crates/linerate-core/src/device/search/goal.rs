@@ -12,7 +12,7 @@ use crate::record::BenchGoal;
 /// Relative width at which a search stops: 0.5 %, as FD.io's CSIT has it.
 pub const WIDTH: f64 = 0.005;
 
-/// A search goal.
+/// Goal of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
@@ -35,46 +35,46 @@ pub struct Goal {
 /// Why a goal cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GoalError {
-    /// No goals.
+    /// The list of goals is empty.
     #[error("a search needs a goal")]
     NoGoal,
     /// A time of 0.
     #[error("goal {name}: trials and their sum must last longer than 0 s")]
     NoTime {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// The sum is shorter than one trial.
     #[error("goal {name}: the duration sum is shorter than one trial")]
     SumTooShort {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// A ratio outside 0 to below 1.
     #[error("goal {name}: loss ratio and exceed ratio are from 0 to below 1")]
     Ratio {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// A width outside 0 to below 1.
     #[error("goal {name}: the width is above 0 and below 1, such as 0.005")]
     Width {
-        /// The goal.
+        /// Name of the goal.
         name: String,
     },
     /// Loads out of order.
     #[error("loads from {min_fps} to {max_fps} frames/s are no range above 0")]
     Range {
-        /// Smallest load.
+        /// Smallest load, frames per second.
         min_fps: u64,
-        /// Largest load.
+        /// Largest load, frames per second.
         max_fps: u64,
     },
 }
 
 impl BenchGoal {
     /// As a search takes it.
-    pub fn search(&self) -> Goal {
+    pub fn search_goal(&self) -> Goal {
         Goal {
             name: self.name.clone(),
             final_duration_ns: self.final_trial_ns,
@@ -88,7 +88,13 @@ impl BenchGoal {
 }
 
 impl Goal {
-    fn named(name: &str, final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Self {
+    fn from_seconds(
+        name: &str,
+        final_s: u64,
+        sum_s: u64,
+        loss_ratio: f64,
+        exceed_ratio: f64,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             final_duration_ns: final_s * SECOND_NS,
@@ -102,29 +108,29 @@ impl Goal {
 
     /// One trial of 60 s without loss: the throughput of RFC 1242 §3.17 and RFC 2544 §26.1.
     pub fn strict() -> Self {
-        Self::named("strict", 60, 60, 0.0, 0.0)
+        Self::from_seconds("strict", 60, 60, 0.0, 0.0)
     }
 
     /// A lossy trial of 60 s is repeated once: binary search with loss verification, ETSI GS
     /// NFV-TST 009 §12.3.3, with two trials at most.
     pub fn verified() -> Self {
-        Self::named("verified", 60, 120, 0.0, 0.5)
+        Self::from_seconds("verified", 60, 120, 0.0, 0.5)
     }
 
     /// Half of 21 trials of 1 s without loss: what the device does when nothing disturbs it
     /// (FD.io's CSIT for a ratio of 0).
     pub fn typical() -> Self {
-        Self::named("typical", 1, 21, 0.0, 0.5)
+        Self::from_seconds("typical", 1, 21, 0.0, 0.5)
     }
 
     /// As typical, with 0.5 % of loss: the partial drop rate of FD.io's CSIT.
     pub fn partial_drop() -> Self {
-        Self::named("partial drop", 1, 21, 0.005, 0.5)
+        Self::from_seconds("partial drop", 1, 21, 0.005, 0.5)
     }
 
     /// The same goal with another length of trials, and the sum in proportion.
     #[must_use]
-    pub fn with_trials_of(self, final_duration_ns: u64) -> Self {
+    pub fn with_trial_duration(self, final_duration_ns: u64) -> Self {
         let trials = self.duration_sum_ns.div_ceil(self.final_duration_ns.max(1));
         Self {
             final_duration_ns,
@@ -140,7 +146,7 @@ impl Goal {
         Self { width, ..self }
     }
 
-    /// Whether the attributes are possible.
+    /// Checks that the attributes are possible.
     /// # Errors
     /// A time of 0, a sum below one trial, a ratio or width outside its range.
     pub fn check(&self) -> Result<(), GoalError> {
@@ -152,7 +158,7 @@ impl Goal {
         if self.duration_sum_ns < self.final_duration_ns {
             return Err(GoalError::SumTooShort { name: name() });
         }
-        if ![self.loss_ratio, self.exceed_ratio].iter().all(|it| (0.0..1.0).contains(it)) {
+        if ![self.loss_ratio, self.exceed_ratio].iter().all(|ratio| (0.0..1.0).contains(ratio)) {
             return Err(GoalError::Ratio { name: name() });
         }
         if !(self.width > 0.0 && self.width < 1.0) {
@@ -166,7 +172,7 @@ impl Goal {
         self.duration_sum_ns.div_ceil(self.final_duration_ns)
     }
 
-    /// Whether two loads are close enough.
+    /// True when two loads are within the goal's width.
     pub fn is_close(&self, lower_fps: u64, upper_fps: u64) -> bool {
         let gap = upper_fps.saturating_sub(lower_fps);
         gap <= 1 || gap as f64 <= self.width * upper_fps as f64
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_quick_goal_keeps_its_number_of_trials() {
-        let quick = Goal::typical().with_trials_of(SECOND_NS / 5);
+        let quick = Goal::typical().with_trial_duration(SECOND_NS / 5);
         assert_eq!((quick.trials_max(), quick.duration_sum_ns), (21, 4_200_000_000));
     }
 }

@@ -5,7 +5,7 @@
 //! guess comes first, then steps that double away from it, then the middle: a repeat near the last
 //! result costs a few trials.
 
-/// The search.
+/// Search for the largest whole number that passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegerSearch {
     max: u64,
@@ -13,7 +13,7 @@ pub struct IntegerSearch {
     guess: Option<u64>,
     /// Largest that passed; 0 passes.
     lower: u64,
-    /// Smallest that failed.
+    /// Smallest number that failed.
     upper: Option<u64>,
     /// Steps away from the guess.
     steps: u32,
@@ -49,12 +49,12 @@ impl IntegerSearch {
         (gap > self.resolution).then(|| self.lower + gap / 2)
     }
 
-    /// What became of `tried`.
-    pub fn take(&mut self, tried: u64, passed: bool) {
+    /// Adds the result of a trial with `number`.
+    pub fn add_result(&mut self, number: u64, passed: bool) {
         if passed {
-            self.lower = self.lower.max(tried);
+            self.lower = self.lower.max(number);
         } else {
-            self.upper = Some(self.upper.map_or(tried, |upper| upper.min(tried)));
+            self.upper = Some(self.upper.map_or(number, |upper| upper.min(number)));
         }
         // A number that failed below one that passed: the one that failed decides.
         if let Some(upper) = self.upper
@@ -62,17 +62,17 @@ impl IntegerSearch {
         {
             self.lower = 0;
         }
-        if self.guess != Some(tried) {
+        if self.guess != Some(number) {
             self.steps = self.steps.saturating_add(1).min(62);
         }
     }
 
     /// The largest number that passed below any that failed; 0 when none did.
-    pub const fn found(&self) -> u64 {
+    pub const fn largest_passed(&self) -> u64 {
         self.lower
     }
 
-    /// Whether the largest number of all passed: more may be possible.
+    /// True when the largest number allowed passed: more may be possible.
     pub const fn is_at_max(&self) -> bool {
         self.upper.is_none() && self.lower >= self.max
     }
@@ -87,8 +87,8 @@ mod tests {
     fn run(truth: u64, max: u64, resolution: u64, guess: Option<u64>) -> (IntegerSearch, u32) {
         let mut search = IntegerSearch::new(max, resolution, guess);
         let mut trials = 0;
-        while let Some(tried) = search.next() {
-            search.take(tried, tried <= truth);
+        while let Some(number) = search.next() {
+            search.add_result(number, number <= truth);
             trials += 1;
             assert!(trials < 200, "{search:?}");
         }
@@ -99,16 +99,16 @@ mod tests {
     fn a_number_is_found_by_halves() {
         // 1024 fails, then ten halvings: 512, 768, ...
         let (search, trials) = run(700, 1024, 1, None);
-        assert_eq!((search.found(), trials), (700, 11));
+        assert_eq!((search.largest_passed(), trials), (700, 11));
         let (search, trials) = run(5000, 1024, 1, None);
-        assert_eq!((search.found(), search.is_at_max(), trials), (1024, true, 1));
-        assert_eq!(run(0, 1024, 1, None).0.found(), 0);
+        assert_eq!((search.largest_passed(), search.is_at_max(), trials), (1024, true, 1));
+        assert_eq!(run(0, 1024, 1, None).0.largest_passed(), 0);
     }
 
     #[test]
     fn a_good_guess_costs_a_few_trials() {
         let (search, trials) = run(700, 30_000, 1, Some(700));
-        assert_eq!((search.found(), trials), (700, 2));
+        assert_eq!((search.largest_passed(), trials), (700, 2));
         // 700, 701, 703, 707 go up by 1, 2, 4 until one fails; 705 and 704 are between.
         assert_eq!(run(703, 30_000, 1, Some(700)).1, 6);
         // 700, 699, 697 go down until one passes; 698 is between.
@@ -125,8 +125,8 @@ mod tests {
             let max = 4096;
             let (search, _) = run(truth, max, resolution, guess);
             let truth = truth.min(max);
-            prop_assert!(search.found() <= truth);
-            prop_assert!(truth - search.found() < resolution);
+            prop_assert!(search.largest_passed() <= truth);
+            prop_assert!(truth - search.largest_passed() < resolution);
         }
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::classify::Sums;
+use super::classify::DurationSums;
 use super::goal::{Goal, GoalError};
-use super::trial::Bound;
-use super::trial::{EARLY_STOP_MIN_NS, Invalid, LoadTrial, TrialOutcome, Tried, Why};
+use super::trial::LoadBound;
+use super::trial::{EARLY_STOP_MIN_NS, FinishedTrial, Invalid, LoadTrial, TrialOutcome, Why};
 use super::{INVALID_MAX, Range};
 
 /// The trials and what they say.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct TrialLedger {
     pub(super) goals: Vec<Goal>,
     pub(super) range: Range,
-    pub(super) tried: Vec<Tried>,
+    pub(super) tried: Vec<FinishedTrial>,
     /// Trials longer than a goal's final duration do not count for it.
     pub(super) ignores_long: bool,
     by_load: BTreeMap<u64, Vec<usize>>,
@@ -21,15 +21,15 @@ pub(super) struct Ledger {
 
 /// The two loads that matter for a goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Relevant {
+pub(super) struct RelevantBounds {
     /// Largest lower bound below the relevant upper bound: a load that passed above one that
     /// failed does not count (loss inversion).
     pub(super) lower_fps: Option<u64>,
-    /// Smallest upper bound.
+    /// Smallest load that fails the goal.
     pub(super) upper_fps: Option<u64>,
 }
 
-impl Ledger {
+impl TrialLedger {
     pub(super) fn new(goals: Vec<Goal>, range: Range) -> Result<Self, GoalError> {
         if goals.is_empty() {
             return Err(GoalError::NoGoal);
@@ -56,7 +56,7 @@ impl Ledger {
             why: Why::Unasked,
         });
         let load = trial.load_fps;
-        let mut tried = Tried { trial, outcome, bounds: Vec::new() };
+        let mut tried = FinishedTrial { trial, outcome, bounds: Vec::new() };
         if !tried.counts() {
             self.tried.push(tried);
             return;
@@ -78,7 +78,7 @@ impl Ledger {
         let longest = if self.ignores_long { goal.final_duration_ns } else { u64::MAX };
         let indices = self.by_load.get(&load_fps).map_or(&[][..], Vec::as_slice);
         let outcomes = indices.iter().map(|index| &self.tried[*index].outcome);
-        outcomes.filter(move |it| it.duration_ns <= longest)
+        outcomes.filter(move |outcome| outcome.duration_ns <= longest)
     }
 
     /// Loads with trials, rising.
@@ -86,37 +86,37 @@ impl Ledger {
         self.by_load.keys().copied()
     }
 
-    pub(super) fn sums(&self, goal: &Goal, load_fps: u64) -> Sums {
-        Sums::of(goal, self.outcomes(goal, load_fps))
+    pub(super) fn duration_sums(&self, goal: &Goal, load_fps: u64) -> DurationSums {
+        DurationSums::from_outcomes(goal, self.outcomes(goal, load_fps))
     }
 
-    pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> Bound {
-        self.sums(goal, load_fps).classify(goal).bound
+    pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> LoadBound {
+        self.duration_sums(goal, load_fps).classify(goal).bound
     }
 
-    pub(super) fn relevant(&self, goal: &Goal) -> Relevant {
-        let upper_fps = self.loads().find(|load| self.bound(goal, *load) == Bound::Upper);
+    pub(super) fn relevant(&self, goal: &Goal) -> RelevantBounds {
+        let upper_fps = self.loads().find(|load| self.bound(goal, *load) == LoadBound::Upper);
         let below = |load: &u64| upper_fps.is_none_or(|upper| *load < upper);
         let mut lower = self.loads().rev().filter(below);
-        let lower_fps = lower.find(|load| self.bound(goal, *load) == Bound::Lower);
-        Relevant { lower_fps, upper_fps }
+        let lower_fps = lower.find(|load| self.bound(goal, *load) == LoadBound::Lower);
+        RelevantBounds { lower_fps, upper_fps }
     }
 
     /// Why the search cannot go on: invalid trials alone, time after time.
-    pub(super) fn stuck(&self) -> Option<Invalid> {
-        let mut last = self.tried.iter().rev().map(|it| it.outcome.invalidity());
+    pub(super) fn give_up_reason(&self) -> Option<Invalid> {
+        let mut last = self.tried.iter().rev().map(|tried| tried.outcome.invalidity());
         let reason = last.next()??;
         let more = last.take(INVALID_MAX - 1).filter(Option::is_some).count();
         (more == INVALID_MAX - 1).then_some(reason)
     }
 
     /// The trial counted last.
-    pub(super) fn last(&self) -> Option<&Tried> {
-        self.tried.iter().rev().find(|it| it.counts())
+    pub(super) fn last_counted(&self) -> Option<&FinishedTrial> {
+        self.tried.iter().rev().find(|tried| tried.counts())
     }
 
     /// A trial for a goal, with the number of lost frames that decides it for every goal.
-    pub(super) fn trial(
+    pub(super) fn trial_for_goal(
         &self,
         goal: usize,
         load_fps: u64,

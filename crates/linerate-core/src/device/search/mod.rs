@@ -1,9 +1,9 @@
 //! Searches over trials: which load comes next, and what the trials together say.
 //!
 //! A search is a machine without clock and interface: [`Controller::next`] names the next trial,
-//! [`Controller::take`] is told what became of it. What a search proposes depends on what it was
-//! told alone, so giving a new one the same outcomes in the same order brings it to the same
-//! state: that is how a run is resumed.
+//! [`Controller::add_outcome`] takes its outcome. The proposals of a search depend on the outcomes
+//! alone, so giving a new one the same outcomes in the same order brings it to the same state: that
+//! is how a run is resumed.
 //!
 //! Sources: RFC 2544 §23, §24 and §26; RFC 9971 (MLRsearch); ETSI GS NFV-TST 009 §12.3.
 
@@ -18,27 +18,27 @@ mod step_down;
 mod trial;
 
 pub use binary::BinarySearch;
-pub use classify::{Classification, Sums};
+pub use classify::{Classification, DurationSums};
 pub use goal::{Goal, GoalError, WIDTH};
 pub use integer::IntegerSearch;
 pub use multi::MultiSearch;
 pub use result::{GoalResult, Status};
 pub use step_down::StepDown;
-pub use trial::{Bound, Invalid, LoadTrial, SHORTFALL_MAX, TrialOutcome, Tried, Why};
+pub use trial::{FinishedTrial, Invalid, LoadBound, LoadTrial, SHORTFALL_MAX, TrialOutcome, Why};
 
 /// Invalid trials in a row after which a search gives up.
 pub const INVALID_MAX: usize = 3;
 
-/// What a search wants.
+/// Next move of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step<T> {
+pub enum NextTrial<T> {
     /// Run this trial and tell what became of it.
     Trial(T),
     /// Nothing more; the results stand.
     Done,
 }
 
-impl<T> Step<T> {
+impl<T> NextTrial<T> {
     /// The trial, unless all is done.
     pub fn trial(self) -> Option<T> {
         match self {
@@ -58,29 +58,29 @@ impl<T> Step<T> {
 /// while let Some(trial) = search.next().trial() {
 ///     let sent = trial.frames();
 ///     let received = sent.min(1_000 * trial.duration_ns / 1_000_000_000);
-///     search.take(TrialOutcome::complete(&trial, sent, received));
+///     search.add_outcome(TrialOutcome::complete(&trial, sent, received));
 /// }
 /// let result = &search.results()[0];
 /// assert!(result.lower_fps.is_some_and(|fps| (995..=1_000).contains(&fps)));
 /// ```
 pub trait Controller {
-    /// What it asks for.
+    /// Trial that the search asks for.
     type Trial;
-    /// What it is told.
+    /// Outcome of such a trial.
     type Outcome;
 
-    /// The next trial; the same one until [`Controller::take`] is called.
-    fn next(&self) -> Step<Self::Trial>;
+    /// The next trial; the same one until [`Controller::add_outcome`] is called.
+    fn next(&self) -> NextTrial<Self::Trial>;
 
-    /// What became of a trial, an invalid one too.
-    fn take(&mut self, outcome: Self::Outcome);
+    /// Adds the outcome of a trial, an invalid one too.
+    fn add_outcome(&mut self, outcome: Self::Outcome);
 
     /// Takes outcomes of an earlier run in their order.
     fn replay(&mut self, outcomes: impl IntoIterator<Item = Self::Outcome>)
     where
         Self: Sized,
     {
-        outcomes.into_iter().for_each(|outcome| self.take(outcome));
+        outcomes.into_iter().for_each(|outcome| self.add_outcome(outcome));
     }
 }
 

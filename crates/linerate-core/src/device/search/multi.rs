@@ -6,11 +6,11 @@
 //! from the trials so far. Source: RFC 9971; the choice of loads, which it leaves open, is ours.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::result::{GoalResult, Status};
-use super::trial::Bound;
-use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::trial::LoadBound;
+use super::trial::{FinishedTrial, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
 /// Trials after which a search ends in any case. A device whose answers change for ever would
 /// keep it going.
@@ -19,10 +19,10 @@ const TRIALS_MAX: usize = 5_000;
 /// Largest relative step down or up.
 const STEP_MAX: f64 = 0.5;
 
-/// The search.
+/// MLRsearch for several goals at once (RFC 9971).
 #[derive(Clone, Debug)]
 pub struct MultiSearch {
-    ledger: Ledger,
+    ledger: TrialLedger,
     warm_up_ns: u64,
 }
 
@@ -31,7 +31,7 @@ impl MultiSearch {
     /// # Errors
     /// No goal, an impossible one, an empty range.
     pub fn new(goals: Vec<Goal>, range: Range) -> Result<Self, GoalError> {
-        Ok(Self { ledger: Ledger::new(goals, range)?, warm_up_ns: 0 })
+        Ok(Self { ledger: TrialLedger::new(goals, range)?, warm_up_ns: 0 })
     }
 
     /// The same with a first trial at the largest load that does not count.
@@ -61,24 +61,26 @@ impl MultiSearch {
     }
 
     /// All trials with their reasons.
-    pub fn trace(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
-    /// What is known for each goal, in their order; final when nothing is asked for any more.
+    /// Results so far, one for each goal in their order; final once [`Controller::next`] is done.
     pub fn results(&self) -> Vec<GoalResult> {
-        let status = |goal: &Goal| match (self.ended(goal), self.ledger.stuck()) {
+        let status = |goal: &Goal| match (self.final_status(goal), self.ledger.give_up_reason()) {
             (Some(status), _) => status,
             (None, Some(reason)) => Status::Invalid(reason),
             (None, None) => Status::Unfinished,
         };
         let goals = self.ledger.goals.iter().enumerate();
-        goals.map(|(index, goal)| GoalResult::of(&self.ledger, index, status(goal))).collect()
+        goals
+            .map(|(index, goal)| GoalResult::from_ledger(&self.ledger, index, status(goal)))
+            .collect()
     }
 
     /// How the search ended for a goal, if it did.
-    fn ended(&self, goal: &Goal) -> Option<Status> {
-        let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
+    fn final_status(&self, goal: &Goal) -> Option<Status> {
+        let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         let Range { min_fps, max_fps } = self.ledger.range;
         match (lower_fps, upper_fps) {
             (Some(lower), Some(upper)) if goal.is_close(lower, upper) => Some(Status::Regular),
@@ -89,64 +91,69 @@ impl MultiSearch {
     }
 
     /// The next load for a goal, and why.
-    fn load(&self, goal: &Goal) -> (u64, Why) {
+    fn next_load(&self, goal: &Goal) -> (u64, Why) {
         let max_fps = self.ledger.range.max_fps;
-        if self.ledger.sums(goal, max_fps).is_empty() {
+        if self.ledger.duration_sums(goal, max_fps).is_empty() {
             return (max_fps, Why::Maximum);
         }
         let relevant = self.ledger.relevant(goal);
-        if let Some(load) = self.begun(goal, relevant) {
+        if let Some(load) = self.open_load(goal, relevant) {
             return (load, Why::Repeat);
         }
         match (relevant.lower_fps, relevant.upper_fps) {
-            (Some(lower_fps), Some(upper_fps)) => between(lower_fps, upper_fps),
-            (Some(lower), None) => self.higher(goal, lower),
-            (None, upper) => self.lower(goal, upper),
+            (Some(lower_fps), Some(upper_fps)) => middle_load(lower_fps, upper_fps),
+            (Some(lower), None) => self.load_above(goal, lower),
+            (None, upper) => self.load_below(goal, upper),
         }
     }
 
     /// The load of the last trial, when it is still open and worth going on with.
-    fn begun(&self, goal: &Goal, relevant: Relevant) -> Option<u64> {
-        let last = self.ledger.last()?.trial.load_fps;
+    fn open_load(&self, goal: &Goal, relevant: RelevantBounds) -> Option<u64> {
+        let last = self.ledger.last_counted()?.trial.load_fps;
         let is_within = relevant.lower_fps.is_none_or(|lower| last > lower)
             && relevant.upper_fps.is_none_or(|upper| last < upper);
-        let is_open = self.ledger.bound(goal, last) == Bound::Undecided;
+        let is_open = self.ledger.bound(goal, last) == LoadBound::Undecided;
         // One bad trial at the maximum is enough to look further down first.
         let is_probe = last == self.ledger.range.max_fps
-            && self.ledger.sums(goal, last).has_bad()
+            && self.ledger.duration_sums(goal, last).has_bad()
             && relevant.lower_fps.is_none()
-            && self.forwarded(goal, last).is_some_and(|hint| hint < last);
+            && self.forwarded_fps(goal, last).is_some_and(|hint| hint < last);
         (is_within && is_open && !is_probe).then_some(last)
     }
 
-    /// What the device forwarded at a load, rounded down and within the range; `None` when no
+    /// Rate that the device forwarded at a load, rounded down and within the range; `None` when no
     /// whole trial was bad there.
-    fn forwarded(&self, goal: &Goal, load_fps: u64) -> Option<u64> {
-        let bad = |it: &&TrialOutcome| it.loss_ratio() > goal.loss_ratio && !it.stopped_early;
+    fn forwarded_fps(&self, goal: &Goal, load_fps: u64) -> Option<u64> {
+        let bad = |outcome: &&TrialOutcome| {
+            outcome.loss_ratio() > goal.loss_ratio && !outcome.stopped_early
+        };
         let rate =
             self.ledger.outcomes(goal, load_fps).filter(bad).map(TrialOutcome::forwarding_fps);
         let rate = rate.fold(f64::NAN, f64::max);
         // A goal that allows loss passes a little above what comes out.
         let rate = rate / (1.0 - goal.loss_ratio);
         let Range { min_fps, max_fps } = self.ledger.range;
-        rate.is_finite().then(|| whole(rate).clamp(min_fps, max_fps))
+        rate.is_finite().then(|| floor_fps(rate).clamp(min_fps, max_fps))
     }
 
     /// A load below the smallest that failed; with none, below the maximum.
-    fn lower(&self, goal: &Goal, upper: Option<u64>) -> (u64, Why) {
+    fn load_below(&self, goal: &Goal, upper: Option<u64>) -> (u64, Why) {
         let Range { min_fps, max_fps } = self.ledger.range;
         let from = upper.unwrap_or(max_fps);
-        let steps = self.steps(goal, |why| matches!(why, Why::Lower { .. }), Bound::Upper);
-        let next =
-            whole(from as f64 * (1.0 - step(goal, steps))).min(from.saturating_sub(1)).max(min_fps);
+        let steps =
+            self.count_steps(goal, |why| matches!(why, Why::Lower { .. }), LoadBound::Upper);
+        let next = floor_fps(from as f64 * (1.0 - step_width(goal, steps)))
+            .min(from.saturating_sub(1))
+            .max(min_fps);
         // A load that went well so far is the better guess, when it is near.
-        let is_clean = |load: &u64| *load < from && !self.ledger.sums(goal, *load).has_bad();
+        let is_clean =
+            |load: &u64| *load < from && !self.ledger.duration_sums(goal, *load).has_bad();
         let clean = self.ledger.loads().rev().find(is_clean);
         let near = next as f64 * (1.0 - goal.width);
         if let Some(clean) = clean.filter(|clean| *clean as f64 >= near) {
             return (clean, Why::Verify);
         }
-        match self.forwarded(goal, from) {
+        match self.forwarded_fps(goal, from) {
             Some(hint) if hint < next => (hint, Why::Forwarded { at_fps: from }),
             Some(hint) if hint < from && upper.is_none() => (hint, Why::Forwarded { at_fps: from }),
             _ => (next, Why::Lower { than_fps: from }),
@@ -154,31 +161,32 @@ impl MultiSearch {
     }
 
     /// A load above the largest that passed, while none failed.
-    fn higher(&self, goal: &Goal, lower: u64) -> (u64, Why) {
-        let steps = self.steps(goal, |why| matches!(why, Why::Higher { .. }), Bound::Lower);
-        let next = whole(lower as f64 / (1.0 - step(goal, steps)));
+    fn load_above(&self, goal: &Goal, lower: u64) -> (u64, Why) {
+        let steps =
+            self.count_steps(goal, |why| matches!(why, Why::Higher { .. }), LoadBound::Lower);
+        let next = floor_fps(lower as f64 / (1.0 - step_width(goal, steps)));
         let next = next.max(lower + 1).min(self.ledger.range.max_fps);
         (next, Why::Higher { than_fps: lower })
     }
 
     /// How many loads of a kind were tried for a goal and became `bound`.
-    fn steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: Bound) -> u32 {
-        let is_step = |it: &&Tried| {
-            it.counts()
-                && is_kind(&it.trial.why)
-                && self.ledger.goals.get(it.trial.goal) == Some(goal)
-                && self.ledger.bound(goal, it.trial.load_fps) == bound
+    fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: LoadBound) -> u32 {
+        let is_step = |tried: &&FinishedTrial| {
+            tried.counts()
+                && is_kind(&tried.trial.why)
+                && self.ledger.goals.get(tried.trial.goal) == Some(goal)
+                && self.ledger.bound(goal, tried.trial.load_fps) == bound
         };
         let mut loads: Vec<u64> =
-            self.ledger.tried.iter().filter(is_step).map(|it| it.trial.load_fps).collect();
+            self.ledger.tried.iter().filter(is_step).map(|tried| tried.trial.load_fps).collect();
         loads.sort_unstable();
         loads.dedup();
         u32::try_from(loads.len()).unwrap_or(u32::MAX)
     }
 
     /// The first trial at a load may be short; what follows is of full length.
-    fn duration(&self, goal: &Goal, load_fps: u64) -> u64 {
-        match self.ledger.sums(goal, load_fps).is_empty() {
+    fn duration_ns(&self, goal: &Goal, load_fps: u64) -> u64 {
+        match self.ledger.duration_sums(goal, load_fps).is_empty() {
             true => goal.initial_duration_ns.min(goal.final_duration_ns),
             false => goal.final_duration_ns,
         }
@@ -189,38 +197,43 @@ impl Controller for MultiSearch {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
+    fn next(&self) -> NextTrial<LoadTrial> {
         let ledger = &self.ledger;
-        if ledger.stuck().is_some() || ledger.tried.len() >= TRIALS_MAX {
-            return Step::Done;
+        if ledger.give_up_reason().is_some() || ledger.tried.len() >= TRIALS_MAX {
+            return NextTrial::Done;
         }
-        let is_cold = || !ledger.tried.iter().any(|it| it.outcome.invalidity().is_none());
+        let is_cold = || !ledger.tried.iter().any(|tried| tried.outcome.invalidity().is_none());
         if self.warm_up_ns > 0 && is_cold() {
             let max_fps = ledger.range.max_fps;
-            return Step::Trial(ledger.trial(0, max_fps, self.warm_up_ns, Why::WarmUp));
+            return NextTrial::Trial(ledger.trial_for_goal(
+                0,
+                max_fps,
+                self.warm_up_ns,
+                Why::WarmUp,
+            ));
         }
         let mut open = ledger.goals.iter().enumerate();
-        let Some((index, goal)) = open.find(|(_, goal)| self.ended(goal).is_none()) else {
-            return Step::Done;
+        let Some((index, goal)) = open.find(|(_, goal)| self.final_status(goal).is_none()) else {
+            return NextTrial::Done;
         };
-        let (load, why) = self.load(goal);
-        Step::Trial(ledger.trial(index, load, self.duration(goal, load), why))
+        let (load, why) = self.next_load(goal);
+        NextTrial::Trial(ledger.trial_for_goal(index, load, self.duration_ns(goal, load), why))
     }
 
-    fn take(&mut self, outcome: TrialOutcome) {
+    fn add_outcome(&mut self, outcome: TrialOutcome) {
         let asked = self.next().trial();
         self.ledger.add(asked, outcome);
     }
 }
 
 /// Relative step after so many in the same direction.
-fn step(goal: &Goal, steps: u32) -> f64 {
+fn step_width(goal: &Goal, steps: u32) -> f64 {
     (goal.width * 2_f64.powi(i32::try_from(steps).unwrap_or(i32::MAX))).min(STEP_MAX)
 }
 
 /// The load in the middle, by ratio: both halves are then equally many widths wide.
-fn between(lower_fps: u64, upper_fps: u64) -> (u64, Why) {
-    let middle = whole((lower_fps as f64 * upper_fps as f64).sqrt());
+fn middle_load(lower_fps: u64, upper_fps: u64) -> (u64, Why) {
+    let middle = floor_fps((lower_fps as f64 * upper_fps as f64).sqrt());
     let load = middle.clamp(lower_fps + 1, upper_fps.max(lower_fps + 2) - 1);
     (load, Why::Between { lower_fps, upper_fps })
 }
@@ -231,7 +244,7 @@ fn between(lower_fps: u64, upper_fps: u64) -> (u64, Why) {
     clippy::cast_sign_loss,
     reason = "rates are not negative, and a cast keeps within the range of the type"
 )]
-fn whole(rate: f64) -> u64 {
+fn floor_fps(rate: f64) -> u64 {
     rate.floor() as u64
 }
 
@@ -244,7 +257,7 @@ mod tests {
         // 100 x 400 = 200^2; of 10 and 12, 10.95 rounds down to a bound, and 11 is between.
         for (lower_fps, upper_fps, load) in [(100, 400, 200), (10, 12, 11), (10, 11, 11), (0, 9, 1)]
         {
-            assert_eq!(between(lower_fps, upper_fps).0, load, "{lower_fps} {upper_fps}");
+            assert_eq!(middle_load(lower_fps, upper_fps).0, load, "{lower_fps} {upper_fps}");
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::conditional_fps;
 use super::goal::Goal;
-use super::ledger::{Ledger, Relevant};
+use super::ledger::{RelevantBounds, TrialLedger};
 use super::trial::{Invalid, TrialOutcome};
 
 /// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
@@ -20,7 +20,7 @@ pub enum Status {
     BelowMinimum,
     /// Trials were invalid again and again.
     Invalid(Invalid),
-    /// Not finished.
+    /// The search was not finished.
     Unfinished,
 }
 
@@ -28,13 +28,13 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalResult {
-    /// The goal.
+    /// Goal that was searched for.
     pub goal: Goal,
-    /// How it ended.
+    /// End of the search for it.
     pub status: Status,
     /// Relevant lower bound: the throughput of this goal.
     pub lower_fps: Option<u64>,
-    /// Relevant upper bound.
+    /// Relevant upper bound, the smallest load that fails.
     pub upper_fps: Option<u64>,
     /// Conditional throughput at the lower bound.
     pub conditional_fps: Option<f64>,
@@ -53,28 +53,29 @@ pub struct GoalResult {
 }
 
 impl GoalResult {
-    pub(super) fn of(ledger: &Ledger, index: usize, status: Status) -> Self {
+    pub(super) fn from_ledger(ledger: &TrialLedger, index: usize, status: Status) -> Self {
         let goal = &ledger.goals[index];
-        let Relevant { lower_fps, upper_fps } = ledger.relevant(goal);
+        let RelevantBounds { lower_fps, upper_fps } = ledger.relevant(goal);
         let at = |load: Option<u64>| -> Vec<&TrialOutcome> {
             load.map_or_else(Vec::new, |load| ledger.outcomes(goal, load).collect())
         };
         let (lower, upper) = (at(lower_fps), at(upper_fps));
-        let own = ledger.tried.iter().filter(|it| it.trial.goal == index);
-        let clean = lower.iter().filter(|it| it.lost() == 0);
-        let mut failed = upper.iter().filter(|it| it.loss_ratio() > goal.loss_ratio).peekable();
+        let own = ledger.tried.iter().filter(|tried| tried.trial.goal == index);
+        let clean = lower.iter().filter(|outcome| outcome.lost_frames() == 0);
+        let mut failed =
+            upper.iter().filter(|outcome| outcome.loss_ratio() > goal.loss_ratio).peekable();
         Self {
             goal: goal.clone(),
             status,
             lower_fps,
             upper_fps,
             conditional_fps: lower_fps.and_then(|load| conditional_fps(goal, load, &lower)),
-            offered_fps: mean(lower.iter().filter_map(|it| it.offered_fps())),
-            clean_frames: clean.map(|it| it.sent).sum(),
+            offered_fps: mean_of(lower.iter().filter_map(|outcome| outcome.offered_fps())),
+            clean_frames: clean.map(|outcome| outcome.sent).sum(),
             is_tester_limit: failed.peek().is_some()
-                && failed.all(|it| it.is_short() && it.lost() == 0),
+                && failed.all(|outcome| outcome.is_short() && outcome.lost_frames() == 0),
             trials: own.clone().count() as u64,
-            sending_ns: own.map(|it| it.outcome.elapsed_ns).sum(),
+            sending_ns: own.map(|tried| tried.outcome.elapsed_ns).sum(),
         }
     }
 
@@ -85,7 +86,7 @@ impl GoalResult {
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), it| (sum + it, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }

@@ -5,14 +5,14 @@
 //! nothing.
 
 use super::goal::{Goal, GoalError};
-use super::ledger::Ledger;
-use super::trial::{Invalid, LoadTrial, TrialOutcome, Tried, Why};
-use super::{Controller, Range, Step};
+use super::ledger::TrialLedger;
+use super::trial::{FinishedTrial, Invalid, LoadTrial, TrialOutcome, Why};
+use super::{Controller, NextTrial, Range};
 
 /// The series of trials.
 #[derive(Clone, Debug)]
 pub struct StepDown {
-    ledger: Ledger,
+    ledger: TrialLedger,
     step_fps: u64,
     clean_needed: usize,
 }
@@ -29,8 +29,8 @@ impl StepDown {
         clean_needed: usize,
     ) -> Result<Self, GoalError> {
         let goal = Goal { name: "loss curve".to_owned(), ..Goal::strict() };
-        let goal = Goal { width: step_share, ..goal }.with_trials_of(duration_ns);
-        let ledger = Ledger::new(vec![goal], range)?;
+        let goal = Goal { width: step_share, ..goal }.with_trial_duration(duration_ns);
+        let ledger = TrialLedger::new(vec![goal], range)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -41,26 +41,31 @@ impl StepDown {
     }
 
     /// All trials with their reasons.
-    pub fn trace(&self) -> &[Tried] {
+    pub fn trials(&self) -> &[FinishedTrial] {
         &self.ledger.tried
     }
 
     /// Outcomes that count, from the largest load down.
     pub fn outcomes(&self) -> Vec<&TrialOutcome> {
-        self.ledger.tried.iter().filter(|it| it.counts()).map(|it| &it.outcome).collect()
+        self.ledger
+            .tried
+            .iter()
+            .filter(|tried| tried.counts())
+            .map(|tried| &tried.outcome)
+            .collect()
     }
 
     /// The largest load from which on down `clean_needed` trials lost nothing: what stepping down
     /// by hand gives for a throughput, to the step.
     pub fn throughput_fps(&self) -> Option<u64> {
         let outcomes = self.outcomes();
-        let clean = outcomes.iter().rev().take_while(|it| it.loss_ratio() == 0.0).count();
+        let clean = outcomes.iter().rev().take_while(|outcome| outcome.loss_ratio() == 0.0).count();
         (clean >= self.clean_needed).then(|| outcomes[outcomes.len() - clean].load_fps)
     }
 
     /// Why the series ended early, if it did.
-    pub fn stuck(&self) -> Option<Invalid> {
-        self.ledger.stuck()
+    pub fn give_up_reason(&self) -> Option<Invalid> {
+        self.ledger.give_up_reason()
     }
 }
 
@@ -68,24 +73,30 @@ impl Controller for StepDown {
     type Trial = LoadTrial;
     type Outcome = TrialOutcome;
 
-    fn next(&self) -> Step<LoadTrial> {
-        if self.ledger.stuck().is_some() || self.throughput_fps().is_some() {
-            return Step::Done;
+    fn next(&self) -> NextTrial<LoadTrial> {
+        if self.ledger.give_up_reason().is_some() || self.throughput_fps().is_some() {
+            return NextTrial::Done;
         }
         let Range { min_fps, max_fps } = self.ledger.range;
-        let (load, why) = match self.ledger.last() {
+        let (load, why) = match self.ledger.last_counted() {
             None => (max_fps, Why::Maximum),
-            Some(last) if last.trial.load_fps <= min_fps => return Step::Done,
+            Some(last) if last.trial.load_fps <= min_fps => return NextTrial::Done,
             Some(last) => {
                 let next = last.trial.load_fps.saturating_sub(self.step_fps);
                 (next.max(min_fps), Why::Listed)
             }
         };
         let duration_ns = self.ledger.goals[0].final_duration_ns;
-        Step::Trial(LoadTrial { load_fps: load, duration_ns, stop_at_lost: None, goal: 0, why })
+        NextTrial::Trial(LoadTrial {
+            load_fps: load,
+            duration_ns,
+            stop_at_lost: None,
+            goal: 0,
+            why,
+        })
     }
 
-    fn take(&mut self, outcome: TrialOutcome) {
+    fn add_outcome(&mut self, outcome: TrialOutcome) {
         let asked = self.next().trial();
         self.ledger.add(asked, outcome);
     }

@@ -31,7 +31,7 @@ pub struct LoadTrial {
     pub stop_at_lost: Option<u64>,
     /// Which goal it is for.
     pub goal: usize,
-    /// Why this load.
+    /// Reason for this load.
     pub why: Why,
 }
 
@@ -57,26 +57,26 @@ pub enum Why {
     WarmUp,
     /// The largest load comes first.
     Maximum,
-    /// What came out at a load that was too much.
+    /// Rate that the device forwarded at a load that was too much.
     Forwarded {
-        /// That load.
+        /// Load that was too much.
         at_fps: u64,
     },
     /// Below the smallest load that failed, further down each time.
     Lower {
-        /// That load.
+        /// Smallest load that failed.
         than_fps: u64,
     },
     /// Above the largest load that passed, further up each time.
     Higher {
-        /// That load.
+        /// Largest load that passed.
         than_fps: u64,
     },
     /// Between a load that passed and one that failed.
     Between {
         /// Passed, or the bottom of the range.
         lower_fps: u64,
-        /// Failed.
+        /// Load that failed.
         upper_fps: u64,
     },
     /// Without loss so far, but not for long enough.
@@ -112,7 +112,7 @@ pub enum Invalid {
     Other(String),
 }
 
-/// What became of a trial. A list of these is all that resuming needs.
+/// Outcome of a trial. A list of these is all that resuming needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialOutcome {
@@ -167,11 +167,11 @@ impl TrialOutcome {
     }
 
     /// Frames sent that did not come back.
-    pub const fn lost(&self) -> u64 {
+    pub const fn lost_frames(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether clearly fewer frames were sent than asked ([`SHORTFALL_MAX`]).
+    /// True when clearly fewer frames were sent than asked ([`SHORTFALL_MAX`]).
     pub fn is_short(&self) -> bool {
         let missing = self.intended().saturating_sub(self.sent);
         missing as f64 > SHORTFALL_MAX * self.intended() as f64
@@ -193,11 +193,11 @@ impl TrialOutcome {
     }
 }
 
-/// What a load is for a goal.
+/// Class of a load for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum LoadBound {
     /// It reaches the goal.
     Lower,
     /// It fails the goal.
@@ -209,17 +209,17 @@ pub enum Bound {
 /// A trial with its outcome, for the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tried {
-    /// What was asked for.
+pub struct FinishedTrial {
+    /// Trial that was asked for.
     pub trial: LoadTrial,
-    /// What became of it.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// What its load was for each goal after it; empty when it did not count.
-    pub bounds: Vec<Bound>,
+    /// Class of its load for each goal after the trial; empty when it did not count.
+    pub bounds: Vec<LoadBound>,
 }
 
-impl Tried {
-    /// Whether it counts for the search.
+impl FinishedTrial {
+    /// True when the trial counts for the search.
     pub fn counts(&self) -> bool {
         self.trial.why != Why::WarmUp && self.outcome.invalidity().is_none()
     }
@@ -247,7 +247,7 @@ mod tests {
         // 1500 of 2000 is no rounding: a quarter was not offered.
         let short = outcome(1000, 1500, 1500);
         assert!(short.is_short());
-        assert_eq!((short.loss_ratio(), short.lost()), (0.25, 0));
+        assert_eq!((short.loss_ratio(), short.lost_frames()), (0.25, 0));
         assert_eq!(short.offered_fps(), Some(750.0));
         assert_eq!(short.forwarding_fps(), 750.0);
         // 2000 sent and 1500 back: the device's.

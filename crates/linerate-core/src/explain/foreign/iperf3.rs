@@ -6,9 +6,11 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Asked, Datagrams, Evidence, Host, Loss, Rate, RoundTrips, Windows};
+use super::super::evidence::{
+    Datagrams, Evidence, HostEvidence, Loss, RateEvidence, RoundTrips, TestOptions, Windows,
+};
 use super::super::of_record::response;
-use super::{Unreadable, median, never_seen, number, positive, quantile, small, whole};
+use super::{Unreadable, median, never_seen, number, positive, quantile, small_count, whole_bytes};
 use crate::record::Direction;
 
 /// Evidence of each direction; `None` for a document that is none of iperf3.
@@ -30,15 +32,15 @@ pub(super) fn read(json: &Value) -> Option<Result<Vec<Evidence>, Unreadable>> {
             return Some(Err(Unreadable::Other { kind, advice }));
         }
     };
-    let ways = ways(json, test);
-    let finished = |way| finished(reader(&Part { json, test, way }), json);
+    let ways = test_directions(json, test);
+    let finished = |way| finished(reader(&Iperf3Direction { json, test, way }), json);
     Some(Ok(ways.iter().map(finished).collect()))
 }
 
 fn has_figures(json: &Value) -> bool {
     let intervals = json.get("intervals").and_then(Value::as_array);
     let sums = ["sum_received", "sum_sent", "sum"];
-    intervals.is_some_and(|it| !it.is_empty())
+    intervals.is_some_and(|intervals| !intervals.is_empty())
         || sums.iter().any(|sum| positive(json, &["end", sum, "bytes"]).is_some())
 }
 
@@ -71,45 +73,49 @@ fn finished(mut evidence: Evidence, json: &Value) -> Evidence {
 }
 
 /// One direction: how its sums are called, and which streams are its own.
-struct Way {
+struct TestDirection {
     direction: Direction,
     suffix: &'static str,
     /// The value of `sender` that its streams have; all streams where absent.
     sends: Option<bool>,
 }
 
-fn ways(json: &Value, test: &Value) -> Vec<Way> {
+fn test_directions(json: &Value, test: &Value) -> Vec<TestDirection> {
     let reverse = number(test, &["reverse"]) == Some(1.0);
     let intervals = json.get("intervals").and_then(Value::as_array);
-    let first = intervals.and_then(|it| it.first());
+    let first = intervals.and_then(|intervals| intervals.first());
     let flags = streams_of(first).filter_map(|stream| stream.get("sender")?.as_bool());
     let flags: Vec<bool> = flags.collect();
     let both = number(test, &["bidir"]) == Some(1.0)
-        || first.is_some_and(|it| it.get("sum_bidir_reverse").is_some())
+        || first.is_some_and(|interval| interval.get("sum_bidir_reverse").is_some())
         || flags.contains(&true) && flags.contains(&false);
     if both {
         return vec![
-            Way { direction: Direction::Up, suffix: "", sends: Some(true) },
-            Way { direction: Direction::Down, suffix: "_bidir_reverse", sends: Some(false) },
+            TestDirection { direction: Direction::Up, suffix: "", sends: Some(true) },
+            TestDirection {
+                direction: Direction::Down,
+                suffix: "_bidir_reverse",
+                sends: Some(false),
+            },
         ];
     }
     let direction = if reverse { Direction::Down } else { Direction::Up };
-    vec![Way { direction, suffix: "", sends: None }]
+    vec![TestDirection { direction, suffix: "", sends: None }]
 }
 
 fn streams_of(interval: Option<&Value>) -> impl Iterator<Item = &Value> {
-    let streams = interval.and_then(|it| it.get("streams")).and_then(Value::as_array);
+    let streams = interval.and_then(|interval| interval.get("streams")).and_then(Value::as_array);
     streams.into_iter().flatten()
 }
 
 /// A direction of a document.
-struct Part<'a> {
+struct Iperf3Direction<'a> {
     json: &'a Value,
     test: &'a Value,
-    way: &'a Way,
+    way: &'a TestDirection,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Iperf3Direction<'a> {
     fn is_own(&self, stream: &Value) -> bool {
         let sends = stream.get("sender").and_then(Value::as_bool);
         self.way.sends.is_none() || sends.is_none() || sends == self.way.sends
@@ -118,18 +124,20 @@ impl<'a> Part<'a> {
     /// Intervals that were not left out by `-O`.
     fn intervals(&self) -> Vec<&'a Value> {
         let all = self.json.get("intervals").and_then(Value::as_array).into_iter().flatten();
-        let omitted = |it: &&Value| {
-            let sum = it.get("sum").and_then(|sum| sum.get("omitted"));
+        let omitted = |interval: &&Value| {
+            let sum = interval.get("sum").and_then(|sum| sum.get("omitted"));
             sum.and_then(Value::as_bool) == Some(true)
         };
-        all.filter(|it| !omitted(it)).collect()
+        all.filter(|interval| !omitted(interval)).collect()
     }
 
     /// The streams of this direction in all intervals after the first fifth.
     fn streams(&self) -> Vec<&'a Value> {
         let intervals = self.intervals();
         let late = intervals.iter().skip(intervals.len() / 5);
-        late.flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it)).collect()
+        late.flat_map(|interval| streams_of(Some(interval)))
+            .filter(|stream| self.is_own(stream))
+            .collect()
     }
 
     /// A figure of a sum at the end: `sum_sent`, `sum_received`, `sum`.
@@ -138,7 +146,7 @@ impl<'a> Part<'a> {
     }
 
     /// The same, added up from the streams where both directions share one name.
-    fn total(&self, name: &str, key: &str) -> Option<f64> {
+    fn sum_figure(&self, name: &str, key: &str) -> Option<f64> {
         let one_name = self.way.sends.is_some()
             && self.json.get("end").and_then(|end| end.get("sum_sent_bidir_reverse")).is_none();
         if !one_name {
@@ -147,14 +155,14 @@ impl<'a> Part<'a> {
         let side = name.strip_prefix("sum_")?;
         let side = if side == "sent" { "sender" } else { "receiver" };
         let each: Vec<f64> =
-            self.ends().filter_map(|stream| number(stream, &[side, key])).collect();
+            self.end_streams().filter_map(|stream| number(stream, &[side, key])).collect();
         (!each.is_empty()).then(|| each.iter().sum())
     }
 
     /// The streams of this direction at the end.
-    fn ends(&self) -> impl Iterator<Item = &'a Value> {
+    fn end_streams(&self) -> impl Iterator<Item = &'a Value> {
         let streams =
-            self.json.get("end").and_then(|it| it.get("streams")).and_then(Value::as_array);
+            self.json.get("end").and_then(|end| end.get("streams")).and_then(Value::as_array);
         let own = |stream: &&Value| {
             let side = ["receiver", "sender"].into_iter().find_map(|side| stream.get(side));
             side.is_none_or(|side| self.is_own(side))
@@ -163,17 +171,17 @@ impl<'a> Part<'a> {
         own.into_iter()
     }
 
-    fn flows(&self) -> u32 {
-        positive(self.test, &["num_streams"]).and_then(small).unwrap_or(1)
+    fn flow_count(&self) -> u32 {
+        positive(self.test, &["num_streams"]).and_then(small_count).unwrap_or(1)
     }
 
-    fn rate(&self) -> Rate {
+    fn rate_evidence(&self) -> RateEvidence {
         let sum = format!("sum{}", self.way.suffix);
         let bps = |interval: &&Value| {
             number(interval, &[&sum, "bits_per_second"]).or_else(|| {
-                let each = streams_of(Some(interval)).filter(|it| self.is_own(it));
+                let each = streams_of(Some(interval)).filter(|stream| self.is_own(stream));
                 let each: Vec<f64> =
-                    each.filter_map(|it| number(it, &["bits_per_second"])).collect();
+                    each.filter_map(|stream| number(stream, &["bits_per_second"])).collect();
                 (!each.is_empty()).then(|| each.iter().sum())
             })
         };
@@ -183,12 +191,12 @@ impl<'a> Part<'a> {
         late.sort_by(f64::total_cmp);
         let received = |key: &str| {
             let both = ["sum_received", "sum_sent"].into_iter();
-            both.filter_map(|sum| self.total(sum, key)).find(|value| *value > 0.0)
+            both.filter_map(|sum| self.sum_figure(sum, key)).find(|value| *value > 0.0)
         };
         // A stream that was cut has no sums.
         let count = intervals_bps.len() as f64;
         let mean = intervals_bps.iter().sum::<f64>() / count.max(1.0);
-        Rate {
+        RateEvidence {
             mean_bps: received("bits_per_second").or_else(|| (count > 0.0).then_some(mean)),
             steady_bps: quantile(&late, 0.5),
             delivery_bps: None,
@@ -202,19 +210,22 @@ impl<'a> Part<'a> {
 
     fn round_trips(&self, rtt: &[f64]) -> RoundTrips {
         let ends = |key: &str| -> Vec<f64> {
-            self.ends().filter_map(|it| positive(it, &["sender", key])).collect()
+            self.end_streams().filter_map(|stream| positive(stream, &["sender", key])).collect()
         };
         let all = self.intervals();
-        let all = all.iter().flat_map(|it| streams_of(Some(it))).filter(|it| self.is_own(it));
-        let all = all.filter_map(|it| positive(it, &["rtt"]));
+        let all = all
+            .iter()
+            .flat_map(|interval| streams_of(Some(interval)))
+            .filter(|stream| self.is_own(stream));
+        let all = all.filter_map(|stream| positive(stream, &["rtt"]));
         let least = ends("min_rtt").into_iter().chain(all).reduce(f64::min);
         let mean = ends("mean_rtt").into_iter().reduce(f64::max);
         let s = |us: f64| us / 1e6;
         let each = |interval: &&Value| {
-            let mut own = streams_of(Some(interval)).filter(|it| self.is_own(it));
-            own.next().and_then(|it| positive(it, &["rtt"])).map_or(0.0, s)
+            let mut own = streams_of(Some(interval)).filter(|stream| self.is_own(stream));
+            own.next().and_then(|stream| positive(stream, &["rtt"])).map_or(0.0, s)
         };
-        let one = self.flows() == 1;
+        let one = self.flow_count() == 1;
         RoundTrips {
             base_s: least.map(s),
             base_is_idle: false,
@@ -226,47 +237,47 @@ impl<'a> Part<'a> {
     }
 
     /// The sender and the receiver.
-    fn hosts(&self) -> (Host, Host) {
-        let asked = positive(self.json, &["start", "sock_bufsize"]).map(whole);
+    fn host_evidence(&self) -> (HostEvidence, HostEvidence) {
+        let asked = positive(self.json, &["start", "sock_bufsize"]).map(whole_bytes);
         // From 3.16 on each stream has a thread, and the figure is that of all.
         let threads = match version(self.json) >= Some((3, 16)) {
-            true => f64::from(self.flows()),
+            true => f64::from(self.flow_count()),
             false => 1.0,
         };
         let [local, remote] = ["host_total", "remote_total"].map(|end| {
             let percent = number(self.json, &["end", "cpu_utilization_percent", end]);
             let cpu = percent.map(|percent| percent / 100.0 / threads);
-            Host { cpu, buffer_asked_bytes: asked, ..Host::default() }
+            HostEvidence { cpu, buffer_asked_bytes: asked, ..HostEvidence::default() }
         });
         let is_server =
-            self.json.get("start").is_some_and(|it| it.get("accepted_connection").is_some());
+            self.json.get("start").is_some_and(|start| start.get("accepted_connection").is_some());
         match (self.way.direction == Direction::Down) == is_server {
             true => (local, remote),
             false => (remote, local),
         }
     }
 
-    fn asked(&self) -> Asked {
-        let flows = f64::from(self.flows());
-        Asked {
+    fn test_options(&self) -> TestOptions {
+        let flows = f64::from(self.flow_count());
+        TestOptions {
             both_ways: self.way.sends.is_some(),
-            window_bytes: positive(self.json, &["start", "sock_bufsize"]).map(whole),
+            window_bytes: positive(self.json, &["start", "sock_bufsize"]).map(whole_bytes),
             pace_bps: positive(self.test, &["target_bitrate"]).map(|bps| bps * flows),
-            bytes: positive(self.test, &["bytes"]).map(whole),
-            write_bytes: positive(self.test, &["blksize"]).map(whole),
-            ..Asked::default()
+            bytes: positive(self.test, &["bytes"]).map(whole_bytes),
+            write_bytes: positive(self.test, &["blksize"]).map(whole_bytes),
+            ..TestOptions::default()
         }
     }
 
     /// The test and its hosts, whatever carried the data.
     fn evidence(&self) -> Evidence {
-        let (sender, receiver) = self.hosts();
+        let (sender, receiver) = self.host_evidence();
         Evidence {
             direction: Some(self.way.direction),
-            flows: self.flows(),
+            flows: self.flow_count(),
             loopback: self.loopback(),
-            asked: self.asked(),
-            rate: self.rate(),
+            asked: self.test_options(),
+            rate: self.rate_evidence(),
             sender,
             receiver,
             ..Evidence::default()
@@ -276,8 +287,8 @@ impl<'a> Part<'a> {
     /// Both ends have one address.
     fn loopback(&self) -> bool {
         let first = self.json.pointer("/start/connected/0");
-        let [local, remote] =
-            ["local_host", "remote_host"].map(|end| first.and_then(|it| it.get(end)));
+        let [local, remote] = ["local_host", "remote_host"]
+            .map(|end| first.and_then(|connection| connection.get(end)));
         local.is_some() && local == remote
     }
 }
@@ -289,7 +300,7 @@ fn version(json: &Value) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-fn connection(part: &Part<'_>) -> Evidence {
+fn connection(part: &Iperf3Direction<'_>) -> Evidence {
     let json = part.json;
     let mss = positive(json, &["start", "tcp_mss_default"])
         .or_else(|| positive(json, &["start", "tcp_mss"]));
@@ -298,8 +309,8 @@ fn connection(part: &Part<'_>) -> Evidence {
         streams.iter().filter_map(|stream| positive(stream, &[key])).collect()
     };
     let (rtt, cwnd, window) = (each("rtt"), each("snd_cwnd"), each("snd_wnd"));
-    let sent = part.total("sum_sent", "bytes").filter(|bytes| *bytes > 0.0);
-    let again = part.total("sum_sent", "retransmits");
+    let sent = part.sum_figure("sum_sent", "bytes").filter(|bytes| *bytes > 0.0);
+    let again = part.sum_figure("sum_sent", "retransmits");
     let segments = sent.zip(mss).map(|(bytes, mss)| bytes / mss);
     let mut sorted = window.clone();
     sorted.sort_by(f64::total_cmp);
@@ -328,14 +339,14 @@ fn connection(part: &Part<'_>) -> Evidence {
             control,
             ..Loss::default()
         },
-        mss_bytes: mss.and_then(small),
-        packet_bytes: mss.and_then(|mss| small(mss + 52.0)),
+        mss_bytes: mss.and_then(small_count),
+        packet_bytes: mss.and_then(|mss| small_count(mss + 52.0)),
         unseen: never_seen(&more),
         ..part.evidence()
     }
 }
 
-fn datagrams(part: &Part<'_>) -> Evidence {
+fn datagrams(part: &Iperf3Direction<'_>) -> Evidence {
     let figure = |key: &str| {
         let sums = ["sum", "sum_received"].into_iter();
         sums.filter_map(|sum| part.sum(sum, key)).find(|value| *value > 0.0)
@@ -348,11 +359,11 @@ fn datagrams(part: &Part<'_>) -> Evidence {
     let span_s = figure("seconds").or(rate.span_s);
     // Before sum_received there was one sum, of what was sent.
     if part.sum("sum_received", "bits_per_second").is_none_or(|bps| bps <= 0.0) {
-        let bytes = payload_bytes.map(|bytes| bytes * (sent - lost)).filter(|it| *it > 0.0);
+        let bytes = payload_bytes.map(|bytes| bytes * (sent - lost)).filter(|bytes| *bytes > 0.0);
         rate.mean_bps = bytes.zip(span_s).map(|(bytes, s)| bytes * 8.0 / s).or(rate.mean_bps);
     }
     let offered = ["sum_sent", "sum"].into_iter();
-    let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|it| *it > 0.0);
+    let offered = offered.filter_map(|sum| part.sum(sum, "bits_per_second")).find(|bps| *bps > 0.0);
     Evidence {
         rate,
         datagrams: Some(Datagrams { sent, lost, payload_bytes, offered_bps: offered }),

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 /// The tests of a text; `None` where no row of a test is in it.
 pub(super) fn read(text: &str) -> Option<Vec<Value>> {
-    let mut tests: Vec<Test> = vec![Test::default()];
+    let mut tests: Vec<TextReport> = vec![TextReport::default()];
     for line in text.lines() {
-        let row = Row::from_text(line).or_else(|| Row::from_csv(line));
+        let row = IperfRow::from_text(line).or_else(|| IperfRow::from_csv(line));
         let begins = ["Connecting to host", "Accepted connection from", "Client connecting to"];
         let has_rows = tests.last().is_some_and(|test| !test.rows.is_empty());
         let opens = line.contains(" local ") && line.contains(" connected ");
         if has_rows && (opens || begins.iter().any(|word| line.starts_with(word))) {
-            tests.push(Test::default());
+            tests.push(TextReport::default());
         }
         let Some(test) = tests.last_mut() else { continue };
         match row {
@@ -26,14 +26,14 @@ pub(super) fn read(text: &str) -> Option<Vec<Value>> {
         }
     }
     tests.retain(|test| !test.rows.is_empty());
-    let documents: Vec<Value> = tests.iter().map(Test::document).collect();
+    let documents: Vec<Value> = tests.iter().map(TextReport::document).collect();
     (!documents.is_empty()).then_some(documents)
 }
 
 /// A test of a text.
 #[derive(Default)]
-struct Test {
-    rows: Vec<Row>,
+struct TextReport {
+    rows: Vec<IperfRow>,
     reverse: bool,
     udp: bool,
     /// Both addresses of the first connection.
@@ -43,7 +43,7 @@ struct Test {
     error: Option<String>,
 }
 
-impl Test {
+impl TextReport {
     /// Takes a line beside the rows: addresses, segment size, direction, error.
     fn take_other_line(&mut self, line: &str) {
         self.reverse |= line.starts_with("Reverse mode");
@@ -56,7 +56,7 @@ impl Test {
         if line.contains(" connected ") && self.ends.is_none() {
             self.ends = after("local").zip(after("to").or_else(|| after("with")));
             let sizes = line.split_once("icwnd/mss/irtt=").map(|(_, sizes)| sizes);
-            self.mss = sizes.and_then(|it| it.split('/').nth(1)?.parse().ok());
+            self.mss = sizes.and_then(|sizes| sizes.split('/').nth(1)?.parse().ok());
         }
         if line.starts_with("Sending ") && line.contains("byte datagrams") {
             self.payload = after("Sending").and_then(|word| word.parse().ok());
@@ -77,7 +77,7 @@ impl Test {
         let mut intervals: BTreeMap<u64, Value> = BTreeMap::new();
         let mut end = json!({});
         for down in ways {
-            let rows: Vec<&Row> =
+            let rows: Vec<&IperfRow> =
                 self.rows.iter().filter(|row| !both || row.down == Some(*down)).collect();
             let suffix = if both && *down { "_bidir_reverse" } else { "" };
             let (between, totals) = intervals_and_totals(&rows);
@@ -121,8 +121,8 @@ fn extend(list: &mut Value, more: Vec<Value>) {
 }
 
 /// Rows of intervals, and those of the whole test.
-fn intervals_and_totals<'a>(rows: &[&'a Row]) -> (Vec<&'a Row>, Vec<&'a Row>) {
-    let is_total = |row: &Row| {
+fn intervals_and_totals<'a>(rows: &[&'a IperfRow]) -> (Vec<&'a IperfRow>, Vec<&'a IperfRow>) {
+    let is_total = |row: &IperfRow| {
         let others = rows.iter().filter(|other| other.id == row.id && other.ends.is_none());
         let (mut last, mut count) = (0.0_f64, 0);
         for other in others {
@@ -131,37 +131,38 @@ fn intervals_and_totals<'a>(rows: &[&'a Row]) -> (Vec<&'a Row>, Vec<&'a Row>) {
         // Without a word of whose it is, the row from 0 to the end is the total.
         row.ends.is_some() || row.from == 0.0 && row.to >= last && count > 1
     };
-    let (totals, between): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_total(row));
+    let (totals, between): (Vec<&IperfRow>, Vec<&IperfRow>) =
+        rows.iter().partition(|row| is_total(row));
     match totals.is_empty() {
         true => (between.clone(), between),
         false => (between, totals),
     }
 }
 
-struct Interval {
+struct TextInterval {
     streams: Vec<Value>,
     sum: Value,
 }
 
 /// Rows by the beginning of their interval, in milliseconds.
-fn by_interval(rows: &[&Row], down: bool) -> BTreeMap<u64, Interval> {
-    let mut by_start: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
+fn by_interval(rows: &[&IperfRow], down: bool) -> BTreeMap<u64, TextInterval> {
+    let mut by_start: BTreeMap<u64, Vec<&IperfRow>> = BTreeMap::new();
     for row in rows {
-        by_start.entry(super::whole(row.from * 1e3)).or_default().push(row);
+        by_start.entry(super::whole_bytes(row.from * 1e3)).or_default().push(row);
     }
-    let interval = |rows: Vec<&Row>| {
+    let interval = |rows: Vec<&IperfRow>| {
         let streams = rows.iter().filter(|row| !row.is_sum());
         let streams: Vec<Value> = streams.map(|row| row.stream(!down)).collect();
-        Interval { sum: add_up(&rows), streams }
+        TextInterval { sum: add_up(&rows), streams }
     };
     by_start.into_iter().map(|(from, rows)| (from, interval(rows))).collect()
 }
 
 /// The row of the sum, or the sum of the rows.
-fn add_up(rows: &[&Row]) -> Value {
-    let sums: Vec<&&Row> = rows.iter().filter(|row| row.is_sum()).collect();
-    let rows: Vec<&&Row> = if sums.is_empty() { rows.iter().collect() } else { sums };
-    let add = |value: fn(&Row) -> Option<f64>| -> Option<f64> {
+fn add_up(rows: &[&IperfRow]) -> Value {
+    let sums: Vec<&&IperfRow> = rows.iter().filter(|row| row.is_sum()).collect();
+    let rows: Vec<&&IperfRow> = if sums.is_empty() { rows.iter().collect() } else { sums };
+    let add = |value: fn(&IperfRow) -> Option<f64>| -> Option<f64> {
         rows.iter().filter_map(|row| value(row)).reduce(|a, b| a + b)
     };
     json!({
@@ -175,11 +176,12 @@ fn add_up(rows: &[&Row]) -> Value {
 }
 
 /// Sums of the whole test, of sent and of received data, by their names in iperf3's JSON.
-fn sums_of_test(totals: &[&Row], udp: bool) -> Vec<(&'static str, Value)> {
-    let side = |end: Option<End>| -> Vec<&Row> {
+fn sums_of_test(totals: &[&IperfRow], udp: bool) -> Vec<(&'static str, Value)> {
+    let side = |end: Option<TextEnd>| -> Vec<&IperfRow> {
         totals.iter().copied().filter(|row| row.ends == end).collect()
     };
-    let (sent, received, plain) = (side(Some(End::Sender)), side(Some(End::Receiver)), side(None));
+    let (sent, received, plain) =
+        (side(Some(TextEnd::Sender)), side(Some(TextEnd::Receiver)), side(None));
     let mut found = Vec::new();
     for (name, rows) in [("sum_sent", sent), ("sum_received", received)] {
         if !rows.is_empty() {
@@ -188,7 +190,7 @@ fn sums_of_test(totals: &[&Row], udp: bool) -> Vec<(&'static str, Value)> {
     }
     if found.is_empty() && !plain.is_empty() {
         // Of iperf 2 the last row of a stream is the receiver's, where there was one.
-        let mut last: BTreeMap<&str, &Row> = BTreeMap::new();
+        let mut last: BTreeMap<&str, &IperfRow> = BTreeMap::new();
         for row in plain {
             last.insert(&row.id, row);
         }
@@ -205,13 +207,13 @@ fn sums_of_test(totals: &[&Row], udp: bool) -> Vec<(&'static str, Value)> {
 
 /// Whose figures a row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum TextEnd {
     Sender,
     Receiver,
 }
 
 /// A row of figures.
-struct Row {
+struct IperfRow {
     /// The number in brackets, or `SUM`.
     id: String,
     /// From server to client, where the row says so.
@@ -223,13 +225,13 @@ struct Row {
     again: Option<f64>,
     cwnd: Option<f64>,
     rtt_us: Option<f64>,
-    /// Lost, and all.
+    /// Datagrams lost, and datagrams sent.
     datagrams: Option<(f64, f64)>,
-    ends: Option<End>,
+    ends: Option<TextEnd>,
     omitted: bool,
 }
 
-impl Row {
+impl IperfRow {
     fn is_sum(&self) -> bool {
         self.id == "SUM"
     }
@@ -250,7 +252,7 @@ impl Row {
     /// `[  5][TX-C]   0.00-1.00   sec  6.00 MBytes  50.3 Mbits/sec    0   1.12 MBytes`.
     fn from_text(line: &str) -> Option<Self> {
         let (id, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
-        let (role, rest) = match rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        let (role, rest) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((role, rest)) => (Some(role), rest),
             None => (None, rest),
         };
@@ -285,8 +287,8 @@ impl Row {
     /// The columns behind the rate.
     fn add(&mut self, more: &[&str]) {
         self.ends = more.iter().find_map(|word| match *word {
-            "sender" => Some(End::Sender),
-            "receiver" => Some(End::Receiver),
+            "sender" => Some(TextEnd::Sender),
+            "receiver" => Some(TextEnd::Receiver),
             _ => None,
         });
         let pair = |word: &str| -> Option<(f64, f64)> {
@@ -300,9 +302,9 @@ impl Row {
             [writes, retries, window, "us", ..] if writes.contains('/') => {
                 self.again = retries.parse().ok();
                 let (cwnd, rtt) = window.split_once('/').unwrap_or((window, ""));
-                self.cwnd = cwnd.strip_suffix('K').and_then(|it| it.parse::<f64>().ok());
+                self.cwnd = cwnd.strip_suffix('K').and_then(|digits| digits.parse::<f64>().ok());
                 self.cwnd = self.cwnd.map(|kilo| kilo * 1024.0);
-                self.rtt_us = rtt.split('(').next().and_then(|it| it.parse().ok());
+                self.rtt_us = rtt.split('(').next().and_then(|digits| digits.parse().ok());
             }
             [again, size, unit, ..] if unit_bytes(unit).is_some() => {
                 self.again = again.parse().ok();
@@ -323,7 +325,7 @@ impl Row {
         };
         let (from, to) = span.split_once('-')?;
         let is_time = time.len() >= 14 && time.bytes().take(14).all(|byte| byte.is_ascii_digit());
-        let number = |text: Option<&&str>| text.and_then(|it| it.parse::<f64>().ok());
+        let number = |text: Option<&&str>| text.and_then(|text| text.parse::<f64>().ok());
         is_time.then_some(())?;
         Some(Self {
             id: if *id == "-1" { "SUM".to_owned() } else { (*id).to_owned() },
@@ -359,5 +361,5 @@ fn unit_bps(unit: &str) -> Option<f64> {
 
 /// The power of 1000 or 1024 that a prefix stands for.
 fn power_of_prefix(prefix: &str) -> Option<i32> {
-    ["", "K", "M", "G", "T"].iter().position(|it| *it == prefix)?.try_into().ok()
+    ["", "K", "M", "G", "T"].iter().position(|unit| *unit == prefix)?.try_into().ok()
 }

@@ -10,9 +10,9 @@ macro_rules! file {
     };
 }
 
-fn results(text: &str) -> Results {
+fn results(text: &str) -> ForeignResults {
     match read_source(text) {
-        Ok(Source::Foreign(found)) => found,
+        Ok(ResultSource::Foreign(found)) => found,
         other => panic!("{other:?} of {}", text.chars().take(80).collect::<String>()),
     }
 }
@@ -394,7 +394,8 @@ fn no_cut_and_no_damaged_file_ends_the_program() {
         file!("nuttcp-udp.txt"),
     ];
     let explained = |bytes: &[u8]| {
-        if let Ok(Source::Foreign(found)) = decode(bytes).and_then(|text| read_source(&text)) {
+        if let Ok(ResultSource::Foreign(found)) = decode(bytes).and_then(|text| read_source(&text))
+        {
             assert!(found.main < found.evidence.len());
             found.evidence.iter().for_each(|it| drop(judge(it)));
         }

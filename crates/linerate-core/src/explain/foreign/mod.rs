@@ -28,13 +28,13 @@ use super::of_record::quantile;
 /// A text that has no result of a transfer in it, in words for the person who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing is there.
+    /// The file or input is empty.
     #[error("it is empty")]
     Empty,
     /// Bytes that are no text.
     #[error("it is {kind}, not a text")]
     Binary {
-        /// With its article.
+        /// Kind of document, with its article.
         kind: &'static str,
         /// Advice for the person.
         advice: &'static str,
@@ -42,21 +42,21 @@ pub enum Unreadable {
     /// A JSON document that does not end.
     #[error("its JSON breaks off in line {line}, before the document ends")]
     Cut {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
     /// A JSON document with a mistake in it.
     #[error("its JSON has a mistake in line {line}, column {column}")]
     Broken {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, counted from 1.
         column: usize,
     },
     /// A test that ended before it measured anything.
     #[error("{program} measured nothing: {reason}")]
     Failed {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
         /// In that program's words.
         reason: String,
@@ -66,12 +66,12 @@ pub enum Unreadable {
     /// Something that is known, and is no result of a transfer.
     #[error("it is {kind}")]
     Other {
-        /// With its article.
+        /// Kind of document, with its article.
         kind: String,
         /// Advice for the person.
         advice: &'static str,
     },
-    /// Anything else.
+    /// Text of any other kind.
     #[error("it is no result that is known{}", .keys.as_ref().map_or_else(String::new, |keys| {
         format!(": a JSON document with {keys}")
     }))]
@@ -104,8 +104,8 @@ const READ: &str = "explain reads records of linerate, output of iperf3 (-J, --j
 
 /// Results of another program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Results {
-    /// Its name.
+pub struct ForeignResults {
+    /// Name of the program.
     pub program: &'static str,
     /// Each direction, connection or document.
     pub evidence: Vec<Evidence>,
@@ -115,9 +115,9 @@ pub struct Results {
 
 /// Contents of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum ResultSource {
     /// Results of another program.
-    Foreign(Results),
+    Foreign(ForeignResults),
     /// Records of this program, each as JSON.
     Records(Vec<String>),
 }
@@ -125,7 +125,7 @@ pub enum Source {
 /// Finds results in a text.
 /// # Errors
 /// [`Unreadable`] where there is none.
-pub fn read_source(text: &str) -> Result<Source, Unreadable> {
+pub fn read_source(text: &str) -> Result<ResultSource, Unreadable> {
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
@@ -136,9 +136,9 @@ pub fn read_source(text: &str) -> Result<Source, Unreadable> {
             None => from_text(text),
         };
     }
-    let records: Vec<&Value> = found.values.iter().filter(|it| is_record(it)).collect();
+    let records: Vec<&Value> = found.values.iter().filter(|value| is_record(value)).collect();
     if !records.is_empty() {
-        return Ok(Source::Records(records.iter().map(ToString::to_string).collect()));
+        return Ok(ResultSource::Records(records.iter().map(ToString::to_string).collect()));
     }
     from_documents(found)
 }
@@ -148,10 +148,10 @@ fn is_record(value: &Value) -> bool {
     schema.is_some_and(|schema| schema.starts_with("linerate.record/"))
 }
 
-fn from_documents(found: documents::Documents) -> Result<Source, Unreadable> {
+fn from_documents(found: documents::Documents) -> Result<ResultSource, Unreadable> {
     let documents::Documents { values, fault } = found;
     let documents = events::documents_of_events(values);
-    let mut results: Vec<(Results, Option<&str>)> = Vec::new();
+    let mut results: Vec<(ForeignResults, Option<&str>)> = Vec::new();
     let mut refused = None;
     for document in &documents {
         let time = document.pointer("/start/timestamp/time").and_then(Value::as_str);
@@ -165,7 +165,7 @@ fn from_documents(found: documents::Documents) -> Result<Source, Unreadable> {
     if count == 0 {
         return Err(refused.or(fault).unwrap_or(Unreadable::Unknown { keys: None }));
     }
-    let mut all = Results { program: results[0].0.program, evidence: Vec::new(), main: 0 };
+    let mut all = ForeignResults { program: results[0].0.program, evidence: Vec::new(), main: 0 };
     for (index, (result, time)) in results.into_iter().enumerate() {
         all.main = all.evidence.len() + result.main;
         all.evidence.extend(result.evidence.into_iter().map(|mut evidence| {
@@ -184,39 +184,39 @@ fn from_documents(found: documents::Documents) -> Result<Source, Unreadable> {
     if let Some(fault) = fault {
         remark(format!("the file does not end there: {fault}"));
     }
-    Ok(Source::Foreign(all))
+    Ok(ResultSource::Foreign(all))
 }
 
 /// The results of a JSON document of a program that is known.
-fn results_of_document(document: &Value) -> Result<Results, Unreadable> {
+fn results_of_document(document: &Value) -> Result<ForeignResults, Unreadable> {
     if let Some(read) = iperf3::read(document) {
-        return read.map(|evidence| Results { program: "iperf3", evidence, main: 0 });
+        return read.map(|evidence| ForeignResults { program: "iperf3", evidence, main: 0 });
     }
     if let Some(evidence) = ndt7::read(document) {
-        return Ok(Results { program: "ndt7", evidence, main: 0 });
+        return Ok(ForeignResults { program: "ndt7", evidence, main: 0 });
     }
     Err(named::document(document))
 }
 
-fn from_text(text: &str) -> Result<Source, Unreadable> {
+fn from_text(text: &str) -> Result<ResultSource, Unreadable> {
     if let Some(documents) = iperf_text::read(text) {
         return from_documents(documents::Documents { values: documents, fault: None });
     }
     if let Some(evidence) = nuttcp::read(text) {
-        return Ok(Source::Foreign(Results { program: "nuttcp", evidence, main: 0 }));
+        return Ok(ResultSource::Foreign(ForeignResults { program: "nuttcp", evidence, main: 0 }));
     }
     let sockets = ss::read(text);
     if sockets.is_empty() {
         return Err(named::unreadable_text(text));
     }
-    Ok(Source::Foreign(by_bytes(sockets)))
+    Ok(ResultSource::Foreign(by_bytes(sockets)))
 }
 
 /// Share of the bytes below which connections have no section of their own.
 const SMALL_SHARE: f64 = 0.01;
 
 /// Sockets with that first which moved most; those that moved next to nothing share one line.
-fn by_bytes(mut sockets: Vec<Evidence>) -> Results {
+fn by_bytes(mut sockets: Vec<Evidence>) -> ForeignResults {
     let bytes = |socket: &Evidence| socket.rate.bytes.unwrap_or(0.0);
     let all: f64 = sockets.iter().map(bytes).sum();
     sockets.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)));
@@ -230,7 +230,7 @@ fn by_bytes(mut sockets: Vec<Evidence>) -> Results {
         let text = format!("below 1 % of the bytes, and left out: {listed}{more}");
         sockets[0].remarks.push(text);
     }
-    Results { program: "ss", evidence: sockets, main: 0 }
+    ForeignResults { program: "ss", evidence: sockets, main: 0 }
 }
 
 /// A number under a path of keys.
@@ -249,13 +249,13 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-const fn whole(value: f64) -> u64 {
+const fn whole_bytes(value: f64) -> u64 {
     value as u64
 }
 
 /// A count or a size in a packet, which no header holds more of than 65,535.
-fn small(value: f64) -> Option<u32> {
-    u16::try_from(whole(value)).ok().map(u32::from)
+fn small_count(value: f64) -> Option<u32> {
+    u16::try_from(whole_bytes(value)).ok().map(u32::from)
 }
 
 /// Figures that none of these programs shows.

@@ -9,7 +9,7 @@ const MEASURE: &str = "linerate test HOST measures the transfer and what limits 
 /// A document of JSON that holds no result of a transfer.
 pub(super) fn document(json: &Value) -> Unreadable {
     let has = |keys: &[&str]| keys.iter().all(|key| json.get(key).is_some());
-    let under = |keys: [&str; 2]| json.get(keys[0]).and_then(|it| it.get(keys[1])).is_some();
+    let under = |keys: [&str; 2]| json.get(keys[0]).and_then(|value| value.get(keys[1])).is_some();
     let other = |kind: &str, advice| Unreadable::Other { kind: kind.to_owned(), advice };
     if let Some(schema) = json.get("schema").and_then(Value::as_str)
         && schema.starts_with("linerate.")

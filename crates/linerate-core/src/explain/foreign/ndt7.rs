@@ -5,23 +5,23 @@
 
 use serde_json::Value;
 
-use super::super::evidence::{Evidence, Loss, Rate, RoundTrips, Windows};
-use super::{median, never_seen, number, positive, small};
+use super::super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Windows};
+use super::{median, never_seen, number, positive, small_count};
 use crate::record::Direction;
 use crate::theory::ladder::Response;
 
 pub(super) fn read(json: &Value) -> Option<Vec<Evidence>> {
-    let down = json.get("Download").filter(|it| it.is_object());
+    let down = json.get("Download").filter(|value| value.is_object());
     let found: Vec<Evidence> = down.into_iter().filter_map(download).collect();
     (!found.is_empty()).then_some(found)
 }
 
 fn download(test: &Value) -> Option<Evidence> {
     let samples = test.get("ServerMeasurements")?.as_array()?;
-    let infos: Vec<&Value> = samples.iter().filter_map(|it| it.get("TCPInfo")).collect();
+    let infos: Vec<&Value> = samples.iter().filter_map(|sample| sample.get("TCPInfo")).collect();
     let last = infos.last()?;
     let late = || infos.iter().skip(infos.len() / 5);
-    let of = |key: &str| -> Vec<f64> { late().filter_map(|it| positive(it, &[key])).collect() };
+    let of = |key: &str| -> Vec<f64> { late().filter_map(|info| positive(info, &[key])).collect() };
     let mss = positive(last, &["SndMSS"]);
     let span_s = positive(last, &["ElapsedTime"]).map(|us| us / 1e6);
     let bytes = positive(last, &["BytesAcked"]);
@@ -33,13 +33,13 @@ fn download(test: &Value) -> Option<Evidence> {
     Some(Evidence {
         direction: Some(Direction::Down),
         flows: 1,
-        rate: Rate {
+        rate: RateEvidence {
             mean_bps,
             steady_bps: mean_bps,
             delivery_bps: median(of("DeliveryRate")).map(|rate| rate * 8.0),
             bytes,
             span_s,
-            ..Rate::default()
+            ..RateEvidence::default()
         },
         rtt: RoundTrips {
             base_s: positive(last, &["MinRTT"]).map(|us| us / 1e6),
@@ -55,13 +55,13 @@ fn download(test: &Value) -> Option<Evidence> {
         },
         loss: Loss {
             retransmits: number(last, &["TotalRetrans"]),
-            ratio: sent.filter(|it| it.0 > 0.0).map(|(sent, again)| again / sent),
+            ratio: sent.filter(|counts| counts.0 > 0.0).map(|(sent, again)| again / sent),
             // The specification asks for BBR where the kernel has it.
             response: Some(Response::Bbr),
             ..Loss::default()
         },
-        mss_bytes: mss.and_then(small),
-        packet_bytes: positive(last, &["PMTU"]).and_then(small),
+        mss_bytes: mss.and_then(small_count),
+        packet_bytes: positive(last, &["PMTU"]).and_then(small_count),
         unseen: never_seen(&["CPU of both hosts"]),
         ..Evidence::default()
     })

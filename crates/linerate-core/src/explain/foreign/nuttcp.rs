@@ -5,30 +5,31 @@
 //! ```
 //! Observed with nuttcp 6.1.2; megabytes are of 1,048,576 bytes.
 
-use super::super::evidence::{Datagrams, Evidence, Host, Loss, Rate, RoundTrips};
+use super::super::evidence::{Datagrams, Evidence, HostEvidence, Loss, RateEvidence, RoundTrips};
 use super::never_seen;
 
 /// Evidence of the last result in a text.
 pub(super) fn read(text: &str) -> Option<Vec<Evidence>> {
-    let rows: Vec<Row> = text.lines().filter_map(Row::from_line).collect();
+    let rows: Vec<NuttcpRow> = text.lines().filter_map(NuttcpRow::from_line).collect();
     let last = rows.last()?;
     // The line of the result has the CPU of both ends, those of intervals do not.
     let intervals: Vec<f64> =
         rows.iter().filter(|row| row.cpu.is_none()).map(|row| row.bps).collect();
-    let host = |percent: f64| Host { cpu: Some(percent / 100.0), ..Host::default() };
+    let host =
+        |percent: f64| HostEvidence { cpu: Some(percent / 100.0), ..HostEvidence::default() };
     let [sender, receiver] = last.cpu.map_or_else(Default::default, |cpu| cpu.map(host));
     let datagrams =
         last.datagrams.map(|(lost, sent)| Datagrams { sent, lost, ..Datagrams::default() });
     let mss = 1448.0;
     Some(vec![Evidence {
         flows: 1,
-        rate: Rate {
+        rate: RateEvidence {
             mean_bps: Some(last.bps),
             intervals_bps: intervals,
             interval_s: Some(1.0),
             bytes: Some(last.bytes),
             span_s: Some(last.span_s),
-            ..Rate::default()
+            ..RateEvidence::default()
         },
         rtt: RoundTrips { base_s: last.rtt_s, ..RoundTrips::default() },
         loss: Loss {
@@ -44,7 +45,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Evidence>> {
     }])
 }
 
-struct Row {
+struct NuttcpRow {
     bytes: f64,
     span_s: f64,
     bps: f64,
@@ -52,11 +53,11 @@ struct Row {
     cpu: Option<[f64; 2]>,
     again: Option<f64>,
     rtt_s: Option<f64>,
-    /// Lost, and sent.
+    /// Datagrams lost, and datagrams sent.
     datagrams: Option<(f64, f64)>,
 }
 
-impl Row {
+impl NuttcpRow {
     fn from_line(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let before = |name: &str| -> Option<f64> {

@@ -7,10 +7,10 @@
 //! (tcp_finish_connect).
 
 use super::super::evidence::{
-    Agreed, Evidence, Loss, Rate, RoundTrips, SocketMoment, Syn, Windows,
+    Agreed, Evidence, Loss, RateEvidence, RoundTrips, SocketMoment, Syn, Windows,
 };
 use super::super::of_record::response;
-use super::{never_seen, small};
+use super::{never_seen, small_count};
 
 /// Sockets of an output, in its order. Of one that it has more than once the last is taken.
 pub(super) fn read(text: &str) -> Vec<Evidence> {
@@ -43,7 +43,7 @@ fn entries(text: &str) -> Vec<Vec<&str>> {
         let carries = words.iter().any(|word| word.starts_with("rtt:"));
         match (addresses(&words).is_some(), entries.last_mut()) {
             (true, _) => entries.push(words),
-            (false, Some(last)) if !last.iter().any(|it| it.starts_with("rtt:")) => {
+            (false, Some(last)) if !last.iter().any(|word| word.starts_with("rtt:")) => {
                 last.extend(words);
             }
             // A line of figures alone, as people cut it out.
@@ -55,13 +55,13 @@ fn entries(text: &str) -> Vec<Vec<&str>> {
 }
 
 /// Receive queue, send queue and both addresses, after which the rest comes.
-struct Head<'a> {
+struct SocketHead<'a> {
     queues: [f64; 2],
     ends: [&'a str; 2],
 }
 
-fn addresses<'a>(words: &[&'a str]) -> Option<Head<'a>> {
-    let number = |word: &&str| word.parse::<f64>().ok().filter(|it| *it >= 0.0);
+fn addresses<'a>(words: &[&'a str]) -> Option<SocketHead<'a>> {
+    let number = |word: &&str| word.parse::<f64>().ok().filter(|value| *value >= 0.0);
     let is_end = |word: &str| {
         let port = word.rsplit_once(':').map(|(host, port)| (!host.is_empty(), port));
         port.is_some_and(|(host, port)| {
@@ -74,7 +74,7 @@ fn addresses<'a>(words: &[&'a str]) -> Option<Head<'a>> {
         }
         _ => None,
     })?;
-    Some(Head { queues: [found.0, found.1], ends: [found.2, found.3] })
+    Some(SocketHead { queues: [found.0, found.1], ends: [found.2, found.3] })
 }
 
 /// A name of a port, as ss prints it without -n.
@@ -84,30 +84,30 @@ fn is_service(port: &str) -> bool {
 }
 
 /// The words behind a socket's addresses.
-struct Words<'a>(&'a [&'a str]);
+struct SocketWords<'a>(&'a [&'a str]);
 
-impl Words<'_> {
-    fn has(&self, name: &str) -> bool {
+impl SocketWords<'_> {
+    fn has_word(&self, name: &str) -> bool {
         self.0.contains(&name)
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    fn text_after(&self, name: &str) -> Option<&str> {
         self.0.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
     }
 
     /// The number at the beginning of a value.
-    fn value(&self, name: &str) -> Option<f64> {
-        leading(self.text(name)?)
+    fn figure_after(&self, name: &str) -> Option<f64> {
+        leading(self.text_after(name)?)
     }
 
-    /// Milliseconds as seconds.
-    fn seconds(&self, name: &str) -> Option<f64> {
-        self.value(name).map(|ms| ms / 1e3)
+    /// Value in milliseconds, as seconds.
+    fn seconds_after(&self, name: &str) -> Option<f64> {
+        self.figure_after(name).map(|ms| ms / 1e3)
     }
 
     /// The word after a name, as rates are printed: `10.4Mbps`, and `7200320bps/5000000bps` for a
     /// pace with its limit.
-    fn rates(&self, name: &str) -> Option<(f64, Option<f64>)> {
+    fn rates_after(&self, name: &str) -> Option<(f64, Option<f64>)> {
         let place = self.0.iter().position(|word| *word == name)?;
         let mut rates = self.0.get(place + 1)?.split('/');
         let bps = |text: &str| scaled(text.strip_suffix("bps")?);
@@ -116,25 +116,25 @@ impl Words<'_> {
 
     /// A figure of `skmem:(r0,rb131072,t0,...)`.
     fn memory(&self, name: &str) -> Option<f64> {
-        let list = self.text("skmem")?.trim_start_matches('(').trim_end_matches(')');
+        let list = self.text_after("skmem")?.trim_start_matches('(').trim_end_matches(')');
         list.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok())
     }
 }
 
 fn socket(words: &[&str]) -> Option<Evidence> {
     let head = addresses(words);
-    let words = Words(words);
-    let mss = words.value("mss")?;
+    let words = SocketWords(words);
+    let mss = words.figure_after("mss")?;
     let moment = moment(&words, head.as_ref());
     let options = Agreed {
-        timestamps: words.has("ts"),
-        sack: words.has("sack"),
-        window_scale: words.text("wscale").is_some(),
+        timestamps: words.has_word("ts"),
+        sack: words.has_word("sack"),
+        window_scale: words.text_after("wscale").is_some(),
     };
     let has_options = options != Agreed::default();
     let receives = moment.received_bytes > moment.acknowledged_bytes;
     let mut unseen = never_seen(&["CPU of both hosts", "the other end", "any but this moment"]);
-    if words.value("snd_wnd").is_none() && !receives && !moment.persist_timer {
+    if words.figure_after("snd_wnd").is_none() && !receives && !moment.persist_timer {
         unseen.push("window that the receiver offered (ss of iproute2 5.4 and later)".to_owned());
     }
     let (rate, remark) = rate_since_open(&moment);
@@ -143,15 +143,15 @@ fn socket(words: &[&str]) -> Option<Evidence> {
         flows: 1,
         rate,
         rtt: RoundTrips {
-            base_s: words.seconds("minrtt"),
-            loaded_s: words.seconds("rtt"),
+            base_s: words.seconds_after("minrtt"),
+            loaded_s: words.seconds_after("rtt"),
             ..RoundTrips::default()
         },
         window: windows(&words, mss, &moment),
         loss: losses_told(&words),
         syn: Syn { sender_agreed: has_options.then_some(options), ..Syn::default() },
-        mss_bytes: small(mss),
-        packet_bytes: words.value("pmtu").and_then(small),
+        mss_bytes: small_count(mss),
+        packet_bytes: words.figure_after("pmtu").and_then(small_count),
         moment: Some(moment),
         remarks: remark.into_iter().collect(),
         unseen,
@@ -160,7 +160,7 @@ fn socket(words: &[&str]) -> Option<Evidence> {
 }
 
 /// Both addresses, the sender's first.
-fn both_addresses(head: &Head<'_>, receives: bool) -> String {
+fn both_addresses(head: &SocketHead<'_>, receives: bool) -> String {
     let [local, remote] = head.ends;
     match receives {
         true => format!("{remote} to {local}, seen at the receiver"),
@@ -168,38 +168,38 @@ fn both_addresses(head: &Head<'_>, receives: bool) -> String {
     }
 }
 
-fn moment(words: &Words<'_>, head: Option<&Head<'_>>) -> SocketMoment {
-    let acknowledged = words.value("bytes_acked").unwrap_or(0.0);
-    let received = words.value("bytes_received").unwrap_or(0.0);
+fn moment(words: &SocketWords<'_>, head: Option<&SocketHead<'_>>) -> SocketMoment {
+    let acknowledged = words.figure_after("bytes_acked").unwrap_or(0.0);
+    let received = words.figure_after("bytes_received").unwrap_or(0.0);
     // The SYN counts as a byte acknowledged.
     let age_s = match (received == 0.0, acknowledged <= 1.0) {
-        (true, _) => words.seconds("lastrcv"),
-        (false, true) => words.seconds("lastsnd"),
+        (true, _) => words.seconds_after("lastrcv"),
+        (false, true) => words.seconds_after("lastsnd"),
         (false, false) => None,
     };
     let timer = words.0.iter().any(|word| word.starts_with("timer:(persist"));
     // Without -o the timer is not printed: one that backs off while nothing is in flight probes a
     // closed window.
-    let unsent = words.value("notsent").filter(|bytes| *bytes > 0.0);
-    let backs_off = words.value("backoff").is_some_and(|times| times > 0.0);
+    let unsent = words.figure_after("notsent").filter(|bytes| *bytes > 0.0);
+    let backs_off = words.figure_after("backoff").is_some_and(|times| times > 0.0);
     let probes = backs_off && unsent.is_some() && unsent == head.map(|head| head.queues[1]);
     SocketMoment {
         persist_timer: timer || probes,
         send_queue_bytes: head.map(|head| head.queues[1]),
         receive_queue_bytes: head.map(|head| head.queues[0]),
-        receive_room_bytes: words.memory("rb").or_else(|| words.value("rcv_ssthresh")),
+        receive_room_bytes: words.memory("rb").or_else(|| words.figure_after("rcv_ssthresh")),
         received_bytes: received,
         acknowledged_bytes: acknowledged,
-        busy_s: words.seconds("busy"),
+        busy_s: words.seconds_after("busy"),
         age_s: age_s.filter(|age| *age > 0.0),
-        application_limited: words.has("app_limited"),
-        delivery_bps: words.rates("delivery_rate").map(|(bps, _)| bps),
-        pace_max_bps: words.rates("pacing_rate").and_then(|(_, most)| most),
+        application_limited: words.has_word("app_limited"),
+        delivery_bps: words.rates_after("delivery_rate").map(|(bps, _)| bps),
+        pace_max_bps: words.rates_after("pacing_rate").and_then(|(_, most)| most),
     }
 }
 
 /// The rate since the connection was opened, and what it is where that is not known.
-fn rate_since_open(moment: &SocketMoment) -> (Rate, Option<String>) {
+fn rate_since_open(moment: &SocketMoment) -> (RateEvidence, Option<String>) {
     let receives = moment.received_bytes > moment.acknowledged_bytes;
     let bytes = moment.received_bytes.max(moment.acknowledged_bytes);
     let busy_s = moment.busy_s.filter(|_| !receives);
@@ -216,25 +216,27 @@ fn rate_since_open(moment: &SocketMoment) -> (Rate, Option<String>) {
         _ => None,
     };
     let mean_bps = span_s.map(|span| bytes * 8.0 / span);
-    let rate = Rate { mean_bps, bytes: Some(bytes), span_s, ..Rate::default() };
+    let rate = RateEvidence { mean_bps, bytes: Some(bytes), span_s, ..RateEvidence::default() };
     (rate, remark.map(str::to_owned))
 }
 
-fn windows(words: &Words<'_>, mss: f64, moment: &SocketMoment) -> Windows {
+fn windows(words: &SocketWords<'_>, mss: f64, moment: &SocketMoment) -> Windows {
     let busy_s = moment.busy_s.filter(|busy| *busy > 0.0);
     // The kernel leaves a time out that is 0.
-    let limited = |name: &str| Some(words.seconds(name).unwrap_or(0.0) / busy_s?);
-    let unsent = words.value("notsent").unwrap_or(0.0);
+    let limited = |name: &str| Some(words.seconds_after(name).unwrap_or(0.0) / busy_s?);
+    let unsent = words.figure_after("notsent").unwrap_or(0.0);
     // Written less not sent is exact; segments in flight may be short ones.
     let by_queue = moment.send_queue_bytes.filter(|queue| *queue > 0.0);
     let by_queue = by_queue.map(|queue| (queue - unsent).max(0.0));
-    let by_segments = words.value("unacked").unwrap_or(0.0) * mss;
+    let by_segments = words.figure_after("unacked").unwrap_or(0.0) * mss;
     Windows {
         // A window of 0 is not printed.
-        offered_bytes: words.value("snd_wnd").or_else(|| moment.persist_timer.then_some(0.0)),
-        cwnd_bytes: words.value("cwnd").map(|segments| segments * mss),
+        offered_bytes: words
+            .figure_after("snd_wnd")
+            .or_else(|| moment.persist_timer.then_some(0.0)),
+        cwnd_bytes: words.figure_after("cwnd").map(|segments| segments * mss),
         flight_bytes: Some(by_queue.unwrap_or(by_segments)),
-        left_slow_start: Some(words.text("ssthresh").is_some()),
+        left_slow_start: Some(words.text_after("ssthresh").is_some()),
         unsent_bytes: Some(unsent),
         receive_queue_bytes: moment.receive_queue_bytes,
         window_limited: limited("rwnd_limited"),
@@ -247,14 +249,18 @@ fn windows(words: &Words<'_>, mss: f64, moment: &SocketMoment) -> Windows {
 }
 
 /// Segments that were sent again, and the congestion control.
-fn losses_told(words: &Words<'_>) -> Loss {
-    let again = words.text("retrans").and_then(|it| leading(it.rsplit('/').next()?)).unwrap_or(0.0);
-    let sent = words.value("data_segs_out").or_else(|| words.value("segs_out"));
-    let control = words.0.iter().find(|word| response(word).is_some()).map(|it| (*it).to_owned());
+fn losses_told(words: &SocketWords<'_>) -> Loss {
+    let again = words
+        .text_after("retrans")
+        .and_then(|text| leading(text.rsplit('/').next()?))
+        .unwrap_or(0.0);
+    let sent = words.figure_after("data_segs_out").or_else(|| words.figure_after("segs_out"));
+    let control =
+        words.0.iter().find(|word| response(word).is_some()).map(|name| (*name).to_owned());
     Loss {
         retransmits: Some(again),
         ratio: sent.filter(|sent| *sent > 0.0).map(|sent| again / sent),
-        needless: words.value("dsack_dups"),
+        needless: words.figure_after("dsack_dups"),
         response: control.as_deref().and_then(response),
         control,
         ..Loss::default()

@@ -5,7 +5,9 @@ use super::*;
 use crate::record::{Cause, Outcome};
 
 fn verdict(text: &str) -> crate::record::Verdict {
-    let Ok(Source::Foreign(found)) = read_source(text) else { panic!("no known result: {text}") };
+    let Ok(ResultSource::Foreign(found)) = read_source(text) else {
+        panic!("no known result: {text}")
+    };
     judge(&found.evidence[found.main])
 }
 
@@ -27,7 +29,9 @@ fn a_socket_that_has_sent_nothing_has_no_share_sent_again() {
     let ratio = |segments| {
         let line = format!("\t cubic rtt:40/0.3 mss:1448 cwnd:10 {segments} bytes_received:9000");
         let text = format!("ESTAB 0 0 10.0.0.1:4 10.0.0.2:5\n{line}\n");
-        let Ok(Source::Foreign(found)) = read_source(&text) else { panic!("no result: {text}") };
+        let Ok(ResultSource::Foreign(found)) = read_source(&text) else {
+            panic!("no result: {text}")
+        };
         found.evidence[found.main].loss.ratio
     };
     assert_eq!(ratio("segs_out:0 data_segs_out:0"), None);

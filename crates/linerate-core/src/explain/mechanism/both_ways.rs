@@ -4,16 +4,16 @@
 //! of traffic both ways (Shalunov and Carlson 2005, "Detecting duplex mismatch on Ethernet"): the
 //! acknowledgments of a TCP flow are enough, one-way probes never show it.
 
-use super::fates::{Fates, Probe};
-use super::{Load, quantile};
+use super::fates::{Fates, TimedProbe};
+use super::{PacedLoad, quantile};
 use crate::record::{Direction, Train};
 
-/// What paced trains lost with the other way busy, and alone.
+/// Loss of paced trains with the other direction busy, and alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BothWays {
     /// Packets sent while the other way was busy.
     pub sent: u64,
-    /// Those of them that were lost.
+    /// Packets that were lost with the other direction busy.
     pub lost: u64,
     /// Median delay of the others above the least, in nanoseconds.
     pub delay_ns: f64,
@@ -21,7 +21,7 @@ pub struct BothWays {
     pub tenths_with_loss: u32,
     /// Packets sent alone, of the least load that offered as much.
     pub alone_sent: u64,
-    /// Those of them that were lost.
+    /// Packets that were lost alone.
     pub alone_lost: u64,
 }
 
@@ -29,14 +29,17 @@ pub struct BothWays {
 const AS_MUCH: f64 = 0.9;
 
 /// The comparison for one direction; none without a train that went beside another.
-pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[Load]) -> Option<BothWays> {
-    let fates = Fates::beside(trains, way)?;
-    let mut found =
-        BothWays { sent: fates.probes.len() as u64, lost: fates.lost(), ..BothWays::default() };
+pub(super) fn both_ways(trains: &[Train], way: Direction, loads: &[PacedLoad]) -> Option<BothWays> {
+    let fates = Fates::from_opposed_trains(trains, way)?;
+    let mut found = BothWays {
+        sent: fates.probes.len() as u64,
+        lost: fates.lost_count(),
+        ..BothWays::default()
+    };
     let mut delays: Vec<f64> = fates.probes.iter().filter_map(|probe| probe.delay).collect();
     delays.sort_unstable_by(f64::total_cmp);
     found.delay_ns = quantile(&delays, 0.5).unwrap_or(0.0);
-    let lost_of = |part: &[Probe]| part.iter().any(|probe| probe.delay.is_none());
+    let lost_of = |part: &[TimedProbe]| part.iter().any(|probe| probe.delay.is_none());
     let tenth = fates.probes.len().div_ceil(10).max(1);
     found.tenths_with_loss = fates.probes.chunks(tenth).map(|part| u32::from(lost_of(part))).sum();
     // A policer loses of such a load alone as well, and passes one that is far below it.
@@ -97,10 +100,14 @@ mod tests {
         trains[0].ip_bytes = 152;
         trains[0].offered_bps = Some(1.2e6);
         let beside = [trains.as_slice(), &[train(down, 1420, 1000)]].concat();
-        let both = mechanism(&beside, up).and_then(|it| it.both_ways).expect("they went at once");
+        let both = mechanism(&beside, up)
+            .and_then(|findings| findings.both_ways)
+            .expect("they went at once");
         assert_eq!((both.alone_sent, both.alone_lost), (500, 125));
         let little = [beside[0].clone(), beside[2].clone(), beside[3].clone()];
-        let both = mechanism(&little, up).and_then(|it| it.both_ways).expect("they went at once");
+        let both = mechanism(&little, up)
+            .and_then(|findings| findings.both_ways)
+            .expect("they went at once");
         assert_eq!((both.alone_sent, both.alone_lost), (0, 0));
     }
 }

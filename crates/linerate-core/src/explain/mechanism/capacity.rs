@@ -6,19 +6,19 @@
 
 use super::fates::Fates;
 use super::state::LINK_BYTES;
-use super::{Capacity, Load};
+use super::{Capacity, PacedLoad};
 use crate::stats::Interval;
 
 /// Arrivals of a train that it takes.
 const ARRIVALS_MIN: usize = 4;
 /// Arrivals this much slower than the packets were sent, or less, are the sender's rate.
 const SENDER_SHARE: f64 = 1.1;
-/// What passed is less than this share of what was offered: too much was offered.
+/// Share of the offered rate below which the received rate shows overload.
 const OVERLOADED_BELOW: f64 = 0.95;
 
 /// The rate for each size of packets that trains back to back were sent of, the largest first.
 pub(super) fn by_size(fates: &Fates) -> Vec<Capacity> {
-    fates.sizes().into_iter().filter_map(|ip_bytes| of_size(fates, ip_bytes)).collect()
+    fates.packet_sizes().into_iter().filter_map(|ip_bytes| of_size(fates, ip_bytes)).collect()
 }
 
 fn of_size(fates: &Fates, ip_bytes: u32) -> Option<Capacity> {
@@ -48,8 +48,8 @@ fn of_size(fates: &Fates, ip_bytes: u32) -> Option<Capacity> {
     })
 }
 
-/// What passed of the highest load of the largest packets, if more was offered than passes.
-pub(super) fn sustained(loads: &[Load]) -> Option<f64> {
+/// Rate received at the highest load of the largest packets, if more was offered than passes.
+pub(super) fn sustained(loads: &[PacedLoad]) -> Option<f64> {
     let largest = loads.iter().map(|load| load.ip_bytes).max()?;
     let of_size = || loads.iter().filter(move |load| load.ip_bytes == largest);
     let top = of_size().max_by(|a, b| a.offered_bps.total_cmp(&b.offered_bps))?;
@@ -75,7 +75,7 @@ pub(super) fn link_bps(capacity: &[Capacity]) -> Option<f64> {
 /// time for each packet as its bytes take 0.59 of it.
 const PER_PACKET: f64 = 0.75;
 
-/// Whether short packets take about as long as long ones.
+/// True when short packets take about as long as long ones.
 pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
     let (Some(long), Some(short)) = (capacity.first(), capacity.last()) else { return false };
     long.ip_bytes > 2 * short.ip_bytes
@@ -83,8 +83,8 @@ pub(super) fn is_per_packet(capacity: &[Capacity]) -> bool {
         && short.packet_ns() > PER_PACKET * long.packet_ns()
 }
 
-/// Whether less arrived than was offered.
-pub(super) fn is_overloaded(load: &Load) -> bool {
+/// True when less arrived than was offered.
+pub(super) fn is_overloaded(load: &PacedLoad) -> bool {
     load.received_bps < OVERLOADED_BELOW * load.offered_bps
 }
 

@@ -1,10 +1,12 @@
 //! Which state explains the losses, and what that makes of the path.
 
 use super::capacity::{self, is_overloaded, quantile};
-use super::fates::{Fates, Run};
-use super::hazard::Scored;
-use super::state::{Cost, FIRST_BELOW, LINK_BYTES, above_rate, behind_link, since_loss, waiting};
-use super::{Background, Capacity, Estimate, LOSSES_MIN, Load, Overflow, State};
+use super::fates::{Fates, ProbeTrain};
+use super::hazard::LossSamples;
+use super::state::{
+    Cost, FIRST_BELOW, LINK_BYTES, behind_link, excess_over_rate, queue_before_link, since_loss,
+};
+use super::{Background, Capacity, Estimate, LOSSES_MIN, Overflow, PacedLoad, State};
 use crate::stats::{Interval, Z_95, wilson_interval};
 
 /// Nats by which a state has to be likelier than none.
@@ -31,7 +33,7 @@ const LOW_SHARE: f64 = 0.5;
 
 /// The likeliest state and what it means.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decision {
+pub(super) struct MechanismDecision {
     pub(super) overflow: Option<Overflow>,
     pub(super) background: Option<Background>,
     pub(super) states: Vec<(State, f64)>,
@@ -39,7 +41,7 @@ pub(super) struct Decision {
 
 /// A state with its values before each packet, and how well it foretells.
 #[derive(Clone, Debug)]
-struct Candidate {
+struct StateCandidate {
     state: State,
     values: Vec<f64>,
     likelihood: f64,
@@ -47,7 +49,7 @@ struct Candidate {
     rate: Option<Estimate>,
 }
 
-/// What a rate is replayed as.
+/// Model that a rate is replayed with.
 #[derive(Clone, Copy, Debug)]
 enum Replay {
     /// A bucket of bytes, or the room before a link that adds some to each packet.
@@ -58,18 +60,22 @@ enum Replay {
     Link,
 }
 
-pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> Decision {
+pub(super) fn decide(
+    fates: &Fates,
+    capacity: &[Capacity],
+    loads: &[PacedLoad],
+) -> MechanismDecision {
     let scored = scored(fates);
     if scored.lost < LOSSES_MIN {
-        return Decision::default();
+        return MechanismDecision::default();
     }
-    let waiting = waiting(fates, link_bytes_per_ns(capacity));
+    let waiting = queue_before_link(fates, link_bytes_per_ns(capacity));
     let shown = [
         candidate(&scored, State::BytesQueued, [waiting.own_bytes, waiting.all_bytes]),
         candidate(&scored, State::PacketsQueued, [waiting.own_packets, waiting.all_packets]),
     ];
     let contest = Contest { fates, capacity, loads, scored: &scored, shown };
-    let nothing = scored.likelihood_of_nothing();
+    let nothing = scored.null_likelihood();
     let candidates = contest.candidates();
     let mut states: Vec<(State, f64)> =
         candidates.iter().map(|found| (found.state, found.likelihood - nothing)).collect();
@@ -84,15 +90,15 @@ pub(super) fn decide(fates: &Fates, capacity: &[Capacity], loads: &[Load]) -> De
         },
         Some(best) => contest.overflow(best, &candidates),
     };
-    Decision { overflow, background, states }
+    MechanismDecision { overflow, background, states }
 }
 
 /// Trains back to back of which nothing arrived met an outage: they tell of no state.
-fn scored(fates: &Fates) -> Scored {
-    let mut scored = Scored::default();
+fn scored(fates: &Fates) -> LossSamples {
+    let mut scored = LossSamples::default();
     let mut block = 0;
-    let is_out = |run: &&Run| {
-        run.offered_bps.is_none() && fates.probes_of(run).iter().all(|it| it.delay.is_none())
+    let is_out = |run: &&ProbeTrain| {
+        run.offered_bps.is_none() && fates.probes_of(run).iter().all(|probe| probe.delay.is_none())
     };
     for run in fates.runs.iter().filter(|run| !is_out(run)) {
         let length = if run.offered_bps.is_some() { BLOCK } else { usize::MAX };
@@ -105,10 +111,14 @@ fn scored(fates: &Fates) -> Scored {
 }
 
 /// The likelier of several ways to see a state.
-fn candidate<const N: usize>(scored: &Scored, state: State, values: [Vec<f64>; N]) -> Candidate {
+fn candidate<const N: usize>(
+    scored: &LossSamples,
+    state: State,
+    values: [Vec<f64>; N],
+) -> StateCandidate {
     let of = |values: Vec<f64>| {
         let likelihood = scored.likelihood(&values);
-        Candidate { state, values, likelihood, rate: None }
+        StateCandidate { state, values, likelihood, rate: None }
     };
     values.into_iter().map(of).max_by(by_likelihood).expect("one at least")
 }
@@ -124,22 +134,23 @@ fn link_bytes_per_ns(capacity: &[Capacity]) -> f64 {
 struct Contest<'a> {
     fates: &'a Fates,
     capacity: &'a [Capacity],
-    loads: &'a [Load],
-    scored: &'a Scored,
-    /// What waits as the delays show it: bytes, packets. They do not drift away from what was.
-    shown: [Candidate; 2],
+    loads: &'a [PacedLoad],
+    scored: &'a LossSamples,
+    /// Queue that the delays themselves show, in bytes and in packets. Unlike a replayed rate it
+    /// does not drift away from the real one.
+    shown: [StateCandidate; 2],
 }
 
 impl Contest<'_> {
-    fn candidates(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<StateCandidate> {
         let mut candidates = self.shown.to_vec();
         candidates.push(self.since_loss());
         let with_bytes = [Replay::Bytes { added: 0.0 }, Replay::Bytes { added: LINK_BYTES }];
         candidates.extend(with_bytes.map(|replay| self.search(replay)).into_iter().flatten());
         candidates.extend(
-            [Replay::Packets, Replay::Link].map(|it| self.search(it)).into_iter().flatten(),
+            [Replay::Packets, Replay::Link].map(|replay| self.search(replay)).into_iter().flatten(),
         );
-        let mut best: Vec<Candidate> = Vec::new();
+        let mut best: Vec<StateCandidate> = Vec::new();
         candidates.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
         for candidate in candidates {
             if best.iter().all(|before| before.state != candidate.state) {
@@ -149,19 +160,19 @@ impl Contest<'_> {
         best
     }
 
-    fn since_loss(&self) -> Candidate {
+    fn since_loss(&self) -> StateCandidate {
         candidate(self.scored, State::PreviousLoss, [since_loss(self.fates)])
     }
 
     /// The state that explains where losses begin, of those that a load fills. A queue that stays
     /// full loses all that follows, and after a loss it foretells no more than that loss does; of
     /// the first loss in a train bursts say nothing, and a queue says where it is.
-    fn begins<'b>(&self, candidates: &'b [Candidate]) -> Option<&'b Candidate> {
+    fn begins<'b>(&self, candidates: &'b [StateCandidate]) -> Option<&'b StateCandidate> {
         let since = since_loss(self.fates);
-        let first = self.scored.below(&since, FIRST_BELOW);
-        let least = first.likelihood_of_nothing() + MARGIN;
+        let first = self.scored.with_state_below(&since, FIRST_BELOW);
+        let least = first.null_likelihood() + MARGIN;
         let filled = candidates.iter().filter(|found| found.state != State::PreviousLoss);
-        let scored: Vec<(&Candidate, f64)> =
+        let scored: Vec<(&StateCandidate, f64)> =
             filled.map(|found| (found, first.likelihood(&found.values))).collect();
         let most = scored.iter().map(|found| found.1).fold(least, f64::max);
         // First losses are few: which of the states that foretell them is left to all packets.
@@ -170,10 +181,10 @@ impl Contest<'_> {
     }
 
     /// The likeliest rate of a bucket that packets take `cost` of.
-    fn search(&self, replay: Replay) -> Option<Candidate> {
+    fn search(&self, replay: Replay) -> Option<StateCandidate> {
         let mut tried: Vec<(f64, f64)> = Vec::new();
-        let mut best: Option<Candidate> = None;
-        for centre in self.rates(replay) {
+        let mut best: Option<StateCandidate> = None;
+        for centre in self.candidate_rates(replay) {
             for factor in FACTORS {
                 self.attempt(replay, centre * factor, &mut tried, &mut best);
             }
@@ -206,14 +217,14 @@ impl Contest<'_> {
         replay: Replay,
         rate: f64,
         tried: &mut Vec<(f64, f64)>,
-        best: &mut Option<Candidate>,
+        best: &mut Option<StateCandidate>,
     ) {
         if tried.iter().any(|(before, _)| (before / rate - 1.0).abs() < 1e-4) {
             return;
         }
         let values = match replay {
-            Replay::Bytes { added } => above_rate(self.fates, Cost::Bytes { added }, rate),
-            Replay::Packets => above_rate(self.fates, Cost::Packets, rate),
+            Replay::Bytes { added } => excess_over_rate(self.fates, Cost::Bytes { added }, rate),
+            Replay::Packets => excess_over_rate(self.fates, Cost::Packets, rate),
             Replay::Link => behind_link(self.fates, rate),
         };
         let likelihood = self.scored.likelihood(&values);
@@ -225,12 +236,12 @@ impl Contest<'_> {
                 Replay::Link => State::PacketsQueued,
             };
             let rate = Estimate { value: rate, interval: Interval { low: rate, high: rate } };
-            *best = Some(Candidate { state, values, likelihood, rate: Some(rate) });
+            *best = Some(StateCandidate { state, values, likelihood, rate: Some(rate) });
         }
     }
 
     /// Rates that were measured, in units of a cost each nanosecond.
-    fn rates(&self, replay: Replay) -> Vec<f64> {
+    fn candidate_rates(&self, replay: Replay) -> Vec<f64> {
         let of = |ip_bytes: u32, bps: f64| {
             let bytes = f64::from(ip_bytes);
             let packets = bps / 8e9 / bytes;
@@ -253,24 +264,27 @@ impl Contest<'_> {
         apart
     }
 
-    /// What the likeliest state makes of the path, and what was lost while there was room.
+    /// Buffer or policer that the likeliest state stands for, and packets lost while it had room.
     fn overflow(
         &self,
-        best: &Candidate,
-        candidates: &[Candidate],
+        best: &StateCandidate,
+        candidates: &[StateCandidate],
     ) -> (Option<Overflow>, Option<Background>) {
         let queue = self.queue_at_losses();
         let per_packet = capacity::is_per_packet(self.capacity);
         let waits = match best.state {
             // A load above the rate that lost nothing shows no meter: trains overran a queue.
-            State::TokenDeficit => queue.unwrap_or_else(|| self.passes_paced() || self.waits(best)),
+            State::TokenDeficit => {
+                queue.unwrap_or_else(|| self.passes_paced() || self.is_queueing(best))
+            }
             // Packets above a rate of packets that wait behind bytes are in a queue of the link.
             State::PacketService => queue == Some(true) && !per_packet,
             State::BytesQueued | State::PacketsQueued => true,
             State::PreviousLoss | State::Nothing => false,
         };
-        let is_queue =
-            |found: &&Candidate| matches!(found.state, State::BytesQueued | State::PacketsQueued);
+        let is_queue = |found: &&StateCandidate| {
+            matches!(found.state, State::BytesQueued | State::PacketsQueued)
+        };
         let queued = candidates.iter().find(is_queue).unwrap_or(&self.shown[0]);
         let full = match best.state {
             // Bytes above the link's own rate are those that wait, where no delay tells it better.
@@ -278,20 +292,20 @@ impl Contest<'_> {
             State::TokenDeficit | State::PacketService if waits => queued,
             _ => best,
         };
-        let Some(room) = room(self.scored, &full.values) else { return (None, None) };
+        let Some(room) = room_estimate(self.scored, &full.values) else { return (None, None) };
         // The packet on the line does not wait: it is one of those that the delays show.
         let largest = f64::from(self.capacity.first().map_or(0, |found| found.ip_bytes));
         let overflow = match full.state {
             State::PacketsQueued if per_packet => self.packet_rate(None, room),
             // What waits for a device that takes as long for each packet, in its time.
             State::BytesQueued if per_packet => {
-                self.packet_rate(None, times(room, 1.0 / largest.max(1.0)))
+                self.packet_rate(None, scaled_by(room, 1.0 / largest.max(1.0)))
             }
-            State::PacketsQueued => Overflow::PacketBuffer { packets: less(room, 1.5) },
+            State::PacketsQueued => Overflow::PacketBuffer { packets: reduced_by(room, 1.5) },
             State::PacketService => self.packet_rate(best.rate, room),
-            _ if waits => Overflow::ByteBuffer { bytes: less(room, largest) },
+            _ if waits => Overflow::ByteBuffer { bytes: reduced_by(room, largest) },
             _ => {
-                let rate_bps = times(best.rate.unwrap_or(room), 8e9);
+                let rate_bps = scaled_by(best.rate.unwrap_or(room), 8e9);
                 Overflow::Policer { rate_bps, burst_bytes: room }
             }
         };
@@ -338,21 +352,21 @@ impl Contest<'_> {
         let by_gaps =
             Estimate { value: shortest, interval: Interval { low: shortest, high: shortest } };
         Overflow::PacketRate {
-            packets_per_s: times(rate.unwrap_or(by_gaps), 1e9),
-            depth_packets: less(room, 1.5),
+            packets_per_s: scaled_by(rate.unwrap_or(by_gaps), 1e9),
+            depth_packets: reduced_by(room, 1.5),
         }
     }
 
-    /// Whether there is a queue where packets are lost, by the delay of the packet before each
-    /// lost one: that of a full queue, or that of an idle path. `None` between these.
+    /// True when packets are lost at a queue, by the delay of the packet before each lost one: that
+    /// of a full queue, or that of an idle path. `None` where this is not clear.
     fn queue_at_losses(&self) -> Option<bool> {
         let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
         let largest = self.capacity.first()?;
-        let offer = |run: &&Run| run.offered_bps.unwrap_or(f64::INFINITY);
+        let offer = |run: &&ProbeTrain| run.offered_bps.unwrap_or(f64::INFINITY);
         let quiet = paced()
             .filter(|run| run.ip_bytes == largest.ip_bytes)
             .min_by(|a, b| offer(a).total_cmp(&offer(b)))?;
-        let delays = |probes: &[super::fates::Probe]| {
+        let delays = |probes: &[super::fates::TimedProbe]| {
             let mut delays: Vec<f64> = probes.iter().filter_map(|probe| probe.delay).collect();
             delays.sort_unstable_by(f64::total_cmp);
             delays
@@ -376,21 +390,22 @@ impl Contest<'_> {
         }
     }
 
-    /// Whether paced probes were sent and none of them was lost.
+    /// True when paced probes were sent and none of them was lost.
     fn passes_paced(&self) -> bool {
         let paced = || self.fates.runs.iter().filter(|run| run.offered_bps.is_some());
         let packets: usize = paced().map(|run| run.probes.len()).sum();
-        let lost = |run: &Run| self.fates.probes_of(run).iter().any(|it| it.delay.is_none());
+        let lost =
+            |run: &ProbeTrain| self.fates.probes_of(run).iter().any(|probe| probe.delay.is_none());
         packets >= PACED_MIN && !paced().any(lost)
     }
 
-    /// Whether packets wait for what stands above the rate, up to the room.
-    fn waits(&self, best: &Candidate) -> bool {
-        let Some((rate, room)) = best.rate.zip(room(self.scored, &best.values)) else {
+    /// True when packets above the rate wait in a queue, up to its room.
+    fn is_queueing(&self, best: &StateCandidate) -> bool {
+        let Some((rate, room)) = best.rate.zip(room_estimate(self.scored, &best.values)) else {
             return true;
         };
         let room = room.value;
-        let share_of = |run: &Run| {
+        let share_of = |run: &ProbeTrain| {
             let of = |index: usize| {
                 let (above, delay) = (best.values[index], self.fates.probes[index].delay?);
                 ((0.3 * room..room).contains(&above)).then(|| delay * rate.value / above)
@@ -411,15 +426,15 @@ impl Contest<'_> {
 
     /// Losses while there was room. Where too few packets met a path at rest to show such losses,
     /// the state alone says where there was room.
-    fn background(&self, full: &Candidate, room: f64, crowded: &[bool]) -> Option<Background> {
-        let with_room = self.scored.below(&full.values, LOW_SHARE * room);
-        let at_rest = with_room.without(crowded);
+    fn background(&self, full: &StateCandidate, room: f64, crowded: &[bool]) -> Option<Background> {
+        let with_room = self.scored.with_state_below(&full.values, LOW_SHARE * room);
+        let at_rest = with_room.without_marked(crowded);
         let expected = at_rest.len() as f64 * with_room.lost as f64 / with_room.len().max(1) as f64;
         let low = if expected >= (2 * LOSSES_MIN) as f64 { at_rest } else { with_room };
         if low.lost < LOSSES_MIN {
             return None;
         }
-        let nothing = low.likelihood_of_nothing();
+        let nothing = low.null_likelihood();
         let by_state = low.likelihood(&full.values);
         let since = self.since_loss();
         let by_loss = low.likelihood(&since.values);
@@ -430,12 +445,12 @@ impl Contest<'_> {
     }
 }
 
-fn by_likelihood(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+fn by_likelihood(a: &StateCandidate, b: &StateCandidate) -> std::cmp::Ordering {
     a.likelihood.total_cmp(&b.likelihood)
 }
 
 /// The limit that parts lost packets from others with the fewest exceptions.
-fn room(scored: &Scored, values: &[f64]) -> Option<Estimate> {
+fn room_estimate(scored: &LossSamples, values: &[f64]) -> Option<Estimate> {
     let lost = scored.states_of(values, true);
     let arrived = scored.states_of(values, false);
     let wrong = |limit: f64| {
@@ -453,24 +468,27 @@ fn room(scored: &Scored, values: &[f64]) -> Option<Estimate> {
     })
 }
 
-fn random(scored: &Scored) -> Background {
-    Background::Random { ratio: ratio(scored) }
+fn random(scored: &LossSamples) -> Background {
+    Background::Random { ratio: loss_ratio(scored) }
 }
 
-fn bursts(scored: &Scored, since: &Candidate) -> Background {
+fn bursts(scored: &LossSamples, since: &StateCandidate) -> Background {
     // One packet after a loss is what a burst goes on with.
     let lost = scored.states_of(&since.values, true);
     let begun = lost.iter().filter(|&&state| state != -1.0).count().max(1);
-    Background::Bursts { ratio: ratio(scored), burst_packets: lost.len() as f64 / begun as f64 }
+    Background::Bursts {
+        ratio: loss_ratio(scored),
+        burst_packets: lost.len() as f64 / begun as f64,
+    }
 }
 
-fn ratio(scored: &Scored) -> Estimate {
+fn loss_ratio(scored: &LossSamples) -> Estimate {
     let value = scored.lost as f64 / scored.len().max(1) as f64;
     let interval = wilson_interval(scored.lost, scored.len(), Z_95);
     Estimate { value, interval: interval.unwrap_or(Interval { low: 0.0, high: 1.0 }) }
 }
 
-fn less(estimate: Estimate, by: f64) -> Estimate {
+fn reduced_by(estimate: Estimate, by: f64) -> Estimate {
     let Interval { low, high } = estimate.interval;
     let less = |value: f64| (value - by).max(0.0);
     Estimate {
@@ -479,7 +497,7 @@ fn less(estimate: Estimate, by: f64) -> Estimate {
     }
 }
 
-fn times(estimate: Estimate, by: f64) -> Estimate {
+fn scaled_by(estimate: Estimate, by: f64) -> Estimate {
     let Interval { low, high } = estimate.interval;
     Estimate { value: estimate.value * by, interval: Interval { low: low * by, high: high * by } }
 }

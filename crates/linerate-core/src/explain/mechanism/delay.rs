@@ -2,26 +2,26 @@
 //! rate waits.
 
 use super::capacity::{link_bps, quantile};
-use super::fates::{Fates, Probe, Run};
-use super::state::{Cost, LINK_BYTES, above_rate};
-use super::{Capacity, Load, Shaper};
+use super::fates::{Fates, ProbeTrain, TimedProbe};
+use super::state::{Cost, LINK_BYTES, excess_over_rate};
+use super::{Capacity, PacedLoad, Shaper};
 
 /// Part of a train, at its begin and its end, between which delays are compared.
 const PART: usize = 8;
 
 /// Each paced train, in the order in which they were sent.
-pub(super) fn loads(fates: &Fates) -> Vec<Load> {
+pub(super) fn paced_loads(fates: &Fates) -> Vec<PacedLoad> {
     fates.runs.iter().filter_map(|run| of_run(run, fates.probes_of(run))).collect()
 }
 
-fn of_run(run: &Run, probes: &[Probe]) -> Option<Load> {
+fn of_run(run: &ProbeTrain, probes: &[TimedProbe]) -> Option<PacedLoad> {
     let offered_bps = run.offered_bps?;
     let delays = sorted(probes);
     let part = (probes.len() / PART).max(1);
-    let median = |probes: &[Probe]| quantile(&sorted(probes), 0.5);
+    let median = |probes: &[TimedProbe]| quantile(&sorted(probes), 0.5);
     let (first, last) = (probes.get(..part)?, probes.get(probes.len() - part..)?);
     let late = &probes[probes.len() / 2..];
-    Some(Load {
+    Some(PacedLoad {
         offered_bps: left_bps(late).unwrap_or(offered_bps),
         ip_bytes: run.ip_bytes,
         sent: probes.len() as u64,
@@ -32,19 +32,19 @@ fn of_run(run: &Run, probes: &[Probe]) -> Option<Load> {
     })
 }
 
-fn sorted(probes: &[Probe]) -> Vec<f64> {
+fn sorted(probes: &[TimedProbe]) -> Vec<f64> {
     rising(probes.iter().filter_map(|probe| probe.delay))
 }
 
 /// Rate at which packets left; none where the pace is that of one packet.
-fn left_bps(probes: &[Probe]) -> Option<f64> {
+fn left_bps(probes: &[TimedProbe]) -> Option<f64> {
     let (first, last) = (probes.first()?, probes.last()?);
     let bytes = first.ip_bytes * (probes.len() - 1) as f64;
     (last.at > first.at).then(|| bytes * 8e9 / (last.at - first.at))
 }
 
 /// Rate of the arrivals; 0 with fewer than two.
-fn received_bps(probes: &[Probe]) -> f64 {
+fn received_bps(probes: &[TimedProbe]) -> f64 {
     let arrivals = probes.iter().filter_map(|probe| Some((probe.at + probe.delay?, probe)));
     let (mut first, mut last, mut bytes) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
     for (at, probe) in arrivals {
@@ -55,8 +55,8 @@ fn received_bps(probes: &[Probe]) -> f64 {
     if last > first { (bytes - one) * 8e9 / (last - first) } else { 0.0 }
 }
 
-/// What passes for long is below this share of the link's rate: something holds it back. Other
-/// traffic of a fifth leaves 0.87 of it to an offer of 1.3.
+/// Share of the link's rate below which a rate that passes for long shows a shaper. Other traffic
+/// of a fifth leaves 0.87 of the link to an offer of 1.3.
 const SHAPED_BELOW: f64 = 0.75;
 /// Part of what is above the rate that waits, and not in the bucket.
 const WAITING_SHARE: f64 = 0.2;
@@ -74,12 +74,12 @@ pub(super) fn shaper(
     let line = f64::from(largest) / (f64::from(largest) + LINK_BYTES);
     link_bps(capacity).filter(|link_bps| rate_bps < SHAPED_BELOW * link_bps * line)?;
     let per_ns = rate_bps / 8e9;
-    let above = above_rate(fates, Cost::Bytes { added: 0.0 }, per_ns);
-    let of = |run: &Run| {
+    let above = excess_over_rate(fates, Cost::Bytes { added: 0.0 }, per_ns);
+    let of = |run: &ProbeTrain| {
         let at = |index: usize| Some((above[index], fates.probes[index].delay? * per_ns));
         run.probes.clone().filter_map(at).collect::<Vec<(f64, f64)>>()
     };
-    let is_above = |run: &&Run| {
+    let is_above = |run: &&ProbeTrain| {
         run.ip_bytes == largest && run.offered_bps.is_some_and(|bps| bps > 1.05 * rate_bps)
     };
     let mut packets: Vec<(f64, f64)> = fates.runs.iter().filter(is_above).flat_map(of).collect();

@@ -16,7 +16,7 @@ const SOCKET_SHARE_MAX: f64 = 0.1;
 
 /// One packet; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub(super) struct TimedProbe {
     pub(super) at: f64,
     pub(super) ip_bytes: f64,
     /// Above the least; absent when it was lost.
@@ -25,9 +25,9 @@ pub(super) struct Probe {
     pub(super) run: usize,
 }
 
-/// One train.
+/// One train of probes.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct ProbeTrain {
     pub(super) ip_bytes: u32,
     pub(super) offered_bps: Option<f64>,
     pub(super) probes: Range<usize>,
@@ -36,26 +36,26 @@ pub(super) struct Run {
 /// All packets of a direction in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fates {
-    pub(super) probes: Vec<Probe>,
-    pub(super) runs: Vec<Run>,
+    pub(super) probes: Vec<TimedProbe>,
+    pub(super) runs: Vec<ProbeTrain>,
 }
 
 impl Fates {
-    /// Of the trains that had the path for themselves.
-    pub(super) fn of(trains: &[Train], direction: Direction) -> Option<Self> {
-        Self::those(trains, direction, false)
+    /// Packets of the trains that had the path for themselves.
+    pub(super) fn from_lone_trains(trains: &[Train], direction: Direction) -> Option<Self> {
+        Self::from_trains(trains, direction, false)
     }
 
-    /// Of the paced trains that went while the other way was busy.
-    pub(super) fn beside(trains: &[Train], direction: Direction) -> Option<Self> {
-        Self::those(trains, direction, true)
+    /// Packets of the paced trains that went while the other direction was busy.
+    pub(super) fn from_opposed_trains(trains: &[Train], direction: Direction) -> Option<Self> {
+        Self::from_trains(trains, direction, true)
     }
 
-    fn those(trains: &[Train], direction: Direction, beside: bool) -> Option<Self> {
+    fn from_trains(trains: &[Train], direction: Direction, beside: bool) -> Option<Self> {
         let wanted = |train: &&Train| {
             train.direction == direction
-                && is_the_paths_own(train)
-                && is_beside(train, trains) == beside
+                && is_lost_on_path(train)
+                && is_opposed(train, trains) == beside
         };
         let mut trains: Vec<&Train> = trains.iter().filter(wanted).collect();
         trains.sort_by_key(|train| train.started_ns);
@@ -63,7 +63,7 @@ impl Fates {
         for train in trains {
             fates.add(train);
         }
-        fates.take_base_off();
+        fates.subtract_base_delay();
         (!fates.probes.is_empty()).then_some(fates)
     }
 
@@ -72,21 +72,21 @@ impl Fates {
         let started = train.started_ns as f64;
         for (&sent, &arrived) in train.sent_ns.iter().zip(&train.arrived_ns) {
             let sent = sent as f64;
-            self.probes.push(Probe {
+            self.probes.push(TimedProbe {
                 at: started + sent,
                 ip_bytes: f64::from(train.ip_bytes),
                 delay: arrived.map(|arrived| arrived as f64 - sent),
                 run: self.runs.len(),
             });
         }
-        self.runs.push(Run {
+        self.runs.push(ProbeTrain {
             ip_bytes: train.ip_bytes,
             offered_bps: train.offered_bps,
             probes: first..self.probes.len(),
         });
     }
 
-    fn take_base_off(&mut self) {
+    fn subtract_base_delay(&mut self) {
         let points: Vec<(f64, f64)> =
             self.probes.iter().filter_map(|probe| Some((probe.at, probe.delay?))).collect();
         let base = base_line(&points);
@@ -96,16 +96,16 @@ impl Fates {
         }
     }
 
-    pub(super) fn lost(&self) -> u64 {
+    pub(super) fn lost_count(&self) -> u64 {
         self.probes.iter().filter(|probe| probe.delay.is_none()).count() as u64
     }
 
-    pub(super) fn probes_of(&self, run: &Run) -> &[Probe] {
+    pub(super) fn probes_of(&self, run: &ProbeTrain) -> &[TimedProbe] {
         &self.probes[run.probes.clone()]
     }
 
     /// Sizes of packets, the largest first.
-    pub(super) fn sizes(&self) -> Vec<u32> {
+    pub(super) fn packet_sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<u32> = self.runs.iter().map(|run| run.ip_bytes).collect();
         sizes.sort_unstable_by_key(|&bytes| std::cmp::Reverse(bytes));
         sizes.dedup();
@@ -113,15 +113,17 @@ impl Fates {
     }
 
     /// Trains of one size that were sent back to back.
-    pub(super) fn back_to_back(&self, ip_bytes: u32) -> impl Iterator<Item = &Run> {
+    pub(super) fn back_to_back(&self, ip_bytes: u32) -> impl Iterator<Item = &ProbeTrain> {
         self.runs.iter().filter(move |run| run.offered_bps.is_none() && run.ip_bytes == ip_bytes)
     }
 }
 
-/// Whether a paced train went while another one went the other way, for half of its time at least.
-fn is_beside(train: &Train, trains: &[Train]) -> bool {
-    let span =
-        |it: &Train| (it.started_ns, it.started_ns + it.sent_ns.last().copied().unwrap_or(0));
+/// True when a paced train went, for half of its time at least, while another one went the other
+/// way.
+fn is_opposed(train: &Train, trains: &[Train]) -> bool {
+    let span = |train: &Train| {
+        (train.started_ns, train.started_ns + train.sent_ns.last().copied().unwrap_or(0))
+    };
     let (begin, end) = span(train);
     let shared = |other: &Train| {
         let (from, until) = span(other);
@@ -134,9 +136,10 @@ fn is_beside(train: &Train, trains: &[Train]) -> bool {
     is_paced && others.any(|other| shared(other) * 2 > end - begin)
 }
 
-/// Whether the fates of a train are the path's: a socket that is full drops many in a row. The
-/// kernel counts packets with a wrong checksum among the drops too, and those are single ones.
-fn is_the_paths_own(train: &Train) -> bool {
+/// True when a train's losses are the path's and not the receiving socket's: a full socket drops
+/// many in a row. The kernel counts packets with a wrong checksum among its drops too, and those
+/// are single ones.
+fn is_lost_on_path(train: &Train) -> bool {
     let lost = train.arrived_ns.iter().filter(|arrived| arrived.is_none()).count();
     let after_another =
         train.arrived_ns.windows(2).filter(|pair| pair[0].is_none() && pair[1].is_none()).count();
@@ -195,7 +198,7 @@ mod tests {
             sent_ns,
             socket_drops: None,
         };
-        let fates = Fates::of(&[train], Direction::Up).expect("packets");
+        let fates = Fates::from_lone_trains(&[train], Direction::Up).expect("packets");
         for (number, probe) in fates.probes.iter().enumerate() {
             let queue = if number % 3 == 0 { 0.0 } else { 1e6 };
             assert!((probe.delay.expect("it arrived") - queue).abs() < 100.0, "{probe:?}");

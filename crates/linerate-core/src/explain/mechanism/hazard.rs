@@ -11,39 +11,40 @@ const EDGES: usize = 24;
 const SAMPLES: usize = 1200;
 /// Packets at the overall chance that each pool of bins begins with.
 const PRIOR: f64 = 1.0;
-/// Chances of loss are not nearer to 0 and 1 than this: fates have causes that no state has.
+/// Limit on a fitted chance of loss, away from 0 and from 1: some packets are lost, or arrive, for
+/// reasons that the modelled state does not hold.
 const CHANCE_MIN: f64 = 1e-5;
 
 /// Packets whose fates are foretold.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scored {
-    packets: Vec<Packet>,
-    /// Those of them that were lost.
+pub(super) struct LossSamples {
+    packets: Vec<LossSample>,
+    /// Samples that were lost.
     pub(super) lost: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Packet {
+struct LossSample {
     index: usize,
     fold: usize,
     lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct LossCount {
     all: f64,
     lost: f64,
 }
 
-impl AddAssign for Count {
+impl AddAssign for LossCount {
     fn add_assign(&mut self, other: Self) {
         self.all += other.all;
         self.lost += other.lost;
     }
 }
 
-impl Count {
-    fn without(self, other: Self) -> Self {
+impl LossCount {
+    fn minus(self, other: Self) -> Self {
         Self { all: self.all - other.all, lost: self.lost - other.lost }
     }
 
@@ -56,25 +57,25 @@ impl Count {
     }
 }
 
-impl Scored {
+impl LossSamples {
     /// Adds a packet of the block number `block`: packets of one block are foretold together.
     pub(super) fn add(&mut self, index: usize, block: usize, lost: bool) {
-        self.packets.push(Packet { index, fold: block % FOLDS, lost });
+        self.packets.push(LossSample { index, fold: block % FOLDS, lost });
         self.lost += u64::from(lost);
     }
 
-    /// Those whose state is below `limit`.
-    pub(super) fn below(&self, states: &[f64], limit: f64) -> Self {
-        self.those(|index| states[index] < limit)
+    /// Samples whose state is below `limit`.
+    pub(super) fn with_state_below(&self, states: &[f64], limit: f64) -> Self {
+        self.subset(|index| states[index] < limit)
     }
 
-    /// Those that are not marked.
-    pub(super) fn without(&self, marked: &[bool]) -> Self {
-        self.those(|index| !marked.get(index).is_some_and(|&marked| marked))
+    /// Samples that are not marked.
+    pub(super) fn without_marked(&self, marked: &[bool]) -> Self {
+        self.subset(|index| !marked.get(index).is_some_and(|&marked| marked))
     }
 
-    fn those(&self, wanted: impl Fn(usize) -> bool) -> Self {
-        let packets: Vec<Packet> =
+    fn subset(&self, wanted: impl Fn(usize) -> bool) -> Self {
+        let packets: Vec<LossSample> =
             self.packets.iter().copied().filter(|packet| wanted(packet.index)).collect();
         let lost = packets.iter().filter(|packet| packet.lost).count() as u64;
         Self { packets, lost }
@@ -95,22 +96,23 @@ impl Scored {
     /// Log-likelihood in nats of the fates, each packet foretold by the histogram of the folds that
     /// it is not in.
     pub(super) fn likelihood(&self, states: &[f64]) -> f64 {
-        let edges = self.edges(states);
-        let mut counts = vec![[Count::default(); FOLDS]; edges.len() + 1];
+        let edges = self.bin_edges(states);
+        let mut counts = vec![[LossCount::default(); FOLDS]; edges.len() + 1];
         for packet in &self.packets {
             let bin = edges.partition_point(|&edge| edge < states[packet.index]);
-            counts[bin][packet.fold] += Count { all: 1.0, lost: f64::from(u8::from(packet.lost)) };
+            counts[bin][packet.fold] +=
+                LossCount { all: 1.0, lost: f64::from(u8::from(packet.lost)) };
         }
-        (0..FOLDS).map(|fold| of_fold(&counts, fold)).sum()
+        (0..FOLDS).map(|fold| fold_likelihood(&counts, fold)).sum()
     }
 
-    /// That of one chance for all.
-    pub(super) fn likelihood_of_nothing(&self) -> f64 {
+    /// Log-likelihood in nats under one chance of loss for all packets, the null model.
+    pub(super) fn null_likelihood(&self) -> f64 {
         let nothing = vec![0.0; self.packets.last().map_or(0, |last| last.index + 1)];
         self.likelihood(&nothing)
     }
 
-    fn edges(&self, states: &[f64]) -> Vec<f64> {
+    fn bin_edges(&self, states: &[f64]) -> Vec<f64> {
         let mut edges = Vec::with_capacity(2 * EDGES);
         for lost in [false, true] {
             let count = if lost { self.lost } else { self.len() - self.lost };
@@ -128,14 +130,14 @@ impl Scored {
     }
 }
 
-fn of_fold(counts: &[[Count; FOLDS]], fold: usize) -> f64 {
-    let sum = |bin: &[Count; FOLDS]| {
-        let mut sum = Count::default();
+fn fold_likelihood(counts: &[[LossCount; FOLDS]], fold: usize) -> f64 {
+    let sum = |bin: &[LossCount; FOLDS]| {
+        let mut sum = LossCount::default();
         bin.iter().for_each(|count| sum += *count);
-        sum.without(bin[fold])
+        sum.minus(bin[fold])
     };
-    let mut all = Count::default();
-    let others: Vec<Count> = counts.iter().map(sum).collect();
+    let mut all = LossCount::default();
+    let others: Vec<LossCount> = counts.iter().map(sum).collect();
     others.iter().for_each(|count| all += *count);
     let chance = all.chance();
     let rising = rising(others.into_iter(), chance);
@@ -145,8 +147,8 @@ fn of_fold(counts: &[[Count; FOLDS]], fold: usize) -> f64 {
 /// The chances that only rise and are the likeliest for these counts, by pooling neighbours (Ayer
 /// and others 1955). Each pool begins with [`PRIOR`] packets at the overall `chance`: one for each
 /// bin would cost a state with many values more than one with few, however well it parts the fates.
-fn rising(counts: impl Iterator<Item = Count>, chance: f64) -> Vec<f64> {
-    let mut pools: Vec<(Count, usize)> = Vec::new();
+fn rising(counts: impl Iterator<Item = LossCount>, chance: f64) -> Vec<f64> {
+    let mut pools: Vec<(LossCount, usize)> = Vec::new();
     for count in counts {
         let mut pool = (count, 1);
         while let Some(&(before, bins)) = pools.last() {
@@ -159,8 +161,8 @@ fn rising(counts: impl Iterator<Item = Count>, chance: f64) -> Vec<f64> {
         }
         pools.push(pool);
     }
-    let prior = Count { all: PRIOR, lost: PRIOR * chance };
-    let with_prior = |(mut pool, bins): (Count, usize)| {
+    let prior = LossCount { all: PRIOR, lost: PRIOR * chance };
+    let with_prior = |(mut pool, bins): (LossCount, usize)| {
         pool += prior;
         std::iter::repeat_n(pool.chance(), bins)
     };
@@ -174,21 +176,21 @@ mod tests {
     #[test]
     fn neighbours_that_fall_are_pooled() {
         // 1/4, 3/4, 1/4, 3/4: the two in the middle become 4/8; each with one packet more at 1/2.
-        let counts = [1.0, 3.0, 1.0, 3.0].map(|lost| Count { all: 4.0, lost });
+        let counts = [1.0, 3.0, 1.0, 3.0].map(|lost| LossCount { all: 4.0, lost });
         assert_eq!(rising(counts.into_iter(), 0.5), [0.3, 0.5, 0.5, 0.7]);
     }
 
     #[test]
     fn the_state_that_decides_is_likelier_than_one_that_does_not() {
         // Lost above 70 of 100; the other state is the number's last digit's complement.
-        let mut scored = Scored::default();
+        let mut scored = LossSamples::default();
         let state = |index: usize| (index * 37 % 101) as f64;
         for index in 0..2000 {
             scored.add(index, index / 20, state(index) > 70.0);
         }
         let right: Vec<f64> = (0..2000).map(state).collect();
         let wrong: Vec<f64> = (0..2000).map(|index| (index * 13 % 7) as f64).collect();
-        let nothing = scored.likelihood_of_nothing();
+        let nothing = scored.null_likelihood();
         // 30 of 101 lost: 2000 (p ln p + q ln q) = -1216 nats.
         assert!((nothing + 1216.0).abs() < 5.0, "{nothing}");
         assert!(scored.likelihood(&right) > -100.0, "{}", scored.likelihood(&right));

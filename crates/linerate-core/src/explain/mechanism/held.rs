@@ -2,12 +2,13 @@
 //! sleep and interrupts that wait do.
 
 use super::capacity::quantile;
-use super::fates::{Fates, Probe};
+use super::fates::{Fates, TimedProbe};
 use crate::record::{Direction, Train};
 
 /// Arrivals of a train that show lumps.
 const ARRIVALS_MIN: usize = 20;
-/// Of a train that is held back hardly a packet is missing.
+/// Share of a train's packets that arrive at least when a device delays the train and drops none of
+/// it.
 const ARRIVED_MIN: f64 = 0.9;
 /// Gaps that the sender left itself are shorter than this share of those at the receiver.
 const SENT_EVENLY: f64 = 0.2;
@@ -15,14 +16,14 @@ const SENT_EVENLY: f64 = 0.2;
 /// Time between two lumps of arrivals that were sent evenly, in seconds: the gap that a moment
 /// chosen by chance falls into, the median of all paced trains. None where none was sent evenly.
 pub fn held_s(trains: &[Train], way: Direction) -> Option<f64> {
-    let fates = Fates::of(trains, way)?;
+    let fates = Fates::from_lone_trains(trains, way)?;
     let paced = fates.runs.iter().filter(|run| run.offered_bps.is_some());
     let mut gaps: Vec<f64> = paced.filter_map(|run| of_train(fates.probes_of(run))).collect();
     gaps.sort_unstable_by(f64::total_cmp);
     Some(quantile(&gaps, 0.5)? / 1e9)
 }
 
-fn of_train(probes: &[Probe]) -> Option<f64> {
+fn of_train(probes: &[TimedProbe]) -> Option<f64> {
     let mut arrivals: Vec<f64> =
         probes.iter().filter_map(|probe| Some(probe.at + probe.delay?)).collect();
     arrivals.sort_unstable_by(f64::total_cmp);

@@ -33,12 +33,12 @@ use crate::stats::Interval;
 /// Losses that a decision needs.
 pub const LOSSES_MIN: u64 = 8;
 
-/// What the trains of one direction say.
+/// Findings on the path from the trains of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// Packets of trains that were looked at.
     pub packets: u64,
-    /// Those of them that never arrived.
+    /// Packets that never arrived.
     pub lost: u64,
     /// Rate at which packets leave the bottleneck back to back, by the size of the packets, the
     /// largest first; of IP packets, without what a link adds.
@@ -48,7 +48,7 @@ pub struct Findings {
     pub sustained_bps: Option<f64>,
     /// A queue before a rate below the link's: short bursts pass at the link's rate.
     pub shaper: Option<Shaper>,
-    /// What loses packets when too much is offered.
+    /// Buffer or policer that drops packets when too much is offered.
     pub overflow: Option<Overflow>,
     /// Loss that comes at any load.
     pub background: Option<Background>,
@@ -58,10 +58,10 @@ pub struct Findings {
     /// The first loss in trains sent back to back, by size of their packets.
     pub first_lost: Vec<FirstLost>,
     /// Loss and delay at each load.
-    pub loads: Vec<Load>,
-    /// Order of arrivals.
+    pub loads: Vec<PacedLoad>,
+    /// Reordering of the packets that arrived.
     pub reordering: Reordering,
-    /// What was lost with the other way busy; absent where nothing was sent so.
+    /// Loss with the other direction busy; `None` where no train was sent so.
     pub both_ways: Option<BothWays>,
 }
 
@@ -79,7 +79,7 @@ impl Findings {
         Some(long_ns - slope * (long_bytes - ip_bytes))
     }
 
-    /// Whether the bottleneck takes about as long for a short packet as for a long one.
+    /// True when the bottleneck takes about as long for a short packet as for a long one.
     pub fn is_per_packet(&self) -> bool {
         capacity::is_per_packet(&self.capacity)
     }
@@ -95,13 +95,13 @@ impl Findings {
 
 impl Findings {
     /// The losses as a verdict states them.
-    pub fn loss(&self) -> ProbeLoss {
+    pub fn probe_loss(&self) -> ProbeLoss {
         let states = self.states.iter().map(|&(state, nats)| StateLikelihood { state, nats });
         ProbeLoss {
             sent: self.packets,
             lost: self.lost,
-            overflow: self.overflow.map(Overflow::named),
-            background: self.background.map(Background::named),
+            overflow: self.overflow.map(Overflow::mechanism_kind),
+            background: self.background.map(Background::mechanism_kind),
             states: states.collect(),
         }
     }
@@ -140,17 +140,18 @@ pub struct Shaper {
     pub burst_bytes: f64,
 }
 
-/// What loses packets when too much is offered, with its size and the interval in which that lies.
+/// Buffer or policer that drops packets when too much is offered, with its size and the interval of
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overflow {
     /// A queue with room for so many bytes.
     ByteBuffer {
-        /// Room, IP bytes.
+        /// Room of the buffer, IP bytes.
         bytes: Estimate,
     },
     /// A queue with room for so many packets.
     PacketBuffer {
-        /// Room.
+        /// Room of the buffer, packets.
         packets: Estimate,
     },
     /// Loss above a rate, without a queue.
@@ -162,7 +163,7 @@ pub enum Overflow {
     },
     /// A device that forwards so many packets each second, however long they are.
     PacketRate {
-        /// Packets each second.
+        /// Packets that pass each second.
         packets_per_s: Estimate,
         /// Packets that it has room for.
         depth_packets: Estimate,
@@ -170,7 +171,7 @@ pub enum Overflow {
 }
 
 impl Overflow {
-    fn named(self) -> LossMechanism {
+    fn mechanism_kind(self) -> LossMechanism {
         match self {
             Self::ByteBuffer { bytes } => of_kind(LossKind::ByteQueue, bytes, "bytes"),
             Self::PacketBuffer { packets } => of_kind(LossKind::PacketQueue, packets, "packets"),
@@ -185,14 +186,14 @@ impl Overflow {
 /// Loss that does not depend on the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Background {
-    /// Each packet alone.
+    /// Each packet is lost independently.
     Random {
-        /// Share of packets.
+        /// Share of packets that are lost.
         ratio: Estimate,
     },
     /// Several in a row.
     Bursts {
-        /// Share of packets.
+        /// Share of packets that are lost.
         ratio: Estimate,
         /// Mean length of a burst.
         burst_packets: f64,
@@ -200,7 +201,7 @@ pub enum Background {
 }
 
 impl Background {
-    fn named(self) -> LossMechanism {
+    fn mechanism_kind(self) -> LossMechanism {
         match self {
             Self::Random { ratio } => of_kind(LossKind::Random, ratio, "1"),
             Self::Bursts { ratio, .. } => of_kind(LossKind::Bursts, ratio, "1"),
@@ -211,7 +212,7 @@ impl Background {
 /// A value and the interval in which it lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The value.
+    /// Most likely value.
     pub value: f64,
     /// The interval: 95 % for shares and rates, the inner four fifths of what was seen for room.
     pub interval: Interval,
@@ -224,23 +225,23 @@ pub struct FirstLost {
     pub ip_bytes: u32,
     /// Trains of this size that were sent back to back.
     pub trains: u64,
-    /// Those that lost a packet.
+    /// Trains that lost a packet.
     pub with_loss: u64,
     /// Median place of the first lost packet in those, counted from 0.
     pub index: Option<u64>,
 }
 
-/// What became of one paced train.
+/// Offered load of one paced train and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
+pub struct PacedLoad {
     /// Bit/s of IP packets that were offered, of the train's second half: as they left, which is
     /// not the pace that was asked for where the sender was late.
     pub offered_bps: f64,
     /// Size of the packets.
     pub ip_bytes: u32,
-    /// Packets sent.
+    /// Packets that were sent.
     pub sent: u64,
-    /// Packets lost.
+    /// Packets that were lost.
     pub lost: u64,
     /// Bit/s of IP packets that arrived, of the train's second half.
     pub received_bps: f64,
@@ -253,8 +254,8 @@ pub struct Load {
 /// A load that the path passes: this share of it arrives.
 const PASSED: f64 = 0.95;
 
-impl Load {
-    /// Whether the path passes it.
+impl PacedLoad {
+    /// True when the path passes the load.
     pub fn passes(&self) -> bool {
         self.received_bps >= PASSED * self.offered_bps
     }
@@ -263,9 +264,9 @@ impl Load {
 /// Packets that arrived after one that was sent later (RFC 4737).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reordering {
-    /// Packets that arrived.
+    /// Packets that arrived in time or late.
     pub arrived: u64,
-    /// Those of them that came late.
+    /// Packets that arrived after one with a higher number.
     pub reordered: u64,
     /// Largest number of packets sent later that arrived before one (its extent).
     pub extent_packets: u64,
@@ -273,16 +274,16 @@ pub struct Reordering {
     pub extent_ns: f64,
 }
 
-/// What the trains of one direction say of the path; `None` without a packet.
+/// Findings on the path from the trains of one direction; `None` without a packet.
 pub fn mechanism(trains: &[Train], direction: Direction) -> Option<Findings> {
-    let fates = Fates::of(trains, direction)?;
+    let fates = Fates::from_lone_trains(trains, direction)?;
     let capacity = capacity::by_size(&fates);
-    let loads = delay::loads(&fates);
+    let loads = delay::paced_loads(&fates);
     let sustained_bps = capacity::sustained(&loads);
     let verdict = decide::decide(&fates, &capacity, &loads);
     Some(Findings {
         packets: fates.probes.len() as u64,
-        lost: fates.lost(),
+        lost: fates.lost_count(),
         shaper: delay::shaper(&fates, &capacity, sustained_bps),
         capacity,
         sustained_bps,

@@ -1,6 +1,6 @@
 //! Which packets came late, and which was the first that a train lost.
 
-use super::fates::{Fates, Probe};
+use super::fates::{Fates, TimedProbe};
 use super::{FirstLost, Reordering};
 
 /// The first loss of trains sent back to back, by size, the largest first.
@@ -16,7 +16,7 @@ pub(super) fn first_lost(fates: &Fates) -> Vec<FirstLost> {
         let index = places.get(places.len() / 2).copied();
         FirstLost { ip_bytes, trains, with_loss: places.len() as u64, index }
     };
-    fates.sizes().into_iter().map(of_size).filter(|found| found.trains > 0).collect()
+    fates.packet_sizes().into_iter().map(of_size).filter(|found| found.trains > 0).collect()
 }
 
 /// Packets that arrived after one that was sent later, with their extent (RFC 4737 §4.2.1).
@@ -28,8 +28,8 @@ pub(super) fn reordering(fates: &Fates) -> Reordering {
     all
 }
 
-fn add(all: &mut Reordering, probes: &[Probe]) {
-    let arrived = |(place, probe): (usize, &Probe)| Some((probe.at + probe.delay?, place));
+fn add(all: &mut Reordering, probes: &[TimedProbe]) {
+    let arrived = |(place, probe): (usize, &TimedProbe)| Some((probe.at + probe.delay?, place));
     let mut arrivals: Vec<(f64, usize)> = probes.iter().enumerate().filter_map(arrived).collect();
     // Packets with the same stamp keep their order: they are not known to be late.
     arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -57,13 +57,13 @@ mod tests {
         // with extents of 4, 5 and 6.
         let order = [1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11];
         let arrives = |number: usize| order.iter().position(|&sent| sent == number).expect("all");
-        let probe = |number: usize| Probe {
+        let probe = |number: usize| TimedProbe {
             at: 0.0,
             ip_bytes: 100.0,
             delay: Some(arrives(number) as f64),
             run: 0,
         };
-        let probes: Vec<Probe> = (1..=11).map(probe).collect();
+        let probes: Vec<TimedProbe> = (1..=11).map(probe).collect();
         let mut found = Reordering::default();
         add(&mut found, &probes);
         assert_eq!((found.arrived, found.reordered, found.extent_packets), (11, 3, 6));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::fates::{Fates, Probe};
+use super::fates::{Fates, TimedProbe};
 
 /// Preamble, header, frame check sequence and gap of Ethernet: 8 + 14 + 4 + 12 bytes.
 pub(super) const LINK_BYTES: f64 = 38.0;
@@ -12,7 +12,7 @@ const MEMORY_PACKETS: f64 = 64.0;
 /// Packets whose [`since_loss`] is below this come after no loss that counts.
 pub(super) const FIRST_BELOW: f64 = 1.0 - MEMORY_PACKETS;
 
-/// What a packet takes of a bucket or of a server's time.
+/// Cost of a packet: the tokens that it takes from a bucket, or its share of a server's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cost {
     /// Its bytes and those that a link adds.
@@ -22,7 +22,7 @@ pub(super) enum Cost {
 }
 
 impl Cost {
-    pub(super) const fn of(self, probe: &Probe) -> f64 {
+    pub(super) const fn cost_of(self, probe: &TimedProbe) -> f64 {
         match self {
             Self::Bytes { added } => probe.ip_bytes + added,
             Self::Packets => 1.0,
@@ -30,15 +30,15 @@ impl Cost {
     }
 }
 
-/// What stands above a sustained rate with each packet: a bucket's deficit, or a queue without its
+/// Excess over a sustained rate at each packet: a token bucket's deficit, or a queue without its
 /// delays.
-pub(super) fn above_rate(fates: &Fates, cost: Cost, per_ns: f64) -> Vec<f64> {
+pub(super) fn excess_over_rate(fates: &Fates, cost: Cost, per_ns: f64) -> Vec<f64> {
     let (mut above, mut last) = (0.0_f64, 0.0);
     let mut state = Vec::with_capacity(fates.probes.len());
     for probe in &fates.probes {
         above = (above - (probe.at - last) * per_ns).max(0.0);
         last = probe.at;
-        let with = above + cost.of(probe);
+        let with = above + cost.cost_of(probe);
         state.push(with);
         if probe.delay.is_some() {
             above = with;
@@ -51,7 +51,7 @@ pub(super) fn above_rate(fates: &Fates, cost: Cost, per_ns: f64) -> Vec<f64> {
 /// sends, the part that is left.
 pub(super) fn behind_link(fates: &Fates, bytes_per_ns: f64) -> Vec<f64> {
     let mut inside: VecDeque<(f64, f64)> = VecDeque::new();
-    let of = |probe: &Probe| {
+    let of = |probe: &TimedProbe| {
         while inside.front().is_some_and(|&(leaves, _)| leaves <= probe.at) {
             inside.pop_front();
         }
@@ -67,9 +67,9 @@ pub(super) fn behind_link(fates: &Fates, bytes_per_ns: f64) -> Vec<f64> {
     fates.probes.iter().map(of).collect()
 }
 
-/// What waits with each packet, by the delays of those before it.
+/// Queue that each packet finds, inferred from the delays of those before it.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct QueueStates {
     /// Bytes of these trains.
     pub(super) own_bytes: Vec<f64>,
     /// Packets of these trains.
@@ -83,9 +83,9 @@ pub(super) struct Waiting {
 /// A long packet of other traffic.
 const OTHER_BYTES: f64 = 1500.0;
 
-/// What waits before a link that takes `bytes_per_ns`.
-pub(super) fn waiting(fates: &Fates, bytes_per_ns: f64) -> Waiting {
-    let mut waiting = Waiting::default();
+/// Queue before a link that sends `bytes_per_ns`, at each packet.
+pub(super) fn queue_before_link(fates: &Fates, bytes_per_ns: f64) -> QueueStates {
+    let mut waiting = QueueStates::default();
     // Nanoseconds as integers, so that they have an order: when each leaves the queue, and bytes.
     let mut inside: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     let (mut bytes, mut last) = (0.0, 0.0_f64);
@@ -105,7 +105,7 @@ pub(super) fn waiting(fates: &Fates, bytes_per_ns: f64) -> Waiting {
         if let Some(delay) = probe.delay {
             let leaves = probe.at + delay;
             last = last.max(leaves);
-            inside.push(Reverse((whole(leaves), whole_bytes(probe.ip_bytes))));
+            inside.push(Reverse((whole_ns(leaves), whole_bytes(probe.ip_bytes))));
             bytes += probe.ip_bytes;
         }
     }
@@ -132,7 +132,7 @@ pub(super) fn since_loss(fates: &Fates) -> Vec<f64> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-const fn whole(value: f64) -> u64 {
+const fn whole_ns(value: f64) -> u64 {
     value as u64
 }
 
@@ -143,14 +143,14 @@ const fn whole_bytes(value: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fates::Run;
+    use super::super::fates::ProbeTrain;
     use super::*;
 
     fn fates_of(packets: &[(f64, Option<f64>)]) -> Fates {
         let probe =
-            |&(at, delay): &(f64, Option<f64>)| Probe { at, ip_bytes: 1000.0, delay, run: 0 };
-        let probes: Vec<Probe> = packets.iter().map(probe).collect();
-        let run = Run { ip_bytes: 1000, offered_bps: None, probes: 0..probes.len() };
+            |&(at, delay): &(f64, Option<f64>)| TimedProbe { at, ip_bytes: 1000.0, delay, run: 0 };
+        let probes: Vec<TimedProbe> = packets.iter().map(probe).collect();
+        let run = ProbeTrain { ip_bytes: 1000, offered_bps: None, probes: 0..probes.len() };
         Fates { probes, runs: vec![run] }
     }
 
@@ -159,8 +159,8 @@ mod tests {
         // One byte each nanosecond; 1000 bytes at 0, at 500 (lost), at 1500.
         let fates = fates_of(&[(0.0, Some(0.0)), (500.0, None), (1500.0, Some(0.0))]);
         let cost = Cost::Bytes { added: 0.0 };
-        assert_eq!(above_rate(&fates, cost, 1.0), [1000.0, 1500.0, 1000.0]);
-        assert_eq!(above_rate(&fates, Cost::Packets, 1e-3), [1.0, 1.5, 1.0]);
+        assert_eq!(excess_over_rate(&fates, cost, 1.0), [1000.0, 1500.0, 1000.0]);
+        assert_eq!(excess_over_rate(&fates, Cost::Packets, 1e-3), [1.0, 1.5, 1.0]);
         // The first takes 1038 ns of the link; half of 2076 are left of it at half that rate.
         assert_eq!(behind_link(&fates, 1.0)[2], 1.0);
         let fates = fates_of(&[(0.0, Some(0.0)), (1038.0, Some(0.0))]);
@@ -176,7 +176,7 @@ mod tests {
             (1100.0, None),
             (3000.0, Some(0.0)),
         ]);
-        let waiting = waiting(&fates, 1.0);
+        let waiting = queue_before_link(&fates, 1.0);
         assert_eq!(waiting.own_packets, [1.0, 2.0, 2.0, 1.0]);
         assert_eq!(waiting.own_bytes, [1000.0, 2000.0, 2000.0, 1000.0]);
         assert_eq!(waiting.all_packets, [1.0, 2.0, 2.0, 1.0]);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::goodput_bps_of;
-use super::promise::tcp;
+use super::promise::simulated_tcp;
 use crate::explain::directions;
 use crate::lab::bank::{Case, Family, Scenario, Validity};
 use crate::record::{Plan, TcpDirections};
@@ -73,7 +73,7 @@ fn rates(case: &Case, scenario: &Scenario) -> Option<[f64; 2]> {
     let scaled = evidence.scale_agreed() != Some(false);
     let window = evidence.window.offered_max_bytes?.min(if scaled { f64::MAX } else { 65_535.0 });
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-    let tcp = tcp(&evidence, &setting.path, window as u64)?;
+    let tcp = simulated_tcp(&evidence, &setting.path, window as u64)?;
     let omit = Duration::from_nanos(plan.test.omit_ns);
     let span = Duration::from_secs_f64(evidence.rate.span_s?);
     let model = goodput_bps_of(&setting.path, &tcp, evidence.flows, [omit, span], 3).ok()?;

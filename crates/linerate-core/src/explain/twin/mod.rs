@@ -35,7 +35,7 @@ const SEEDS: u64 = 5;
 
 /// The plan of a path with this round trip at rest, from what the probes said of one direction or
 /// both. What no probe saw is left open: a link without a rate, the emulator's usual buffer.
-pub fn fit(up: &Findings, down: Option<&Findings>, rtt: Duration) -> PathPlan {
+pub fn fit_path(up: &Findings, down: Option<&Findings>, rtt: Duration) -> PathPlan {
     PathPlan {
         delay: Some(format!("{:.3} ms", rtt.as_secs_f64() * 500.0)),
         forward: Some(Box::new(direction(up))),
@@ -46,7 +46,7 @@ pub fn fit(up: &Findings, down: Option<&Findings>, rtt: Duration) -> PathPlan {
 
 fn direction(found: &Findings) -> PathPlan {
     let mut plan = PathPlan {
-        rate: link_bps(&found.capacity).map(rate),
+        rate: link_bps(&found.capacity).map(format_rate),
         cross: other_traffic(found).into_iter().collect(),
         reorder: reordering(found),
         ..PathPlan::default()
@@ -58,24 +58,24 @@ fn direction(found: &Findings) -> PathPlan {
         Some(Overflow::PacketRate { packets_per_s, depth_packets }) => {
             // The device hides the rate of the link behind it.
             plan.rate = None;
-            plan.packets_per_sec = Some(whole(packets_per_s.value).max(1));
-            plan.buffer = Some(format!("{} packets", whole(depth_packets.value).max(1)));
+            plan.packets_per_sec = Some(whole_units(packets_per_s.value).max(1));
+            plan.buffer = Some(format!("{} packets", whole_units(depth_packets.value).max(1)));
         }
         // A shaper's own queue lies before the link's, which nothing fills then.
         Some(_) if found.shaper.is_some() => {}
         Some(Overflow::ByteBuffer { bytes }) => {
-            plan.buffer = Some(format!("{} B", whole(bytes.value)));
+            plan.buffer = Some(format!("{} B", whole_units(bytes.value)));
         }
         Some(Overflow::PacketBuffer { packets }) => {
-            plan.buffer = Some(format!("{} packets", whole(packets.value)));
+            plan.buffer = Some(format!("{} packets", whole_units(packets.value)));
         }
         None => {}
     }
     plan.shaper = found.shaper.map(|shaper| bucket(shaper.rate_bps, shaper.burst_bytes));
     match found.background {
-        Some(Background::Random { ratio }) => plan.loss = Some(share(ratio.value)),
+        Some(Background::Random { ratio }) => plan.loss = Some(format_share(ratio.value)),
         Some(Background::Bursts { ratio, burst_packets }) => {
-            let ratio = share(ratio.value);
+            let ratio = format_share(ratio.value);
             plan.burst_loss = Some(BurstLossPlan { ratio, burst_packets });
         }
         None => {}
@@ -94,8 +94,9 @@ fn link_bps(capacity: &[Capacity]) -> Option<f64> {
     shown.map(of).max_by(f64::total_cmp)
 }
 
-/// What others take of a full link, if a queue serves all in the order in which they come. Probes
-/// at an even pace find the room that comes free before others do: this is too little by half.
+/// Rate that other traffic takes of a full link, if a queue serves all in the order in which they
+/// come. It is too low by up to half: probes at an even pace find the room that comes free before
+/// others do.
 fn other_traffic(found: &Findings) -> Option<CrossPlan> {
     let held = matches!(
         found.overflow,
@@ -114,7 +115,7 @@ fn other_traffic(found: &Findings) -> Option<CrossPlan> {
     };
     let others = top * (link.bps * kept / full - 1.0);
     (others > OTHER_MIN * link.bps).then(|| CrossPlan {
-        rate: rate(others),
+        rate: format_rate(others),
         packet_bytes: None,
         poisson: true,
         on: None,
@@ -127,7 +128,7 @@ fn reordering(found: &Findings) -> Option<ReorderPlan> {
     let seen = found.reordering;
     let part = seen.reordered as f64 / seen.arrived.max(1) as f64;
     (part > REORDERED_MIN).then(|| ReorderPlan {
-        share: share(part),
+        share: format_share(part),
         extra: format!("{:.3} ms", seen.extent_ns / 1e6),
     })
 }
@@ -176,19 +177,19 @@ fn goodput_bps_of(
     Ok(bytes as f64 * 8.0 / (span.as_secs_f64() * seeds as f64))
 }
 
-fn rate(bps: f64) -> String {
+fn format_rate(bps: f64) -> String {
     format!("{:.3} Mbit/s", bps / 1e6)
 }
 
-fn share(part: f64) -> String {
+fn format_share(part: f64) -> String {
     format!("{part:.6}")
 }
 
 fn bucket(bps: f64, bytes: f64) -> BucketPlan {
-    BucketPlan { rate: rate(bps), burst: format!("{} B", whole(bytes).max(1500)) }
+    BucketPlan { rate: format_rate(bps), burst: format!("{} B", whole_units(bytes).max(1500)) }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-fn whole(value: f64) -> u64 {
+fn whole_units(value: f64) -> u64 {
     value.round() as u64
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{RUN, SEEDS, fit, goodput_bps_of, rate};
+use super::{RUN, SEEDS, fit_path, format_rate, goodput_bps_of};
 use crate::explain::evidence::Evidence;
 use crate::explain::mechanism::mechanism;
 use crate::explain::of_record::{directions, with_path};
@@ -31,12 +31,12 @@ const AT_BOUND: f64 = 0.88;
 pub fn path_of(record: &Record) -> Option<PathPlan> {
     let up = mechanism(&record.trains, Direction::Up);
     let down = mechanism(&record.trains, Direction::Down);
-    let rtts = record.parts.iter().flat_map(directions).filter_map(|it| it.rtt.base_s);
+    let rtts = record.parts.iter().flat_map(directions).filter_map(|evidence| evidence.rtt.base_s);
     let rtt = Duration::try_from_secs_f64(rtts.reduce(f64::min)?).ok()?;
     match (up, down) {
-        (Some(up), down) => Some(fit(&up, down.as_ref(), rtt)),
+        (Some(up), down) => Some(fit_path(&up, down.as_ref(), rtt)),
         (None, Some(down)) => {
-            let plan = fit(&down, None, rtt);
+            let plan = fit_path(&down, None, rtt);
             Some(PathPlan { forward: None, backward: plan.forward, ..plan })
         }
         (None, None) => None,
@@ -48,7 +48,8 @@ pub fn path_of(record: &Record) -> Option<PathPlan> {
 pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
     for verdict in verdicts {
         let known = measured(record, verdict).and_then(|(evidence, part)| {
-            Model::of(record, verdict, &evidence, test_of(part)?)?.asked(verdict, &evidence)
+            Model::from_record(record, verdict, &evidence, test_of(part)?)?
+                .ask_model(verdict, &evidence)
         });
         if let Some((model, next)) = known {
             if let Some(bps) = model.without_cause_bps {
@@ -59,15 +60,16 @@ pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
     }
 }
 
-/// What the verdict was made from, and the measurement that it is about.
+/// Evidence that the verdict was made from, and the part of the record that it is about.
 pub(in crate::explain) fn measured<'a>(
     record: &'a Record,
     verdict: &Verdict,
 ) -> Option<(Evidence, &'a Record)> {
     let parts = std::iter::once(record).chain(&record.parts);
     parts.into_iter().find_map(|part| {
-        let of_way = |it: &Evidence| {
-            it.direction == verdict.direction && it.rate.mean_bps == verdict.measured_bps
+        let of_way = |evidence: &Evidence| {
+            evidence.direction == verdict.direction
+                && evidence.rate.mean_bps == verdict.measured_bps
         };
         let evidence = directions(part).into_iter().find(of_way)?;
         Some((with_path(evidence, record), part))
@@ -92,7 +94,12 @@ struct Model {
 }
 
 impl Model {
-    fn of(record: &Record, verdict: &Verdict, evidence: &Evidence, test: &TcpTest) -> Option<Self> {
+    fn from_record(
+        record: &Record,
+        verdict: &Verdict,
+        evidence: &Evidence,
+        test: &TcpTest,
+    ) -> Option<Self> {
         let cause = verdict.cause.filter(|_| verdict.outcome == Outcome::Limited)?;
         if evidence.loopback || evidence.spoilt.is_some() {
             return None;
@@ -105,23 +112,26 @@ impl Model {
                     Direction::Up => Direction::Down,
                     Direction::Down => Direction::Up,
                 };
-                fit(found, mechanism(&record.trains, other).as_ref(), rtt)
+                fit_path(found, mechanism(&record.trains, other).as_ref(), rtt)
             }
             None => of_link(evidence, rtt)?,
         };
         let held = held_bps(verdict, cause).map(|bps| bps / f64::from(evidence.flows.max(1)));
         let window = match cause {
             Cause::ReceiveWindow | Cause::Middlebox => evidence.offered_bytes(),
-            _ => held.and_then(|bps| evidence.bdp_bytes(bps)).or_else(|| tuned(evidence)),
+            _ => held
+                .and_then(|bps| evidence.bdp_bytes(bps))
+                .or_else(|| tuned_window_bytes(evidence)),
         };
-        let tcp = tcp(evidence, &path, window.map_or(NO_WINDOW, whole))?;
+        let tcp = simulated_tcp(evidence, &path, window.map_or(NO_WINDOW, whole_bytes))?;
         let span = Duration::try_from_secs_f64(evidence.rate.span_s?).ok()?.min(RUN);
         let omit = Duration::from_nanos(test.omit_ns).min(RUN);
         Some(Self { path, tcp, streams: evidence.flows.max(1), spans: [omit, span] })
     }
 
-    /// What was asked of the model, and the limit that is met without the cause.
-    fn asked(&self, verdict: &Verdict, evidence: &Evidence) -> Option<(OnModel, &'static str)> {
+    /// Question for the model and its answer: the rate without the cause, and the limit that is met
+    /// then.
+    fn ask_model(&self, verdict: &Verdict, evidence: &Evidence) -> Option<(OnModel, &'static str)> {
         let measured = verdict.measured_bps?;
         let reached_bps = self.goodput_bps()?;
         let agrees = (reached_bps / measured - 1.0).abs() <= AGREES_WITHIN;
@@ -133,7 +143,7 @@ impl Model {
         let without = verdict.cause.and_then(|cause| self.without(cause, evidence));
         let bps = without.as_ref().and_then(Self::goodput_bps).filter(|bps| *bps >= measured);
         found.without_cause_bps = bps;
-        let next = without.zip(bps).map_or("", |(model, bps)| model.limit(bps));
+        let next = without.zip(bps).map_or("", |(model, bps)| model.limit_in_words(bps));
         let remedies = verdict.remedy.iter().filter(|line| line.is_command);
         let remedies = remedies.filter_map(|line| {
             let bps = self.with_setting(&line.text)?.goodput_bps()?;
@@ -153,7 +163,7 @@ impl Model {
         if seeds < 1.0 {
             return None;
         }
-        let seeds = whole(seeds).min(SEEDS);
+        let seeds = whole_bytes(seeds).min(SEEDS);
         goodput_bps_of(&self.path, &self.tcp, self.streams, self.spans, seeds).ok()
     }
 
@@ -183,7 +193,7 @@ impl Model {
         bytes * 8.0 * f64::from(self.streams) / rtt.max(1e-6)
     }
 
-    /// Whether the send buffer holds a rate: without it the same transfer is faster.
+    /// True when the send buffer limits a rate: without it the same transfer is faster.
     fn is_held_by_send_buffer(&self, bps: f64) -> bool {
         let Some(bytes) = self.tcp.send_buffer_bytes else { return false };
         // What is in use after a stroke, each round trip, is the most.
@@ -209,7 +219,8 @@ impl Model {
             | Cause::SendingHost
             | Cause::ReceivingApplication
             | Cause::ReceivingHost => {
-                model.tcp.window_bytes = tuned(evidence).map_or(NO_WINDOW, whole);
+                model.tcp.window_bytes =
+                    tuned_window_bytes(evidence).map_or(NO_WINDOW, whole_bytes);
             }
             Cause::RandomLoss => (forward.loss, forward.burst_loss) = (None, None),
             Cause::Policer => forward.policer = None,
@@ -234,27 +245,27 @@ impl Model {
         }
         let values = text.strip_prefix("sysctl -w net.ipv4.tcp_rmem=")?.trim_matches('"');
         let most: u64 = values.split_whitespace().last()?.parse().ok()?;
-        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, tcp(7)).
+        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, simulated_tcp(7)).
         model.tcp.window_bytes = most / 2;
         self.link_payload_bps().map(|_| model)
     }
 
-    /// What limits a rate that was reached, in words.
-    fn limit(&self, bps: f64) -> &'static str {
+    /// Limit of a rate that was reached, in words.
+    fn limit_in_words(&self, bps: f64) -> &'static str {
         let has = |key: fn(&PathPlan) -> bool| self.path.forward.as_deref().is_some_and(key);
         if self.is_held_by_send_buffer(bps) {
             "the send buffer"
         } else if bps >= AT_BOUND * self.window_bps() {
             "the window"
-        } else if has(|it| it.policer.is_some() || it.shaper.is_some()) {
+        } else if has(|hop| hop.policer.is_some() || hop.shaper.is_some()) {
             "the rate that a policer or shaper lets through"
-        } else if has(|it| it.packets_per_sec.is_some()) {
+        } else if has(|hop| hop.packets_per_sec.is_some()) {
             "the packets per second of a device"
         } else if self.link_payload_bps().is_some_and(|link| bps >= AT_BOUND * link) {
             "the narrowest link of the path"
-        } else if has(|it| it.loss.is_some() || it.burst_loss.is_some()) {
+        } else if has(|hop| hop.loss.is_some() || hop.burst_loss.is_some()) {
             "loss"
-        } else if has(|it| !it.cross.is_empty()) {
+        } else if has(|hop| !hop.cross.is_empty()) {
             "other traffic on the narrowest link"
         } else {
             "the narrowest link and its buffer"
@@ -275,11 +286,15 @@ fn held_bps(verdict: &Verdict, cause: Cause) -> Option<f64> {
 }
 
 /// The window up to which the receiver tunes its own: half of tcp_rmem.
-fn tuned(evidence: &Evidence) -> Option<f64> {
+fn tuned_window_bytes(evidence: &Evidence) -> Option<f64> {
     if evidence.scale_agreed() == Some(false) || evidence.asked.window_bytes.is_some() {
         return evidence.offered_bytes();
     }
-    evidence.receiver.tcp_mem_bytes.map(|it| it[2] as f64 / 2.0).filter(|bytes| *bytes > 0.0)
+    evidence
+        .receiver
+        .tcp_mem_bytes
+        .map(|memory| memory[2] as f64 / 2.0)
+        .filter(|bytes| *bytes > 0.0)
 }
 
 /// The path of a transfer without probes: its slowest known link, where nothing was lost on it.
@@ -287,7 +302,7 @@ fn of_link(evidence: &Evidence, rtt: Duration) -> Option<PathPlan> {
     let lossy = evidence.loss.ratio.is_none_or(|ratio| ratio > 1e-4);
     let speeds = [evidence.sender.speed_bps, evidence.receiver.speed_bps];
     let link = speeds.into_iter().flatten().reduce(f64::min).filter(|_| !lossy)?;
-    let forward = PathPlan { rate: Some(rate(link)), ..PathPlan::default() };
+    let forward = PathPlan { rate: Some(format_rate(link)), ..PathPlan::default() };
     Some(PathPlan {
         delay: Some(format!("{:.3} ms", rtt.as_secs_f64() * 500.0)),
         forward: Some(Box::new(forward)),
@@ -296,7 +311,11 @@ fn of_link(evidence: &Evidence, rtt: Duration) -> Option<PathPlan> {
 }
 
 /// The TCP of the transfer; `None` for a congestion control that the model does not have.
-pub(super) fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Option<SimulatedTcp> {
+pub(super) fn simulated_tcp(
+    evidence: &Evidence,
+    path: &PathPlan,
+    window_bytes: u64,
+) -> Option<SimulatedTcp> {
     let control = match evidence.loss.control.as_deref()? {
         "cubic" => ControlName::Cubic,
         "reno" => ControlName::Reno,
@@ -313,18 +332,19 @@ pub(super) fn tcp(evidence: &Evidence, path: &PathPlan, window_bytes: u64) -> Op
         ..TcpChoice::default()
     };
     let tcp = SimulatedTcp::from(&choice.model(mtu_bytes(path)).ok()?);
-    Some(SimulatedTcp { send_buffer_bytes: send_buffer(evidence).map(whole), ..tcp })
+    Some(SimulatedTcp { send_buffer_bytes: send_buffer(evidence).map(whole_bytes), ..tcp })
 }
 
-/// What the sender's buffer may grow to: what was asked for, or the most of tcp_wmem.
+/// Size that the sender's buffer may grow to: the one that was asked for, or the maximum of
+/// tcp_wmem.
 fn send_buffer(evidence: &Evidence) -> Option<f64> {
     match evidence.sender.buffer_asked_bytes {
         Some(_) => evidence.window.send_buffer_bytes,
-        None => evidence.sender.tcp_mem_bytes.map(|it| it[2] as f64),
+        None => evidence.sender.tcp_mem_bytes.map(|memory| memory[2] as f64),
     }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-const fn whole(value: f64) -> u64 {
+const fn whole_bytes(value: f64) -> u64 {
     value as u64
 }

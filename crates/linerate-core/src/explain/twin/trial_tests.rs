@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{fit, goodput_bps};
+use super::{fit_path, goodput_bps};
 use crate::explain::mechanism::mechanism;
 use crate::explain::mechanism::trial_tests::{KINDS, planted};
 use crate::explain::probing_tests::{Schedule, probe};
@@ -17,7 +17,7 @@ fn rates(text: &str, schedule: Schedule) -> ([f64; 2], PathPlan) {
     let found = mechanism(&probe(&path, false, schedule), Direction::Up).expect("packets");
     let facts = path.facts().expect("a sound path");
     let rtt: Duration = facts.iter().map(|fact| fact.delay).sum();
-    let twin = fit(&found, None, rtt);
+    let twin = fit_path(&found, None, rtt);
     let again: PathPlan =
         crate::tree::from_toml(&crate::tree::to_toml(&twin).expect("it is written"))
             .expect("and read");

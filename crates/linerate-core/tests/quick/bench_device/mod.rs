@@ -115,7 +115,9 @@ impl Device {
             outcome.invalid = Some(Invalid::LinkDown);
         }
         match trial.stop_at_lost {
-            Some(limit) if self.stops_early && outcome.lost() >= limit => stopped(&outcome, limit),
+            Some(limit) if self.stops_early && outcome.lost_frames() >= limit => {
+                stopped(&outcome, limit)
+            }
             _ => outcome,
         }
     }
@@ -123,7 +125,7 @@ impl Device {
 
 /// Frames are lost evenly: a trial that loses `limit` of them stops at that share of its time.
 fn stopped(outcome: &TrialOutcome, limit: u64) -> TrialOutcome {
-    let share = limit as f64 / outcome.lost() as f64;
+    let share = limit as f64 / outcome.lost_frames() as f64;
     let sent = (outcome.sent as f64 * share) as u64;
     TrialOutcome {
         sent,
@@ -145,7 +147,7 @@ const RANGE: Range = Range { min_fps: 1, max_fps: CAPACITY_FPS / 2 * 3 };
 pub(crate) fn run_binary(goal: &Goal, device: &mut Device) -> Found {
     let mut search = BinarySearch::new(goal.clone(), RANGE).expect("a goal");
     while let Some(trial) = search.next().trial() {
-        search.take(device.run(&trial));
+        search.add_outcome(device.run(&trial));
     }
     found(search.result().lower_fps, search.result().sending_ns)
 }
@@ -153,7 +155,7 @@ pub(crate) fn run_binary(goal: &Goal, device: &mut Device) -> Found {
 pub(crate) fn run_multi(goal: &Goal, device: &mut Device) -> Found {
     let mut search = MultiSearch::new(vec![goal.clone()], RANGE).expect("a goal");
     while let Some(trial) = search.next().trial() {
-        search.take(device.run(&trial));
+        search.add_outcome(device.run(&trial));
     }
     let result = search.results().remove(0);
     found(result.lower_fps, result.sending_ns)

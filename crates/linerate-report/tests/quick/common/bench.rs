@@ -291,7 +291,7 @@ fn soak() -> Soak {
 
 /// Two senders of 200,000 frames: half of the first's go to the free output.
 fn congestion() -> Congestion {
-    Congestion::of(
+    Congestion::from_counts(
         PortCounts { intended: 100_000, sent: 100_000, received: 100_000 },
         PortCounts { intended: 300_000, sent: 300_000, received: 200_000 },
         200_000,
@@ -300,12 +300,14 @@ fn congestion() -> Congestion {
 
 /// A policer with the rate that was ordered.
 fn half_the_burst() -> ContractFound {
+    let rate = RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 };
+    let burst = RateFound { value: 8000.0, low: 7936.0, high: 8064.0 };
     ContractFound {
-        cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),
-        cbs_bytes: Some(RateFound { value: 8000.0, low: 7936.0, high: 8064.0 }),
+        cir_bps: Some(rate),
+        cbs_bytes: Some(burst),
         compared: vec![
-            compare(10e6, (9.99e6, 10e6, 10.01e6), 0.01).of("cir", "bit/s"),
-            compare(16_000.0, (7936.0, 8000.0, 8064.0), 0.01).of("cbs", "bytes"),
+            compare(10e6, rate, 0.01).with_parameter("cir", "bit/s"),
+            compare(16_000.0, burst, 0.01).with_parameter("cbs", "bytes"),
         ],
         as_ordered: Some(false),
         findings: vec!["the burst is half of what was ordered".to_owned()],

@@ -3,7 +3,7 @@
 //!
 //! Equality alone is judged: how many are dropped, and where, is the machine's business.
 
-use linerate_core::device::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, WhenLate};
 use linerate_sys::bpf::XdpLink;
 use linerate_sys::frame_counter::{CounterOptions, CounterReading, FrameCounter};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
@@ -60,7 +60,7 @@ impl Bench {
 }
 
 fn flood(frames: u64) -> FrameLoad {
-    let (pace, when_late) = (Pace::Flood, WhenLate::KeepSchedule);
+    let (pace, when_late) = (FramePace::Flood, WhenLate::KeepSchedule);
     FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] }
 }
 
@@ -73,10 +73,10 @@ fn expected(frames: u64) -> Expected {
 /// are the sending side's: `refused` at the generator, dropped on transmission at the device.
 fn check(
     asked: u64,
-    sent: &Sent,
+    sent: &SendCounts,
     device: PlantedCounts,
     interfaces: [LinkCounters; 4],
-    counted: (&Received, u64),
+    counted: (&ReceiveCounts, u64),
 ) {
     let [near, left, right, far] = interfaces;
     let (received, counter_dropped) = counted;
@@ -175,6 +175,6 @@ fn a_million_frames_by_packet_sockets_into_an_overloaded_device_balance_to_the_f
     });
     let interfaces = since(bench.interfaces(), before);
     let received = &reading.streams[0].1;
-    assert_eq!(reading.foreign, linerate_core::device::Foreign::default());
+    assert_eq!(reading.foreign, linerate_core::device::ForeignFrames::default());
     check(FRAMES, &sent, bench.device.counts(), interfaces, (received, reading.ring_dropped));
 }

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use linerate_core::device::{Foreign, Signature};
+use linerate_core::device::{ForeignFrames, Signature};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::xdp::{Expected, Sink, SinkOptions, StreamExpected, hold_napi};
 use linerate_sys::{bpf::XdpLink, clock};
@@ -24,8 +24,8 @@ fn expected(trial: u32, streams: &[(u8, u64)]) -> Expected {
     Expected { trial, streams: streams.collect(), own_streams: vec![1], shortest: 60, longest: 64 }
 }
 
-fn foreign_frames(foreign: Foreign) -> u64 {
-    let Foreign { arp, neighbour_discovery, link_control, pause, other_trial, own, other } =
+fn foreign_frames(foreign: ForeignFrames) -> u64 {
+    let ForeignFrames { arp, neighbour_discovery, link_control, pause, other_trial, own, other } =
         foreign;
     arp + neighbour_discovery + link_control + pause + other_trial + own + other
 }
@@ -117,7 +117,7 @@ fn foreign_frames_are_told_apart() {
         injector.send(frame);
     }
     wait_for("all frames", || foreign_frames(sink.read().foreign) == frames.len() as u64);
-    let foreign = Foreign {
+    let foreign = ForeignFrames {
         arp: 2,
         neighbour_discovery: 3,
         link_control: 3,

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use linerate_core::device::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, FramePace, ReceiveCounts, SendCounts, WhenLate};
 use linerate_sys::bpf::{AttachMode, XdpLink};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::netns::Netns;
@@ -55,13 +55,13 @@ impl Test {
         self.sink.begin(&trial).expect("a trial");
     }
 
-    fn send(&mut self, frames: u64, pace: Pace) -> Sent {
+    fn send(&mut self, frames: u64, pace: FramePace) -> SendCounts {
         let when_late = WhenLate::KeepSchedule;
         let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
         self.generator.run(&load, &Stop::new()).expect("sent")
     }
 
-    fn received(&self) -> Received {
+    fn received(&self) -> ReceiveCounts {
         self.sink.read().streams[0].1.clone()
     }
 }
@@ -110,10 +110,10 @@ fn mac_of_left(path: &Path) -> [u8; 6] {
 fn check_rewriting(test: &mut Test) {
     test.begin(2000);
     // The first frames may wait until neighbours are known.
-    test.send(1, Pace::Flood);
+    test.send(1, FramePace::Flood);
     wait_for("the first frame", || test.sink.frames() == 1);
     for round in 1..=8 {
-        let sent = test.send(200, Pace::Flood);
+        let sent = test.send(200, FramePace::Flood);
         assert_eq!((sent.frames, sent.refused), (200, 0));
         wait_for("a round", || test.sink.frames() == 1 + 200 * round);
     }
@@ -143,7 +143,7 @@ fn frames_are_right_again_after_a_router_in_xdp() {
     });
     wait_for("an answer", || {
         test.begin(1);
-        test.send(1, Pace::Flood);
+        test.send(1, FramePace::Flood);
         clock::sleep(Duration::from_millis(10));
         test.sink.frames() == 1
     });
@@ -161,7 +161,7 @@ fn copies_of_a_broken_wire_are_counted_as_copies() {
     let _napi = test.device(|| hold_napi(RIGHT)).expect("a program");
     test.begin(500);
     for round in 1..=5 {
-        test.send(100, Pace::Flood);
+        test.send(100, FramePace::Flood);
         wait_for("copies", || test.received().duplicates == Some(100 * round));
     }
     let received = test.received();
@@ -186,7 +186,7 @@ fn a_full_buffer_drops_exactly_what_has_no_place() {
         let (device, _napi) = plant(&test, options);
         test.begin(200);
         device.begin(TRIAL);
-        test.send(200, Pace::Flood);
+        test.send(200, FramePace::Flood);
         wait_for("frames through", || device.counts().frames_in == 200);
         let counts = device.counts();
         assert_eq!(counts.forwarded, u64::from(buffer_frames));
@@ -209,7 +209,7 @@ fn loss_by_chance_is_as_planted_and_the_same_again() {
         test.begin(4000);
         device.begin(TRIAL);
         for round in 1..=20 {
-            test.send(200, Pace::Flood);
+            test.send(200, FramePace::Flood);
             wait_for("a round", || device.counts().frames_in == 200 * round);
             wait_for("its frames", || test.sink.frames() == device.counts().forwarded);
         }
@@ -234,7 +234,7 @@ fn in_a_stall_frames_wait_while_there_is_room() {
     test.begin(200);
     device.begin(TRIAL);
     clock::sleep(Duration::from_millis(2));
-    test.send(200, Pace::Flood);
+    test.send(200, FramePace::Flood);
     wait_for("frames through", || device.counts().frames_in == 200);
     let counts = device.counts();
     assert_eq!((counts.forwarded, counts.dropped_in_stall), (64, 136));
@@ -253,7 +253,7 @@ fn no_more_than_the_planted_capacity_gets_through() {
     test.begin(10_000);
     device.begin(TRIAL);
     let start = clock::monotonic();
-    let sent = test.send(10_000, Pace::Rate { frames_per_sec: 100_000 });
+    let sent = test.send(10_000, FramePace::Rate { frames_per_sec: 100_000 });
     wait_for("frames through", || device.counts().frames_in == sent.frames);
     let took = clock::monotonic().since(start).as_secs_f64();
     let counts = device.counts();
@@ -281,7 +281,7 @@ fn planted_latency_is_seen_by_the_counter() {
         let (device, _napi) = plant(&test, PlantedOptions { store_and_forward, ..options });
         test.begin(20);
         device.begin(TRIAL);
-        test.send(20, Pace::Flood);
+        test.send(20, FramePace::Flood);
         wait_for("frames", || test.sink.frames() == 20);
         let latency = test.received().latency;
         let waited = device.counts().waited_max;
@@ -305,12 +305,12 @@ fn frames_of_others_go_through_a_planted_device_untouched() {
     let (device, _napi) = plant(&test, options);
     device.begin(TRIAL ^ 0x8000_0000);
     test.begin(100);
-    test.send(100, Pace::Flood);
+    test.send(100, FramePace::Flood);
     wait_for("all frames", || test.sink.frames() == 100);
     let counts = device.counts();
     assert_eq!((counts.frames_in, counts.others), (0, 100));
     device.begin(TRIAL);
-    test.send(100, Pace::Flood);
+    test.send(100, FramePace::Flood);
     wait_for("none of them", || device.counts().dropped_by_chance == 100);
     assert_eq!(test.sink.frames(), 100);
 }

@@ -122,7 +122,7 @@ pub(crate) fn check_frame(frame: &[u8], template: &FrameTemplate) -> Signature {
     let mut expected = template.bytes.clone();
     let flow = template.flow_of(signature.sequence);
     for field in &template.varying {
-        let (at, value) = (usize::from(field.at), field.value(flow).to_be_bytes());
+        let (at, value) = (usize::from(field.at), field.value_in_flow(flow).to_be_bytes());
         let width = usize::from(field.width);
         expected[at..at + width].copy_from_slice(&value[4 - width..]);
     }

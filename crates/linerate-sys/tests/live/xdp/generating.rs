@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::device::{
-    FrameLoad, FrameTemplate, Pace, SendWatch, Signature, WatchRule, Watched as SendWatched,
-    WhenLate,
+    FrameLoad, FramePace, FrameTemplate, SendTiming, SendWatch, Signature, WatchRule, WhenLate,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::bpf::XdpLink;
@@ -45,7 +44,8 @@ impl Watched {
     fn check(&mut self, template: &FrameTemplate) {
         const ROUND: usize = 100;
         let mut generator = self.generator(vec![template.clone()]);
-        let sent = generator.run(&load(ROUND as u64, Pace::Flood), &Stop::new()).expect("sent");
+        let sent =
+            generator.run(&load(ROUND as u64, FramePace::Flood), &Stop::new()).expect("sent");
         assert_eq!((sent.frames, sent.refused), (ROUND as u64, 0));
         assert_eq!(sent.bytes, (ROUND * template.bytes.len()) as u64);
         for (number, frame) in self.take(ROUND).iter().enumerate() {
@@ -67,12 +67,12 @@ impl Watched {
     }
 }
 
-fn load(frames: u64, pace: Pace) -> FrameLoad {
+fn load(frames: u64, pace: FramePace) -> FrameLoad {
     FrameLoad { frames, pace, when_late: WhenLate::KeepSchedule, burst: 1, mix: vec![0] }
 }
 
-const fn rate(frames_per_sec: u64) -> Pace {
-    Pace::Rate { frames_per_sec }
+const fn rate(frames_per_sec: u64) -> FramePace {
+    FramePace::Rate { frames_per_sec }
 }
 
 #[test]
@@ -97,11 +97,11 @@ fn numbers_go_on_in_a_trial_and_start_anew_in_the_next() {
     assert!(generator.is_held());
     let progress = generator.progress();
     for _ in 0..2 {
-        generator.run(&load(10, Pace::Flood), &Stop::new()).expect("sent");
+        generator.run(&load(10, FramePace::Flood), &Stop::new()).expect("sent");
     }
     assert_eq!(progress.frames(), 20);
     generator.begin(TRIAL + 1);
-    generator.run(&load(10, Pace::Flood), &Stop::new()).expect("sent");
+    generator.run(&load(10, FramePace::Flood), &Stop::new()).expect("sent");
     let expected = (0..20).map(|it| (TRIAL, it)).chain((0..10).map(|it| (TRIAL + 1, it)));
     let signatures = watched.take(30).into_iter().map(|it| Signature::at_end_of(&it));
     let seen = signatures.map(|it| it.map(|it| (it.trial, it.sequence)));
@@ -117,7 +117,7 @@ fn mixes_have_their_order_lengths_and_contents() {
         ipv4_udp(1514, MAC),
     ];
     let mut generator = watched.generator(templates.clone());
-    let mut load = load(120, Pace::Flood);
+    let mut load = load(120, FramePace::Flood);
     // Seven short, four middle and one long frame, in an order that repeats.
     load.mix = vec![0, 1, 0, 1, 0, 2, 0, 1, 0, 1, 0, 0];
     let sent = generator.run(&load, &Stop::new()).expect("sent");
@@ -215,7 +215,7 @@ const fn due_ns(number: u64) -> u64 {
 
 /// What the program says of a run, what the stamps of its frames say, and when each frame left,
 /// after the start.
-fn said_and_stamped() -> Option<(SendWatched, SendWatched, Vec<u64>)> {
+fn said_and_stamped() -> Option<(SendTiming, SendTiming, Vec<u64>)> {
     let mut watched = Watched::new()?;
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let load = load(200, rate(300_007));
@@ -223,12 +223,12 @@ fn said_and_stamped() -> Option<(SendWatched, SendWatched, Vec<u64>)> {
     let start = clock::monotonic() + Duration::from_millis(20);
     let window = Window { start: Some(start), deadline: None };
     let sent = generator.run_within(&load, &Stop::new(), window).expect("sent");
-    let mut watch = SendWatch::new(WatchRule::of(&load, 1).expect("a rate"));
+    let mut watch = SendWatch::new(WatchRule::from_load(&load, 1).expect("a rate"));
     let stamps: Vec<u64> = watched.take(200).iter().map(|frame| after(frame, start)).collect();
     for (number, after) in (0_u64..).zip(&stamps) {
-        watch.leaves(number, *after, after.saturating_sub(due_ns(number)));
+        watch.add_departure(number, *after, after.saturating_sub(due_ns(number)));
     }
-    Some((sent.watched, watch.end(), stamps))
+    Some((sent.timing, watch.finish(), stamps))
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn frames_that_nobody_takes_are_refused() {
     // The far end has no NAPI: its driver refuses live frames, silently.
     let options = GeneratorOptions::new(NEAR, 0, TRIAL, vec![ipv4_udp(60, MAC)]);
     let mut generator = inside(&cable.near, || Generator::open(options).expect("a generator"));
-    let sent = generator.run(&load(50, Pace::Flood), &Stop::new()).expect("a run");
+    let sent = generator.run(&load(50, FramePace::Flood), &Stop::new()).expect("a run");
     assert_eq!((sent.frames, sent.refused, sent.bytes), (0, 50, 0));
 }
 
