@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod house;
 mod names;
+mod readme;
 mod size;
 mod source;
 mod tree;
@@ -228,6 +229,23 @@ fn users_read_the_words_of_the_field() {
 #[test]
 fn a_letter_is_the_same_flag_in_every_command() {
     hold(&words::letters(&TEXTS));
+}
+
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let folder = tempfile::tempdir().expect("a folder for the example's file");
+    let example = root().join("testdata/iperf3/window.json");
+    std::fs::copy(example, folder.path().join("iperf3.json")).expect("copy the example's file");
+    let page = read("README.md");
+    let examples = readme::examples(&page);
+    assert!(examples.len() >= 2, "the examples were found: {examples:?}");
+    let program = env!("CARGO_BIN_EXE_linerate");
+    hold(
+        &examples
+            .iter()
+            .flat_map(|example| example.wrong(program, folder.path()))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
