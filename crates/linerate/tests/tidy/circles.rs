@@ -128,7 +128,8 @@ fn loops(arrows: &Arrows) -> Vec<BTreeSet<String>> {
         arrows.keys().map(|part| (part, reached(part, arrows))).collect();
     let mut loops = Vec::new();
     for (part, forth) in &reach {
-        let leads_back = |other: &&String| reach.get(*other).is_some_and(|it| it.contains(*part));
+        let leads_back =
+            |other: &&String| reach.get(*other).is_some_and(|back| back.contains(*part));
         let circle: BTreeSet<String> = forth.iter().filter(leads_back).cloned().collect();
         if circle.len() > 1 && !loops.contains(&circle) {
             loops.push(circle);

@@ -146,14 +146,14 @@ impl Count {
         let functions = names::functions(source);
         self.functions += functions.len();
         self.short_names += functions.iter().filter(|name| is_short(name)).count();
-        self.functions_of += names::functions_of(source);
-        self.tuple_parameters += names::tuple_parameters(source);
+        self.functions_of += names::functions_of(source).len();
+        self.tuple_parameters += names::tuple_parameters(source).len();
         let closures = source.product_lines().map(|(_, line)| line.matches("|it|").count());
         self.it_closures += closures.sum::<usize>();
         let docs = names::docs(source);
         self.docs += docs.len();
-        self.doc_words += docs.iter().map(|doc| doc.split_whitespace().count()).sum::<usize>();
-        self.riddles += names::riddles(source);
+        self.doc_words += docs.iter().map(|doc| doc.text.split_whitespace().count()).sum::<usize>();
+        self.riddles += names::riddles(source).len();
         for name in names::types(source) {
             *self.types.entry(name.to_owned()).or_default() += 1;
         }

@@ -85,7 +85,7 @@ fn list(path: &str, shrunk: impl Fn(&str) -> String) -> String {
 fn no_new_circle_of_imports_comes() {
     let crates: BTreeSet<&str> = SOURCES.iter().map(count::crate_name).collect();
     let folders = crates.iter().map(|name| format!("crates/{name}/src/"));
-    let circles: Vec<_> = folders.flat_map(|it| circles::circles(&it, &SOURCES)).collect();
+    let circles: Vec<_> = folders.flat_map(|folder| circles::circles(&folder, &SOURCES)).collect();
     let list = list(CIRCLES, |list| circles::shrunk(&circles, list));
     hold(&circles::unlisted(&circles, &list));
 }
