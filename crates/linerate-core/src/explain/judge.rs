@@ -12,7 +12,7 @@ use crate::theory::ladder::APART;
 
 /// Verdict on one direction: the limit of its rate, with the evidence.
 pub fn judge(evidence: &Evidence) -> Verdict {
-    let own = own_rate(evidence).map(|candidate| named(evidence, candidate));
+    let own = own_rate(evidence).map(|candidate| verdict_for(evidence, candidate));
     if let Some(verdict) = own.or_else(|| gate::failure_verdict(evidence)) {
         // What a handshake lost does not depend on who had a CPU; what probes lost is told beside
         // the reason why no more is said.

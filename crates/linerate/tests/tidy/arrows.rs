@@ -1,4 +1,4 @@
-//! The arrows between crates, from their manifests (ARCHITECTURE, "Arrows"):
+//! The arrows between crates, from their manifests (ARCHITECTURE, "Picture"):
 //! `linerate → server → engine → proto → core`; `engine → sys → core`; `server, linerate → report
 //! → core`. Whoever may use a crate may use what lies below it on the same path.
 

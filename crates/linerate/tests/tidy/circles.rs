@@ -1,9 +1,11 @@
-//! Circles of files: files of one crate that import each other in a loop, so that none of them can
-//! be read, tested or moved without the others. Imports are read from the tokens: `use` trees, and
-//! paths in the code that begin at the crate, the module or an imported module. A `pub use` hands a
-//! name on and is followed to where the name is defined; it is no import of its own. What a module
-//! takes from those below it is none either: they are its parts. Left out: what methods of a value
-//! bring in without naming its type, names that macros make, and tests.
+//! Import circles: parts of one crate that import each other in a loop, so that none of them can
+//! be read, tested or moved without the others. At each level of the module tree the parts are the
+//! module's own file and its children, a child with all that lies below it: so two files are a
+//! circle, and so are two folders (`flow`, `foreign`), and a module with a child that imports from
+//! it (`mod`, `client`). Imports are read from the tokens: `use` trees, and paths in the code that
+//! begin at the crate, the module or an imported module, those of inline modules too. A `pub use`
+//! hands a name on and is followed to where the name is defined; it is no import of its own. Left
+//! out: what methods of a value bring in without naming its type, names of macros, and tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +15,8 @@ use crate::source::{Source, words};
 type Path = Vec<String>;
 
 /// A file as a module of its crate.
+#[derive(Default)]
 struct Module {
-    file: String,
     /// What `use` binds here, and what it stands for; handed on or not.
     bound: BTreeMap<String, Path>,
     /// Modules of which every name is bound here.
@@ -28,33 +30,120 @@ struct Module {
 /// The modules of a crate by their path, the root's being empty.
 struct Modules(BTreeMap<Path, Module>);
 
-/// The circles of the crate whose sources lie under `folder` (`crates/a/src/`), by their files.
-pub(crate) fn circles(folder: &str, sources: &[Source]) -> Vec<Vec<String>> {
+/// The circles of the crate whose sources lie under `folder` (`crates/a/src/`): for each the folder
+/// of the module in which its parts lie, and the names of the parts.
+pub(crate) fn circles(folder: &str, sources: &[Source]) -> Vec<Circle> {
     let modules = sources
         .iter()
         .filter_map(|source| Some((place(source.path.strip_prefix(folder)?), read(source))));
     let modules = Modules(modules.collect());
-    let arrows = modules.arrows();
-    let reach: BTreeMap<&str, BTreeSet<&str>> =
-        arrows.keys().map(|file| (*file, reached(file, &arrows))).collect();
-    let mut seen = BTreeSet::new();
+    let mut levels: BTreeMap<Path, Arrows> = BTreeMap::new();
+    for (from, to) in modules.arrows() {
+        let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+        let level = levels.entry(from[..shared].to_vec()).or_default();
+        let (from, to) = (part(&from, shared), part(&to, shared));
+        level.entry(from).or_default().insert(to);
+    }
     let mut circles = Vec::new();
-    for (file, forth) in &reach {
-        let back = |other: &&&str| reach.get(**other).is_some_and(|back| back.contains(file));
-        let circle: Vec<String> = forth.iter().filter(back).map(|it| (*it).to_owned()).collect();
-        if circle.len() > 1 && seen.insert(circle.clone()) {
-            circles.push(circle);
-        }
+    for (level, arrows) in &levels {
+        let parts = |parts: BTreeSet<String>| Circle { folder: folder_of(folder, level), parts };
+        circles.extend(loops(arrows).into_iter().map(parts));
     }
     circles
 }
 
-/// Every file that imports lead to from `file`.
-fn reached<'a>(file: &str, arrows: &BTreeMap<&str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
+/// Parts of one module that import each other in a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Circle {
+    /// Where the parts lie: `crates/a/src/b`.
+    pub(crate) folder: String,
+    /// Children by their names, the module's own file as `mod`.
+    pub(crate) parts: BTreeSet<String>,
+}
+
+impl Circle {
+    /// As tidy/circles.txt has it: `crates/a/src/b: mod client`.
+    pub(crate) fn line(&self) -> String {
+        let parts: Vec<&str> = self.parts.iter().map(String::as_str).collect();
+        format!("{}: {}", self.folder, parts.join(" "))
+    }
+}
+
+/// A line of tidy/circles.txt as a circle.
+fn listed(line: &str) -> Option<Circle> {
+    let (folder, parts) = line.split_once(": ").filter(|_| !line.starts_with('#'))?;
+    let parts = parts.split_whitespace().map(str::to_owned).collect();
+    Some(Circle { folder: folder.to_owned(), parts })
+}
+
+impl Circle {
+    /// Whether this is the other circle, or what is left of it.
+    fn lies_in(&self, other: &Self) -> bool {
+        self.folder == other.folder && self.parts.is_subset(&other.parts)
+    }
+}
+
+/// Circles that the list does not have, with their parts that it lacks.
+pub(crate) fn unlisted(circles: &[Circle], list: &str) -> Vec<String> {
+    let listed: Vec<Circle> = list.lines().filter_map(listed).collect();
+    let new = circles.iter().filter(|circle| !listed.iter().any(|other| circle.lies_in(other)));
+    new.map(|circle| {
+        format!(
+            "{}: these import each other in a circle that tidy/circles.txt does not have; move \
+             what both sides need into a file below them",
+            circle.line()
+        )
+    })
+    .collect()
+}
+
+/// The list with what is left of its circles; `./dev accept` writes it.
+pub(crate) fn shrunk(circles: &[Circle], list: &str) -> String {
+    let left = |line: &str| match listed(line) {
+        None => format!("{line}\n"),
+        Some(known) => circles
+            .iter()
+            .filter(|circle| circle.lies_in(&known))
+            .map(|circle| circle.line() + "\n")
+            .collect(),
+    };
+    list.lines().map(left).collect()
+}
+
+/// Parts of a module, and the parts that each imports from.
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// The part of the module at depth `level` in which a place lies.
+fn part(place: &Path, level: usize) -> String {
+    place.get(level).map_or_else(|| "mod".to_owned(), Clone::clone)
+}
+
+fn folder_of(crate_folder: &str, level: &Path) -> String {
+    format!("{crate_folder}{}", level.join("/")).trim_end_matches('/').to_owned()
+}
+
+/// The largest sets of parts in which each leads to each.
+fn loops(arrows: &Arrows) -> Vec<BTreeSet<String>> {
+    let reach: BTreeMap<&String, BTreeSet<String>> =
+        arrows.keys().map(|part| (part, reached(part, arrows))).collect();
+    let mut loops = Vec::new();
+    for (part, forth) in &reach {
+        let leads_back =
+            |other: &&String| reach.get(*other).is_some_and(|back| back.contains(*part));
+        let circle: BTreeSet<String> = forth.iter().filter(leads_back).cloned().collect();
+        if circle.len() > 1 && !loops.contains(&circle) {
+            loops.push(circle);
+        }
+    }
+    loops
+}
+
+/// Every part that imports lead to from `start`.
+fn reached(start: &str, arrows: &Arrows) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
-    let mut waiting: Vec<&str> = arrows.get(file).into_iter().flatten().copied().collect();
+    let mut waiting: Vec<&String> = arrows.get(start).into_iter().flatten().collect();
     while let Some(next) = waiting.pop() {
-        if reached.insert(next) {
+        if reached.insert(next.clone()) {
             waiting.extend(arrows.get(next).into_iter().flatten());
         }
     }
@@ -70,13 +159,15 @@ fn place(file: &str) -> Path {
 }
 
 impl Modules {
-    fn arrows(&self) -> BTreeMap<&str, BTreeSet<&str>> {
-        let targets = |here: &Path, module: &Module| {
+    /// Every import: the importing module, and the one that defines what it takes.
+    fn arrows(&self) -> BTreeSet<(Path, Path)> {
+        let mut arrows = BTreeSet::new();
+        for (here, module) in &self.0 {
             let named = module.named.iter().filter_map(|path| self.place_of(here, path, 0));
-            let others = named.filter(|place| !place.starts_with(here));
-            others.map(|place| &*self.0[&place].file).collect()
-        };
-        self.0.iter().map(|(here, module)| (&*module.file, targets(here, module))).collect()
+            let others = named.filter(|place| place != here);
+            arrows.extend(others.map(|place| (here.clone(), place)));
+        }
+        arrows
     }
 
     /// The module that defines what `path` names when it stands in the module at `place`; nothing
@@ -161,13 +252,9 @@ fn signs<'a>(text: &'a str, tokens: &mut Vec<&'a str>) {
 
 fn read(source: &Source) -> Module {
     let tokens = tokens(source);
-    let mut module = Module {
-        file: source.path.clone(),
-        bound: BTreeMap::new(),
-        globs: Vec::new(),
-        named: Vec::new(),
-        defined: BTreeSet::new(),
-    };
+    let mut module = Module::default();
+    // How many braces are open, and at which counts an inline module was opened.
+    let (mut open, mut inline) = (0, Vec::new());
     let mut at = 0;
     while at < tokens.len() {
         let before = at.checked_sub(1).map_or("", |before| tokens[before]);
@@ -175,23 +262,65 @@ fn read(source: &Source) -> Module {
             // `impl Trait + use<'a>` is no import.
             "use" if tokens.get(at + 1) != Some(&"<") => {
                 let is_handed_on = matches!(before, "pub" | ")");
-                at = tree(&tokens, at + 1, &[], is_handed_on, &mut module);
+                let mut imports = Module::default();
+                at = tree(&tokens, at + 1, &[], is_handed_on, &mut imports);
+                module.take_imports(imports, inline.len());
             }
             "struct" | "enum" | "fn" | "const" | "static" | "trait" | "type" | "union" | "mod"
             | "macro_rules" => {
                 let names = tokens[at + 1..].iter().filter(|token| !matches!(**token, "!" | "mut"));
                 module.defined.extend(names.take(1).map(|name| (*name).to_owned()));
+                if tokens[at] == "mod" && tokens.get(at + 2) == Some(&"{") {
+                    inline.push(open);
+                }
                 at += 1;
             }
             first if is_name(first) && before != "::" && tokens.get(at + 1) == Some(&"::") => {
                 let path = path(&tokens[at..]);
                 at += 2 * path.len() - 1;
-                module.named.push(path);
+                module.named.extend(from_file(path, inline.len()));
             }
-            _ => at += 1,
+            sign => {
+                match sign {
+                    "{" => open += 1,
+                    "}" => open -= 1,
+                    _ => {}
+                }
+                inline.pop_if(|at| sign == "}" && *at == open);
+                at += 1;
+            }
         }
     }
     module
+}
+
+impl Module {
+    /// Adds the imports of one `use`, which stands so many inline modules deep.
+    fn take_imports(&mut self, imports: Self, depth: usize) {
+        self.named.extend(imports.named.into_iter().filter_map(|path| from_file(path, depth)));
+        let globs = imports.globs.into_iter().filter_map(|path| from_file(path, depth));
+        self.globs.extend(globs.filter(|path| *path != ["self"]));
+        for (name, path) in imports.bound {
+            self.bound.extend(from_file(path, depth).map(|path| (name, path)));
+        }
+    }
+}
+
+/// A path as the file's own module writes it that stands `depth` inline modules below; nothing when
+/// it leads to one of these.
+fn from_file(path: Path, depth: usize) -> Option<Path> {
+    if depth == 0 {
+        return Some(path);
+    }
+    let ups = path.iter().take_while(|name| *name == "super").count();
+    match (path.first()?.as_str(), ups.checked_sub(depth)) {
+        ("super", None) | ("self", _) => None,
+        ("super", Some(0)) => {
+            Some([&["self".to_owned()], &path[ups..]].concat()).filter(|path| path.len() > 1)
+        }
+        ("super", Some(_)) => Some(path[depth..].to_vec()),
+        _ => Some(path),
+    }
 }
 
 /// The names that a path begins with.
@@ -250,14 +379,13 @@ fn tree(tokens: &[&str], at: usize, stem: &[String], handed: bool, module: &mut 
     at
 }
 
-fn found(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+fn found(files: &[(&str, &str)]) -> Vec<String> {
     let sources: Vec<Source> = files
         .iter()
         .map(|(name, text)| Source::new(&format!("crates/a/src/{name}"), text))
         .collect();
-    let short = |file: &String| file.trim_start_matches("crates/a/src/").to_owned();
     let circles = circles("crates/a/src/", &sources);
-    circles.iter().map(|circle| circle.iter().map(short).collect()).collect()
+    circles.iter().map(Circle::line).collect()
 }
 
 #[test]
@@ -268,10 +396,31 @@ fn files_that_import_each_other_are_a_circle() {
     let by_path = ("b.rs", "fn f() -> crate::a::A { crate::a::new() }\n");
     let one_way = ("b.rs", "fn f() -> std::io::Result<()> { c::g() }\nuse crate::c;\n");
     let tested = ("b.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
-    assert_eq!(found(&[lib, forth, by_use]), [["a.rs", "b.rs"]]);
-    assert_eq!(found(&[lib, forth, by_path]), [["a.rs", "b.rs"]]);
+    assert_eq!(found(&[lib, forth, by_use]), ["crates/a/src: a b"]);
+    assert_eq!(found(&[lib, forth, by_path]), ["crates/a/src: a b"]);
     assert_eq!(found(&[lib, forth, one_way, ("c.rs", "use std::fmt;\n")]).len(), 0);
     assert_eq!(found(&[lib, forth, tested]).len(), 0);
+}
+
+#[test]
+fn an_inline_module_imports_for_its_file() {
+    let forth = ("a.rs", "use crate::b::B;\npub struct A;\n");
+    let inline = ("b.rs", "pub struct B;\nmod inner {\n    use super::super::a::A;\n}\n");
+    let own = ("b.rs", "pub struct B;\nmod inner {\n    use super::B;\n}\nuse self::inner::C;\n");
+    assert_eq!(found(&[forth, inline]), ["crates/a/src: a b"]);
+    assert_eq!(found(&[forth, own]).len(), 0);
+}
+
+#[test]
+fn folders_that_import_each_other_are_a_circle_where_their_files_are_none() {
+    let files = [
+        ("flow/client.rs", "use crate::foreign::ttcp::T;\n"),
+        ("flow/link.rs", "pub struct L;\n"),
+        ("foreign/ttcp.rs", "pub struct T;\n"),
+        ("foreign/nuttcp.rs", "use crate::flow::link::L;\n"),
+    ];
+    let faces = [("flow/mod.rs", "mod client;\nmod link;\n"), ("foreign/mod.rs", "mod ttcp;\n")];
+    assert_eq!(found(&[&files[..], &faces].concat()), ["crates/a/src: flow foreign"]);
 }
 
 #[test]
@@ -281,7 +430,22 @@ fn a_name_is_followed_to_where_it_is_defined() {
     let two = ("m/two.rs", "pub struct Two;\n");
     assert_eq!(found(&[face, one, two]).len(), 0, "the face hands names on");
     let back = ("m/two.rs", "use crate::m;\npub struct Two(m::One);\n");
-    assert_eq!(found(&[face, one, back]), [["m/one.rs", "m/two.rs"]]);
+    assert_eq!(found(&[face, one, back]), ["crates/a/src/m: one two"]);
     let parent = ("m/mod.rs", "mod one;\nuse one::One;\npub struct Two(One);\n");
-    assert_eq!(found(&[parent, one]).len(), 0, "a module is made of those below it");
+    assert_eq!(found(&[parent, one]), ["crates/a/src/m: mod one"], "a child imports its parent");
+    assert_eq!(found(&[parent, ("m/one.rs", "pub struct One;\n")]).len(), 0);
+}
+
+#[test]
+fn a_circle_that_is_new_or_grows_is_found_and_the_list_only_shrinks() {
+    let circle = |line: &str| listed(line).expect("a line of the list");
+    let now = [circle("crates/a/src: b c"), circle("crates/a/src: d e")];
+    let list = "# Head: a circle a line\ncrates/a/src: b c d e f\ncrates/a/src/x: y z\n";
+    assert_eq!(unlisted(&now, list), Vec::<String>::new());
+    assert_eq!(unlisted(&now, "crates/a/src: b c\ncrates/a/src: d f\n").len(), 1);
+    assert_eq!(unlisted(&now, "crates/b/src: b c\n").len(), 2);
+    assert_eq!(
+        shrunk(&now, list),
+        "# Head: a circle a line\ncrates/a/src: b c\ncrates/a/src: d e\n"
+    );
 }

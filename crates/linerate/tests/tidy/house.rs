@@ -95,12 +95,27 @@ fn is_allowed(expression: &str) -> bool {
     choices.any(|choice| choice.split(" AND ").all(|part| LICENCES.contains(&part.trim())))
 }
 
-/// A changelog needs a place for what is not released yet.
+/// Entries of a release that somebody still reads.
+const ENTRIES: usize = 120;
+
+/// A changelog begins with what is not released yet, and no section is too long to be read.
 pub(crate) fn changelog(text: &str) -> Vec<String> {
-    if text.lines().any(|line| line.trim_end() == "## Unreleased") {
-        return Vec::new();
+    let mut wrong = Vec::new();
+    let mut sections = text.split("\n## ").skip(1).map(|section| {
+        let (name, entries) = section.split_once('\n').unwrap_or((section, ""));
+        (name.trim(), entries.lines().filter(|line| line.starts_with("- ")).count())
+    });
+    let long = sections.clone().filter(|(_, entries)| *entries > ENTRIES);
+    wrong.extend(long.map(|(name, entries)| {
+        format!(
+            "CHANGELOG.md: {name} has {entries} entries, at most {ENTRIES}; one line for each \
+             effect on users, or a release"
+        )
+    }));
+    if sections.next().is_none_or(|(name, _)| name != "Unreleased") {
+        wrong.push("CHANGELOG.md: the first section is not ## Unreleased; add it".to_owned());
     }
-    vec!["CHANGELOG.md: no section ## Unreleased; add it on top".to_owned()]
+    wrong
 }
 
 /// Folders of linerate-proto whose files each cite a standard, so that no page is needed.
@@ -199,9 +214,12 @@ fn a_licence_that_is_not_on_the_list_is_found() {
 }
 
 #[test]
-fn a_changelog_without_an_open_section_is_found() {
+fn a_changelog_without_an_open_section_or_too_long_to_read_is_found() {
     assert_eq!(changelog("# Changelog\n\n## 0.1.0\n").len(), 1);
     assert_eq!(changelog("# Changelog\n\n## Unreleased\n").len(), 0);
+    assert_eq!(changelog("# Changelog\n\n## 0.1.0\n\n## Unreleased\n").len(), 1);
+    let long = format!("# Changelog\n\n## Unreleased\n\n## 0.1.0\n{}", "- a\n".repeat(ENTRIES + 1));
+    assert_eq!(changelog(&long).len(), 1);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The send buffers of streams that stay within this host.
 //!
-//! There an acknowledgment comes at once, so the kernel lets each send buffer grow to the largest it
-//! allows (net.ipv4.tcp_wmem), and what one thread has written is no longer in the processor's
-//! cache when another reads it. With four streams and CUBIC on two cores of 1 MiB L2 each, 98 Gbit/s
-//! at 0.16 CPU seconds a gigabyte instead of 84 at 0.19, and none of the slow rounds of 51 to 62;
-//! with 16 streams 80 instead of 59 (Linux 6.18, medians of five, November 2026). Over a real path
-//! the kernel's choice stays: there a buffer must hold what is on the way.
+//! There an acknowledgment comes at once, so the kernel lets each send buffer grow to the largest
+//! it allows (net.ipv4.tcp_wmem), and what one thread has written is no longer in the processor's
+//! cache when another reads it. With four streams and CUBIC on two cores of 1 MiB L2 each, 98
+//! Gbit/s at 0.16 CPU seconds a gigabyte instead of 84 at 0.19, and none of the slow rounds of 51
+//! to 62; with 16 streams 80 instead of 59 (Linux 6.18, medians of five, November 2026). Over a
+//! real path the kernel's choice stays: there a buffer must hold what is on the way.
 
 use std::net::TcpStream;
 
