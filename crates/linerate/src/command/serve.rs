@@ -282,13 +282,14 @@ fn answer_browsers(
         server.name_outer(Outer::parse(text).map_err(wrong)?);
     }
     hand_on(server, &flags.export);
+    let quic_port = flags.quic_port.map(|port| server.serve_datagrams(port)).transpose()?;
+    let certificate = Certificate::read(&flags.certificate)?;
     let at = at_hand(local);
     page_lines(page, local, &own_addresses(local)).iter().for_each(|line| output::note(line));
-    if let Some(port) = flags.quic_port.map(|port| server.serve_datagrams(port)).transpose()? {
+    if let Some(port) = quic_port {
         let port = port.unwrap_or_default();
         output::note(&format!("linerate: pages measure loss by WebTransport on UDP port {port}"));
     }
-    let certificate = Certificate::read(&flags.certificate)?;
     if let Some(Certificate { tls, .. }) = &certificate {
         server.serve_tls(Arc::clone(tls));
         output::note(&format!("linerate: and over TLS at https://{at}/, but for speed tests"));
@@ -389,10 +390,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     args.stamp.reflect(&mut server, reflector)?;
     let_meet(&mut server, args.meet)?;
     let _reflector = args.xdp.as_deref().map(reflect_echo).transpose()?;
-    say_ports(&server, local);
-    say_others(&server);
     #[cfg(feature = "web")]
     let (certificate, mesh) = answer_web(&mut server, &args.web, local)?;
+    // Nothing that may fail comes after it: who reads this line may send.
+    say_ports(&server, local);
+    say_others(&server);
     invitation(local).iter().for_each(|line| output::note(line));
     say_limits(limits);
     server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));

@@ -38,7 +38,7 @@ impl Pair {
         let server = command(&words(&serve)).stderr(Stdio::piped()).spawn();
         let mut server = Ended(server.expect("the server starts"));
         let mut lines = BufReader::new(server.0.stderr.take().expect("a pipe")).lines();
-        assert!(lines.next().is_some_and(|line| line.is_ok_and(|it| it.contains("serving"))));
+        assert!(lines.any(|line| line.is_ok_and(|it| it.contains("serving on"))));
         // A full pipe would stop the server, so somebody reads on.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { _server: server, lab }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Output, Stdio};
 
 use crate::support::{
-    self, Server, command, end_of, ends_with, interrupt, linerate, stderr, stdout,
+    self, Server, command, end_of, ends_with, interrupt, linerate, served_port, stderr, stdout,
 };
 use serde_json::Value;
 
@@ -433,18 +433,15 @@ fn ipv6_is_used_when_asked() {
     assert!(stderr(&output).contains("[::1]:1"), "{}", stderr(&output));
 }
 
-/// What a server says on standard error after its first line until it ends with its first test.
+/// What a server says on standard error after it serves until it ends with its first test.
 fn logged_by(flags: &[&str]) -> String {
     let mut serve = command(&["serve", "-p", "0", "-B", "127.0.0.1", "--foreign", "none", "-1"]);
     let mut child = serve.args(flags).stderr(Stdio::piped()).spawn().expect("it starts");
-    let mut pipe = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
-    let mut first = String::new();
-    pipe.read_line(&mut first).expect("the first line");
-    let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
-    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let pipe = child.stderr.take().expect("standard error is a pipe");
+    let mut lines = BufReader::new(pipe).lines();
+    let port = served_port(&mut lines);
     ends_with(0, &["tcp", "127.0.0.1", "--port", &port, "--bytes=1K", "--no-save"]);
-    let mut rest = String::new();
-    pipe.read_to_string(&mut rest).expect("what it logs");
+    let rest: String = lines.map(|line| line.expect("what it logs") + "\n").collect();
     assert!(end_of(&mut child).is_some_and(|end| end.success()), "{rest}");
     rest
 }

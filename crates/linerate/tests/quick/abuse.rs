@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::support::{self, command, free_port, linerate};
+use crate::support::{self, command, free_port, linerate, served_port};
 use linerate_sys::clock::{monotonic, sleep};
 
 /// Nothing here lasts as long on a machine that does anything at all.
@@ -32,9 +32,7 @@ impl Server {
             .spawn()
             .expect("the server starts");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let first = lines.next().expect("a line").expect("UTF-8");
-        let (_, rest) = first.split_once("127.0.0.1:").expect("the address");
-        let port = rest.chars().take_while(char::is_ascii_digit).collect();
+        let port = served_port(&mut lines);
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { child, port }
     }

@@ -130,7 +130,7 @@ fn an_answer_is_as_long_as_its_request_unless_the_operator_says_otherwise() {
     socket.connect(format!("127.0.0.1:{port}")).expect("connected");
     socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).expect("set");
     let mut answers = Vec::new();
-    // The server may open the port a moment after the one that it names first.
+    // A busy server may answer later than the wait for it.
     for _ in 0..60 {
         // Whatever the first ones get comes before the answer to the last.
         for bytes in [13, 14, 40, 41] {
@@ -223,4 +223,38 @@ fn ports_below_1024_have_an_answer_only_where_the_operator_says_so() {
         assert!(is_taken, "the reflector is there");
         assert_eq!(low.recv(&mut [0; 64]).is_ok(), is_answered, "{flags:?}");
     }
+}
+
+/// Who waits for "serving on" may send to every port at once, so it comes after the others, and
+/// not at all where one of them cannot be opened.
+#[test]
+fn a_server_says_that_it_serves_once_all_that_it_was_asked_for_is_open() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    let fixed = ["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none", "--no-save"];
+    let none = ["--stamp-port", "none"];
+    check_wrong_use(
+        &[&fixed[..], &["--stamp-port", &port]].concat(),
+        &[&format!("bind UDP 127.0.0.1:{port}: "), "--stamp-port"],
+    );
+    check_wrong_use(
+        &[&fixed[..], &none, &["--quic-port", &port]].concat(),
+        &[&format!("bind UDP 127.0.0.1:{port}: "), "--quic-port"],
+    );
+    let missing = ["--tls-cert", "/dev/null/missing", "--tls-key", "/dev/null/missing"];
+    check_wrong_use(&[&fixed[..], &none, &missing].concat(), &["/dev/null/missing", "--tls-cert"]);
+
+    let port = free_port();
+    let mut server = command(&[&fixed[..], &["--stamp-port", &port]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("a pipe")).lines();
+    let is_serving = |line: &String| line.contains("serving on");
+    let before: Vec<String> =
+        lines.by_ref().map_while(Result::ok).take_while(|line| !is_serving(line)).collect();
+    let _ = server.kill();
+    let _ = server.wait();
+    let told = before.iter().any(|line| line.contains(&format!("STAMP on UDP port {port}")));
+    assert!(told, "{before:?}");
 }

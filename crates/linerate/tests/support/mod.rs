@@ -7,7 +7,7 @@ pub(crate) mod mesh;
 mod ports;
 pub(crate) mod turn;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
@@ -135,13 +135,23 @@ impl Server {
                 .expect("the server starts");
         let pipe = child.stderr.take().expect("standard error is a pipe");
         let mut lines = BufReader::new(pipe).lines();
-        let first = lines.next().expect("the server says something").expect("in UTF-8");
-        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
-        let port = rest.chars().take_while(char::is_ascii_digit).collect();
+        let port = served_port(&mut lines);
         // A full pipe would stop the server, so somebody reads on.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { child, port }
     }
+}
+
+/// The port on 127.0.0.1 of a server that writes these lines, which are read up to the one that
+/// says that all of its ports are open.
+pub(crate) fn served_port(lines: &mut Lines<impl BufRead>) -> String {
+    for line in lines {
+        let line = line.expect("in UTF-8");
+        if let Some((_, rest)) = line.split_once("serving on 127.0.0.1:") {
+            return rest.chars().take_while(char::is_ascii_digit).collect();
+        }
+    }
+    panic!("the server ended before it served")
 }
 
 impl Drop for Server {
