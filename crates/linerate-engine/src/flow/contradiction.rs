@@ -24,7 +24,7 @@ const UNCOUNTED_BYTES_MAX: u64 = 1 << 20;
 /// Bytes under way of a stream of TCP: the largest window (RFC 7323 §2.3, 2^30) and the largest
 /// send buffer (net.ipv4.tcp_wmem is an int).
 const UNDER_WAY_BYTES_MAX: u64 = (1 << 30) + (1 << 31);
-/// Of these, what a sender or a proxy on the way holds whatever this end's window is: 16 times what
+/// Bytes that a sender or a proxy on the way holds whatever this end's window is: 16 times what
 /// Linux lets a send buffer grow to (net.ipv4.tcp_wmem, 4 MiB).
 const HELD_BYTES_MAX: u64 = 64 << 20;
 /// And how often this end's window: a send buffer grows to twice the congestion window
@@ -68,7 +68,7 @@ pub(crate) fn of_client(plan: &Plan, account: &Account, elapsed_ns: u64) -> Opti
     first(plan, account, &figures, elapsed_ns)
 }
 
-/// Why the server cannot have moved `bytes` in a direction, in all streams together; none where it
+/// The reason why the server cannot have moved `bytes` in a direction, in all streams together; none where it
 /// can.
 pub(crate) fn of_sum(plan: &Plan, account: &Account, way: Direction, bytes: u64) -> Option<String> {
     let end = FlowEnd { bytes, bytes_measured: bytes, ..FlowEnd::default() };

@@ -109,7 +109,7 @@ impl Account {
             return None;
         }
         let told = ways.into_iter().zip(all);
-        Some(told.flat_map(|(way, rows)| self.with_sum(rows, way, (at, brings))).collect())
+        Some(told.flat_map(|(way, rows)| self.with_sum(rows, way, at, brings)).collect())
     }
 
     /// The interval at whose end the rows of interval `at` begin: no row lies on both sides of the
@@ -119,7 +119,7 @@ impl Account {
         self.rows_until.max(omitted.and_then(|omitted| omitted.checked_sub(1)))
     }
 
-    /// Of datagrams a receiver may tell nothing before the end: then the rows are what was sent.
+    /// A receiver of datagrams may tell nothing before the end: then the rows are what was sent.
     fn is_untold(&self, direction: Direction, at: usize) -> bool {
         self.size_bytes > 0 && self.samples(direction).1[at].is_empty()
     }
@@ -143,7 +143,8 @@ impl Account {
         &self,
         mut rows: Vec<IntervalRow>,
         direction: Direction,
-        (at, brings): (usize, bool),
+        at: usize,
+        brings: bool,
     ) -> Vec<IntervalRow> {
         // After the planned time a receiver waits, unless a queue held something back; a sender
         // that is behind its plan goes on.

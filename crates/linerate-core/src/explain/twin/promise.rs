@@ -245,7 +245,7 @@ impl Model {
         }
         let values = text.strip_prefix("sysctl -w net.ipv4.tcp_rmem=")?.trim_matches('"');
         let most: u64 = values.split_whitespace().last()?.parse().ok()?;
-        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, simulated_tcp(7)).
+        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, tcp(7)).
         model.tcp.window_bytes = most / 2;
         self.link_payload_bps().map(|_| model)
     }

@@ -315,7 +315,7 @@ impl Endpoint {
         samples.collect()
     }
 
-    /// What has come of every receiving stream by `now`, read or not, which began with `head_bytes`
+    /// Bytes that have come of every receiving stream by `now`, read or not, which began with `head_bytes`
     /// that do not count: what a thread that was kept waiting finds came in the time before.
     pub(crate) fn arrived(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = self.since_start_ns(now);

@@ -174,7 +174,7 @@ struct TcpClient<'a, 'w> {
     ended: bool,
     /// When nothing can have come yet.
     open_since: MonoTime,
-    /// What had come by the begin of an amount that counts.
+    /// Bytes that had come by the begin of an amount that counts.
     waited_bytes: u64,
     /// When all of it had come, since the begin.
     delivered_ns: u64,
@@ -285,7 +285,7 @@ impl TcpClient<'_, '_> {
         }
     }
 
-    /// Whether time ends the test, and no amount.
+    /// True where time ends the test, and no amount.
     fn is_by_time(&self) -> bool {
         matches!(self.streams.request.finish, Finish::TimeNs(_))
     }
@@ -323,8 +323,9 @@ impl TcpClient<'_, '_> {
         let stopped = self.ending.filter(|_| by_time).map(|ending| ending.stopped);
         let stopped_ns = stopped.map_or(0, |stopped| stopped.nanos_since(account.begin));
         let received_ns = received_until(&account.local).max(stopped_ns);
-        let waited = (self.waited_bytes, account.begin.nanos_since(self.open_since));
-        let received_ns = with_time_before(received_ns, received_bytes(&account.local), waited);
+        let (waited, open_ns) = (self.waited_bytes, account.begin.nanos_since(self.open_since));
+        let received = received_bytes(&account.local);
+        let received_ns = with_time_before(received_ns, received, waited, open_ns);
         // One that was stopped before the omitted span was over measured nothing.
         if omit_ns == 0 || !streams.omitted.is_empty() {
             let from = &streams.omitted[..];
@@ -400,7 +401,7 @@ fn received_bytes(reports: &[EndReport]) -> u64 {
 
 /// The time of all `bytes`, of which `waited` had come before the `span_ns` of the others began: as
 /// long as they took at the rate of those, and not before the streams were open.
-fn with_time_before(span_ns: u64, bytes: u64, (waited, open_ns): (u64, u64)) -> u64 {
+fn with_time_before(span_ns: u64, bytes: u64, waited: u64, open_ns: u64) -> u64 {
     let others = u128::from(bytes.saturating_sub(waited));
     let before = (u128::from(span_ns) * u128::from(waited.min(bytes))).checked_div(others);
     let before = before.map_or(u64::MAX, |ns| u64::try_from(ns).unwrap_or(u64::MAX));
@@ -494,11 +495,11 @@ mod tests {
     #[test]
     fn an_amount_that_had_come_in_part_has_the_time_of_that_part_too() {
         // 100 bytes each ms; the thread came 20 ms late to 10,000 of them.
-        assert_eq!(with_time_before(80 * MS, 10_000, (2000, 500 * MS)), 100 * MS);
-        assert_eq!(with_time_before(80 * MS, 8000, (0, 500 * MS)), 80 * MS);
+        assert_eq!(with_time_before(80 * MS, 10_000, 2000, 500 * MS), 100 * MS);
+        assert_eq!(with_time_before(80 * MS, 8000, 0, 500 * MS), 80 * MS);
         // No sooner than the streams were there, however little came afterwards.
-        assert_eq!(with_time_before(MS, 10_000, (9999, 30 * MS)), 31 * MS);
-        assert_eq!(with_time_before(2 * MS, 10_000, (10_000, 30 * MS)), 32 * MS);
-        assert_eq!(with_time_before(2 * MS, 0, (0, 30 * MS)), 2 * MS);
+        assert_eq!(with_time_before(MS, 10_000, 9999, 30 * MS), 31 * MS);
+        assert_eq!(with_time_before(2 * MS, 10_000, 10_000, 30 * MS), 32 * MS);
+        assert_eq!(with_time_before(2 * MS, 0, 0, 30 * MS), 2 * MS);
     }
 }

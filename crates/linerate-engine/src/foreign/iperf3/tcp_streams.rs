@@ -20,7 +20,7 @@ pub(super) struct TcpStreams {
     head_bytes: u64,
     /// Bytes that a receiver's stream began with and that were read before it was added.
     read_bytes: u64,
-    /// What had come of each stream before the test began at this end, and does not count.
+    /// Bytes that had come of each stream before the test began at this end, and does not count.
     pub(super) before: Vec<Sample>,
     /// What was counted of each stream when the omitted span ended, and at the end of the test.
     pub(super) omitted: Vec<Sample>,
@@ -28,7 +28,7 @@ pub(super) struct TcpStreams {
 }
 
 impl TcpStreams {
-    /// Of an end that begins each stream with `head_bytes`, or has read `read_bytes` of it.
+    /// The streams of an end that begins each with `head_bytes`, or has read `read_bytes` of it.
     pub(super) fn new(
         request: TcpTest,
         params: &Params,
@@ -73,12 +73,12 @@ impl TcpStreams {
         self.endpoint.acknowledged(now, self.head_bytes)
     }
 
-    /// What of every stream that this end receives has come so far, read or not.
+    /// Bytes that have come so far of every stream that this end receives, read or not.
     pub(super) fn arrived(&self, now: MonoTime) -> Vec<Sample> {
         self.endpoint.arrived(now, self.read_bytes)
     }
 
-    /// What every stream has sent, or has brought since the test began, and what was acknowledged.
+    /// Bytes that every stream has sent, or has brought since the test began, and what was acknowledged.
     pub(super) fn sample(&self, now: MonoTime) -> (Vec<Sample>, Vec<Sample>) {
         let (acknowledged, arrived) = (self.acknowledged(now), self.arrived(now));
         let mut samples = self.endpoint.sample(now);

@@ -404,7 +404,7 @@ impl UdpClient<'_, '_> {
         self.stream.samples(now).first().map_or(0, |sample| sample.counts().next)
     }
 
-    /// Why the server cannot have sent what its datagrams say, those among them that came after its
+    /// The reason why the server cannot have sent what its datagrams say, those among them that came after its
     /// summary.
     fn came_beyond(&self, now: MonoTime) -> Option<String> {
         let sent = all_sent(Direction::Down, self.next(now));
@@ -441,12 +441,12 @@ impl UdpClient<'_, '_> {
     }
 }
 
-/// What a transmitter without an omitted span has sent.
+/// Datagrams that a transmitter without an omitted span has sent.
 const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// Why the server cannot have received what it says of `sent` datagrams; none where it can. A path
+/// The reason why the server cannot have received what it says of `sent` datagrams; none where it can. A path
 /// may deliver each twice, and nuttcp counts both; its lines round what was announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
     let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
