@@ -315,8 +315,9 @@ impl Endpoint {
         samples.collect()
     }
 
-    /// Bytes that have come of every receiving stream by `now`, read or not, which began with `head_bytes`
-    /// that do not count: what a thread that was kept waiting finds came in the time before.
+    /// Bytes that have come of every receiving stream by `now`, read or not, which began with
+    /// `head_bytes` that do not count: what a thread that was kept waiting finds came in the time
+    /// before.
     pub(crate) fn arrived(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = self.since_start_ns(now);
         let one_path = !self.transport.request.means.mptcp;

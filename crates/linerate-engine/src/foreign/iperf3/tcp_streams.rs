@@ -78,7 +78,8 @@ impl TcpStreams {
         self.endpoint.arrived(now, self.read_bytes)
     }
 
-    /// Bytes that every stream has sent, or has brought since the test began, and what was acknowledged.
+    /// Bytes that every stream has sent, or has brought since the test began, and what was
+    /// acknowledged.
     pub(super) fn sample(&self, now: MonoTime) -> (Vec<Sample>, Vec<Sample>) {
         let (acknowledged, arrived) = (self.acknowledged(now), self.arrived(now));
         let mut samples = self.endpoint.sample(now);

@@ -404,8 +404,8 @@ impl UdpClient<'_, '_> {
         self.stream.samples(now).first().map_or(0, |sample| sample.counts().next)
     }
 
-    /// The reason why the server cannot have sent what its datagrams say, those among them that came after its
-    /// summary.
+    /// The reason why the server cannot have sent what its datagrams say, those among them that
+    /// came after its summary.
     fn came_beyond(&self, now: MonoTime) -> Option<String> {
         let sent = all_sent(Direction::Down, self.next(now));
         of_sender(self.stream.target.request, &sent, now.nanos_since(self.account.begin))
@@ -446,8 +446,8 @@ const fn all_sent(direction: Direction, datagrams: u64) -> DatagramsSent {
     DatagramsSent { direction, flow: 0, datagrams, measured: datagrams, span_ns: 0 }
 }
 
-/// The reason why the server cannot have received what it says of `sent` datagrams; none where it can. A path
-/// may deliver each twice, and nuttcp counts both; its lines round what was announced.
+/// The reason why the server cannot have received what it says of `sent` datagrams; none where it
+/// can. A path may deliver each twice, and nuttcp counts both; its lines round what was announced.
 fn of_receiver(sent: u64, announced: u64, arrived: u64) -> Option<String> {
     let counted = if arrived > sent.saturating_mul(2) { arrived } else { announced };
     (counted > sent).then(|| format!("it counts {counted} datagrams of {sent} that were sent"))
