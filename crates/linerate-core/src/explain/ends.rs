@@ -5,15 +5,13 @@
 //! under BBR, and 0 % and 37 % for one send buffer (Linux 6.18).
 
 use super::candidate::{Candidate, share_of};
-use super::evidence::{Evidence, HostEvidence};
+use super::evidence::{Evidence, HostEvidence, NO_QUEUE};
 use super::remedy;
 use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AGREES_WITHIN, Response};
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
 pub(super) const WINDOW_FULL: f64 = 0.85;
-/// Round trip under load over that at rest: no queue stands up to here.
-pub(super) const NO_QUEUE: f64 = 1.25;
 /// A pace counts as kept from this share of it on.
 const PACE_KEPT: f64 = 0.95;
 /// The most that a window varies while nobody tunes it.
@@ -66,7 +64,8 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     }
     let (cause, notes) = whose_window(evidence);
     let agrees = evidence.steady_bps().is_some_and(|rate| (rate / bps - 1.0).abs() < AGREES_WITHIN);
-    let confidence = if agrees { Confidence::High } else { Confidence::Medium };
+    let certain = agrees && !evidence.rtt.base_is_loaded;
+    let confidence = if certain { Confidence::High } else { Confidence::Medium };
     let mut candidate = Candidate::new(cause, confidence, signs).allowing(bps);
     candidate.notes = notes;
     Some(candidate.mended_by(match cause {

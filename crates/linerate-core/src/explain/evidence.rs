@@ -10,6 +10,9 @@ use crate::record::{
 };
 use crate::theory::ladder::Response;
 
+/// Round trip under load over that at rest: no queue stands up to here.
+pub(super) const NO_QUEUE: f64 = 1.25;
+
 /// All that is known of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
@@ -170,6 +173,9 @@ pub struct RoundTrips {
     pub base_s: Option<f64>,
     /// True when `base_s` was measured before the load.
     pub base_is_idle: bool,
+    /// True where `base_s` is the least of samples that were taken under load, seconds apart: the
+    /// path at rest may have a shorter round trip, and a queue may stand all the while.
+    pub base_is_loaded: bool,
     /// Median that TCP saw once the start was over.
     pub loaded_s: Option<f64>,
     /// 95th percentile of that.
@@ -407,6 +413,11 @@ impl Evidence {
     pub fn inflation(&self) -> Option<f64> {
         let base = self.rtt.base_s.filter(|base| *base > 0.0)?;
         Some(self.rtt.loaded_s? / base)
+    }
+
+    /// The same where it shows that no queue stands, which takes a round trip at rest.
+    pub fn inflation_without_queue(&self) -> Option<f64> {
+        self.inflation().filter(|times| *times <= NO_QUEUE && !self.rtt.base_is_loaded)
     }
 
     /// The window that bounds one flow: what was offered, and no more than fits the header where

@@ -13,8 +13,7 @@ use super::changes::{
     AS_LOST, Choices, RISES, RateShift, entropy, figure, is_apart, is_line, is_remedy, line_of,
     mean_of, mean_value, meaning, possible, predict_effect,
 };
-use super::ends::NO_QUEUE;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, NO_QUEUE};
 use super::path::LOSSY;
 use crate::record::{
     Cause, Change, Confidence, Intervention, InterventionEnd, Outcome, RemedyLine, ShortRun, Sign,

@@ -42,6 +42,7 @@ fn lossy(mbit: f64) -> Evidence {
         rtt: RoundTrips {
             base_s: Some(0.040),
             base_is_idle: true,
+            base_is_loaded: false,
             loaded_s: Some(0.0405),
             ..RoundTrips::default()
         },

@@ -12,7 +12,8 @@ const NOTICED_S: f64 = 0.03;
 /// The round trip at rest and under load, and what delays it.
 pub(super) fn latency(evidence: &Evidence) -> Option<Latency> {
     let probes = &evidence.probes;
-    let idle = probes.idle_s.or(evidence.rtt.base_s)?;
+    let at_rest = evidence.rtt.base_s.filter(|_| !evidence.rtt.base_is_loaded);
+    let idle = probes.idle_s.or(at_rest)?;
     let loaded = probes.loaded_s.or(evidence.rtt.loaded_s)?;
     let added = loaded - idle;
     // One moment of a socket does not tell whose queue its last round trips met.

@@ -291,6 +291,7 @@ fn round_trips(of: &DirectionSeries<'_>) -> RoundTrips {
     RoundTrips {
         base_s: base.map(s),
         base_is_idle: idle.is_some(),
+        base_is_loaded: false,
         loaded_s: quantile(&loaded, 0.5).or(probes).map(s),
         loaded_p95_s: quantile(&loaded, 0.95).map(s),
         loaded_p10_s: quantile(&loaded, 0.1).map(s),

@@ -6,8 +6,7 @@
 //! held it.
 
 use super::candidate::Candidate;
-use super::ends::NO_QUEUE;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
 use crate::record::{Cause, Confidence, Sign};
 

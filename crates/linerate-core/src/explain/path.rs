@@ -1,8 +1,8 @@
 //! Causes on the path: its rate, its queue, its losses, its way back.
 
 use super::candidate::{Candidate, share_of};
-use super::ends::{NO_QUEUE, WINDOW_FULL};
-use super::evidence::Evidence;
+use super::ends::WINDOW_FULL;
+use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
 use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AT_CEILING, Response};
@@ -291,7 +291,7 @@ pub(super) fn ack_path(evidence: &Evidence) -> Option<Candidate> {
 /// Order that TCP takes for loss: most retransmissions were not needed.
 pub(super) fn reordering(evidence: &Evidence) -> Option<Candidate> {
     let again = evidence.loss.retransmits.filter(|count| *count >= 10.0)?;
-    evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    evidence.inflation_without_queue()?;
     let needless =
         share_of(evidence.loss.needless, Some(again)).filter(|share| *share >= NEEDLESS)?;
     let signs = vec![Sign::at_least("retransmissions not needed", needless, NEEDLESS, "1")];
@@ -330,14 +330,15 @@ pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Ca
     let mut signs = vec![Sign::at_least("segments sent again", ratio, LOSSY, "1")];
     let mut between =
         vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
-    match evidence.inflation() {
-        Some(times) if times <= NO_QUEUE => {
+    let queue = evidence.inflation().is_some_and(|times| times > NO_QUEUE);
+    match evidence.inflation_without_queue() {
+        Some(times) => {
             let name = "round trip under load over that at rest";
             signs.push(Sign::at_most(name, times, NO_QUEUE, "1"));
         }
         // A queue or none: without round trips a full link is among them.
+        None if queue => return None,
         None => between.insert(0, Cause::Link),
-        Some(_) => return None,
     }
     if evidence.loss.response != Some(Response::Bbr) {
         between.push(Cause::OtherTraffic);

@@ -7,8 +7,8 @@
 //! against them: see `ends.rs`.
 
 use super::candidate::{Candidate, share_of};
-use super::ends::{NO_QUEUE, WINDOW_FULL};
-use super::evidence::{Evidence, SocketMoment};
+use super::ends::WINDOW_FULL;
+use super::evidence::{Evidence, NO_QUEUE, SocketMoment};
 use super::path::LOSSY;
 use super::remedy;
 use crate::record::{At, Cause, Confidence, RemedyLine, Sign};

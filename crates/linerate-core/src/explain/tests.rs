@@ -127,6 +127,7 @@ fn healthy() -> Evidence {
         rtt: RoundTrips {
             base_s: Some(0.040),
             base_is_idle: true,
+            base_is_loaded: false,
             loaded_s: Some(0.068),
             loaded_p95_s: Some(0.080),
             loaded_p10_s: Some(0.060),

@@ -1,8 +1,7 @@
 //! Causes that trains of probes tell apart, where TCP's own counters cannot.
 
 use super::candidate::{Candidate, share_of};
-use super::ends::NO_QUEUE;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::{Background, Findings, Overflow, PacedLoad};
 use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
 use super::{remedy, unlike};

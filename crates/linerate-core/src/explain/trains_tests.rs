@@ -55,6 +55,7 @@ pub(super) fn flow(mbps: f64, rtt_ms: [f64; 2], again: (f64, f64), found: Findin
         rtt: RoundTrips {
             base_s: Some(rtt_ms[0] / 1e3),
             base_is_idle: true,
+            base_is_loaded: false,
             loaded_s: Some(rtt_ms[1] / 1e3),
             loaded_p95_s: Some(rtt_ms[1] / 1e3),
             loaded_p10_s: Some(rtt_ms[1] / 1e3),

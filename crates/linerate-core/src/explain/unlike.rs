@@ -2,8 +2,7 @@
 //! of both, so that what is left depends on the other way, on the flow, or on its protocol.
 
 use super::candidate::{Candidate, share_of};
-use super::ends::NO_QUEUE;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::Findings;
 use super::path::{LOSSY, payload_share};
 use super::remedy;
@@ -103,7 +102,7 @@ pub(super) fn reordered(evidence: &Evidence, found: &Findings, lost: u64) -> Opt
 /// Policing"; the thresholds here are not theirs.)
 pub(super) fn metered(evidence: &Evidence) -> Option<Candidate> {
     let again = evidence.loss.ratio.filter(|again| *again >= METER_LOSS)?;
-    let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
+    let inflation = evidence.inflation_without_queue()?;
     if !matches!(evidence.loss.response, Some(Response::Cubic | Response::Reno)) {
         return None;
     }

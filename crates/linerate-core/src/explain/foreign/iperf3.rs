@@ -229,6 +229,8 @@ impl<'a> Iperf3Direction<'a> {
         RoundTrips {
             base_s: least.map(s),
             base_is_idle: false,
+            // Its min_rtt is the least of one sample an interval.
+            base_is_loaded: true,
             loaded_s: median(rtt.to_vec()).or(mean).map(s),
             loaded_p95_s: None,
             loaded_p10_s: None,

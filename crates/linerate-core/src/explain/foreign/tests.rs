@@ -2,7 +2,7 @@
 
 use super::super::judge;
 use super::*;
-use crate::record::{Cause, Outcome};
+use crate::record::{Cause, Confidence, Outcome};
 
 fn verdict(text: &str) -> crate::record::Verdict {
     let Ok(ResultSource::Foreign(found)) = read_source(text) else {
@@ -53,6 +53,16 @@ fn a_download_of_ndt7_with_a_standing_queue_filled_its_link() {
     let text = format!("{{\"Download\":{{\"ServerMeasurements\":[{}]}}}}", samples.join(","));
     let found = verdict(&text);
     assert_eq!((found.outcome, found.cause), (Outcome::AtCeiling, Some(Cause::Link)));
+}
+
+/// iperf3's `min_rtt` is the least of one sample an interval, all of them under load: a queue may
+/// have stood all the while, so there is no delay at rest, and a full window is not certain.
+#[test]
+fn round_trips_of_iperf3_show_no_path_at_rest() {
+    let window = verdict(include_str!("../../../../../testdata/iperf3/window.json"));
+    assert_eq!(window.cause, Some(Cause::ReceiveWindow));
+    assert_eq!(window.confidence, Some(Confidence::Medium));
+    assert_eq!(window.latency, None);
 }
 
 #[test]
