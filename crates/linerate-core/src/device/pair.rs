@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn tried(load_fps: u64, lost: u64, runs: u64) -> FinishedTrial {
+    fn finished_trial(load_fps: u64, lost: u64, runs: u64) -> FinishedTrial {
         let trial = LoadTrial {
             load_fps,
             duration_ns: 10_000_000_000,
@@ -234,14 +234,14 @@ mod tests {
         // 40 s at loads between them with 2 stalls of 800 frames; overload and low loads are not
         // counted. At 800,000 frames/s each is 1 ms.
         let trials = [
-            tried(800_000, 1600, 2),
-            tried(900_000, 0, 0),
-            tried(990_000, 0, 0),
-            tried(600_000, 0, 0),
+            finished_trial(800_000, 1600, 2),
+            finished_trial(900_000, 0, 0),
+            finished_trial(990_000, 0, 0),
+            finished_trial(600_000, 0, 0),
             // At the typical result itself a few frames are too many now and then.
-            tried(1_000_000, 40, 40),
-            tried(1_100_000, 1_000_000, 1),
-            tried(500_000, 0, 0),
+            finished_trial(1_000_000, 40, 40),
+            finished_trial(1_100_000, 1_000_000, 1),
+            finished_trial(500_000, 0, 0),
         ];
         let LossCause::Stalls { rate, frames_each, seconds_each } = cause_of(600_000, &trials)
         else {
@@ -255,7 +255,7 @@ mod tests {
     fn single_frames_are_a_loss_ratio() {
         // 10^7 frames, 100 lost one by one: 1e-5, Wilson 0.82e-5 to 1.22e-5.
         let LossCause::Scattered { loss_ratio, low, high } =
-            cause_of(10_000, &[tried(1_000_000, 100, 100)])
+            cause_of(10_000, &[finished_trial(1_000_000, 100, 100)])
         else {
             panic!("scattered");
         };
@@ -270,21 +270,31 @@ mod tests {
             upper_fps: Some(255_000),
             ..result(Goal::typical().with_trial_duration(10_000_000_000), 254_000)
         };
-        let scattered = [tried(255_000, 8, 8), tried(330_000, 11, 11), tried(350_000, 170_000, 9)];
+        let scattered = [
+            finished_trial(255_000, 8, 8),
+            finished_trial(330_000, 11, 11),
+            finished_trial(350_000, 170_000, 9),
+        ];
         let found = scattered_above(&goal, &scattered).expect("scattered");
         // 19 of 5,850,000 frames.
         assert!((found.loss_ratio - 19.0 / 5_850_000.0).abs() < 1e-9, "{found:?}");
         assert_eq!(found.up_to_fps, 330_000.0);
         // A device of 254,500: at 330,000 frames/s 23 % are lost.
-        let overload = [tried(255_000, 5000, 5000), tried(330_000, 755_000, 9)];
+        let overload = [finished_trial(255_000, 5000, 5000), finished_trial(330_000, 755_000, 9)];
         assert_eq!(scattered_above(&goal, &overload), None);
         // Many at a time are stalls.
-        assert_eq!(scattered_above(&goal, &[tried(255_000, 80, 2), tried(330_000, 90, 2)]), None);
+        assert_eq!(
+            scattered_above(
+                &goal,
+                &[finished_trial(255_000, 80, 2), finished_trial(330_000, 90, 2)]
+            ),
+            None
+        );
     }
 
     #[test]
     fn results_within_their_widths_need_no_cause() {
-        assert_eq!(cause_of(991_000, &[tried(1_000_000, 100, 1)]), LossCause::None);
-        assert_eq!(cause_of(900_000, &[tried(1_000_000, 0, 0)]), LossCause::Unexplained);
+        assert_eq!(cause_of(991_000, &[finished_trial(1_000_000, 100, 1)]), LossCause::None);
+        assert_eq!(cause_of(900_000, &[finished_trial(1_000_000, 0, 0)]), LossCause::Unexplained);
     }
 }

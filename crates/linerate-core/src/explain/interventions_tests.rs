@@ -58,7 +58,7 @@ fn lossy(mbit: f64) -> Evidence {
     }
 }
 
-fn moved(plain: &[f64], changed: &[f64]) -> Option<RateShift> {
+fn rate_shift(plain: &[f64], changed: &[f64]) -> Option<RateShift> {
     estimate_effect(&runs(plain, 0.0), &runs(changed, 0.0)).expect("runs").moved
 }
 
@@ -71,13 +71,13 @@ fn one_pair_of_runs_is_never_clear() {
 
 #[test]
 fn a_factor_counts_only_beyond_what_equal_runs_differ_by() {
-    assert_eq!(moved(&[10.0, 10.1], &[20.0, 20.2]), Some(RateShift::Rises));
-    assert_eq!(moved(&[20.0, 20.2], &[10.0, 10.1]), Some(RateShift::Falls));
-    assert_eq!(moved(&[46.8, 46.9], &[47.3, 47.2]), Some(RateShift::Stays));
+    assert_eq!(rate_shift(&[10.0, 10.1], &[20.0, 20.2]), Some(RateShift::Rises));
+    assert_eq!(rate_shift(&[20.0, 20.2], &[10.0, 10.1]), Some(RateShift::Falls));
+    assert_eq!(rate_shift(&[46.8, 46.9], &[47.3, 47.2]), Some(RateShift::Stays));
     // The same factor of 2 between runs of which equal ones differ three times.
-    assert_eq!(moved(&[6.0, 18.0], &[12.0, 34.0]), None);
+    assert_eq!(rate_shift(&[6.0, 18.0], &[12.0, 34.0]), None);
     // A full link whose short runs have not recovered: neither the same nor a cause.
-    assert_eq!(moved(&[34.0, 36.0, 35.0, 34.5], &[47.0, 47.2, 47.1, 47.0]), None);
+    assert_eq!(rate_shift(&[34.0, 36.0, 35.0, 34.5], &[47.0, 47.2, 47.1, 47.0]), None);
 }
 
 /// Log rates of a normal distribution with the spread of short runs over paths with losses, by a
@@ -107,7 +107,8 @@ fn equal_runs_of_an_innocent_path_are_hardly_ever_a_cause() {
                     break;
                 }
             }
-            wrong += usize::from(!matches!(moved(&plain, &changed), None | Some(RateShift::Stays)));
+            wrong +=
+                usize::from(!matches!(rate_shift(&plain, &changed), None | Some(RateShift::Stays)));
         }
         assert!(wrong <= most, "{wrong} of 2000 with a spread of {spread}");
     }

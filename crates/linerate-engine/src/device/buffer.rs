@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    fn load(fps: f64, seconds: f64) -> OfferedLoad {
+    fn offered_load(fps: f64, seconds: f64) -> OfferedLoad {
         OfferedLoad { fps, frames: (fps * seconds) as u64, pauses: Vec::new() }
     }
 
@@ -231,17 +231,32 @@ mod tests {
         let held = BufferDepth::from_trials(vec![200.0, 199.0, 201.0]).unwrap();
         // In 0.1 s 5,370 frames/s pass 3,370 frames/s with room for 200; 5,390 do not.
         let mut short = goal(5370.0);
-        subtract_buffered(&mut short, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
+        subtract_buffered(
+            &mut short,
+            &held,
+            &[&offered_load(5370.0, 0.1)],
+            &[&offered_load(5390.0, 0.1)],
+        );
         assert!((short.throughput_fps().unwrap() - 3380.0).abs() < 1e-3, "{short:?}");
         assert!((short.lower_fps.unwrap() - 3370.0).abs() < 1e-3, "{short:?}");
         // In 60 s it does not matter.
         let mut long = goal(3373.0);
-        subtract_buffered(&mut long, &held, &[&load(3373.0, 60.0)], &[&load(3380.0, 60.0)]);
+        subtract_buffered(
+            &mut long,
+            &held,
+            &[&offered_load(3373.0, 60.0)],
+            &[&offered_load(3380.0, 60.0)],
+        );
         assert_eq!((long.lower_fps, long.held_frames), (Some(3373.0), None));
         // Where overloads differ by more, nothing is said.
         let mut unsure = goal(5370.0);
         let held = BufferDepth::from_trials(vec![150.0, 200.0, 400.0]).unwrap();
-        subtract_buffered(&mut unsure, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
+        subtract_buffered(
+            &mut unsure,
+            &held,
+            &[&offered_load(5370.0, 0.1)],
+            &[&offered_load(5390.0, 0.1)],
+        );
         assert_eq!(unsure.throughput_fps(), None);
         assert!(unsure.unfinished.unwrap().contains("too short"));
     }

@@ -284,7 +284,7 @@ fn activate(
             ),
             ..TrialSpec::new(BenchTest::Contract, Some(fps), trial.duration_ns)
         };
-        let outcome = setup.trial(&spec.because(words(trial.stage)))?;
+        let outcome = setup.trial(&spec.because(stage_name(trial.stage)))?;
         if outcome.trial.invalid.is_none() {
             found.steps.push(outcome.point());
         }
@@ -325,7 +325,7 @@ fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     }
 }
 
-fn words(stage: ActivationStage) -> String {
+fn stage_name(stage: ActivationStage) -> String {
     match stage {
         ActivationStage::Committed { percent } => format!("{percent} % of the committed rate"),
         ActivationStage::Excess => "committed and excess rate".to_owned(),
@@ -336,7 +336,7 @@ fn words(stage: ActivationStage) -> String {
 
 fn finding(verdict: &ServiceVerdict) -> String {
     let broken: Vec<String> = verdict.broken.iter().map(broken_words).collect();
-    format!("{}: {}", words(verdict.stage), broken.join(", "))
+    format!("{}: {}", stage_name(verdict.stage), broken.join(", "))
 }
 
 fn broken_words(broken: &Broken) -> String {

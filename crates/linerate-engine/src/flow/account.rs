@@ -226,7 +226,7 @@ impl Account {
         let known = self.local_samples.len();
         let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
         for at in self.intervals_told..known {
-            let Some(rows) = self.rows(at) else { continue };
+            let Some(rows) = self.interval_rows(at) else { continue };
             self.rows_until = Some(at);
             rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
         }

@@ -97,7 +97,7 @@ impl Account {
     /// The rows of interval `at`, both directions; none where they are too short to stand alone, as
     /// where a late thread ends one interval and the next at once: the next rows have what they
     /// bring.
-    pub(super) fn rows(&self, at: usize) -> Option<Vec<IntervalRow>> {
+    pub(super) fn interval_rows(&self, at: usize) -> Option<Vec<IntervalRow>> {
         let since = self.rows_since(at);
         let ways = [Direction::Up, Direction::Down];
         let all = ways.map(|way| self.rows_of(way, at, since));

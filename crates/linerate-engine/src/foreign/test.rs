@@ -151,7 +151,12 @@ impl Test {
     }
 
     /// The streams have ended: their last interval, where none waits for that.
-    pub(crate) fn ended(&self, now: MonoTime, context: &mut Context<'_>, account: &mut Account) {
+    pub(crate) fn add_last_interval(
+        &self,
+        now: MonoTime,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) {
         if account.held.is_none() {
             account.local_interval(self.endpoint.sample(now), context.watch);
         }

@@ -10,12 +10,12 @@ use std::path::Path;
 use linerate_sys::permission::may_write;
 use rusqlite::{Connection, OpenFlags};
 
-/// Whether the file or its directory may not be written, so that SQLite cannot open it as usual.
+/// True where the file or its directory may not be written, so that SQLite cannot open it as usual.
 pub(super) fn is_read_only(path: &Path) -> bool {
     is_read_only_by(path, may_write)
 }
 
-/// The same by what may be written.
+/// As [`is_read_only`], with the check of who may write as an argument.
 fn is_read_only_by(path: &Path, may_write: impl Fn(&Path) -> bool) -> bool {
     let parent =
         path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));

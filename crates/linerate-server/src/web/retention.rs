@@ -26,12 +26,12 @@ pub(super) fn run(state: &State, stop: &Stop) {
         if let Some(keep) = state.gate.guard().policy().and_then(|policy| policy.keep.clone()) {
             tell(&keep, forget(state, path, &keep, stop));
         }
-        wait(EVERY, stop);
+        sleep_or_stop(EVERY, stop);
     }
 }
 
-/// Until the time is over or the server ends.
-fn wait(span: Duration, stop: &Stop) {
+/// Sleeps until the time is over or the server ends.
+fn sleep_or_stop(span: Duration, stop: &Stop) {
     let until = monotonic() + span;
     while monotonic() < until && !stop.asked() {
         sleep(LOOK);
@@ -70,12 +70,12 @@ mod tests {
         let stop = Stop::new();
         stop.ask();
         let begin = monotonic();
-        wait(EVERY, &stop);
+        sleep_or_stop(EVERY, &stop);
         assert!(monotonic().since(begin) < EVERY, "a server that ends waits for nothing");
         // Nobody asked: it comes back by itself.
         let (told, returned) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            wait(Duration::ZERO, &Stop::new());
+            sleep_or_stop(Duration::ZERO, &Stop::new());
             told.send(())
         });
         returned.recv_timeout(EVERY).expect("its time is over");

@@ -85,7 +85,7 @@ impl SendProgress {
         self.counts.late.load(Ordering::Relaxed)
     }
 
-    fn show(&self, sent: &SendCounts) {
+    fn store_counts(&self, sent: &SendCounts) {
         self.counts.frames.store(sent.frames, Ordering::Relaxed);
         self.counts.refused.store(sent.refused, Ordering::Relaxed);
         self.counts.late.store(sent.late, Ordering::Relaxed);
@@ -115,12 +115,12 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     /// Sends the load on the calling thread.
-    pub(crate) fn drive(&self, outlet: &mut impl Outlet) -> Result<SendCounts> {
+    pub(crate) fn send_load(&self, outlet: &mut impl Outlet) -> Result<SendCounts> {
         self.check()?;
         let _pinned = self.cpu.map(pin).transpose()?;
         let _slack = ShortSlack::begin();
         let mut sent = SendCounts::default();
-        self.progress.show(&sent);
+        self.progress.store_counts(&sent);
         let start = self.window.start.unwrap_or_else(clock::monotonic);
         let mut pacer = Pacer::new(self.load, start.nanos());
         let mut mix = Mix::at(&self.load.mix, self.first);
@@ -132,7 +132,7 @@ impl Run<'_> {
             if room == 0 {
                 break;
             }
-            batch = pacer.take(now, room, &mut sent);
+            batch = pacer.take_due_frames(now, room, &mut sent);
             let stamp = now as u32;
             for index in 0..batch {
                 let number = Numbered { sequence: next + index as u64, stamp };
@@ -140,8 +140,8 @@ impl Run<'_> {
                 outlet.put(index, |place| self.set.fill(template, number, place));
             }
             let handed = outlet.send(batch, self.stop)?;
-            note(&mut sent, handed, now);
-            self.progress.show(&sent);
+            add_handed(&mut sent, handed, now);
+            self.progress.store_counts(&sent);
             next += batch as u64;
             left -= batch as u64;
         }
@@ -201,7 +201,7 @@ fn pin(cpu: u32) -> Result<Pinned> {
     Err(Error::new("pin the generator to CPU", cpu, source))
 }
 
-fn note(sent: &mut SendCounts, handed: Handed, now: u64) {
+fn add_handed(sent: &mut SendCounts, handed: Handed, now: u64) {
     if handed.frames > 0 {
         if sent.frames == 0 {
             sent.first_ns = now;
@@ -285,7 +285,7 @@ impl Pacer {
 
     /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
     /// are late.
-    fn take(&mut self, now: u64, max: usize, sent: &mut SendCounts) -> usize {
+    fn take_due_frames(&mut self, now: u64, max: usize, sent: &mut SendCounts) -> usize {
         let (Some(step), Some((rule, watch))) = (&self.step, &mut self.watch) else { return max };
         let late_ns = step.ns.max(LATE_MIN_NS);
         let mut taken = 0;
@@ -337,7 +337,7 @@ mod tests {
         let mut sent = SendCounts::default();
         for number in 0..3_000_000_u64 {
             assert_eq!(pacer.due_ns, 7 + number * 1_000_000_000 / 1_488_095);
-            assert_eq!(pacer.take(pacer.due_ns, 64, &mut sent), 1);
+            assert_eq!(pacer.take_due_frames(pacer.due_ns, 64, &mut sent), 1);
         }
         assert_eq!((sent.late, sent.worst_late_ns), (0, 0));
     }
@@ -347,7 +347,7 @@ mod tests {
         // A gap of 100 us; 1 ms late: frames 0 to 10 are due, 0 to 8 by more than a gap.
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 11);
+        assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 11);
         assert_eq!((sent.late, sent.worst_late_ns), (9, 1_000_000));
         assert_eq!(pacer.due_ns, 1_100_000);
     }
@@ -357,11 +357,11 @@ mod tests {
         // A gap of 100 us: 90 us late is made up for, 400 us is let go.
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Steady), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(90_000, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(90_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 100_000);
-        assert_eq!(pacer.take(500_000, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(500_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 600_000);
-        assert_eq!(pacer.take(600_000, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(600_000, 64, &mut sent), 1);
         let watched = pacer.watched();
         assert_eq!((watched.could_lose, watched.away_ns), (0, 400_000));
     }
@@ -370,9 +370,9 @@ mod tests {
     fn what_leaves_at_once_after_a_delay_may_cost_a_device_frames() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(0, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(0, 64, &mut sent), 1);
         // Frames 1 to 10: one finds room.
-        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 10);
+        assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 10);
         let watched = pacer.watched();
         assert_eq!((watched.could_lose, watched.pauses.len()), (9, 1));
     }
@@ -381,7 +381,7 @@ mod tests {
     fn no_more_leave_at_once_than_fit() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(1_000_000, 4, &mut sent), 4);
+        assert_eq!(pacer.take_due_frames(1_000_000, 4, &mut sent), 4);
         assert_eq!(pacer.due_ns, 400_000);
     }
 
@@ -389,9 +389,9 @@ mod tests {
     fn a_kept_gap_moves_the_schedule() {
         let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepGap), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 1_100_000);
-        assert_eq!(pacer.take(1_100_000, 64, &mut sent), 1);
+        assert_eq!(pacer.take_due_frames(1_100_000, 64, &mut sent), 1);
         assert_eq!((sent.late, sent.worst_late_ns), (1, 1_000_000));
     }
 
@@ -400,9 +400,9 @@ mod tests {
         // 16 frames of a mean gap of 100 us every 1.6 ms, in calls of at most 10.
         let mut pacer = Pacer::new(&load(10_000, 16, WhenLate::KeepSchedule), 0);
         let mut sent = SendCounts::default();
-        assert_eq!(pacer.take(5, 10, &mut sent), 10);
+        assert_eq!(pacer.take_due_frames(5, 10, &mut sent), 10);
         assert_eq!(pacer.due_ns, 0);
-        assert_eq!(pacer.take(9, 10, &mut sent), 6);
+        assert_eq!(pacer.take_due_frames(9, 10, &mut sent), 6);
         assert_eq!(pacer.due_ns, 1_600_000);
         assert_eq!(sent.late, 0);
     }
@@ -411,6 +411,6 @@ mod tests {
     fn at_full_speed_every_call_is_full() {
         let flood = FrameLoad { pace: FramePace::Flood, ..load(1, 1, WhenLate::KeepSchedule) };
         let mut pacer = Pacer::new(&flood, 0);
-        assert_eq!(pacer.take(123, 64, &mut SendCounts::default()), 64);
+        assert_eq!(pacer.take_due_frames(123, 64, &mut SendCounts::default()), 64);
     }
 }

@@ -132,7 +132,7 @@ impl FrameSender {
         let run = Run { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;
         let mut outlet = PacketOutlet { socket: &self.socket, batch: &mut self.batch, name };
-        let sent = run.drive(&mut outlet);
+        let sent = run.send_load(&mut outlet);
         self.next += sent.as_ref().map_or(load.frames, |sent| sent.frames + sent.refused);
         sent
     }

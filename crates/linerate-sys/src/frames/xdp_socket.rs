@@ -126,7 +126,7 @@ impl XdpSender {
         let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
         let run = Run { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;
-        let sent = run.drive(&mut XdpOutlet { socket: &mut self.socket, name });
+        let sent = run.send_load(&mut XdpOutlet { socket: &mut self.socket, name });
         self.next += sent.as_ref().map_or(load.frames, |sent| sent.frames + sent.refused);
         sent
     }

@@ -267,7 +267,8 @@ pub fn set_send_buffer(stream: &TcpStream, bytes: u32) -> Result<()> {
         .map_err(|source| Error::new("set SO_SNDBUF", format!("to {bytes} bytes"), source))
 }
 
-/// Whether a connection stays within this host: both of its ends have one address.
+/// True for a connection that stays within this host: both of its ends have one address, or both
+/// are of loopback.
 pub fn stays_within_host(stream: &TcpStream) -> bool {
     let address = |socket: io::Result<SocketAddr>| Some(socket.ok()?.ip().to_canonical());
     match (address(stream.local_addr()), address(stream.peer_addr())) {

@@ -50,7 +50,7 @@ impl BinarySearch {
         let Range { min_fps, max_fps } = self.ledger.range;
         let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         if let Some(last) = self.ledger.last_counted().map(|tried| tried.trial.load_fps)
-            && self.ledger.bound(goal, last) == LoadBound::Undecided
+            && self.ledger.load_bound(goal, last) == LoadBound::Undecided
         {
             return Ok((last, Why::Repeat));
         }

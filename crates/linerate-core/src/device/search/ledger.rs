@@ -63,7 +63,7 @@ impl TrialLedger {
         }
         self.by_load.entry(load).or_default().push(self.tried.len());
         self.tried.push(tried.clone());
-        tried.bounds = self.goals.iter().map(|goal| self.bound(goal, load)).collect();
+        tried.bounds = self.goals.iter().map(|goal| self.load_bound(goal, load)).collect();
         if let Some(last) = self.tried.last_mut() {
             *last = tried;
         }
@@ -90,15 +90,15 @@ impl TrialLedger {
         DurationSums::from_outcomes(goal, self.outcomes(goal, load_fps))
     }
 
-    pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> LoadBound {
+    pub(super) fn load_bound(&self, goal: &Goal, load_fps: u64) -> LoadBound {
         self.duration_sums(goal, load_fps).classify(goal).bound
     }
 
     pub(super) fn relevant(&self, goal: &Goal) -> RelevantBounds {
-        let upper_fps = self.loads().find(|load| self.bound(goal, *load) == LoadBound::Upper);
+        let upper_fps = self.loads().find(|load| self.load_bound(goal, *load) == LoadBound::Upper);
         let below = |load: &u64| upper_fps.is_none_or(|upper| *load < upper);
         let mut lower = self.loads().rev().filter(below);
-        let lower_fps = lower.find(|load| self.bound(goal, *load) == LoadBound::Lower);
+        let lower_fps = lower.find(|load| self.load_bound(goal, *load) == LoadBound::Lower);
         RelevantBounds { lower_fps, upper_fps }
     }
 

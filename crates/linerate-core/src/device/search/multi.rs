@@ -112,7 +112,7 @@ impl MultiSearch {
         let last = self.ledger.last_counted()?.trial.load_fps;
         let is_within = relevant.lower_fps.is_none_or(|lower| last > lower)
             && relevant.upper_fps.is_none_or(|upper| last < upper);
-        let is_open = self.ledger.bound(goal, last) == LoadBound::Undecided;
+        let is_open = self.ledger.load_bound(goal, last) == LoadBound::Undecided;
         // One bad trial at the maximum is enough to look further down first.
         let is_probe = last == self.ledger.range.max_fps
             && self.ledger.duration_sums(goal, last).has_bad()
@@ -175,7 +175,7 @@ impl MultiSearch {
             tried.counts()
                 && is_kind(&tried.trial.why)
                 && self.ledger.goals.get(tried.trial.goal) == Some(goal)
-                && self.ledger.bound(goal, tried.trial.load_fps) == bound
+                && self.ledger.load_bound(goal, tried.trial.load_fps) == bound
         };
         let mut loads: Vec<u64> =
             self.ledger.tried.iter().filter(is_step).map(|tried| tried.trial.load_fps).collect();

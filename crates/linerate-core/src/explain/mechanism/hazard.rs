@@ -43,11 +43,15 @@ impl AddAssign for LossCount {
     }
 }
 
-impl LossCount {
-    fn minus(self, other: Self) -> Self {
+impl std::ops::Sub for LossCount {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
         Self { all: self.all - other.all, lost: self.lost - other.lost }
     }
+}
 
+impl LossCount {
     fn chance(self) -> f64 {
         (self.lost / self.all.max(f64::MIN_POSITIVE)).clamp(CHANCE_MIN, 1.0 - CHANCE_MIN)
     }
@@ -134,7 +138,7 @@ fn fold_likelihood(counts: &[[LossCount; FOLDS]], fold: usize) -> f64 {
     let sum = |bin: &[LossCount; FOLDS]| {
         let mut sum = LossCount::default();
         bin.iter().for_each(|count| sum += *count);
-        sum.minus(bin[fold])
+        sum - bin[fold]
     };
     let mut all = LossCount::default();
     let others: Vec<LossCount> = counts.iter().map(sum).collect();

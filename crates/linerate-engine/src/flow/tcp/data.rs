@@ -35,8 +35,8 @@ use crate::failure::words_of;
 use crate::flow::budget::Budget;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
 
-/// How long a receiver goes on reading what is still on the way after its span ended.
-const DRAIN_NS: u64 = 2_000_000_000;
+/// Time for which a receiver goes on reading what is still on the way after its span ended.
+pub(crate) const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Blocking calls come back this often to look at the flags.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
@@ -50,8 +50,9 @@ pub(crate) struct Receiver {
     pub(crate) started: MonoTime,
     /// Which span is measured.
     pub(crate) extent: Extent,
-    /// It reads until it is told to leave, however long after its time that is.
-    pub(crate) until_told: bool,
+    /// Time for which it goes on reading after its span; without one it reads until it is told to
+    /// leave.
+    pub(crate) drain_ns: Option<u64>,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
@@ -132,8 +133,8 @@ impl Receiver {
         let mut calls = 0;
         let mut total = 0;
         let deadline = meter.deadline();
-        let give_up = deadline.filter(|_| !self.until_told);
-        let give_up = give_up.map(|end| end.nanos().saturating_add(DRAIN_NS));
+        let give_up = deadline.zip(self.drain_ns);
+        let give_up = give_up.map(|(end, drain_ns)| end.nanos().saturating_add(drain_ns));
         let mut now = begin;
         loop {
             let over = deadline.is_some_and(|end| now > end);

@@ -15,7 +15,7 @@ use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
-use super::data::{CALL_TIMEOUT, Receiver, Sender};
+use super::data::{CALL_TIMEOUT, DRAIN_NS, Receiver, Sender};
 use super::delivery::{Delivery, Outstanding};
 use super::receive_method::{Framing, Treatment};
 use super::round_robin::{Rounds, Turns};
@@ -51,6 +51,8 @@ pub(crate) struct Tcp {
     /// Receivers count everything up to the last byte, whatever the rules are, and are told when to
     /// leave.
     counts_all: bool,
+    /// Time for which receivers that are not told to leave read on after the span.
+    drain_ns: u64,
     /// Since when streams could bring data, where that was before the start.
     open_since: Option<MonoTime>,
 }
@@ -143,6 +145,7 @@ impl Endpoint {
             kernel_pace: None,
             as_iperf3: false,
             counts_all: false,
+            drain_ns: DRAIN_NS,
             open_since: None,
         })
     }
@@ -177,6 +180,12 @@ impl Endpoint {
     pub(crate) const fn leaving_open(mut self) -> Self {
         self.transport.closes = false;
         self
+    }
+
+    /// Receivers go on reading for so long after the span: what the sender's buffers hold comes at
+    /// the rate of the path.
+    pub(crate) const fn set_drain_ns(&mut self, drain_ns: u64) {
+        self.transport.drain_ns = drain_ns;
     }
 
     /// The same, whose receivers count everything up to the last byte.
@@ -415,7 +424,7 @@ impl Tcp {
             omit_ns: self.request.omit_ns,
             started: common.started,
             extent: self.extent(),
-            until_told: self.counts_all,
+            drain_ns: (!self.counts_all).then_some(self.drain_ns),
             autotuned: self.request.window_bytes.is_none(),
             treatment: Treatment {
                 with: self.request.means.receive_with,

@@ -11,7 +11,7 @@ use std::net::TcpStream;
 
 use linerate_sys::tcp;
 
-/// What the buffers of all streams hold together.
+/// Send buffers of all streams together, as asked for.
 const TOGETHER_BYTES: u32 = 2 << 20;
 /// A stream alone loses rate by more.
 const STREAM_BYTES_MAX: u32 = 1 << 20;

@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Whether the kernel copies each write, and not only refers to the pages.
+    /// True where the kernel copies each write, and does not only refer to the pages.
     pub(super) const fn is_copied(&self) -> bool {
         matches!(self, Self::Memory(_) | Self::Pattern { .. })
     }

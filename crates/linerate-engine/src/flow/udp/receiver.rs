@@ -469,7 +469,7 @@ mod tests {
     const SPACING: Duration = Duration::from_millis(20);
 
     /// Two sockets of a test that are connected to each other.
-    fn ends(request: &UdpTest) -> [DatagramSocket; 2] {
+    fn connected_sockets(request: &UdpTest) -> [DatagramSocket; 2] {
         let local = ([127, 0, 0, 1], 0).into();
         let ends = [(); 2].map(|()| open_socket(request, local).expect("a socket"));
         let address = |end: &DatagramSocket| end.local_address().expect("bound");
@@ -481,7 +481,7 @@ mod tests {
     /// Waits until the kernel stamps datagrams when they come, which it begins some time after the
     /// first socket asked; the one that is given back keeps it at that.
     fn stamping(request: &UdpTest) -> DatagramSocket {
-        let [sender, receiver] = ends(request);
+        let [sender, receiver] = connected_sockets(request);
         receiver.note_arrivals();
         let mut batch = ReceiveBatch::new();
         loop {
@@ -501,7 +501,7 @@ mod tests {
     /// makes of it, and the least time between the first and the last, in ns.
     fn of_a_late_thread(request: UdpTest, count: u64) -> (Measured, u64) {
         let _stamping = stamping(&request);
-        let [sender, socket] = ends(&request);
+        let [sender, socket] = connected_sockets(&request);
         let receiver = Receiver {
             socket: Arc::new(socket),
             request,

@@ -196,7 +196,7 @@ impl Flows for TcpClient<'_, '_> {
                 self.connect()?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Begin => self.begin(now),
+            Output::Begin => self.begin_time(now),
             Output::Start => self.streams.start(self.account.begin)?,
             Output::Sample => self.sample(now),
             // It follows a sample of the same moment.
@@ -275,7 +275,7 @@ impl TcpClient<'_, '_> {
     }
 
     /// The time counts from `now`, and what has come does not.
-    fn begin(&mut self, now: MonoTime) {
+    fn begin_time(&mut self, now: MonoTime) {
         self.account.begin = now;
         let came = self.streams.arrived(now);
         if self.is_by_time() {

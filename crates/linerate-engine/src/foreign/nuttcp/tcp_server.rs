@@ -78,7 +78,7 @@ impl<'a> TcpServer<'a> {
             told: (0, 0),
             request,
         };
-        // Of a client that sends it is not known how much, so a pace does not tell for how long.
+        // A client that sends does not say how much, so a pace does not tell for how long.
         let known = test.request.finish != UNTIL_CLOSED;
         let demand = Demand::of(&test.request);
         let (bytes, planned) = (demand.bytes.filter(|_| known), demand.planned.filter(|_| known));

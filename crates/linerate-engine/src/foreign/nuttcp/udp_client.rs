@@ -216,7 +216,7 @@ impl Flows for UdpClient<'_, '_> {
         match output {
             Output::News(news) => {
                 if let Some(interval) = hear(news, self.account, self.told) {
-                    self.note(now, &interval);
+                    self.add_told_interval(now, &interval);
                 }
             }
             Output::Open => self.open(now)?,
@@ -354,7 +354,7 @@ impl UdpClient<'_, '_> {
     }
 
     /// Takes an interval that the server told as a sample of its end.
-    fn note(&mut self, now: MonoTime, interval: &Interval) {
+    fn add_told_interval(&mut self, now: MonoTime, interval: &Interval) {
         let Some((lost, all)) = interval.datagrams else { return };
         let Self { received, account, .. } = self;
         // One that is late was counted as lost in an interval before, and makes this count less.

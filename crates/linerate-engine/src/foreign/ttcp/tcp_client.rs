@@ -75,7 +75,7 @@ impl Flows for TcpClient<'_, '_> {
                 test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
                 return Ok(Some(Answer::Opened));
             }
-            Output::Ended => test.ended(now, context, account),
+            Output::Ended => test.add_last_interval(now, context, account),
             other => test.carry_out((now, &other), context, account)?,
         }
         Ok(None)
