@@ -90,6 +90,36 @@ fn tcp(directions: TcpDirections, streams: u16, told: &str) -> Record {
     })
 }
 
+#[test]
+fn what_a_server_has_buffered_is_read_however_long_after_the_time_it_comes() {
+    let data = free_port();
+    let listener = TcpListener::bind((HERE, data)).expect("a free port");
+    let play = |control: TcpListener| {
+        let (mut control, _) = accept(&control);
+        let (mut stream, _) = listener.accept().expect("a stream");
+        stream.write_all(&[7; 1000]).expect("it reads");
+        // Longer than other receivers wait.
+        linerate_sys::clock::sleep(Duration::from_millis(2700));
+        stream.write_all(&[7; 1000]).expect("it reads");
+        drop(stream);
+        let told = "0.0019 MB in 2.70 real seconds = 1 KB/sec = 0.0059 Mbps";
+        control.write_all(format!("nuttcp-t: {told}\n").as_bytes()).expect("it reads");
+    };
+    let record = with_played(play, |port, context| {
+        let finish = Finish::TimeNs(100_000_000);
+        let test = TcpTest { directions: TcpDirections::Down, finish, ..TcpTest::default() };
+        let server = ServerPlan::new(Some(Via::Nuttcp), HERE.to_string(), port);
+        let plan = TcpPlan { server, test, ..TcpPlan::default() };
+        let mut told = |_: &Interval, _: &str| {};
+        let extras = Extras { data_port: Some(data), ..Extras::none(&mut told) };
+        run(&plan, extras, context).0
+    });
+    assert_eq!(record.failure, None);
+    let received = record.flows[0].receiver.as_ref().expect("this end");
+    assert_eq!(received.bytes, 2000);
+    assert!(received.span_ns >= 2_500_000_000, "{received:?}");
+}
+
 /// That of a test over UDP; the server plays `data` by the client's port, and says `told`.
 fn udp(directions: TcpDirections, told: &str, data: impl FnOnce(&UdpSocket, u16) + Send) -> Record {
     let port = free_port();
