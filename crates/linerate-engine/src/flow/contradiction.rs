@@ -27,9 +27,9 @@ const UNDER_WAY_BYTES_MAX: u64 = (1 << 30) + (1 << 31);
 /// Bytes that a sender or a proxy on the way holds whatever this end's window is: 16 times what
 /// Linux lets a send buffer grow to (net.ipv4.tcp_wmem, 4 MiB).
 const HELD_BYTES_MAX: u64 = 64 << 20;
-/// Windows of this end that a sender can hold besides: a send buffer grows to twice the congestion window
-/// (`tcp_sndbuf_expand`) and up to three bytes for one of payload, the congestion window to twice
-/// what is on the path (`tcp_is_cwnd_limited`), and that to the window.
+/// Windows of this end that a sender can hold besides: a send buffer grows to twice the congestion
+/// window (`tcp_sndbuf_expand`) and up to three bytes for one of payload, the congestion window to
+/// twice what is on the path (`tcp_is_cwnd_limited`), and that to the window.
 const WINDOWS_UNDER_WAY: u64 = 2 * 3 * 2 + 1;
 /// A clock may go wrong by this much of a test, and be read late.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
