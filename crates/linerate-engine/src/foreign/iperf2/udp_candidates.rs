@@ -10,7 +10,7 @@ use linerate_proto::iperf2::{UdpOpening, UdpTally};
 
 use super::udp_layout::wall_us;
 
-/// Sources at once; a newcomer takes the place of the one of which least is known.
+/// Sources at once; a newcomer takes the place of one of those of which least is known.
 const CANDIDATES_MAX: usize = 1000;
 /// One that is silent for so long is none.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -83,15 +83,22 @@ impl Candidates {
         self.sources.retain(|_, candidate| now.since(candidate.tally.last) < SILENCE_MAX);
     }
 
+    /// Where the table is full, a tenth of it goes at once: a flood of forged sources costs a look at
+    /// ten others each, not at all of them.
     fn make_room(&mut self) {
         if self.sources.len() < CANDIDATES_MAX {
             return;
         }
         let known = |candidate: &Candidate| (candidate.datagrams, candidate.tally.last);
-        let least = self.sources.iter().min_by_key(|(_, candidate)| known(candidate));
-        if let Some(source) = least.map(|(source, _)| *source) {
-            self.sources.remove(&source);
-        }
+        let mut all: Vec<_> = self.sources.values().map(known).collect();
+        let mut going = CANDIDATES_MAX / 10;
+        let least = *all.select_nth_unstable(going).1;
+        self.sources.retain(|_, candidate| {
+            // Several may be known equally well.
+            let goes = going > 0 && known(candidate) <= least;
+            going -= usize::from(goes);
+            !goes
+        });
     }
 }
 
