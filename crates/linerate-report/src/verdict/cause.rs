@@ -4,39 +4,9 @@ use linerate_core::record::{Against, Cause, Sign};
 
 use crate::{number, words};
 
-/// A cause in words.
+/// A cause in words, by the table of causes.
 pub(crate) const fn name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::ReceiveWindow => "the receive window",
-        Cause::SendBuffer => "the send buffer",
-        Cause::SendingApplication => "the sending application",
-        Cause::SendingHost => "the sending host",
-        Cause::ReceivingApplication => "the receiving application",
-        Cause::ReceivingHost => "the receiving host",
-        Cause::Link => "the bottleneck link",
-        Cause::LinkFallback => "a link that fell back to a lower rate",
-        Cause::DuplexMismatch => "a duplex mismatch",
-        Cause::Shaper => "a shaper",
-        Cause::Policer => "a policer",
-        Cause::PacketRate => "the packets per second of a device",
-        Cause::RandomLoss => "random loss",
-        Cause::OtherTraffic => "other traffic",
-        Cause::SmallBuffer => "a small buffer",
-        Cause::StandingQueue => "a standing queue",
-        Cause::StartUp => "the start",
-        Cause::Reordering => "reordering",
-        Cause::UnequalPaths => "unequal parallel paths",
-        Cause::AckPath => "the way back of acknowledgments",
-        Cause::MtuBlackHole => "an MTU black hole",
-        Cause::TunnelMtu => "the MTU of a tunnel",
-        Cause::Offload => "an offload or driver fault",
-        Cause::LongDelay => "the round trip itself",
-        Cause::Outages => "outages",
-        Cause::CongestionControl => "the congestion control",
-        Cause::Middlebox => "a middlebox",
-        Cause::AddressFamily => "the address family",
-        Cause::Tester => "the tester itself",
-    }
+    cause.name()
 }
 
 /// Causes as a list in words.

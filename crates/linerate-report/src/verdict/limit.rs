@@ -14,13 +14,13 @@ use crate::{ceiling, delay, number, words};
 /// The limit in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What limited it.
+    /// The part that limited it.
     pub by: LimitedBy,
-    /// What shows it, in words; may be empty.
+    /// Words for what shows it; may be empty.
     pub evidence: String,
     /// The direction that it limited, where the other one has another limit.
     pub way: Option<Direction>,
-    /// That other limit.
+    /// The limit of the other direction.
     pub other: Option<Box<Self>>,
     /// The limit as a sentence, where that is plainer than `limited by`.
     pub sentence: Option<Sentence>,

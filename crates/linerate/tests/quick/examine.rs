@@ -21,9 +21,7 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     let text = examined(&[&fixed[..], &flags].concat());
     has_each_line_once(&text);
     assert!(!text.contains("the tester itself"), "the headline says so, with its figure: {text}");
-    for part in
-        ["this host", "no ceiling (loopback)", "Mbit/s", "-P1", "RTT", "loaded", "notes"]
-    {
+    for part in ["this host", "no ceiling (loopback)", "Mbit/s", "-P1", "RTT", "loaded", "notes"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     let rows = ends_with(0, &["history", "--json", "--store", &store]);
