@@ -3,14 +3,14 @@
 
 use linerate_core::explain::Decision;
 use linerate_core::record::{
-    At, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, LossState,
-    OnModel, OptionChange, Outcome, ProbeLoss, Reached, Record, RemedyLine, SHARE_MAX, Sign,
-    StateLikelihood, TcpOption, TransferFigures, Verdict,
+    At, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, OnModel,
+    OptionChange, Outcome, ProbeLoss, Reached, Record, RemedyLine, SHARE_MAX, Sign, TcpOption,
+    TransferFigures, Verdict,
 };
 
-use crate::cause::{self, name, sign};
 use crate::document::{Block, Document, Fact, Section};
 use crate::headline::Headline;
+use crate::verdict::cause::{self, name, sign};
 use crate::{number, words};
 
 /// Columns of the labels.
@@ -32,7 +32,8 @@ pub fn of_record(record: &Record, decision: &Decision) -> Document {
 /// The verdicts of several records, under the answer of the last.
 pub fn of_several(record: &Record, decision: &Decision, verdicts: &[Verdict]) -> Document {
     let own = Headline::from_decision(record, decision);
-    let known = telling(&decision.verdicts).map(share_of_ceiling).filter(|_| own.share.is_none());
+    let unknown = own.share.is_none() && !own.limit.has_rate();
+    let known = telling(&decision.verdicts).map(share_of_ceiling).filter(|_| unknown);
     let headline = match known {
         Some((share @ Some(_), ceiling)) => Headline { share, ceiling, ..own },
         _ => own,
@@ -91,11 +92,12 @@ fn headline(verdict: &Verdict, decision: &Decision) -> Headline {
     let rate = verdict.measured_bps.map(number::measured_rate);
     let none = if verdict.connection.is_some() { "rate not known" } else { "nothing arrived" };
     let (share, ceiling) = share_of_ceiling(verdict);
+    let answer = Headline::from_verdicts(decision);
     Headline {
         result: rate.map_or_else(|| none.to_owned(), |rate| format!("{rate}{way}")),
         share,
-        ceiling,
-        ..Headline::from_verdicts(decision)
+        ceiling: if answer.limit.has_rate() { String::new() } else { ceiling },
+        ..answer
     }
 }
 
@@ -170,25 +172,15 @@ fn changed(change: &OptionChange) -> String {
     }
 }
 
-/// What became of probes, and how well each hidden state foretells which of them were lost.
+/// Probes that were lost, and the mechanism that loses them. How well each hidden state foretells
+/// the losses is in the JSON alone.
 fn loss(loss: &ProbeLoss) -> String {
     let named = |found: &LossMechanism| {
         let size = sign(&Sign::figure("", found.size, &found.unit));
         format!(", {} of{size}", kind(found.kind))
     };
     let found = loss.overflow.iter().chain(&loss.background).map(named).collect::<String>();
-    let above = |it: &&StateLikelihood| it.state != LossState::Nothing && it.nats > 0.0;
-    let states: Vec<String> = loss
-        .states
-        .iter()
-        .filter(above)
-        .map(|it| format!("{} {:.0}", state(it.state), it.nats))
-        .collect();
-    let states = match states.as_slice() {
-        [] => String::new(),
-        states => format!("; log-likelihood over that of none: {}", states.join(", ")),
-    };
-    format!("{} of {} lost{found}{states}", loss.lost, loss.sent)
+    format!("{} of {} lost{found}", loss.lost, loss.sent)
 }
 
 const fn kind(kind: LossKind) -> &'static str {
@@ -199,17 +191,6 @@ const fn kind(kind: LossKind) -> &'static str {
         LossKind::PacketRate => "a device",
         LossKind::Random => "random loss",
         LossKind::Bursts => "bursts of loss",
-    }
-}
-
-const fn state(state: LossState) -> &'static str {
-    match state {
-        LossState::BytesQueued => "bytes that wait",
-        LossState::PacketsQueued => "packets that wait",
-        LossState::TokenDeficit => "tokens that lack",
-        LossState::PacketService => "packets above a rate",
-        LossState::PreviousLoss => "the last loss",
-        LossState::Nothing => "none",
     }
 }
 
@@ -325,7 +306,7 @@ const fn at(at: At) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{Cause, NextLimit};
+    use linerate_core::record::{Cause, LossState, NextLimit, StateLikelihood};
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
@@ -405,14 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_probes_are_told_with_what_foretells_them() {
-        let likely = |(state, nats)| StateLikelihood { state, nats };
-        let states = [
-            (LossState::TokenDeficit, 412.3),
-            (LossState::BytesQueued, 12.0),
-            (LossState::Nothing, 0.0),
-            (LossState::PreviousLoss, -3.0),
-        ];
+    fn losses_of_probes_are_told_with_what_loses_them() {
         let loss = ProbeLoss {
             sent: 6420,
             lost: 43,
@@ -422,13 +396,11 @@ mod tests {
                 unit: "bit/s".to_owned(),
             }),
             background: None,
-            states: states.map(likely).to_vec(),
+            states: vec![StateLikelihood { state: LossState::TokenDeficit, nats: 412.3 }],
         };
         let verdict = Verdict { loss: Some(loss), ..Verdict::of(None, Outcome::Undetermined) };
         let text = foreign_document(&[verdict], 0).text(None);
-        let line = "43 of 6420 lost, a policer of 12.30 Mbit/s; log-likelihood over that of none: \
-                    tokens that lack 412, bytes that wait 12";
-        assert!(text.contains(line), "{text}");
+        assert!(text.contains("43 of 6420 lost, a policer of 12.30 Mbit/s\n"), "{text}");
     }
 
     #[test]

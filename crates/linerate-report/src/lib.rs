@@ -8,7 +8,6 @@
 
 pub mod assertion;
 pub mod bank;
-mod cause;
 mod ceiling;
 mod compare;
 pub mod conform;
@@ -37,6 +36,7 @@ pub mod simulate;
 pub mod study;
 pub mod svg;
 mod trains;
+mod verdict;
 mod words;
 
 pub use document::{Align, Block, Detail, Document, Fact, Screen, Table, markdown_cell};

@@ -102,7 +102,7 @@ describe('the way of a visitor', () => {
     const head = await tab.locator('table.list thead th').allInnerTexts();
     const column = (name) => head.indexOf(name);
     const row = tab.locator('table.list tbody tr').first();
-    assert.match(await row.locator('td').nth(column('Limit')).innerText(), /limited by|limit not known/);
+    assert.match(await row.locator('td').nth(column('Limit')).innerText(), /limited by|limit not known|is full|too busy/);
     assert.match(await row.locator('td').nth(column('Trust')).innerText(), /^(good|doubtful|bad)/);
     await tab.setViewportSize({ width: 420, height: 900 });
     const right = () =>

@@ -6,6 +6,7 @@
 mod access_token;
 mod bench;
 mod build_part;
+mod cause;
 mod caveat;
 mod ceiling;
 mod clocks;
@@ -53,6 +54,7 @@ pub use bench::{
     WorstSecond,
 };
 pub use build_part::BuildPart;
+pub use cause::{CAUSES, Cause, CauseCell, CauseRow};
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use clocks::{ChangeCause, ClockAgreement, ClockKeeper, ClockState, DelayChange};
@@ -106,7 +108,7 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Cause, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
+    Against, At, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
     LossMechanism, LossState, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Reached,
     RemedyLine, RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Tried,
     Verdict,

@@ -1,6 +1,6 @@
 //! The answer of a comparison: by how much each candidate differs from the first.
 
-use linerate_core::comparison::{Comparison, Difference, Verdict};
+use linerate_core::comparison::{Compared, Comparison, Difference, Verdict};
 use linerate_core::record::{MetricId, Record};
 
 use crate::number::{self, NONE, or_dash, significant};
@@ -46,7 +46,7 @@ impl ComparedIn {
     pub(crate) fn interval(self, difference: &Difference) -> String {
         difference.interval.map_or_else(
             || NONE.to_owned(),
-            |it| format!("{} to {}", self.signed(it.low), self.signed(it.high)),
+            |interval| format!("{} to {}", self.signed(interval.low), self.signed(interval.high)),
         )
     }
 }
@@ -60,29 +60,58 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// By how much each candidate differs from the first.
+/// The differences of the candidates from the first, or that there is none.
 pub(super) fn result(record: &Record) -> String {
     let comparison = Comparison::of(record).filter(|comparison| comparison.rounds > 0);
-    comparison.map_or_else(|| "nothing was compared".to_owned(), |it| differences(&it))
+    comparison.map_or_else(
+        || "nothing was compared".to_owned(),
+        |comparison| no_difference(&comparison).unwrap_or_else(|| differences(&comparison)),
+    )
 }
 
-/// `against a (6.25 us): b +2.70 us, c not distinguishable`
+/// `no difference: both 20.18 ms (0.02 ms or 0.1 % would have shown)`, of two candidates of which
+/// neither is higher.
+fn no_difference(comparison: &Comparison) -> Option<String> {
+    let unit = ComparedIn::of(comparison);
+    let [first, other] = comparison.candidates.as_slice() else { return None };
+    let values = (first.value?, other.value?);
+    if other.verdict != Verdict::NotDistinguishable {
+        return None;
+    }
+    let missed = would_have_shown(comparison, other, unit);
+    let [one, two] = [values.0, values.1].map(|value| unit.value(value));
+    Some(match one == two {
+        true => format!("no difference: both {one} {}{missed}", unit.name),
+        false => {
+            let (a, b, name) = (&first.name, &other.name, unit.name);
+            format!("no difference: {a} {one} {name}, {b} {two} {name}{missed}")
+        }
+    })
+}
+
+/// The least difference that this many rounds would have shown, in brackets; empty where it is not
+/// known.
+fn would_have_shown(comparison: &Comparison, other: &Compared, unit: ComparedIn) -> String {
+    comparison.missed(other).map_or_else(String::new, |missed| {
+        let share = number::percent(missed.share);
+        let value = unit.signed(missed.value).replace('+', "");
+        format!(" ({value} {} or {share} would have shown)", unit.name)
+    })
+}
+
+/// `against a (6.25 us): b +2.70 us, c no different`
 fn differences(comparison: &Comparison) -> String {
     let unit = ComparedIn::of(comparison);
     let Some((first, others)) = comparison.candidates.split_first() else { return String::new() };
-    let others = others.iter().map(|it| match (it.verdict, it.difference) {
+    let others = others.iter().map(|other| match (other.verdict, other.difference) {
         (Verdict::Higher | Verdict::Lower, Some(difference)) => {
-            format!("{} {} {}", it.name, unit.signed(difference.median), unit.name)
+            format!("{} {} {}", other.name, unit.signed(difference.median), unit.name)
         }
-        (other, _) => {
-            let missed = comparison.missed(it);
-            let missed = missed.map_or_else(String::new, |it| {
-                let share = number::percent(it.share);
-                let value = unit.signed(it.value).replace('+', "");
-                format!(" ({value} {} or {share} would have shown)", unit.name)
-            });
-            format!("{} {}{missed}", it.name, verdict(other))
+        (Verdict::NotDistinguishable, _) => {
+            let missed = would_have_shown(comparison, other, unit);
+            format!("{} no different{missed}", other.name)
         }
+        (found, _) => format!("{} {}", other.name, verdict(found)),
     });
     let others: Vec<String> = others.collect();
     let value = or_dash(first.value, |value| unit.value(value));

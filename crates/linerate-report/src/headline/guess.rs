@@ -52,6 +52,19 @@ fn of_all_streams(record: &Record, way: Direction) -> Vec<f64> {
     sums.into_iter().flatten().collect()
 }
 
+/// From this share of an estimate on the path was full, but for the start.
+const FULL_FROM: f64 = 0.95;
+
+/// The estimate for a path that was full: `the path is full (it carries about 148.9 Mbit/s,
+/// estimated)`. None where less was reached.
+pub(super) fn full(record: &Record, way: Direction) -> Option<String> {
+    let bound = of(record, way)?;
+    let reached = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+    let is_full = (FULL_FROM * bound..=ABOVE_MAX * bound).contains(&reached);
+    let bound = number::measured_rate(bound);
+    is_full.then(|| format!("the path is full (it carries about {bound}, estimated)"))
+}
+
 /// `about 93 % of an estimated 94.00 Mbit/s`
 pub(super) fn in_words(record: &Record, way: Direction) -> Option<String> {
     let bound = of(record, way)?;
@@ -126,6 +139,11 @@ mod tests {
         // 87.62 of 94: 93.2 %. It is no ceiling: a program finds no share.
         assert!(line.contains("about 93 % of an estimated 94.00 Mbit/s"), "{line}");
         assert_eq!(Headline::of(&full).share, None);
+        assert_eq!(super::full(&full, Direction::Up), None);
+        // 93.4 of 94 is all of it.
+        let said = super::full(&record([91.0, 94.0, 94.2, 94.0, 93.9], 120.0, 0.02), Direction::Up);
+        let told = "the path is full (it carries about 94.00 Mbit/s, estimated)";
+        assert_eq!(said.as_deref(), Some(told));
         for (what, other) in [
             ("no queue", record(slow_start, 25.0, 0.02)),
             ("a busy end", record(slow_start, 120.0, 0.7)),

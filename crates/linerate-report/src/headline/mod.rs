@@ -6,21 +6,22 @@
 
 mod compared;
 mod guess;
-mod limit;
-mod quality;
 mod result;
 mod surveyed;
 mod traced;
 
-use linerate_core::explain::{Decision, decide};
+use linerate_core::explain::{Decision, Ground, decide};
+pub use linerate_core::record::Quality;
 use linerate_core::record::{Plan, Record};
 
+use crate::device::limit as device;
+use crate::verdict::doubt::doubt;
+use crate::verdict::limit::added;
 use crate::words;
 
+pub(crate) use crate::verdict::limit::part;
+pub use crate::verdict::limit::{Limit, LimitedBy, Sentence};
 pub(crate) use compared::{ComparedIn, verdict};
-pub(crate) use limit::part;
-pub use limit::{Limit, LimitedBy};
-pub use quality::Quality;
 
 /// What a reader takes away from a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,28 +66,36 @@ impl Headline {
                 (result::of(record), share, ceiling)
             }
         };
-        let limits = (&decision.limitation, decision.other.as_ref());
+        let of_device = |limit| match &record.plan {
+            Plan::Bench(plan) => device::evidence(record, plan, limit),
+            _ => String::new(),
+        };
+        let limit = Limit::from_decision(decision, Some(record), of_device);
+        let limit = match full_path(record, decision) {
+            Some(full) => limit.said_as_full(full),
+            None => limit,
+        };
         Self {
             result,
             share,
-            ceiling,
-            limit: Limit::from_decided(limits, &decision.verdicts, Some(record)),
+            // A sentence that has the rate of the path leaves nothing to say of a ceiling.
+            ceiling: if share.is_none() && limit.has_rate() { String::new() } else { ceiling },
+            limit,
             quality: decision.quality,
-            doubt: quality::doubt(decision),
+            doubt: doubt(decision, Some(record)),
             id: short_id(&record.id.to_string()).to_owned(),
         }
     }
 
     /// The limit and the trust of a result of another program, of which nothing else is known.
     pub(crate) fn from_verdicts(decision: &Decision) -> Self {
-        let limits = (&decision.limitation, decision.other.as_ref());
         Self {
             result: String::new(),
             share: None,
             ceiling: String::new(),
-            limit: Limit::from_decided(limits, &decision.verdicts, None),
+            limit: Limit::from_decision(decision, None, |_| String::new()),
             quality: decision.quality,
-            doubt: quality::doubt(decision),
+            doubt: doubt(decision, None),
             id: String::new(),
         }
     }
@@ -108,8 +117,8 @@ impl Headline {
 
     /// The limit, where there is one, and the trust.
     pub(crate) fn limit_and_trust(&self) -> String {
-        let limit = match (self.limit.by, self.limit.evidence.as_str()) {
-            (LimitedBy::Nothing, evidence) => evidence.to_owned(),
+        let limit = match self.limit.by {
+            LimitedBy::Nothing => self.limit.evidence.clone(),
             _ => self.limit.to_string(),
         };
         let other = self.limit.other.as_ref().map(ToString::to_string);
@@ -126,6 +135,8 @@ impl Headline {
         let mut parts = Vec::with_capacity(5);
         let by = self.limit.by;
         parts.push(match by.is_host() {
+            // The path may carry more than a busy host did.
+            true if self.limit.is_busy_host() => format!("At least {}", self.result),
             true => match self.limit.way {
                 Some(way) => {
                     format!("{} limited by {}: {}", words::way_capital(way), part(by), self.result)
@@ -137,7 +148,7 @@ impl Headline {
         parts.push(self.ceiling.clone());
         parts.push(match (by, self.limit.evidence.as_str()) {
             (LimitedBy::Nothing, evidence) => evidence.to_owned(),
-            (by, evidence) if by.is_host() => evidence.to_owned(),
+            (by, evidence) if by.is_host() && !self.limit.is_busy_host() => evidence.to_owned(),
             _ => self.limit.to_string(),
         });
         parts.extend(self.limit.other.iter().map(ToString::to_string));
@@ -149,6 +160,18 @@ impl Headline {
         parts.retain(|part| !part.is_empty());
         parts.join(" \u{b7} ")
     }
+}
+
+/// The sentence for a path whose queue stood and of which all was reached: its estimated rate and
+/// the delay of the queue.
+fn full_path(record: &Record, decision: &Decision) -> Option<String> {
+    let Ground::Queue { least_ns, loaded_ns } = decision.limitation.ground else { return None };
+    let [way] = result::directions(&record.plan) else { return None };
+    if record.ceiling_of(*way).is_some_and(|ceiling| ceiling.value.is_some()) {
+        return None;
+    }
+    let full = guess::full(record, *way)?;
+    Some(format!("{full}, its queue adds {} ms", added(least_ns, loaded_ns)))
 }
 
 #[cfg(test)]

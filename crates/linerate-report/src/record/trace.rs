@@ -96,15 +96,8 @@ pub(crate) fn sentence(finding: &Finding) -> String {
             format!("packets go round: {address} of hop {at} comes again and again")
         }
         Finding::Queue { after, at, rise_ns, direction } => {
-            let (way, whose) = match direction {
-                Direction::Up => ("to the end", sender(*after)),
-                Direction::Down => ("from the end", format!("hop {at}")),
-            };
-            format!(
-                "the queue {way} stands at {whose}, {}: {} ms under load",
-                between(*after, *at),
-                number::short_time(rise_ns / 1e6)
-            )
+            let ms = number::short_time(rise_ns / 1e6);
+            format!("queue of {ms} ms {}", queue_place(*after, *at, *direction))
         }
         Finding::Mtu(limit) if limit.reported => format!(
             "packets above {} bytes do not go on {}",
@@ -152,8 +145,16 @@ fn between(after: u8, at: u8) -> String {
     }
 }
 
-fn sender(after: u8) -> String {
-    if after == 0 { "this host".to_owned() } else { format!("hop {after}") }
+/// Where a queue stands: before the link between two hops, at the one that sends into it.
+fn queue_place(after: u8, at: u8, direction: Direction) -> String {
+    match (direction, after) {
+        (Direction::Up, 0) => format!("in the first hop (this host's uplink, towards hop {at})"),
+        (Direction::Up, _) => format!("at hop {after}, towards hop {at}"),
+        (Direction::Down, 0) => {
+            format!("in the first hop on the way back (at hop {at}, this host's downlink)")
+        }
+        (Direction::Down, _) => format!("on the way back, at hop {at}, towards hop {after}"),
+    }
 }
 
 /// Names of RFC 3168 §5.
@@ -424,7 +425,7 @@ mod tests {
         let line = Headline::of(&record(vec![loss, queue, Finding::Mtu(black_hole)])).line();
         for part in [
             "1.00 % lost between this host and hop 1 (0.500 % to 2.00 %)",
-            "the queue to the end stands at hop 2, between hop 2 and hop 3: 20 ms under load",
+            "queue of 20 ms at hop 2, towards hop 3",
             "packets above 1400 bytes vanish between hop 1 and hop 2",
         ] {
             assert!(line.contains(part), "{part}: {line}");

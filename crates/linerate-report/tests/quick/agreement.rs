@@ -74,9 +74,10 @@ fn plain(page: &str) -> String {
 /// The limit and the trust as a line has them.
 fn answer(headline: &Headline) -> Vec<String> {
     let limit = &headline.limit;
-    let said = match limit.by {
-        LimitedBy::Nothing => limit.evidence.clone(),
-        by if by.is_host() => limit.evidence.clone(),
+    let said = match (limit.by, &limit.sentence) {
+        (_, Some(sentence)) => sentence.text.clone(),
+        (LimitedBy::Nothing, None) => limit.evidence.clone(),
+        (by, None) if by.is_host() => limit.evidence.clone(),
         _ => limit.to_string(),
     };
     let trust = match headline.doubt.as_str() {

@@ -5,6 +5,7 @@
 
 mod arrows;
 mod calls;
+mod causes;
 mod circles;
 mod count;
 mod coverage;
@@ -24,7 +25,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use coverage::Kind;
-use linerate_core::record::METRICS;
+use linerate_core::record::{CAUSES, METRICS};
 use source::Source;
 use tree::Text;
 
@@ -168,6 +169,12 @@ fn every_caveat_is_raised_and_explained() {
     assert!(variants.len() > 10, "the enum was found: {variants:?}");
     hold(&coverage::caveat_headings(&variants, &read("docs/manual/caveats.md")));
     hold_listed(&coverage::CAVEAT, &coverage::unraised_caveats(&variants, &SOURCES));
+}
+
+#[test]
+fn every_cause_has_a_rule_a_remedy_a_planted_case_a_twin_and_a_manual_row() {
+    let tree = causes::Tree::read(&TEXTS);
+    hold(&CAUSES.iter().flat_map(|row| tree.holes(row)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -2,13 +2,12 @@
 
 use linerate_core::comparison::ROUNDS_MIN;
 use linerate_core::explain::{Decision, Doubt, Ground};
-pub use linerate_core::record::Quality;
-use linerate_core::record::{Caveat, CaveatCode};
+use linerate_core::record::{Caveat, CaveatCode, Record};
 
 use crate::{number, words};
 
 /// The reason in words; empty where the limit says the same in the same line.
-pub(super) fn doubt(decision: &Decision) -> String {
+pub(crate) fn doubt(decision: &Decision, record: Option<&Record>) -> String {
     let Some(doubt) = &decision.doubt else { return String::new() };
     match doubt {
         Doubt::NothingMeasured => "nothing was measured".to_owned(),
@@ -21,6 +20,7 @@ pub(super) fn doubt(decision: &Decision) -> String {
         }
         Doubt::TesterIsLimit => String::new(),
         Doubt::Caveat(caveat) if is_said(decision, caveat) => String::new(),
+        Doubt::Caveat(caveat) if caveat.code == CaveatCode::EmulatorLate => emulator(record),
         Doubt::Caveat(caveat) => caveat.detail.clone(),
         Doubt::Spoilt(why) => why.clone(),
         Doubt::FewRounds(rounds) => {
@@ -39,7 +39,24 @@ pub(super) fn doubt(decision: &Decision) -> String {
     }
 }
 
-/// Whether a limit is shown by the caveat's own figure.
+/// A path emulator that did not keep to its plan, in one clause; `-v` shows the caveats.
+fn emulator(record: Option<&Record>) -> String {
+    let late = record.into_iter().flat_map(|record| &record.paths).filter(|path| path.late);
+    let stood = late.map(|path| path.stops.share).reduce(f64::max);
+    match stood.filter(|share| *share >= STALLS_FROM) {
+        Some(share) => format!("the path emulator stalled {} of the time (-v)", percent(share)),
+        None => "the path emulator did not keep to its plan (-v)".to_owned(),
+    }
+}
+
+/// A share of the time that is worth a figure.
+const STALLS_FROM: f64 = 0.001;
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// True of a limit that the caveat's own figure shows.
 fn is_said(decision: &Decision, caveat: &Caveat) -> bool {
     let limits = [Some(&decision.limitation), decision.other.as_ref()];
     limits.into_iter().flatten().any(|limit| match (&limit.ground, caveat.code) {
