@@ -60,8 +60,14 @@ pub(crate) struct KnownFlags {
     #[arg(long, value_name = "LINK", value_parser = known_link)]
     link: Option<String>,
     /// Rate of IP packets (headers included) that the path carries, in bit/s, for the ceiling
-    #[arg(long, value_name = "RATE", value_parser = rate_with_unit)]
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
     capacity: Option<BitRate>,
+}
+
+/// A rate that carries something.
+fn some_rate(text: &str) -> Result<BitRate, String> {
+    let rate = rate_with_unit(text)?;
+    if rate.bits_per_sec() > 0 { Ok(rate) } else { Err("such a path carries nothing".to_owned()) }
 }
 
 impl KnownFlags {

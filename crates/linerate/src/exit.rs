@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
+use crate::command::generate::described;
 use crate::help::{self, asked};
 use crate::output;
 
@@ -65,6 +66,12 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
+/// The command that this process was started with, by its full name.
+pub(crate) fn command_asked() -> String {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    asked(&described(), &words)
+}
+
 /// Clap's paragraphs as one line: what is wrong, its tips, where to read on. `asked` is the
 /// command where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
@@ -85,8 +92,24 @@ fn mistake(text: &str, asked: &str) -> String {
             command = words.collect::<Vec<_>>().join(" ");
         }
     }
+    let negative = said.strip_prefix("unexpected argument '").and_then(|it| it.split_once('\''));
+    if let Some((number, _)) = negative.filter(|(text, _)| text.parse::<f64>().is_ok()) {
+        said = format!("no flag here takes the negative number {number}");
+    }
+    let said = PLAIN_WORDS.iter().fold(said, |said, (parser, plain)| said.replace(parser, plain));
     format!("{said}; see '{command} --help'")
 }
+
+/// What parsers of numbers say, and the same for people.
+const PLAIN_WORDS: [(&str, &str); 7] = [
+    ("invalid digit found in string", "it is no whole number"),
+    ("number too large to fit in target type", "it is too large"),
+    ("number too small to fit in target type", "it is too small"),
+    ("cannot parse integer from empty string", "it is empty"),
+    ("cannot parse float from empty string", "it is empty"),
+    ("invalid float literal", "it is no number"),
+    ("..=", " to "),
+];
 
 #[cfg(test)]
 mod tests {

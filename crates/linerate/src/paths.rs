@@ -1,8 +1,9 @@
 //! Where the program keeps things, by the XDG Base Directory Specification.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Failure, Fault, Record};
+use linerate_core::record::{Failure, FailureCode, Fault, Record};
 use linerate_engine::failure::words_of;
 use linerate_server::store::{Store, default_path};
 
@@ -33,7 +34,52 @@ pub(crate) fn filled(flag: Option<&Path>) -> Result<Store, Failure> {
         let object = path.display().to_string();
         Failure::new(Fault::Usage, "open store", object, "it has no results yet")
             .advise("run a measurement, or name another store with --store")
+            .coded(FailureCode::NoResult)
     })
+}
+
+/// What `look` finds in a store under a name that the user gave to `command`; a name that no stored
+/// result has is often a file's.
+/// # Errors
+/// One line when nothing is found, or when the store cannot be read.
+pub(crate) fn find_result<T>(
+    command: &str,
+    name: &str,
+    store: Option<&Path>,
+    look: impl FnOnce(&mut Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let found = filled(store).and_then(|mut store| look(&mut store));
+    found.map_err(|failure| match failure.code {
+        Some(FailureCode::NoResult) if is_like_file(name) || Path::new(name).exists() => {
+            no_file(command, name)
+        }
+        _ => failure,
+    })
+}
+
+/// Whether a name has the form of a file's: a folder in it, or an ending.
+pub(crate) fn is_like_file(name: &str) -> bool {
+    let ending = Path::new(name).extension();
+    name.contains('/') || ending.is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending))
+}
+
+/// Endings of files that have results.
+const ENDINGS: [&str; 8] = ["json", "jsonl", "txt", "log", "out", "csv", "pcap", "toml"];
+
+/// The failure of a command that reads stored results, of a name that none has.
+pub(crate) fn no_file(command: &str, name: &str) -> Failure {
+    let path = Path::new(name);
+    let failure = |reason: &str| Failure::new(Fault::Usage, command, name, reason);
+    if path.is_dir() {
+        return failure("it is a folder, and no stored result of this name is there")
+            .advise("linerate history lists results");
+    }
+    if path.exists() {
+        return failure("it is a file, and results of the store are read here")
+            .advise("linerate explain reads files, linerate history lists results");
+    }
+    failure("no such file, and no stored result of this name")
+        .advise("name one that is there: linerate history lists results")
 }
 
 /// Where reports go when no flag names a place: `reports` beside the store.
@@ -49,8 +95,14 @@ pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
 /// One line when it cannot be written.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failure = |error: std::io::Error| {
-        Failure::new(Fault::System, "write", path.display().to_string(), words_of(&error))
-            .advise("free some space, or name another place")
+        Failure::new(Fault::System, "write", path.display().to_string(), words_of(&error)).advise(
+            match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "free some space, or name another place"
+                }
+                _ => "name a file that this user may write",
+            },
+        )
     };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failure)?;
@@ -90,8 +142,17 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
 /// # Errors
 /// One line when it cannot be read or is no UTF-8.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(Fault::Usage, "read", path.display().to_string(), words_of(&error))
+    std::fs::read_to_string(path).map_err(|error| unreadable("read", path, &error))
+}
+
+/// The failure of an attempt to read a file that the user named.
+pub(crate) fn unreadable(attempt: &str, path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::new(Fault::Usage, attempt, path.display().to_string(), words_of(error));
+    failure.advise(match error.kind() {
+        ErrorKind::NotFound => "name a file that is there",
+        ErrorKind::IsADirectory => "name a file in it",
+        ErrorKind::PermissionDenied => "name a file that this user may read",
+        _ => "name a text file",
     })
 }
 

@@ -52,6 +52,8 @@ pub enum FailureCode {
     Interrupted,
     /// The disk has no room for what is to be kept.
     NoRoom,
+    /// No stored result has the name.
+    NoResult,
     /// The other end gave this number of its own protocol.
     Peer(i16),
 }

@@ -218,5 +218,5 @@ pub(crate) fn remote_end(program: Option<String>) -> End {
 
 /// The protocol has no place for what was asked.
 pub(crate) fn refuse(reason: String) -> Failure {
-    Failure::new(Fault::Usage, "plan", "TCP test", reason).advise("see linerate tcp --help")
+    Failure::new(Fault::Usage, "plan", "TCP test", reason)
 }

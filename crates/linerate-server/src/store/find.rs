@@ -4,7 +4,7 @@
 //! counts these lines. Identifiers are UUIDv7, so sorting by them is sorting by start (RFC 9562
 //! §5.7).
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::records::rows;
@@ -178,7 +178,9 @@ fn may_start_an_identifier(text: &str) -> bool {
 }
 
 fn not_found(attempt: &str, name: &str, reason: &str) -> Failure {
-    Failure::new(Fault::Usage, attempt, format!("'{name}'"), reason).advise("see linerate history")
+    Failure::new(Fault::Usage, attempt, format!("'{name}'"), reason)
+        .advise("see linerate history")
+        .coded(FailureCode::NoResult)
 }
 
 /// The one that was found.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::{AccessToken, Failure, Fault, Via};
 
+use crate::paths;
+
 /// The variable that holds the token where no file is named.
 const VARIABLE: &str = "LINERATE_TOKEN";
 
@@ -50,10 +52,9 @@ impl AccessFlags {
 }
 
 fn read(path: &Path) -> Result<AccessToken, Failure> {
-    let name = || path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(Fault::Usage, "read token", name(), error))?;
-    AccessToken::new(&text).ok_or_else(|| no_token(name()))
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| paths::unreadable("read token", path, &error))?;
+    AccessToken::new(&text).ok_or_else(|| no_token(path.display().to_string()))
 }
 
 fn no_token(of: String) -> Failure {

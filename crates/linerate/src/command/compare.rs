@@ -24,7 +24,7 @@ use super::study::answer::serve;
 use super::target::Target;
 use crate::config::{Config, KnownFlags, Profile};
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Shortest TCP test of a round: slow start on a path of some 20 ms is over by then.
 const TCP_MIN: Duration = Duration::from_millis(300);
@@ -146,6 +146,9 @@ fn candidate(
         let profile = Profile { host: topology.server.clone(), ..Profile::default() };
         let plan = plan_of(args, profile, DEFAULT_PORT, each, &keys)?;
         return Ok(Candidate { topology: Some(Box::new(topology)), ..Candidate::new(text, plan) });
+    }
+    if !target.contains("://") && paths::is_like_file(target) {
+        return Err("it is a file, not a host; stored results are @ID, @NAME and @-1".to_owned());
     }
     let target: Target = target.parse()?;
     let profile = config.profile(&target.host, &KnownFlags::default());

@@ -31,8 +31,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = paths::filled(args.store.as_deref())?;
-    let (first, second) = (store.get(&args.first)?, store.get(&args.second)?);
+    let stored =
+        |name: &str| paths::find_result("diff", name, args.store.as_deref(), |it| it.get(name));
+    let (first, second) = (stored(&args.first)?, stored(&args.second)?);
     let kinds = (first.plan.kind(), second.plan.kind());
     if kinds.0 != kinds.1 {
         let object = format!("{} and {}", args.first, args.second);

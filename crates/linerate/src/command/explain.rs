@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::explain::{
     Decision, Goal, ResultSource, add_figures, decide, decode, judge, read_source, twin,
 };
-use linerate_core::record::{Failure, Fault, Record, Verdict};
+use linerate_core::record::{Failure, FailureCode, Fault, Record, Verdict};
 use linerate_engine::failure::words_of;
 use linerate_report::Document;
 use linerate_report::explain::{foreign_document, of_several};
@@ -62,7 +62,13 @@ fn explained(args: &Args) -> Result<Explained, Failure> {
     if let Some(bytes) = read_bytes(&args.result)? {
         return explain_bytes(&bytes, args);
     }
-    let record = paths::filled(args.store.as_deref())?.get(&args.result)?;
+    let found = paths::filled(args.store.as_deref()).and_then(|store| store.get(&args.result));
+    let record = found.map_err(|failure| match failure.code {
+        Some(FailureCode::NoResult) if !is_of_store(&args.result) => {
+            paths::no_file("explain", &args.result)
+        }
+        _ => failure,
+    })?;
     Ok(explain_record(&record, args.target))
 }
 
@@ -70,6 +76,11 @@ fn explain_record(record: &Record, target: Option<Goal>) -> Explained {
     let decision = of_record(record, target);
     let document = of_several(record, &decision, &decision.verdicts);
     Explained { verdicts: decision.verdicts, document }
+}
+
+/// Whether a name can be of a stored result alone.
+fn is_of_store(name: &str) -> bool {
+    name.starts_with('@') || name == "last"
 }
 
 /// The bytes of a file, a pipe or standard input; `None` for what names no file.
@@ -85,9 +96,6 @@ fn read_bytes(name: &str) -> Result<Option<Vec<u8>>, Failure> {
         // Not only regular files: <(ss -tin) of a shell is a pipe.
         let opened = std::fs::File::open(file);
         opened.and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes))
-    } else if name.starts_with(['/', '.']) {
-        let advice = "name a file that is there, or a stored result: linerate history";
-        return Err(failed("no such file".to_owned()).advise(advice));
     } else {
         return Ok(None);
     };

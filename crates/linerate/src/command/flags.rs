@@ -13,9 +13,15 @@ use super::access::AccessFlags;
 use super::assert::AssertFlags;
 use super::measure::{self, Output};
 use super::probes::ProbeFlags;
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
+
+/// A time in which something can happen.
+pub(super) fn some_time(text: &str) -> Result<Duration, String> {
+    let span = parse_span(text).map_err(|error| error.to_string())?;
+    if span.is_zero() { Err("it is no time at all".to_owned()) } else { Ok(span) }
+}
 
 /// Only one address family.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -43,7 +49,7 @@ pub(super) struct FlowFlags {
     /// [ADDRESS]:PORT.
     host: Target,
     /// Server port [default: 5210, or the usual port of the --via program]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
     /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
@@ -87,7 +93,7 @@ pub(super) struct FlowFlags {
     #[arg(long, value_name = "N", value_parser = parse_dscp)]
     pub(super) dscp: Option<u8>,
     /// Give up connecting to the server after this long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = some_time)]
     connect_timeout: Duration,
     /// Retry for this long while the server is busy
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
 
 use super::complete;
 use crate::exit::Outcome;
@@ -94,7 +95,9 @@ fn visible() -> clap::Command {
 
 fn write_man_pages(directory: &Path) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error, object: &Path| {
-        Failure::new(Fault::System, "write man page", object.display().to_string(), error)
+        let object = object.display().to_string();
+        Failure::new(Fault::System, "write man page", object, words_of(&error))
+            .advise("name a folder that this user may write")
     };
     std::fs::create_dir_all(directory).map_err(|error| cannot(error, directory))?;
     for (name, command) in commands(&visible()) {

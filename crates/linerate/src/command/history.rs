@@ -122,7 +122,8 @@ impl Filters {
 pub(crate) fn run(args: Args) -> Outcome {
     if let Some(name) = args.keep.as_ref().or(args.unkeep.as_ref()) {
         let stays = args.keep.is_some();
-        let id = paths::filled(args.store.as_deref())?.mark_kept(name, stays)?;
+        let mark = |store: &mut Store| store.mark_kept(name, stays);
+        let id = paths::find_result("history", name, args.store.as_deref(), mark)?;
         let what = if stays { "stays" } else { "goes with the others" };
         output::line(&format!("{id} {what}"));
         return Ok(0);

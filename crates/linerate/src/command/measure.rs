@@ -9,7 +9,7 @@ use linerate_sys::stop::Stop;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::{output, paths};
+use crate::{exit, output, paths};
 
 /// Output flags of a measuring command.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -109,6 +109,16 @@ fn is_mistake(record: &Record) -> bool {
     record.status == Status::Error && record.failure.as_ref().is_some_and(mistake)
 }
 
+/// A mistake that names no way out is one of flags: the help of the command has them.
+fn advise_help(record: &mut Record) {
+    if is_mistake(record)
+        && let Some(failure) = &mut record.failure
+    {
+        let see = || format!("see '{} --help'", exit::command_asked());
+        failure.next_step.get_or_insert_with(see);
+    }
+}
+
 /// A label.
 pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
@@ -141,6 +151,7 @@ pub(crate) fn run(
     };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
     let mut record = measure(&mut context);
+    advise_help(&mut record);
     flags.label(&mut record);
     let kept = flags.keep(&record);
     print(flags, &record, kept);

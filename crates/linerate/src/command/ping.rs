@@ -12,7 +12,7 @@ use linerate_sys::stop::Stop;
 
 use super::measure;
 use super::round_trip_flags::ProberFlags;
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long)]
     udp: bool,
     /// Port of linerate serve, with --udp [default: 5210]
-    #[arg(short, long, value_name = "PORT")]
+    #[arg(short, long, value_name = "PORT", value_parser = parse_port)]
     port: Option<u16>,
     /// Use kernel timestamps for floods too; slows the flood by a third
     #[arg(long, conflicts_with = "no_kernel_stamps")]

@@ -8,7 +8,6 @@ use linerate_core::policy::{Act, Ask, Policy, Program, TestKind, is_public};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::WallTime;
 use linerate_core::units::{BitRate, Bytes, parse_span};
-use linerate_engine::failure::words_of;
 use linerate_proto::digest::sha256;
 use linerate_server::listen::Server;
 use linerate_server::store::Forgotten;
@@ -119,7 +118,8 @@ pub(crate) fn run(args: Args) -> Outcome {
 pub(crate) fn read(file: &Path) -> Result<Policy, Failure> {
     let failed =
         |why: String| Failure::new(Fault::Usage, "read policy", file.display().to_string(), why);
-    let text = std::fs::read_to_string(file).map_err(|error| failed(words_of(&error)))?;
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| paths::unreadable("read policy", file, &error))?;
     Policy::from_toml(&text).map_err(failed)
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_report::Document;
 use linerate_report::study::{self, Results};
-use linerate_server::store::Store;
 
 use super::assert::AssertFlags;
 use super::measure::Amount;
@@ -61,8 +60,7 @@ enum Subject {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = paths::filled(args.store.as_deref())?;
-    let subject = subject(&args, &store)?;
+    let subject = subject(&args)?;
     let wrote = match &subject {
         Subject::Single(record) => single(&args, record)?,
         Subject::Run(results) => whole_run(&args, results)?,
@@ -77,14 +75,18 @@ pub(crate) fn run(args: Args) -> Outcome {
     })
 }
 
-fn subject(args: &Args, store: &Store) -> Result<Subject, Failure> {
+fn subject(args: &Args) -> Result<Subject, Failure> {
+    let store = args.store.as_deref();
     if let Some(run) = &args.run {
-        return Ok(Subject::Run(Box::new(results(store, run)?)));
+        return Ok(Subject::Run(Box::new(results(&paths::filled(store)?, run)?)));
     }
-    let found = store.find(args.id.as_deref().unwrap_or("@-1"))?;
-    Ok(match found.is_run {
-        true => Subject::Run(Box::new(results(store, &found.id)?)),
-        false => Subject::Single(Box::new(store.record(&found.id)?)),
+    let name = args.id.as_deref().unwrap_or("@-1");
+    paths::find_result("report", name, store, |store| {
+        let found = store.find(name)?;
+        Ok(match found.is_run {
+            true => Subject::Run(Box::new(results(store, &found.id)?)),
+            false => Subject::Single(Box::new(store.record(&found.id)?)),
+        })
     })
 }
 

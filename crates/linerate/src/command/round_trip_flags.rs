@@ -20,7 +20,7 @@ fn parse_wait(text: &str) -> Result<WaitMode, String> {
 fn count(text: &str) -> Result<u64, String> {
     let count = text.parse().map_err(|_| "it is a number from 1".to_owned())?;
     if count == 0 {
-        return Err("there is nothing to send; leave it out to ping until Ctrl-C".to_owned());
+        return Err("there is nothing to send; leave it out to send until Ctrl-C".to_owned());
     }
     Ok(count)
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Finish, PingTransport, ProbeKind, ProbePlan, ServerPlan,
+    DEFAULT_PORT, Event, Failure, Finish, PingTransport, ProbeKind, ProbePlan, ServerPlan, Status,
     TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::parse_span;
@@ -21,10 +21,10 @@ use super::assert::AssertFlags;
 use super::export::write_flent;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// The classes of the streams: best effort, CS1 for background (RFC 3662), CS5, EF (RFC 3246).
 const STREAMS: [u8; 4] = [0, 8, 40, 46];
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Server: a host that runs linerate serve, as HOST or HOST:PORT
     host: Target,
     /// Server port [default: 5210]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
     /// Duration of the load
     #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = parse_span)]
@@ -71,6 +71,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let flags = &args.output;
+    args.flent.as_deref().map_or(Ok(()), paths::check_writable)?;
     let begin = |event: &Event| match event {
         Event::Note(line) => output::note(line),
         Event::Connected(_) => {
@@ -80,7 +81,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         _ => {}
     };
     let record = measure::run(flags, |context| tcp::run(&plan, context), &mut { begin })?;
-    if let Some(path) = &args.flent {
+    // A test that did not begin has its own line.
+    if let Some(path) = args.flent.as_ref().filter(|_| record.status != Status::Error) {
         write_flent(path, &record)?;
     }
     Ok(args.assert.judge(&record, record.exit_code(), flags.say()))

@@ -19,7 +19,7 @@ use super::flags::nanos;
 use super::ping::probe;
 use super::round_trip_flags::ProberFlags;
 use super::stamp_key;
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "meet", conflicts_with = "host")]
     reflect: bool,
     /// UDP port of the reflector [default: 862]
-    #[arg(short, long, value_name = "PORT")]
+    #[arg(short, long, value_name = "PORT", value_parser = parse_port)]
     port: Option<u16>,
     /// Probes per second, instead of an interval
     #[arg(long, value_name = "N", conflicts_with = "interval",

@@ -6,6 +6,8 @@ use std::path::Path;
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::stamp::Key;
 
+use crate::paths;
+
 /// The variable that holds the key's digits where no file is named.
 pub(super) const VARIABLE: &str = "LINERATE_STAMP_KEY";
 
@@ -15,7 +17,8 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
         Failure::new(Fault::Usage, "read key", path.display().to_string(), reason)
             .advise("make one by `openssl rand -hex 32`")
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| paths::unreadable("read key", path, &error))?;
     Key::from_hex(&text).ok_or_else(|| failure(NOT_A_KEY.to_owned()))
 }
 

@@ -40,6 +40,12 @@ impl FromStr for Target {
     }
 }
 
+/// The port of a flag: a host has none of number 0.
+pub(super) fn parse_port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| "a port is 1 to 65535".to_owned())
+}
+
 impl From<SocketAddr> for Target {
     fn from(address: SocketAddr) -> Self {
         Self { host: address.ip().to_string(), port: Some(address.port()) }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use linerate_core::explain::{Goal, add_figures, explain, twin};
 use linerate_core::record::{
-    DEFAULT_PORT, Direction, Failure, Fault, Finish, Record, ServerPlan, Status, TestPlan, Via,
+    DEFAULT_PORT, Direction, Failure, Fault, Finish, Record, ServerPlan, Status, TcpTest, TestPlan,
+    Via,
 };
 use linerate_core::units::parse_span;
 use linerate_engine::examine::{self, Seen};
@@ -15,7 +16,7 @@ use super::assert::AssertFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
 use super::probes::ProbeFlags;
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -25,13 +26,20 @@ const WITHIN: Duration = Duration::from_secs(35);
 /// Nor for a quick one.
 const QUICK: Duration = Duration::from_secs(12);
 
+/// The time of a TCP test, as its plan wants it.
+fn test_time(text: &str) -> Result<Duration, String> {
+    let time = parse_span(text).map_err(|error| error.to_string())?;
+    let test = TcpTest { finish: Finish::TimeNs(nanos(time)), ..TcpTest::default() };
+    test.check().map(|()| time).map_err(|error| error.to_string())
+}
+
 /// Flags of `linerate test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Server: a host that runs linerate serve, as HOST or HOST:PORT
     host: Target,
     /// Server port [default: 5210, or the usual port of the --via program]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = parse_port)]
     port: Option<u16>,
     /// Test against a server of another program, without probe trains and path MTU: iperf3, iperf2,
     /// nuttcp, ttcp
@@ -42,7 +50,7 @@ pub(crate) struct Args {
     quick: bool,
     /// Measured time of each TCP test, slow start excluded [default: 1s, or five round trips if
     /// longer]
-    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = test_time)]
     time: Option<Duration>,
     /// Finish within this time; tests that do not fit are skipped and listed [default: 35s,
     /// unlimited with -t]

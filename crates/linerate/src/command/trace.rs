@@ -12,7 +12,7 @@ use linerate_engine::trace;
 use super::access::AccessFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
-use super::target::Target;
+use super::target::{Target, parse_port};
 use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
@@ -155,9 +155,4 @@ fn plan(args: &Args) -> Result<TracePlan, Failure> {
         back: (known && !args.no_back).then_some(port),
         token,
     })
-}
-
-fn parse_port(text: &str) -> Result<u16, String> {
-    let port = text.parse().ok().filter(|port| *port > 0);
-    port.ok_or_else(|| "a port is 1 to 65535".to_owned())
 }

@@ -91,6 +91,114 @@ fn a_ping_of_no_probes_is_refused() {
 }
 
 #[test]
+fn a_number_that_cannot_be_is_refused_by_the_command_that_was_typed() {
+    let here = "127.0.0.1:1";
+    for (line, reason) in [
+        (&["rrul", here, "-t", "0"][..], "time of 0s"),
+        (&["rrul", here, "--probes", "0"], "0 is not in 1 to 250"),
+        (&["rrul", here, "-t", "-1"], "no flag here takes the negative number -1"),
+        (&["rrul", here, "-t=-1"], "it is negative"),
+        (&["tcp", here, "-t", "0"], "time of 0s"),
+        (&["tcp", here, "-P", "0"], "streams of 0"),
+        (&["tcp", here, "-P", "x"], "it is no whole number"),
+        (&["tcp", here, "-k", "99999999999999999999"], "it is too large"),
+        (&["tcp", here, "-p", "0"], "a port is 1 to 65535"),
+        (&["tcp", here, "--connect-timeout", "0"], "it is no time at all"),
+        (&["tcp", here, "--capacity", "0"], "such a path carries nothing"),
+        (&["tcp", here, "--via", "iperf3", "-i", "0"], "interval of 0s"),
+        (&["tcp", here, "--via", "nuttcp", "-l", "0"], "buffer of 0"),
+        (&["udp", here, "-P", "0"], "streams of 0"),
+        (&["udp", here, "--via", "iperf3", "-t", "0"], "time of 0s"),
+        (&["test", here, "-t", "0"], "time of 0s"),
+        (&["test", here, "-t", "9e9"], "is not a time span"),
+        (&["stamp", "127.0.0.1", "-c", "0"], "leave it out to send until Ctrl-C"),
+        (&["stamp", "127.0.0.1", "-p", "0"], "a port is 1 to 65535"),
+        (&["ping", "127.0.0.1", "-c", "x"], "it is a number from 1"),
+        (&["ping", "127.0.0.1", "--udp", "-p", "0"], "a port is 1 to 65535"),
+        (&["path", "simulate", "--rate", "1M", "--bytes", "0"], "there is nothing to send"),
+        (&["path", "simulate", "--rate", "1M", "--flows", "0"], "0 is not in 1 to 100000"),
+    ] {
+        let words = line.iter().take(2).filter(|word| word.chars().all(char::is_alphabetic));
+        let command = words.copied().collect::<Vec<_>>().join(" ");
+        check_wrong_use(line, &[reason, &format!("see 'linerate {command} --help'")]);
+    }
+}
+
+#[test]
+fn a_name_that_no_result_has_is_told_whether_it_is_a_file() {
+    let place = Place::new();
+    let (empty, store) = (place.0.path().join("none.db"), place.store());
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
+    let folder = place.0.path().to_string_lossy();
+    let file = place.0.path().join("a.txt");
+    std::fs::write(&file, "no result").expect("it is ours");
+    let file = file.to_string_lossy();
+    let nowhere = "no such file, and no stored result of this name";
+    for (words, answer) in [
+        (&["explain", "nosuch.json"][..], nowhere),
+        (&["explain", "nosuch"], nowhere),
+        (&["explain", "a/b"], nowhere),
+        (&["explain", "@-9"], "there are fewer records"),
+        (&["diff", "nosuch.json", "@-1"], nowhere),
+        (&["diff", "@-1", "a/b"], nowhere),
+        (&["diff", &file, "@-1"], "it is a file, and results of the store are read here"),
+        (&["diff", "nosuch", "@-1"], "no result has this name"),
+        (&["report", "nosuch.json"], nowhere),
+        (&["report", &folder], "it is a folder"),
+        (&["compare", "@nosuch.json", "@-1"], nowhere),
+        (&["history", "--keep", "nosuch.json"], nowhere),
+    ] {
+        let line = [words, &["--store", &store]].concat();
+        check_wrong_use(&line, &[answer, "linerate history"]);
+    }
+    check_wrong_use(&["explain", &folder], &["it is a folder; name a file in it"]);
+    let hosts = ["compare", "nosuch.json", "127.0.0.1"];
+    check_wrong_use(&hosts, &["nosuch.json: it is a file, not a host", "@NAME"]);
+    // Without a store there is no result of any name.
+    let mut command = crate::support::command(&["explain", "nosuch.json"]);
+    let output = command.env("XDG_DATA_HOME", &empty).output().expect("the program starts");
+    assert!(stderr(&output).contains(nowhere), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_or_written_is_told_with_what_to_do() {
+    let place = Place::new();
+    let folder = place.0.path().to_string_lossy();
+    let missing = place.0.path().join("none").to_string_lossy().into_owned();
+    let below = place.0.path().join("none/file").to_string_lossy().into_owned();
+    let store = place.store();
+    ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
+    let there = "no such file or directory; name a file that is there";
+    let folder_given = "is a directory; name a file in it";
+    let unwritable = "is a directory; name a file that this user may write";
+    let no_place = format!("make {missing} first");
+    let here = "127.0.0.1:1";
+    for (line, answer) in [
+        (&["tcp", here, "--token-file", &missing][..], there),
+        (&["udp", here, "--token-file", &folder], folder_given),
+        (&["stamp", "127.0.0.1", "--key", &missing], there),
+        (&["policy", "check", &missing], there),
+        (&["schedule", "check", &missing], there),
+        (&["schedule", "run", &folder], folder_given),
+        (&["study", "run", &folder], folder_given),
+        (&["path", "simulate", "--plan", &missing], there),
+        (&["mesh", "check", &folder], folder_given),
+        (&["tcp", here, "-o", &folder], unwritable),
+        (&["rrul", here, "-o", &below], &no_place),
+        (&["rrul", here, "--flent", &below], &no_place),
+        (&["report", "--html", &folder, "--store", &store], unwritable),
+        (&["export", "--format", "csv", "-o", &folder, "--store", &store], unwritable),
+    ] {
+        check_wrong_use(line, &[answer]);
+    }
+    // A test that did not begin has nothing for flent, and its own code.
+    let flent = place.0.path().join("a.flent.gz").to_string_lossy().into_owned();
+    let output = linerate(&["rrul", here, "--flent", &flent, "--no-save"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+}
+
+#[test]
 fn a_command_that_makes_no_sense_is_no_result() {
     let place = Place::new();
     let store = place.store();

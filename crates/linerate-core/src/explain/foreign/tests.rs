@@ -65,6 +65,43 @@ fn round_trips_of_iperf3_show_no_path_at_rest() {
     assert_eq!(window.latency, None);
 }
 
+/// An even rate with many losses and an even round trip: a policer's, or a full link's whose queue
+/// of 40 ms stood in all ten samples of the round trip, the first of them after a second of load.
+#[test]
+fn a_round_trip_that_was_sampled_under_load_shows_no_policer() {
+    let stream = serde_json::json!({ "bits_per_second": 20e6, "rtt": 40_000, "retransmits": 100 });
+    let interval = serde_json::json!({ "streams": [stream], "sum": { "bits_per_second": 20e6 } });
+    let sender = serde_json::json!({
+        "bytes": 25e6, "retransmits": 1000, "min_rtt": 40_000, "mean_rtt": 40_000,
+        "max_rtt": 40_000
+    });
+    let text = serde_json::json!({
+        "start": {
+            "version": "iperf 3.12", "tcp_mss_default": 1448,
+            "test_start": { "protocol": "TCP", "num_streams": 1, "duration": 10, "reverse": 0 }
+        },
+        "intervals": vec![interval; 10],
+        "end": {
+            "streams": [{ "sender": sender }],
+            "sum_sent": { "bytes": 25e6, "retransmits": 1000 },
+            "sum_received": { "bytes": 25e6, "bits_per_second": 20e6, "seconds": 10 },
+            "sender_tcp_congestion": "cubic"
+        }
+    });
+    let Ok(ResultSource::Foreign(found)) = read_source(&text.to_string()) else {
+        panic!("no known result: {text}")
+    };
+    let evidence = &found.evidence[found.main];
+    let verdict = judge(evidence);
+    assert_eq!((verdict.cause, verdict.outcome), (None, Outcome::Undetermined));
+    let between = [Cause::Link, Cause::Policer];
+    assert!(between.iter().all(|cause| verdict.between.contains(cause)), "{verdict:?}");
+    // With the same round trip at rest there is no queue, and one cause is left.
+    let mut at_rest = evidence.clone();
+    at_rest.rtt.base_is_loaded = false;
+    assert_eq!(judge(&at_rest).cause, Some(Cause::Policer));
+}
+
 #[test]
 fn what_is_no_result_is_none() {
     for text in ["", "{}", "[1]", "hello", "{\"start\":{}}"] {

@@ -31,9 +31,7 @@ fn measure(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let mut request = plan.test.clone();
-    request.check().map_err(|error| {
-        Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
-    })?;
+    request.check().map_err(|error| Failure::new(Fault::Usage, "plan", "TCP test", error))?;
     let mut link = Link::open(plan, account)?;
     if let Some(line) = probes::long_rest(&plan.server) {
         (context.watch)(&Event::Note(line));

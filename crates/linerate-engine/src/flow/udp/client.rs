@@ -103,9 +103,7 @@ fn request(plan: &UdpPlan) -> UdpTest {
 /// The request of a plan, within the protocol's bounds.
 pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
     let request = request(plan);
-    request.check().map_err(|error| {
-        Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
-    })?;
+    request.check().map_err(|error| Failure::new(Fault::Usage, "plan", "UDP test", error))?;
     Ok(request)
 }
 

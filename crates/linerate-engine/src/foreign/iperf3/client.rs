@@ -116,9 +116,7 @@ fn measure_with(
         (extras.receive_max, extras.local_port, extras.device.clone());
     let params = extras.with(params(&plan.test)?)?;
     let request = plan.test.clone();
-    request.check().map_err(|error| {
-        Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
-    })?;
+    request.check().map_err(|error| Failure::new(Fault::Usage, "plan", "TCP test", error))?;
     let candidates = addresses(&plan.server.host, plan.server.port, plan.server.family)?;
     let local = bind_address(plan.server.bind.as_deref())?;
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);

@@ -19,14 +19,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     args.access.unused("stored results ask nobody")?;
-    let store = paths::filled(args.output.store.as_deref())?;
+    let store = args.output.store.as_deref();
     let mut records = Vec::new();
     for text in &args.candidates {
         let name = text.strip_prefix('@').ok_or_else(|| {
             usage(text, "it is no stored result, and others are")
                 .advise("@ID, @NAME and @-1 are; or measure all of them")
         })?;
-        records.push(store.get(if name.starts_with('-') { text } else { name })?);
+        let name = if name.starts_with('-') { text } else { name };
+        records.push(paths::find_result("compare", name, store, |it| it.get(name))?);
     }
     let plan = plan(&args.candidates, &records)?;
     let record = of_stored(tool(), plan, &records)?;

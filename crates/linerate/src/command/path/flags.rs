@@ -8,6 +8,7 @@ use linerate_core::record::{Failure, Fault, JitterPlan, PathPlan, QueuePlan};
 use linerate_engine::failure::words_of;
 
 use crate::command::quantity::{queue_text, rate_text, time_text};
+use crate::paths;
 
 /// Longest plan; a trace of an hour at 100 Mbit/s fits.
 const PLAN_BYTES_MAX: u64 = 64 << 20;
@@ -90,12 +91,12 @@ fn read_plan(file: &Path) -> Result<PathPlan, Failure> {
     let failed =
         |object: String, reason: String| Failure::new(Fault::Usage, "read path", object, reason);
     let name = || file.display().to_string();
-    let size = std::fs::metadata(file).map_err(|error| failed(name(), words_of(&error)))?.len();
+    let unreadable = |error: std::io::Error| paths::unreadable("read path", file, &error);
+    let size = std::fs::metadata(file).map_err(unreadable)?.len();
     if size > PLAN_BYTES_MAX {
         return Err(failed(name(), format!("{size} bytes; at most {PLAN_BYTES_MAX} are read")));
     }
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| failed(name(), words_of(&error)))?;
+    let text = std::fs::read_to_string(file).map_err(unreadable)?;
     let mut plan: PathPlan = linerate_core::tree::from_toml(&text).map_err(|error| {
         let place = error.offset().map(|offset| line_and_column(&text, offset));
         let place = place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));

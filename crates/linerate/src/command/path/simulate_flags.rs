@@ -18,6 +18,12 @@ const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
 /// Virtual time of flows without an end.
 const TIME: Duration = Duration::from_secs(30);
 
+/// An amount whose end can come.
+fn some_bytes(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if bytes.count() > 0 { Ok(bytes) } else { Err("there is nothing to send".to_owned()) }
+}
+
 /// Flags of `linerate path simulate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +43,7 @@ pub(crate) struct Args {
     )]
     time: Option<Duration>,
     /// Bytes to send per flow [default: unlimited]
-    #[arg(long, value_name = "SIZE", help_heading = "Flows")]
+    #[arg(long, value_name = "SIZE", help_heading = "Flows", value_parser = some_bytes)]
     bytes: Option<Bytes>,
     /// Start flows at random times within this span [default: one round trip if there are several
     /// flows]

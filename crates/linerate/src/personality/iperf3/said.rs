@@ -38,7 +38,7 @@ pub(super) fn words(failure: &Failure) -> String {
         FailureCode::NoData => "idle timeout for receiving data".to_owned(),
         FailureCode::Closed => "control socket has closed unexpectedly".to_owned(),
         // Of a store, which iperf3 has none of.
-        FailureCode::NoRoom => failure.to_string(),
+        FailureCode::NoRoom | FailureCode::NoResult => failure.to_string(),
         FailureCode::Peer(number) => {
             of_code(number).map_or_else(|| failure.to_string(), str::to_owned)
         }
