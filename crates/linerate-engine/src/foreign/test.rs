@@ -16,8 +16,8 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, Interval, client_side};
-use crate::flow::tcp::client::{bind_address, connect_failure};
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
+use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
 
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for

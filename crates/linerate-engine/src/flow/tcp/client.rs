@@ -3,7 +3,6 @@
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, TcpPlan};
 use linerate_proto::native::Request;
 
-pub(crate) use super::control::{bind_address, connect_failure};
 use super::link::Link;
 use super::trials;
 use crate::context::Context;

@@ -13,14 +13,12 @@ use linerate_proto::native::{
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::{
-    bind_address, client_failure, connect_control, connect_failure, credentials, lost, plain,
-    rtt_min, token_of,
-};
+use super::control::{client_failure, connect_control, rtt_min, token_of};
 use super::endpoint::{Endpoint, stream_options};
 use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::peer::{bind_address, connect_failure, credentials, lost, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::socket_address::at_port;
 

@@ -22,10 +22,11 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::admission::{Admission, Demand, Permit, fitting};
-use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
+use super::control::{closed, misbehaved, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use crate::flow::account::server_side;
+use crate::flow::admission::{Admission, Demand, Permit, fitting};
+use crate::flow::peer::{lost, plain};
 use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::Served;
 use crate::flow::trains::{self, TrainsServer};

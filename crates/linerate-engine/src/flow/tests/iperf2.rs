@@ -11,7 +11,7 @@ use linerate_proto::iperf2::{
 
 use super::world::{Decided, Model, RATE, Sends, VANISHED};
 use super::{Rig, Trouble, check_all, count};
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::foreign::iperf2::client::of_client;
 use crate::foreign::iperf2::server::of_server;
 

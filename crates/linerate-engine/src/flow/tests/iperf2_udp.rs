@@ -24,8 +24,8 @@ use self::listener::Listener;
 use self::server::SimServer;
 use super::count;
 use crate::flow::net::Net;
+use crate::flow::peer::lost;
 use crate::flow::session::{Answer, Flows, Session};
-use crate::flow::tcp::control::lost;
 use crate::foreign::iperf2::udp_client::of_udp_client;
 
 /// From datagram to datagram.

@@ -11,7 +11,7 @@ use linerate_proto::iperf3::{
 
 use super::world::{Model, Sends};
 use super::{Rig, Trouble, check_all, check_seeds, count, run};
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::foreign::iperf3::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);

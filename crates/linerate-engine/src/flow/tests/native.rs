@@ -14,7 +14,8 @@ use linerate_proto::native::{
 
 use super::world::{Model, Sends};
 use super::{Rig, check_all, count};
-use crate::flow::tcp::control::{client_failure, lost};
+use crate::flow::peer::lost;
+use crate::flow::tcp::control::client_failure;
 use crate::flow::tcp::session::server_failure;
 
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -14,7 +14,7 @@ use linerate_proto::nuttcp::{
 
 use super::world::{End, Model, RATE, Sends};
 use super::{Rig, Trouble, check_all, check_seeds, count, judge, run};
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::foreign::nuttcp::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -18,7 +18,7 @@ use linerate_proto::ttcp::{GRACE, LEAVE_MAX, Transmitter, pattern};
 use super::iperf2::{self, SPAN_MAX};
 use super::world::{Model, RATE, VANISHED};
 use super::{End, Rig, Trouble, check_all, check_seeds, count, judge, run};
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::foreign::ttcp::{SILENCE_MAX, of_transmitter};
 
 const INTERVAL: Duration = Duration::from_millis(100);

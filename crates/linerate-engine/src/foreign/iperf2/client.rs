@@ -20,8 +20,8 @@ use linerate_sys::poll::readable;
 
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::peer::lost;
 use crate::flow::tcp::client::run_by;
-use crate::flow::tcp::control::lost;
 use crate::flow::tcp::endpoint::{StreamRules, share};
 use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::test::{Test, refuse, remote_end};

@@ -25,9 +25,9 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::RULES;
 use crate::failure::{system, words_of};
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::admission::{Demand, Permit};
+use crate::flow::peer::{lost, plain};
 use crate::flow::tcp::endpoint::Endpoint;
-use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;

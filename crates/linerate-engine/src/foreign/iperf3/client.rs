@@ -35,8 +35,9 @@ use super::tcp_streams::TcpStreams;
 use crate::address::{addresses, choose};
 use crate::context::Context;
 use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::peer::{bind_address, connect_failure};
+use crate::flow::peer::{lost, plain};
+use crate::flow::tcp::client::run_by;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign::test::opened;
 

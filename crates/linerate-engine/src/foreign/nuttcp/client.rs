@@ -24,8 +24,8 @@ use super::fail::of_client;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::contradiction::of_sum;
+use crate::flow::peer::{lost, plain};
 use crate::flow::tcp::client::run_by;
-use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Net, Session, Socket};
 use crate::foreign::test::{Test, refuse, remote_end};
 

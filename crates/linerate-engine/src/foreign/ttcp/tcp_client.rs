@@ -12,7 +12,7 @@ use linerate_proto::ttcp::{Transmitter, pattern};
 use super::Alone;
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::peer::{lost, plain};
 use crate::flow::tcp::endpoint::StreamRules;
 use crate::flow::{self, Answer, Flows, Session};
 use crate::foreign::test::{Test, refuse, remote_end};

@@ -16,7 +16,7 @@ use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Transmitte
 use super::{Alone, of_transmitter};
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::flow::udp::layout::{Layout, Leaving, Read};
 use crate::flow::{self, Answer, Flows, Session};
 use crate::foreign::marked_stream::{MarkedStream, Target};

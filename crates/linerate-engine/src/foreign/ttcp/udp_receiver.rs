@@ -16,7 +16,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::thread::cost;
 
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::lost;
 use crate::flow::tcp::cost_since;
 use crate::flow::{self, Answer, Flows, Session};
 use crate::foreign::iperf2::udp_arrivals::{

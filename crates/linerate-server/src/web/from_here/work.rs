@@ -9,6 +9,7 @@ use linerate_core::record::{
 };
 use linerate_engine::context::Context;
 use linerate_engine::examine::{self, Seen};
+use linerate_engine::flow::admission::Permit;
 use linerate_engine::flow::{tcp, udp};
 use linerate_engine::{rtt, trace};
 use linerate_report::{Headline, examination};
@@ -35,7 +36,7 @@ pub(super) fn start(
     run: &Arc<Run>,
     state: &Arc<State>,
     job: Job,
-    permit: tcp::Permit,
+    permit: Permit,
 ) -> std::io::Result<()> {
     let (run, state) = (Arc::clone(run), Arc::clone(state));
     let work = move || {

@@ -20,10 +20,11 @@ use linerate_proto::native::{
 };
 
 use super::{SIZE_BYTES, TOKEN, Wire};
+use crate::flow::admission::{Admission, Demand, Permit};
+use crate::flow::peer::lost;
 use crate::flow::served::GRACE;
 use crate::flow::session::{Answer, Flows, Session};
-use crate::flow::tcp::admission::{Admission, Demand, Permit};
-use crate::flow::tcp::control::{client_failure, lost};
+use crate::flow::tcp::control::client_failure;
 use crate::flow::tcp::session::server_failure;
 use crate::flow::tests::world::{End, SimNet, World};
 use crate::flow::tests::{Left, Limits, Played, Trouble, check_seeds, count, judge, play};
