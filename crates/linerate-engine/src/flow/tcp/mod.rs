@@ -22,7 +22,6 @@ pub(crate) mod signals;
 pub(crate) mod span;
 mod trials;
 
-pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use session::{DataRegistry, serve_test};
 

@@ -24,7 +24,6 @@ use crate::flow::probes;
 use crate::flow::record::record_of;
 use crate::flow::tcp::control::{client_failure, connect_control, rtt_min, token_of};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
-use crate::foreign;
 use crate::socket_address::{at_port, local_towards};
 
 /// Streams have this long to open.
@@ -37,28 +36,14 @@ const NEAR: Duration = Duration::from_secs(2);
 /// Ethernet, so that results of most paths compare.
 const PACKET_BYTES: u32 = 1500;
 
-/// Measures UDP throughput as planned. The record always exists: when something fails it says so,
-/// and keeps what was measured before.
-pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
-    run_by(plan, context, |plan, server, (context, account)| match plan.server.via {
-        None => measure(plan, server, context, account),
-        Some(via) if plan.test.search.is_some() => {
-            let reason = format!("{via} has no statuses to search by");
-            let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
-            Err(failure.advise("run linerate serve at the other end"))
-        }
-        Some(via) => {
-            foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
-        }
-    })
-}
-
 /// Who is told while a test runs, and where what was seen is kept.
 pub(crate) type Reporting<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
 
-/// The record of a test that `measure` makes with the server at an address.
+/// The record of a test that `measure` makes with the server at an address. Where the plan does not
+/// say how long datagrams are, they fill a packet of the path, up to `usual_bytes_max`.
 pub(crate) fn run_by(
     plan: &UdpPlan,
+    usual_bytes_max: u32,
     context: &mut Context<'_>,
     measure: impl FnOnce(&UdpPlan, SocketAddr, Reporting<'_, '_>) -> Result<(), Failure>,
 ) -> Record {
@@ -77,9 +62,7 @@ pub(crate) fn run_by(
         Some(_) => resolve(&plan.server.host, plan.server.port, plan.server.family),
     };
     if let Ok(server) = &server {
-        plan.test.size_bytes.get_or_insert_with(|| {
-            usual_size(*server).min(plan.server.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
-        });
+        plan.test.size_bytes.get_or_insert_with(|| usual_size(*server).min(usual_bytes_max));
     }
     record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
         measure(&plan, server?, (context, account))
@@ -111,7 +94,7 @@ pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
 }
 
 /// Measures with a server of this program's own protocol.
-fn measure(
+pub(crate) fn measure(
     plan: &UdpPlan,
     server: SocketAddr,
     context: &mut Context<'_>,

@@ -68,7 +68,7 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Vec<UdpReport>) {
     let mut reports = Vec::new();
-    let record = run_by(plan, context, |plan, server, told| {
+    let record = run_by(plan, DATAGRAM_BYTES, context, |plan, server, told| {
         let request = checked_request(plan)?;
         reports = measure((plan, server, &request), extras, told)?;
         Ok(())

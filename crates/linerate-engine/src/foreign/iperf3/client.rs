@@ -84,8 +84,8 @@ impl Extras {
     }
 }
 
-/// Measures with an iperf3 server, as `flow::tcp::run` does, and gives what that printed where it
-/// was wanted.
+/// Measures with an iperf3 server, as `throughput::run_tcp` does, and gives what that printed
+/// where it was wanted.
 pub fn run(
     plan: &TcpPlan,
     extras: Extras,

@@ -56,15 +56,15 @@ pub(crate) fn measure_udp(
     measure_udp_with(plan, server, request, (Extras::default(), context, account)).map(|_| ())
 }
 
-/// Measures with an iperf3 server over UDP, as `datagram::run` does, and gives what that printed
-/// where it was wanted.
+/// Measures with an iperf3 server over UDP, as `throughput::run_udp` does, and gives what that
+/// printed where it was wanted.
 pub fn run_udp(
     plan: &UdpPlan,
     extras: Extras,
     context: &mut Context<'_>,
 ) -> (Record, Option<ServerOutput>) {
     let mut output = None;
-    let record = run_by(plan, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
         let request = checked_request(plan)?;
         output = measure_udp_with(plan, server, &request, (extras, context, account))?;
         Ok(())

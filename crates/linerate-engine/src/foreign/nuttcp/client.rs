@@ -71,8 +71,8 @@ pub(crate) fn measure(
     measure_with(plan, Extras::none(&mut |_, _| {}), context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp, as `throughput::run` does; also gives what the server told of
-/// its end.
+/// Measures with a server of nuttcp, as `throughput::run_tcp` does; also gives what the server
+/// told of its end.
 pub fn run(
     plan: &TcpPlan,
     extras: Extras<'_>,

@@ -58,15 +58,15 @@ pub(crate) fn measure_udp(
     measure_with((plan, server, request), extras, context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp over UDP, as `datagram::run` does; also gives what the server
-/// told of its end.
+/// Measures with a server of nuttcp over UDP, as `throughput::run_udp` does; also gives what the
+/// server told of its end.
 pub fn run_udp(
     plan: &UdpPlan,
     extras: Extras<'_>,
     context: &mut Context<'_>,
 ) -> (Record, Option<Summary>) {
     let mut summary = None;
-    let record = run_by(plan, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
         let request = checked_request(plan)?;
         summary = Some(measure_with((plan, server, &request), extras, context, account)?);
         Ok(())
