@@ -8,13 +8,14 @@ use std::time::Duration;
 use linerate_core::record::{DEFAULT_PORT, Failure, Fault, Via};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    Accept, CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Fitting, Hello, HelloKind, PeerFault,
-    Refuse, RefuseCode, Token, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, Client, DATA_HELLO_BYTES, DataHello, Fitting, Hello, HelloKind,
+    PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
 use crate::failure::words_of;
+use crate::flow::Words;
 use crate::flow::peer::{connect_failure, plain};
 
 /// The peer broke the protocol.
@@ -39,22 +40,23 @@ pub(crate) fn closed(peer: &str) -> Failure {
         .advise("see that end's log; the results so far are kept")
 }
 
-/// The failure of a test with the server `peer`.
-pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    match reason {
-        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
-        Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
-        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
-            Fault::PeerRefused,
-            "test with",
-            peer,
-            format!("the server aborted: {reason}"),
-        ),
-        Reason::Closed => closed(peer),
-        Reason::Stopped => {
-            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+impl Words for Client {
+    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+        match reason {
+            Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+            Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
+            Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+                Fault::PeerRefused,
+                "test with",
+                peer,
+                format!("the server aborted: {reason}"),
+            ),
+            Reason::Closed => closed(peer),
+            Reason::Stopped => {
+                Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+            }
+            _ => silent(peer),
         }
-        _ => silent(peer),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The client's side of one UDP test: from a plan to a record.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -17,12 +16,12 @@ use super::search_account::SearchAccount;
 use super::socket::{header_bytes, open_socket};
 use crate::address::{resolve, resolve_server};
 use crate::context::Context;
+use crate::flow::Words;
 use crate::flow::account::{Account, client_side};
-use crate::flow::peer::lost;
 use crate::flow::peer::{bind_address, credentials, plain};
 use crate::flow::probes;
 use crate::flow::record::record_of;
-use crate::flow::tcp::control::{client_failure, connect_control, rtt_min, token_of};
+use crate::flow::tcp::control::{connect_control, rtt_min, token_of};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::socket_address::{at_port, local_towards};
 
@@ -212,17 +211,17 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
     }
 
+    fn peer(&self) -> String {
+        plain(self.server)
+    }
+
     fn failure(&self, reason: Reason<PeerFault>) -> Failure {
         let aborted = matches!(reason, Reason::Peer(PeerFault::Aborted(_)));
         // The server gives up at the same time, and knows less about the reason.
         if aborted && !self.opening.is_empty() && monotonic() + NEAR >= self.deadline {
             return unanswered(&self.opening);
         }
-        client_failure(&plain(self.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.server), attempt, error)
+        Client::failure(&self.peer(), reason)
     }
 }
 

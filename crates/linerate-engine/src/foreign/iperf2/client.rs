@@ -23,7 +23,7 @@ use crate::flow::account::Account;
 use crate::flow::peer::lost;
 use crate::flow::tcp::client::run_by;
 use crate::flow::tcp::endpoint::{StreamRules, share};
-use crate::flow::{self, Answer, Flows, Net, Session};
+use crate::flow::{self, Answer, Flows, Net, Session, Words};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
@@ -141,40 +141,33 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, _: MonoTime) -> FlowState {
         let endpoint = &self.test.endpoint;
         let (received, moved) = (endpoint.received(), endpoint.moved());
         FlowState { received, moved, done: endpoint.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&self.test.server.to_string(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.test.server.to_string(), attempt, error)
+    fn peer(&self) -> String {
+        self.test.server.to_string()
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_client(server: &str, reason: Reason<PeerFault>) -> Failure {
-    let (attempt, reason) = match reason {
-        Reason::Peer(PeerFault::Early(early)) => {
-            let early = early.as_secs_f64();
-            ("receive from", format!("its streams ended {early:.3} s early"))
-        }
-        Reason::Peer(PeerFault::Short(received, asked)) => {
-            ("receive from", format!("its streams ended after {received} of {asked} bytes"))
-        }
-        Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
-        _ => ("hear from", "the data did not end in time".to_owned()),
-    };
-    let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
-    failure.advise("the results so far are kept")
+impl Words for Client {
+    fn failure(server: &str, reason: Reason<PeerFault>) -> Failure {
+        let (attempt, reason) = match reason {
+            Reason::Peer(PeerFault::Early(early)) => {
+                let early = early.as_secs_f64();
+                ("receive from", format!("its streams ended {early:.3} s early"))
+            }
+            Reason::Peer(PeerFault::Short(received, asked)) => {
+                ("receive from", format!("its streams ended after {received} of {asked} bytes"))
+            }
+            Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
+            _ => ("hear from", "the data did not end in time".to_owned()),
+        };
+        let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
+        failure.advise("the results so far are kept")
+    }
 }
 
 /// What the server writes on streams that this end alone sends on, stream after stream until it

@@ -3,7 +3,6 @@
 //! This end always connects, also to receive (nuttcp's own `-F`), so that nothing has to be open
 //! here. Left out: both directions at once, which nuttcp does not have.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -12,19 +11,18 @@ use linerate_core::record::{
     TcpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{
-    Client, ClientNews, ClientTest, Interval, PORT, Parameters, PeerFault, Summary, UNLIMITED,
-    UNTIL_TIMEOUT,
+    Client, ClientNews, ClientTest, Interval, PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT,
 };
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::RULES;
-use super::fail::of_client;
+
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::contradiction::of_sum;
-use crate::flow::peer::{lost, plain};
+use crate::flow::peer::plain;
 use crate::flow::tcp::client::run_by;
 use crate::flow::{self, Answer, Flows, Net, Session, Socket};
 use crate::foreign::test::{Test, refuse, remote_end};
@@ -167,20 +165,12 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&plain(self.test.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.test.server), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.test.server)
     }
 }
 

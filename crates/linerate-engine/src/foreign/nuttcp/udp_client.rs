@@ -4,7 +4,6 @@
 //! or an address translation on the way keeps it back. Left out: several streams, over which nuttcp
 //! deals one count; delays, whose stamps come only with later versions.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{
-    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault, Summary,
-    UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
+    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, Summary, UNLIMITED,
+    UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
 use linerate_proto::ttcp::Marks;
 use linerate_sys::clock::monotonic;
@@ -26,12 +25,11 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::{Extras, ToldInterval, hear};
-use super::fail::{of_client, silent};
+use super::fail::silent;
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::contradiction::of_sender;
-use crate::flow::peer::lost;
 use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::Endpoint;
@@ -263,12 +261,8 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&self.stream.server(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.stream.server(), attempt, error)
+    fn peer(&self) -> String {
+        self.stream.server()
     }
 }
 

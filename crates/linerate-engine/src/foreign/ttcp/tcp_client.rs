@@ -1,7 +1,6 @@
 //! A TCP test with `ttcp -r`: a connection full of data.
 
 use std::convert::Infallible;
-use std::io;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault, Side, TcpDirections, TcpPlan};
@@ -12,9 +11,9 @@ use linerate_proto::ttcp::{Transmitter, pattern};
 use super::Alone;
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::peer::{lost, plain};
+use crate::flow::peer::plain;
 use crate::flow::tcp::endpoint::StreamRules;
-use crate::flow::{self, Answer, Flows, Session};
+use crate::flow::{self, Answer, Flows, Session, Words};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Printable characters, and nothing is ever reported.
@@ -81,29 +80,22 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Transmitter>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, _: MonoTime) -> FlowState {
         FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        of_transmitter(&plain(self.test.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.test.server), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.test.server)
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_transmitter(receiver: &str, reason: Reason<Infallible>) -> Failure {
-    let unreachable = |attempt, why| Failure::new(Fault::Unreachable, attempt, receiver, why);
-    match reason {
-        Reason::Stopped => unreachable("test with", "stopped before the test began"),
-        _ => unreachable("send to", "the data did not end in time")
-            .advise("the results so far are kept"),
+impl Words for Transmitter {
+    fn failure(receiver: &str, reason: Reason<Infallible>) -> Failure {
+        let unreachable = |attempt, why| Failure::new(Fault::Unreachable, attempt, receiver, why);
+        match reason {
+            Reason::Stopped => unreachable("test with", "stopped before the test began"),
+            _ => unreachable("send to", "the data did not end in time")
+                .advise("the results so far are kept"),
+        }
     }
 }
