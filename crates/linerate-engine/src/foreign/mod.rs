@@ -8,6 +8,7 @@ pub mod iperf3;
 mod marked_stream;
 pub mod nuttcp;
 mod serve;
+mod tcp_client;
 mod test;
 pub mod ttcp;
 

@@ -162,6 +162,16 @@ impl Test {
         }
     }
 
+    /// Ends a test that may not have begun.
+    pub(crate) fn finish_if_started(
+        self,
+        result: Result<(), Failure>,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        if self.endpoint.has_started() { self.finish(result, context, account) } else { result }
+    }
+
     /// Ends the threads, also of a test that failed, and keeps what they counted. The last row has
     /// what came after the time of the test, so that rows add up to the result.
     pub(crate) fn finish(

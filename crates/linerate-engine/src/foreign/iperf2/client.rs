@@ -13,7 +13,7 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{Output, Reason};
 use linerate_proto::iperf2::{Amount, Client, ClientHeader, ClientTest, Mode, PeerFault, pattern};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
@@ -23,7 +23,8 @@ use crate::flow::account::Account;
 use crate::flow::peer::lost;
 use crate::flow::tcp::client::run_by;
 use crate::flow::tcp::endpoint::{StreamRules, share};
-use crate::flow::{self, Answer, Flows, Net, Session, Words};
+use crate::flow::{Net, Words};
+use crate::foreign::tcp_client::{Dialect, TcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
@@ -102,53 +103,28 @@ fn measure_in(
         bytes: test.request.byte_budget(),
         interval: Duration::from_nanos(plan.test.interval_ns),
     };
-    let stop = context.stop.clone();
     let mut answers = Answers { streams: test.sockets.clone(), at: 0 };
-    let flows = TcpClient { test, context, account, program: None };
-    let mut session = Session::new(Client::new(monotonic(), client), flows);
-    let result = flow::run(&mut session, &mut answers, &stop);
-    let TcpClient { test, context, account, program } = session.flows;
-    account.ends.push(remote_end(program));
-    test.finish(result, context, account)
+    let end = TcpClient { test, dialect: Iperf2 { program: None }, context, account };
+    let (end, result) = end.run(Client::new(monotonic(), client), &mut answers);
+    end.account.ends.push(remote_end(end.dialect.program));
+    end.test.finish(result, end.context, end.account)
 }
 
-/// The streams of a test that are connected.
-struct TcpClient<'a, 'w> {
-    test: Test,
-    context: &'a mut Context<'w>,
-    account: &'a mut Account,
+/// The client's own part; its streams are connected before the test begins.
+struct Iperf2 {
     /// What the server says that it is.
     program: Option<String>,
 }
 
-impl Flows for TcpClient<'_, '_> {
+impl Dialect for Iperf2 {
     type Machine = Client;
 
-    fn carry_out(
-        &mut self,
-        now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
-        let Self { test, account, context, program } = self;
-        match output {
-            Output::Open => {
-                test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-                return Ok(Some(Answer::Opened));
-            }
-            Output::Peer(answer) => *program = Some(format!("iperf {}", answer.version)),
-            other => test.carry_out((now, &other), context, account)?,
+    const SAMPLES_END: bool = true;
+
+    fn hear(&mut self, told: Output<Client>, _: &mut Account) {
+        if let Output::Peer(answer) = told {
+            self.program = Some(format!("iperf {}", answer.version));
         }
-        Ok(None)
-    }
-
-    fn state(&mut self, _: MonoTime) -> FlowState {
-        let endpoint = &self.test.endpoint;
-        let (received, moved) = (endpoint.received(), endpoint.moved());
-        FlowState { received, moved, done: endpoint.is_done(), ..FlowState::default() }
-    }
-
-    fn peer(&self) -> String {
-        self.test.server.to_string()
     }
 }
 
