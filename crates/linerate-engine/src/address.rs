@@ -11,7 +11,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::failure::words_of;
-use crate::flow::tcp::control::{bind_address, connect_failure};
+use crate::flow::peer::{bind_address, connect_failure};
 
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;

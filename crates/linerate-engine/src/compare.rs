@@ -13,9 +13,9 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::stop::Stop;
 
 use crate::context::Context;
-use crate::flow::{tcp, udp};
 use crate::rtt;
 use crate::study::{Serve, Site};
+use crate::throughput;
 
 /// The laboratories of a comparison; none where all is measured over the network of this host.
 #[derive(Default)]
@@ -176,8 +176,8 @@ fn part(candidate: &Candidate, site: Option<&Site>, context: &Context<'_>) -> Re
 fn measured(plan: &Plan, context: &mut Context<'_>) -> Record {
     match plan {
         Plan::Ping(plan) => rtt::run_uncalibrated(plan, context),
-        Plan::Tcp(plan) => tcp::run(plan, context),
-        Plan::Udp(plan) => udp::run(plan, context),
+        Plan::Tcp(plan) => throughput::run_tcp(plan, context),
+        Plan::Udp(plan) => throughput::run_udp(plan, context),
         Plan::Simulate(_) | Plan::Bench(_) | Plan::Test(_) | Plan::Compare(_) | Plan::Trace(_) => {
             let tool = context.tool.clone();
             let mut record = Record::begin(record_id(), tool, plan.clone(), wall());

@@ -22,4 +22,5 @@ pub mod served;
 pub mod simulate;
 mod socket_address;
 pub mod study;
+pub mod throughput;
 pub mod trace;

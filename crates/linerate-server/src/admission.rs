@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_core::policy::{Policy, Program, TokenDigest};
 use linerate_core::time::MonoTime;
-use linerate_engine::flow::tcp::{Admission, Allowed, Demand, Permit};
+use linerate_engine::flow::admission::{Admission, Allowed, Demand, Permit};
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::stop::Stop;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use linerate_core::policy::{Act, Ask, Ledger, Policy, Program, Reserved, TokenDigest, Want};
+use linerate_engine::flow::admission::{Allowed, Demand};
 use linerate_engine::flow::moved;
-use linerate_engine::flow::tcp::{Allowed, Demand};
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::wall;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::admission::{Gate, Limits};
 use linerate_core::policy::TestKind;
-use linerate_engine::flow::tcp::Admission;
+use linerate_engine::flow::admission::Admission;
 use std::net::SocketAddr;
 
 fn guard(limits: &str) -> PolicyGuard {

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_engine::flow::tcp::{Admission, Allowed, Demand, Permit};
+use linerate_engine::flow::admission::{Admission, Allowed, Demand, Permit};
 use linerate_proto::native::{Nonce, Proof, Refuse};
 use linerate_sys::tcp;
 

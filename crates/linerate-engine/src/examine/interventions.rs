@@ -15,7 +15,7 @@ use linerate_sys::host;
 use super::{Examined, QUICK, Run, Seen};
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::tcp;
+use crate::throughput;
 
 /// Measured time of a short run: this, or so many round trips where they take longer.
 const MEASURED_NS: u64 = 600_000_000;
@@ -213,7 +213,7 @@ pub(super) fn other_family(server: &ServerPlan) -> Option<Family> {
 /// One run's figures; none where it failed.
 fn short_run(plan: &TcpPlan, way: Direction, context: &mut Context<'_>) -> Option<ShortRun> {
     let (tool, stop) = (context.tool.clone(), context.stop.clone());
-    let record = tcp::run(plan, &mut Context { tool, stop, watch: &mut |_| {} });
+    let record = throughput::run_tcp(plan, &mut Context { tool, stop, watch: &mut |_| {} });
     if record.failure.is_some() {
         return None;
     }

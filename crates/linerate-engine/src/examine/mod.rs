@@ -21,8 +21,9 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
-use crate::flow::{tcp, trains};
+use crate::flow::trains;
 use crate::rtt;
+use crate::throughput;
 use fold::fold;
 use probing::{PACED_ROUNDS, PacedRound, Probing};
 use schedule::FirstRtts;
@@ -498,7 +499,7 @@ impl Run<'_> {
                 return true;
             }
             let test = TcpTest { directions, ..plan.test.clone() };
-            let record = tcp::run(&TcpPlan { test, ..plan.clone() }, context);
+            let record = throughput::run_tcp(&TcpPlan { test, ..plan.clone() }, context);
             self.done(examined, record)
         })
     }

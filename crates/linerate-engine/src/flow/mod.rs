@@ -5,6 +5,7 @@
 //! run in simulated time.
 
 pub(crate) mod account;
+pub mod admission;
 mod arrived;
 pub(crate) mod budget;
 mod caveats;
@@ -14,6 +15,7 @@ pub(crate) mod endpoint;
 pub(crate) mod fold;
 pub mod moved;
 mod net;
+pub(crate) mod peer;
 pub(crate) mod probes;
 pub(crate) mod record;
 pub mod registry;
@@ -32,4 +34,4 @@ pub mod udp;
 
 pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
-pub(crate) use session::{Answer, Flows, Session, run};
+pub(crate) use session::{Answer, Flows, Session, Words, run};

@@ -9,7 +9,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
 
 /// A stream of control bytes, and the time.
 pub(crate) trait Net {

@@ -11,6 +11,7 @@ use linerate_proto::dialect::{FlowState, Input, Machine, Output, Reason};
 use linerate_sys::stop::Stop;
 
 use super::net::Net;
+use super::peer::lost;
 
 /// A peer that does not read its control connection for this long is gone.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub(crate) enum Answer<M: Machine> {
 /// The data of a test at one end, and its account.
 pub(crate) trait Flows {
     /// Whose test it is.
-    type Machine: Machine;
+    type Machine: Words;
 
     /// Does what the machine wants, or begins to.
     fn carry_out(
@@ -38,17 +39,33 @@ pub(crate) trait Flows {
         output: Output<Self::Machine>,
     ) -> Result<Option<Answer<Self::Machine>>, Failure>;
 
-    /// The answer to what was begun, once it is there; asked at every look.
-    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Self::Machine>>, Failure>;
+    /// The answer to what was begun, once it is there; asked at every look. None where an end does
+    /// at once what is wanted.
+    fn answer(&mut self, _now: MonoTime) -> Result<Option<Answer<Self::Machine>>, Failure> {
+        Ok(None)
+    }
 
     /// How far the data has come.
     fn state(&mut self, now: MonoTime) -> FlowState;
 
-    /// A machine's reason in this program's words.
-    fn failure(&self, reason: Reason<<Self::Machine as Machine>::PeerFault>) -> Failure;
+    /// The other end in words.
+    fn peer(&self) -> String;
+
+    /// The failure of a test whose machine gives up.
+    fn failure(&self, reason: Reason<<Self::Machine as Machine>::PeerFault>) -> Failure {
+        Self::Machine::failure(&self.peer(), reason)
+    }
 
     /// The control connection failed.
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure;
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.peer(), attempt, error)
+    }
+}
+
+/// A protocol machine whose reasons have words for people: the same at each end that runs it.
+pub(crate) trait Words: Machine {
+    /// The failure of a test with `peer`.
+    fn failure(peer: &str, reason: Reason<Self::PeerFault>) -> Failure;
 }
 
 /// One end of a test.

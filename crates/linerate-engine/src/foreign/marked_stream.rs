@@ -9,11 +9,12 @@ use linerate_proto::ttcp::Marks;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use crate::context::Context;
+use crate::flow::Sample;
 use crate::flow::account::{Account, client_side};
-use crate::flow::tcp::client::bind_address;
+use crate::flow::peer::bind_address;
+use crate::flow::peer::plain;
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
 use crate::flow::udp::layout::Layout;
-use crate::flow::{Sample, tcp::control::plain};
 use crate::socket_address::local_towards;
 
 /// A plan, where it leads, and how its datagrams look.

@@ -8,6 +8,7 @@ pub mod iperf3;
 mod marked_stream;
 pub mod nuttcp;
 mod serve;
+mod tcp_client;
 mod test;
 pub mod ttcp;
 
@@ -15,11 +16,12 @@ pub use serve::{Seen, Serving};
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, UdpTest, Via};
+use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, Via};
 
 use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::probes;
+use crate::flow::udp::client::checked_request;
 
 /// Measures with a server of another program; what was seen is in `account`.
 pub(crate) fn measure(
@@ -28,6 +30,7 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
+    check(plan)?;
     account.prober = probes::begin(&plan.server, plan.test.dscp, &context.stop);
     match via {
         Via::Iperf2 => iperf2::client::measure(plan, context, account),
@@ -36,6 +39,20 @@ pub(crate) fn measure(
         Via::Ttcp => ttcp::measure(plan, context, account),
         Via::Http => Err(no_client()),
     }
+}
+
+/// Refuses what needs this program at both ends.
+fn check(plan: &TcpPlan) -> Result<(), Failure> {
+    let means = &plan.test.means;
+    let needs = [
+        (plan.fast, "--fast"),
+        (means.verify_seed.is_some(), "--verify"),
+        (!means.server_cpus.is_empty(), "CPU pinning at the server"),
+        (means.mptcp, "--mptcp"),
+    ];
+    let Some((_, what)) = needs.into_iter().find(|(asked, _)| *asked) else { return Ok(()) };
+    let reason = "it needs linerate at both ends";
+    Err(Failure::new(Fault::Usage, "use", what, reason).advise("run linerate serve there"))
 }
 
 /// Tests over HTTP begin in a browser: this program is their server alone.
@@ -56,10 +73,16 @@ pub(crate) const fn datagram_bytes_usual(via: Via) -> u32 {
 /// The same over UDP, with a server at an address.
 pub(crate) fn measure_udp(
     via: Via,
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    (plan, server): (&UdpPlan, SocketAddr),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
+    if plan.test.search.is_some() {
+        let reason = format!("{via} has no statuses to search by");
+        let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
+        return Err(failure.advise("run linerate serve at the other end"));
+    }
+    let request = &checked_request(plan)?;
     account.prober = probes::begin(&plan.server, request.dscp, &context.stop);
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),

@@ -8,7 +8,7 @@ use linerate_proto::iperf2::Bounced;
 use linerate_sys::stop::Stop;
 
 use crate::flow::Sample;
-use crate::flow::tcp::Admission;
+use crate::flow::admission::Admission;
 
 /// A receiver whose end comes from the sender alone: more than any test may send.
 pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(1 << 60);

@@ -16,8 +16,8 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, Interval, client_side};
-use crate::flow::tcp::client::{bind_address, connect_failure};
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
+use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules, socket_options};
 
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
@@ -160,6 +160,16 @@ impl Test {
         if account.held.is_none() {
             account.local_interval(self.endpoint.sample(now), context.watch);
         }
+    }
+
+    /// Ends a test that may not have begun.
+    pub(crate) fn finish_if_started(
+        self,
+        result: Result<(), Failure>,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        if self.endpoint.has_started() { self.finish(result, context, account) } else { result }
     }
 
     /// Ends the threads, also of a test that failed, and keeps what they counted. The last row has

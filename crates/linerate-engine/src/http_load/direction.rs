@@ -25,9 +25,9 @@ use crate::context::Context;
 use crate::environment::local_end;
 use crate::flow::Sample;
 use crate::flow::account::{Account, rate_bps, server_side};
+use crate::flow::peer::plain;
 use crate::flow::record::record_of;
 use crate::flow::registry::Registration;
-use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, StreamRules};
 
 /// The first stream of a direction has this long to come.

@@ -23,8 +23,8 @@ use linerate_sys::tcp::{self, tcp_info};
 use super::transfer::{Track, content};
 use super::visit_account::Moved;
 use super::visits::{Visit, VisitEnd, VisitServing, place_of};
+use crate::flow::admission::{Demand, Permit};
 use crate::flow::moved;
-use crate::flow::tcp::{Demand, Permit};
 
 /// What a test is expected to take, for those that wait.
 const PLANNED: Duration = Duration::from_secs(20);

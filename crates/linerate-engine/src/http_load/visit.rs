@@ -28,8 +28,8 @@ use super::transfer::{Bounds, Track, Transfer};
 use super::visit_account::Moved;
 use super::visits::{Visit, VisitEnd, VisitServing, place_of};
 use crate::failure::words_of;
+use crate::flow::admission::{Demand, Permit};
 use crate::flow::moved;
-use crate::flow::tcp::{Demand, Permit};
 
 /// What a test is expected to take, for those that wait.
 const PLANNED: Duration = Duration::from_secs(20);

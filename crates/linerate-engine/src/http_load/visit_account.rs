@@ -19,7 +19,7 @@ use crate::environment::local_end;
 use crate::flow::Sample;
 use crate::flow::account::Account;
 use crate::flow::fold::fold;
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
 
 /// Transfers of a connection, and connections of a visit, that are told apart; those beyond count
 /// with the last.

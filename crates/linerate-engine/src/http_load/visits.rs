@@ -13,8 +13,8 @@ use linerate_sys::stop::Stop;
 
 use super::transfer::{Bounds, Pace};
 use super::visit_account::{Ends, Moved, Way};
+use crate::flow::admission::Admission;
 use crate::flow::budget::Budget;
-use crate::flow::tcp::Admission;
 use crate::served::{DirectionTotals, LogText, line_of};
 
 /// One address at one time tests for this long, then others have their turn.

@@ -20,8 +20,8 @@ use super::{Lab, system};
 use crate::context::Context;
 use crate::examine;
 use crate::failure;
-use crate::flow::tcp;
 use crate::study::{Serve, start_server};
+use crate::throughput;
 
 /// Longest span of a rival's flow: it is stopped with the test.
 const RIVAL_SPAN: Duration = Duration::from_secs(600);
@@ -76,7 +76,7 @@ impl Bank {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             Ok(match &plan {
                 Plan::Test(plan) => examine::run(plan, &mut context, &mut |_| {}),
-                Plan::Tcp(plan) => tcp::run(plan, &mut context),
+                Plan::Tcp(plan) => throughput::run_tcp(plan, &mut context),
                 _ => return Err(system("measure", "the bank", "a test of another kind")),
             })
         });
@@ -98,7 +98,7 @@ impl Bank {
             let thread = lab.spawn_on("c", move || {
                 while !own.asked() {
                     let (tool, stop) = (tool.clone(), own.clone());
-                    tcp::run(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
+                    throughput::run_tcp(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
                     if let Some(seconds) = pause {
                         clock::sleep(Duration::from_secs_f64(seconds));
                     }

@@ -12,7 +12,7 @@ use super::Measurer;
 use super::site::{Serve, Site, aimed_at};
 use crate::compare::Sites;
 use crate::context::Context;
-use crate::flow::{tcp, udp};
+use crate::throughput;
 use crate::{compare, device, examine, rtt, simulate, trace};
 
 /// Measures the cells of a study in laboratories on this machine.
@@ -44,9 +44,9 @@ impl Laboratory {
         let make = |plan: Plan| {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             match &plan {
-                Plan::Tcp(plan) => tcp::run(plan, &mut context),
+                Plan::Tcp(plan) => throughput::run_tcp(plan, &mut context),
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
-                Plan::Udp(plan) => udp::run(plan, &mut context),
+                Plan::Udp(plan) => throughput::run_udp(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
                 Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
                 Plan::Test(plan) => examine::run(plan, &mut context, &mut |_| {}),

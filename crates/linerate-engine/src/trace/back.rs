@@ -24,7 +24,9 @@ use super::live::{Course, Live};
 use super::network::{Answer, Network, Probe};
 use super::survey::Survey;
 use crate::failure::words_of;
-use crate::flow::tcp::{Admission, Demand, credentials, plain, send_hello};
+use crate::flow::admission::{Admission, Demand};
+use crate::flow::peer::{credentials, plain};
+use crate::flow::tcp::send_hello;
 use crate::served::LogText;
 use crate::socket_address::{at_port, canonical};
 

@@ -8,7 +8,7 @@ use linerate_sys::clock;
 use super::network::Network;
 use super::survey::Survey;
 use crate::context::Context;
-use crate::flow::tcp;
+use crate::throughput;
 
 /// Slow start is over by then, and the queue stands.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub(super) fn rounds<N: Network>(
     let mut part = std::thread::scope(|scope| {
         let load = scope.spawn(move || {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
-            tcp::run(plan, &mut context)
+            throughput::run_tcp(plan, &mut context)
         });
         clock::sleep(WARM_UP);
         let sent = survey.rounds(most, TracePhase::Loaded, || load.is_finished());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::policy::Program;
 use linerate_core::record::{Direction, Failure, Via};
-use linerate_engine::flow::tcp::Admission;
+use linerate_engine::flow::admission::Admission;
 use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};

@@ -12,7 +12,7 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_engine::flow::tcp::Permit;
+use linerate_engine::flow::admission::Permit;
 use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_datagrams, add_delays};
 use linerate_report::explain::{evidence, named, remedy};
 use linerate_sys::clock::{monotonic, sleep};

@@ -13,8 +13,8 @@ use linerate_core::record::{
     Ceiling, Direction, Finish, Record, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -76,7 +76,7 @@ fn run(address: IpAddr, port: u16, plan: &TcpPlan) -> Record {
     let plan = TcpPlan { server: ServerPlan::new(None, address.to_string(), port), ..plan.clone() };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    let record = tcp::run(&plan, &mut context);
+    let record = throughput::run_tcp(&plan, &mut context);
     assert_eq!(record.failure, None);
     record
 }

@@ -11,8 +11,8 @@ use linerate_core::record::{
     Direction, Finish, MetricId, ServerPlan, Stat, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -83,5 +83,5 @@ fn measure(target: IpAddr, port: u16) -> linerate_core::record::Record {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    tcp::run(&plan, &mut context)
+    throughput::run_tcp(&plan, &mut context)
 }

@@ -18,8 +18,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -142,7 +142,7 @@ fn run(plan: &UdpPlan) -> (Record, Vec<DatagramRow>) {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = udp::run(plan, &mut context);
+    let record = throughput::run_udp(plan, &mut context);
     assert_eq!((record.failure.as_ref(), record.status), (None, Status::Ok));
     (record, rows)
 }

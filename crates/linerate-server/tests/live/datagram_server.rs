@@ -11,7 +11,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::udp;
+use linerate_engine::throughput;
 use linerate_proto::native::{
     Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
     OpeningStep, Token, encode,
@@ -33,7 +33,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    udp::run(plan, &mut context)
+    throughput::run_udp(plan, &mut context)
 }
 
 fn udp(test: UdpTest) -> Message {

@@ -15,8 +15,8 @@ use linerate_core::record::{
     Finish, Handshake, OptionChange, ServerPlan, TcpDirections, TcpOption, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -79,7 +79,7 @@ fn seen(lab: &Lab, directions: TcpDirections, test: TcpTest) -> Vec<OptionChange
         let run = || {
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-            tcp::run(&plan, &mut context)
+            throughput::run_tcp(&plan, &mut context)
         };
         let record = lab.run_on("a", run).expect("the host runs it");
         assert_eq!(record.failure, None);

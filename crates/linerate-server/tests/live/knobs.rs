@@ -15,8 +15,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -74,7 +74,7 @@ fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
             let run = || {
                 let stop = Stop::new();
                 let mut context = Context { tool, stop, watch: &mut |_| {} };
-                flow::tcp::run(&plan, &mut context)
+                throughput::run_tcp(&plan, &mut context)
             };
             let record = lab.run_on("a", run).expect("runs");
             assert_eq!(record.failure, None);

@@ -20,8 +20,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
+use linerate_engine::throughput;
 use linerate_proto::native::{Accept, Decoder, Hello, HelloKind, Message, Token, encode};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -94,7 +94,7 @@ fn search_in(lab: &Lab, address: &str, plan: &UdpPlan) -> (Record, usize) {
                 |event: &Event| told += usize::from(matches!(event, Event::SubInterval(_)));
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-            let record = udp::run(&plan, &mut context);
+            let record = throughput::run_udp(&plan, &mut context);
             (record, told)
         };
         lab.run_on("a", run).expect("the host runs it")
@@ -338,7 +338,7 @@ fn a_server_that_knows_no_search_is_left_before_anything_is_measured() {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    let record = udp::run(&plan, &mut context);
+    let record = throughput::run_udp(&plan, &mut context);
     assert_eq!(record.status, Status::Error);
     let failure = record.failure.expect("it names no features");
     assert_eq!(failure.fault, Fault::PeerIncompatible);

@@ -10,7 +10,7 @@ use linerate_core::record::{
     Direction, Event, Fault, Finish, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
+use linerate_engine::throughput;
 use linerate_proto::native::{
     DataHello, Decoder, Hello, HelloKind, Message, Request, Token, VERSION,
 };
@@ -225,7 +225,7 @@ fn measure(server: SocketAddr) -> linerate_core::record::Record {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_: &Event| {} };
-    tcp::run(&plan, &mut context)
+    throughput::run_tcp(&plan, &mut context)
 }
 
 /// A server that greets with `version` and answers the request with `answer`.

@@ -12,7 +12,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -118,7 +118,7 @@ fn first(server: &peers::Running<'_>, stop: Stop, begun: &dyn Fn()) {
         },
         ..plan(Via::Iperf2, server.native.port())
     };
-    assert_eq!(tcp::run(&plan, &mut context).failure, None);
+    assert_eq!(throughput::run_tcp(&plan, &mut context).failure, None);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::udp;
 use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::foreign::nuttcp::{Extras, run_udp};
+use linerate_engine::throughput;
 use linerate_proto::echo::UdpProbe;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpSender};
 use linerate_proto::nuttcp::Interval;
@@ -177,7 +177,7 @@ fn of_udp(via: Option<Via>, port: u16) -> Option<Failure> {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut watch = |_: &Event| {};
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    udp::run(&plan, &mut context).failure
+    throughput::run_udp(&plan, &mut context).failure
 }
 
 fn of_nuttcp(port: u16, data_port: u16) -> Option<Failure> {

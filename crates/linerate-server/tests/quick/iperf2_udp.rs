@@ -10,8 +10,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::udp;
 use linerate_engine::foreign::iperf2::AddressValidation;
+use linerate_engine::throughput;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
 use linerate_server::admission::Limits;
 use linerate_sys::stop::Stop;
@@ -34,7 +34,7 @@ fn measure(plan: &UdpPlan) -> Record {
     let mut watch = |_: &Event| {};
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    udp::run(plan, &mut context)
+    throughput::run_udp(plan, &mut context)
 }
 
 /// The datagrams that each end of a stream counted.

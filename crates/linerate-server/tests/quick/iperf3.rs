@@ -11,8 +11,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::{tcp, udp};
 use linerate_engine::foreign::iperf3::{Extras, run};
+use linerate_engine::throughput::{run_tcp, run_udp};
 use linerate_proto::iperf3::{Cookie, Params, Protocol, frame};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -63,7 +63,7 @@ fn measure(server: SocketAddr, test: TcpTest) -> (Record, Vec<Event>) {
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = tcp::run(&plan(server, test), &mut context);
+    let record = run_tcp(&plan(server, test), &mut context);
     (record, events)
 }
 
@@ -234,7 +234,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
                 };
                 let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
                 let mut context = Context { tool, stop, watch: &mut watch };
-                tcp::run(&plan(server, TcpTest { finish, pace, ..tcp_test() }), &mut context)
+                run_tcp(&plan(server, TcpTest { finish, pace, ..tcp_test() }), &mut context)
             });
             streams.recv().expect("the first has a row");
             let (record, _) = measure(server, tcp_test());
@@ -483,7 +483,7 @@ fn measure_udp(server: SocketAddr, test: UdpTest<Option<u32>>) -> (Record, Vec<E
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
     let server = ServerPlan::new(Some(Via::Iperf3), server.ip().to_string(), server.port());
     let plan = UdpPlan { server, test, ..UdpPlan::default() };
-    let record = udp::run(&plan, &mut context);
+    let record = run_udp(&plan, &mut context);
     (record, events)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::policy::{Policy, Program};
 use linerate_core::record::{Finish, Record, ServerPlan, TcpDirections, TcpPlan, TcpTest, Via};
 use linerate_core::units::BitRate;
-use linerate_engine::flow::tcp::{Admission, Demand, Permit};
+use linerate_engine::flow::admission::{Admission, Demand, Permit};
 use linerate_server::admission::{Gate, Limits};
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};

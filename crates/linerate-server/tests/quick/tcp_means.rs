@@ -9,7 +9,7 @@ use linerate_core::record::{
     Record, SendWith, ServerPlan, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -54,7 +54,7 @@ fn plan(server: SocketAddr, means: Means) -> TcpPlan {
 fn measure(plan: &TcpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    tcp::run(plan, &mut context)
+    throughput::run_tcp(plan, &mut context)
 }
 
 fn good(plan: &TcpPlan) -> Record {

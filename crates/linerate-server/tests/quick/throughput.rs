@@ -11,7 +11,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
+use linerate_engine::throughput;
 use linerate_proto::native::{
     Accept, Decoder, FlowSample, Hello, HelloKind, Message, Token, encode,
 };
@@ -62,7 +62,7 @@ fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
 fn measure_watched(plan: &TcpPlan, stop: &Stop, watch: &mut dyn FnMut(&Event)) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: stop.clone(), watch };
-    tcp::run(plan, &mut context)
+    throughput::run_tcp(plan, &mut context)
 }
 
 fn value(record: &Record, metric: MetricId, direction: Direction) -> f64 {

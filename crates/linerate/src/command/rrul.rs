@@ -6,6 +6,7 @@
 //! flent 2.3.0, `rrul`: streams BE, BK (CS1), CS5 and EF each way; probes by UDP of BE, BK and EF
 //! and by ICMP; 60 s of load after 5 s without.
 
+use linerate_engine::throughput;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use linerate_core::record::{
     TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::parse_span;
-use linerate_engine::flow::tcp;
 
 use super::access::AccessFlags;
 use super::assert::AssertFlags;
@@ -80,7 +80,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
         _ => {}
     };
-    let record = measure::run(flags, |context| tcp::run(&plan, context), &mut { begin })?;
+    let record =
+        measure::run(flags, |context| throughput::run_tcp(&plan, context), &mut { begin })?;
     // A test that did not begin has its own line.
     if let Some(path) = args.flent.as_ref().filter(|_| record.status != Status::Error) {
         write_flent(path, &record)?;

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Failure, Fault, Means, ReceiveWith, SendWith, TcpPlan, TcpTest};
 use linerate_core::units::{BitRate, Bytes};
-use linerate_engine::flow::tcp;
+use linerate_engine::throughput;
 
 use super::flags::{FlowFlags, nanos};
 use crate::exit::Outcome;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let flow = &args.flow;
     let mut lines = TcpLines::new(&flow.output, flow.parallel);
-    flow.run(|context| tcp::run(&plan, context), &mut |event| lines.event(event))
+    flow.run(|context| throughput::run_tcp(&plan, context), &mut |event| lines.event(event))
 }
 
 /// A size that goes into one call.

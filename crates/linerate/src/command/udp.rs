@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Failure, Fault, SearchPlan, ServerPlan, UdpPlan, UdpTest};
 use linerate_core::units::{BitRate, Bytes};
-use linerate_engine::flow::udp;
+use linerate_engine::throughput;
 
 use super::flags::{FlowFlags, nanos};
 use super::udp_search::SearchSetting;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         true => UdpLines::of_search(&flow.output),
         false => UdpLines::new(&flow.output, flow.parallel),
     };
-    flow.run(|context| udp::run(&plan, context), &mut |event| lines.event(event))
+    flow.run(|context| throughput::run_udp(&plan, context), &mut |event| lines.event(event))
 }
 
 fn plan(args: &Args) -> Result<UdpPlan, Failure> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
-use linerate_engine::flow::tcp::{Admission, Demand, Permit};
+use linerate_engine::flow::admission::{Admission, Demand, Permit};
 use linerate_proto::native::Refuse;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;

@@ -29,8 +29,8 @@ use self::kept::Kept;
 use self::share::ProbeShare;
 pub(crate) use self::sums::add;
 use crate::address::resolve;
+use crate::flow::peer::bind_address;
 use crate::flow::samples::Sample;
-use crate::flow::tcp::client::bind_address;
 use crate::rtt::{Ended, Pace, Rules, SocketWire, Spacing, Waiting, drive, open_socket};
 
 /// Probes before the load are this far apart: twenty of them take a fifth of a second.

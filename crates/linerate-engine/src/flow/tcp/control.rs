@@ -5,17 +5,18 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{AccessToken, DEFAULT_PORT, Failure, FailureCode, Fault, Via};
+use linerate_core::record::{DEFAULT_PORT, Failure, Fault, Via};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    Accept, CONTROL_HELLO_BYTES, Credentials, DATA_HELLO_BYTES, DataHello, Fitting, Hello,
-    HelloKind, Nonce, PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, Client, DATA_HELLO_BYTES, DataHello, Fitting, Hello, HelloKind,
+    PeerFault, Refuse, RefuseCode, Token, VERSIONS, WireError,
 };
-use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
-use crate::failure::{code_of, unreachable_words, words_of};
-use crate::socket_address::canonical;
+use crate::failure::words_of;
+use crate::flow::Words;
+use crate::flow::peer::{connect_failure, plain};
 
 /// The peer broke the protocol.
 pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -24,12 +25,6 @@ pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
         _ => Fault::PeerMisbehaved,
     };
     Failure::new(fault, "talk to", peer, error)
-}
-
-/// The control connection with `peer` failed.
-pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
-    Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
-        .advise("the results so far are kept")
 }
 
 /// The server said nothing in time.
@@ -45,22 +40,23 @@ pub(crate) fn closed(peer: &str) -> Failure {
         .advise("see that end's log; the results so far are kept")
 }
 
-/// The failure of a test with the server `peer`.
-pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    match reason {
-        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
-        Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
-        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
-            Fault::PeerRefused,
-            "test with",
-            peer,
-            format!("the server aborted: {reason}"),
-        ),
-        Reason::Closed => closed(peer),
-        Reason::Stopped => {
-            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+impl Words for Client {
+    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+        match reason {
+            Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+            Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
+            Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+                Fault::PeerRefused,
+                "test with",
+                peer,
+                format!("the server aborted: {reason}"),
+            ),
+            Reason::Closed => closed(peer),
+            Reason::Stopped => {
+                Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+            }
+            _ => silent(peer),
         }
-        _ => silent(peer),
     }
 }
 
@@ -149,60 +145,11 @@ fn advice_of_port(port: u16) -> String {
     }
 }
 
-pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
-    use std::io::ErrorKind;
-    let code = code_of(error);
-    let peer = error.object.parse::<SocketAddr>().ok().filter(|_| error.call == tcp::CONNECT);
-    if let Some((reason, advice)) = peer.and_then(|it| unreachable_words(&error.source, it.ip())) {
-        return Failure::new(Fault::Unreachable, error.call, &error.object, reason)
-            .advise(advice)
-            .coded(code);
-    }
-    let (fault, advice) = match (code, error.source.kind()) {
-        (_, ErrorKind::ConnectionRefused) => {
-            (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
-        }
-        (_, ErrorKind::TimedOut) => {
-            (Fault::Unreachable, "is the host up and the port open on the way?")
-        }
-        (Some(FailureCode::Connect), _) => {
-            (Fault::Unreachable, "look at the address and the route to it")
-        }
-        (Some(FailureCode::Listen), _) => {
-            (Fault::System, "give -B an address of this host in the host's family")
-        }
-        (Some(FailureCode::CongestionControl), _) => {
-            (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
-        }
-        _ => (Fault::System, "see tcp(7)"),
-    };
-    Failure::new(fault, error.call, &error.object, words_of(&error.source))
-        .advise(advice)
-        .coded(code)
-}
-
-/// What shows a token to a server, for one login.
-pub(crate) fn credentials(token: Option<&AccessToken>) -> Option<Credentials> {
-    token.map(|token| Credentials { token: token.clone(), nonce: Nonce(random_bytes()) })
-}
-
 /// The token that a server gave a test.
 pub(crate) fn token_of(accept: &Accept, server: SocketAddr) -> Result<Token, Failure> {
     Token::from_hex(&accept.token).ok_or_else(|| {
         let reason = "its token is not 32 hexadecimal digits";
         Failure::new(Fault::PeerMisbehaved, "talk to", plain(server), reason)
-    })
-}
-
-/// The local address that a plan names.
-pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure> {
-    let Some(text) = bind else { return Ok(None) };
-    // The interface of a link-local address is the peer's.
-    let (address, _) = text.split_once('%').unwrap_or((text, ""));
-    address.parse().map(Some).map_err(|_| {
-        Failure::new(Fault::Usage, "bind", text, "not an IP address")
-            .advise("give an address of this host to -B")
-            .coded(FailureCode::Listen)
     })
 }
 
@@ -279,9 +226,4 @@ pub(crate) fn read_exactly(
         }
     }
     stream.set_read_timeout(None)
-}
-
-/// An address as people write it: IPv4 peers of a socket for both families are IPv4.
-pub(crate) fn plain(address: SocketAddr) -> String {
-    canonical(address).to_string()
 }

@@ -1,26 +1,24 @@
 //! The client's control connection, and the tests that it makes over it.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Side, TcpPlan, TcpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::{
-    Accept, Client, ClientTest, Credentials, DataHello, Message, PeerFault, Request,
+    Accept, Client, ClientTest, Credentials, DataHello, Message, Request,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::{
-    bind_address, client_failure, connect_control, connect_failure, credentials, lost, plain,
-    rtt_min, token_of,
-};
+use super::control::{connect_control, rtt_min, token_of};
 use super::endpoint::{Endpoint, stream_options};
 use crate::address::resolve_server;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::peer::{bind_address, connect_failure, credentials, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::socket_address::at_port;
 
@@ -141,10 +139,6 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, _: MonoTime) -> FlowState {
         let done = self.endpoint.has_started() && self.endpoint.is_done();
         if done {
@@ -153,12 +147,8 @@ impl Flows for TcpClient<'_, '_> {
         FlowState { moved: self.endpoint.moved(), done, ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        client_failure(&plain(self.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.server), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.server)
     }
 }
 

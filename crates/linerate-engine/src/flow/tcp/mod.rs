@@ -4,7 +4,6 @@
 //! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
 //! The receiver's count over its own span is the result.
 
-pub(crate) mod admission;
 pub(crate) mod client;
 pub(crate) mod control;
 mod cpu_trace;
@@ -23,11 +22,8 @@ pub(crate) mod signals;
 pub(crate) mod span;
 mod trials;
 
-pub use admission::{Admission, Allowed, Demand, Permit};
-pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use session::{DataRegistry, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use control::{bind_address, credentials, plain};
 pub(crate) use data::cost_since;

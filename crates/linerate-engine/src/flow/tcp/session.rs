@@ -22,15 +22,16 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::admission::{Admission, Demand, Permit, fitting};
-use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
+use super::control::{closed, misbehaved, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use crate::flow::account::server_side;
+use crate::flow::admission::{Admission, Demand, Permit, fitting};
+use crate::flow::peer::plain;
 use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::Served;
 use crate::flow::trains::{self, TrainsServer};
 use crate::flow::udp::{self, UdpServer};
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::{self, Answer, Flows, Session, Socket, Words};
 use crate::served::{self, LogText};
 use crate::socket_address::at_port;
 
@@ -163,12 +164,8 @@ impl Flows for ClientSession<'_> {
         self.streams.as_ref().map(|streams| streams.state()).unwrap_or_default()
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        server_failure(&plain(self.peer), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.peer), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.peer)
     }
 }
 
@@ -291,24 +288,25 @@ impl ClientSession<'_> {
     }
 }
 
-/// The failure of a test with the client `peer`.
-pub(crate) fn server_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    match reason {
-        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
-        Reason::Silent { awaited, within } => {
-            let reason = format!("nothing came within {within:?}");
-            let attempt = format!("wait for {awaited} from");
-            Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+impl Words for Server {
+    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+        match reason {
+            Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+            Reason::Silent { awaited, within } => {
+                let reason = format!("nothing came within {within:?}");
+                let attempt = format!("wait for {awaited} from");
+                Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+            }
+            Reason::Closed => closed(peer),
+            Reason::Overdue => {
+                let reason = "its test took longer than it may, and was ended";
+                Failure::new(Fault::PeerRefused, "serve", peer, reason)
+            }
+            Reason::Stopped => {
+                Failure::new(Fault::System, "serve", peer, "the server is being stopped")
+            }
+            _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
         }
-        Reason::Closed => closed(peer),
-        Reason::Overdue => {
-            let reason = "its test took longer than it may, and was ended";
-            Failure::new(Fault::PeerRefused, "serve", peer, reason)
-        }
-        Reason::Stopped => {
-            Failure::new(Fault::System, "serve", peer, "the server is being stopped")
-        }
-        _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
     }
 }
 

@@ -11,9 +11,6 @@ use linerate_proto::iperf2::{
 
 use super::world::{Decided, Model, RATE, Sends, VANISHED};
 use super::{Rig, Trouble, check_all, count};
-use crate::flow::tcp::control::lost;
-use crate::foreign::iperf2::client::of_client;
-use crate::foreign::iperf2::server::of_server;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest test that the server runs.
@@ -52,8 +49,6 @@ pub(super) fn server() -> (Server, Model<Server>) {
         decide,
         report: |_| unreachable!("it tells nothing"),
         read: |never| match *never {},
-        failure: of_server,
-        lost,
     };
     (Server::new(MonoTime::default()), model)
 }
@@ -86,8 +81,6 @@ impl Rig for Iperf2 {
             decide: |never| match *never {},
             report: |_| Answer { version: WIRE_VERSION },
             read: |_| None,
-            failure: of_client,
-            lost,
         };
         (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
     }

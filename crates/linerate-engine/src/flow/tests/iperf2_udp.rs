@@ -13,11 +13,11 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::record::Failure;
 use linerate_core::time::{Clock, MonoTime, SimClock};
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
     Amount, ClientHeader, FIRST_DATA, LISTENING, Layout, Mode, REFUSAL, REPORT_TIMEOUT, Stamp,
     UDP_ENDED_MAX, UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest, UdpCounted, UdpNews,
-    UdpPeerFault, UdpReport, UdpSender, UdpTally, answered_cookie, end,
+    UdpReport, UdpSender, UdpTally, answered_cookie, end,
 };
 
 use self::listener::Listener;
@@ -25,8 +25,6 @@ use self::server::SimServer;
 use super::count;
 use crate::flow::net::Net;
 use crate::flow::session::{Answer, Flows, Session};
-use crate::flow::tcp::control::lost;
-use crate::foreign::iperf2::udp_client::of_udp_client;
 
 /// From datagram to datagram.
 const GAP: Duration = Duration::from_millis(5);
@@ -328,12 +326,8 @@ impl Flows for Data {
         FlowState { received, moved, done, ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<UdpPeerFault>) -> Failure {
-        of_udp_client("the server", reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost("the server", attempt, error)
+    fn peer(&self) -> String {
+        "the server".to_owned()
     }
 }
 

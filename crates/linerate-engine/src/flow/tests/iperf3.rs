@@ -11,8 +11,6 @@ use linerate_proto::iperf3::{
 
 use super::world::{Model, Sends};
 use super::{Rig, Trouble, check_all, check_seeds, count, run};
-use crate::flow::tcp::control::lost;
-use crate::foreign::iperf3::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -88,8 +86,6 @@ impl Rig for Iperf3 {
             decide: |_| (Ok(()), [None; 2]),
             report,
             read: |results| Some(read(results)),
-            failure: of_client,
-            lost,
         };
         (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
     }
@@ -104,8 +100,6 @@ impl Rig for Iperf3 {
             decide,
             report,
             read: |results| Some(read(results)),
-            failure: of_server,
-            lost,
         };
         (Server::new(MonoTime::default()), model)
     }

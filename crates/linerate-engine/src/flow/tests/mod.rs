@@ -17,9 +17,8 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::Machine;
 
-use super::session::{Flows, Session};
+use super::session::{Flows, Session, Words};
 use world::{End, Model, SimFlows, SimNet, World};
 
 /// What goes wrong in a run.
@@ -70,8 +69,8 @@ fn count(random: &mut Random, bound: u64) -> u64 {
 
 /// The two machines of a dialect, and what a test of a seed is.
 trait Rig {
-    type Client: Machine;
-    type Server: Machine;
+    type Client: Words;
+    type Server: Words;
 
     /// A client, the model of its data, and how long its test sends at most.
     fn client(&self, random: &mut Random) -> (Self::Client, Model<Self::Client>, Duration);
@@ -261,7 +260,7 @@ trait Played: Flows {
     fn left(self, end: Option<(Result<(), Failure>, MonoTime)>) -> Left;
 }
 
-impl<M: Machine> Played for SimFlows<M> {
+impl<M: Words> Played for SimFlows<M> {
     fn left(self, end: Option<(Result<(), Failure>, MonoTime)>) -> Left {
         let (end, at) = end.unzip();
         let at = at.unwrap_or_default();

@@ -14,8 +14,6 @@ use linerate_proto::native::{
 
 use super::world::{Model, Sends};
 use super::{Rig, check_all, count};
-use crate::flow::tcp::control::{client_failure, lost};
-use crate::flow::tcp::session::server_failure;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest test that the server runs.
@@ -109,8 +107,6 @@ impl Rig for Native {
             decide: |_| (Ok(()), [None; 2]),
             report,
             read: |reports: &Vec<EndReport>| Some(read(reports)),
-            failure: client_failure,
-            lost,
         };
         (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
     }
@@ -125,8 +121,6 @@ impl Rig for Native {
             decide,
             report,
             read: |reports: &Vec<EndReport>| Some(read(reports)),
-            failure: server_failure,
-            lost,
         };
         (Server::new(MonoTime::default()), model)
     }

@@ -14,8 +14,6 @@ use linerate_proto::nuttcp::{
 
 use super::world::{End, Model, RATE, Sends};
 use super::{Rig, Trouble, check_all, check_seeds, count, judge, run};
-use crate::flow::tcp::control::lost;
-use crate::foreign::nuttcp::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const OPEN_MAX: Duration = Duration::from_secs(5);
@@ -65,8 +63,6 @@ impl Rig for Nuttcp {
             read: |summary: &Summary| {
                 summary.megabytes.map(|it| [(it * 1_048_576.0).round() as u64, 0])
             },
-            failure: of_client,
-            lost,
         };
         let test = ClientTest { parameters, span: Some(span), interval: INTERVAL };
         (Client::new(MonoTime::default(), test), model, Duration::from_secs(3))
@@ -85,8 +81,6 @@ impl Rig for Nuttcp {
             },
             report,
             read: |_| None,
-            failure: of_server,
-            lost,
         };
         (Server::new(MonoTime::default()), model)
     }

@@ -18,8 +18,7 @@ use linerate_proto::ttcp::{GRACE, LEAVE_MAX, Transmitter, pattern};
 use super::iperf2::{self, SPAN_MAX};
 use super::world::{Model, RATE, VANISHED};
 use super::{End, Rig, Trouble, check_all, check_seeds, count, judge, run};
-use crate::flow::tcp::control::lost;
-use crate::foreign::ttcp::{SILENCE_MAX, of_transmitter};
+use crate::foreign::ttcp::SILENCE_MAX;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of a test at most, 2 s of them.
@@ -38,8 +37,6 @@ fn transmitter(bytes: u64, datagrams: bool) -> (Transmitter, Model<Transmitter>,
         decide: |never: &Infallible| match *never {},
         report: |_| unreachable!("it tells nothing"),
         read: |never: &Infallible| match *never {},
-        failure: of_transmitter,
-        lost,
     };
     (Transmitter::new(Some(span), INTERVAL), model, span)
 }
@@ -96,8 +93,6 @@ impl Rig for OverUdp {
             decide: |never: &Infallible| match *never {},
             report: |_| UdpReport::default(),
             read: |_| None,
-            failure: |_, reason| unreachable!("it ends by itself: {reason:?}"),
-            lost,
         };
         let terms =
             UdpTerms { mode: Mode::Forward, silence_max: SILENCE_MAX, interval: None, back: None };

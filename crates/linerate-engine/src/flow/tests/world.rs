@@ -9,11 +9,11 @@ use std::time::Duration;
 use linerate_core::path::Random;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::{Clock, MonoTime, SimClock};
-use linerate_proto::dialect::{FlowState, Machine, Output, Reason};
+use linerate_proto::dialect::{FlowState, Machine, Output};
 
 use super::{Trouble, count};
 use crate::flow::net::Net;
-use crate::flow::session::{Answer, Flows};
+use crate::flow::session::{Answer, Flows, Words};
 
 /// An end of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,8 +290,6 @@ pub(super) struct Model<M: Machine> {
     pub(super) report: fn([u64; 2]) -> M::Report,
     /// That of the other end, where it told one.
     pub(super) read: fn(&M::Report) -> Option<[u64; 2]>,
-    pub(super) failure: fn(&str, Reason<M::PeerFault>) -> Failure,
-    pub(super) lost: fn(&str, &str, &io::Error) -> Failure,
 }
 
 /// The data of one end.
@@ -354,7 +352,7 @@ impl<M: Machine> SimFlows<M> {
     }
 }
 
-impl<M: Machine> Flows for SimFlows<M> {
+impl<M: Words> Flows for SimFlows<M> {
     type Machine = M;
 
     fn carry_out(
@@ -460,11 +458,7 @@ impl<M: Machine> Flows for SimFlows<M> {
         }
     }
 
-    fn failure(&self, reason: Reason<M::PeerFault>) -> Failure {
-        (self.model.failure)(self.end.other().name(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        (self.model.lost)(self.end.other().name(), attempt, error)
+    fn peer(&self) -> String {
+        self.end.other().name().to_owned()
     }
 }

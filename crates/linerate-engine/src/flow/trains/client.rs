@@ -1,7 +1,6 @@
 //! The client's side of a session: round after round, as whoever wants the trains decides from
 //! what was seen.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,8 +18,9 @@ use super::prober::Prober;
 use super::serve::PLACE;
 use super::socket::open;
 use crate::address::resolve_server;
-use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, silent, token_of};
-use crate::flow::tcp::{bind_address, credentials, plain};
+use crate::flow::Words;
+use crate::flow::peer::{bind_address, credentials, plain};
+use crate::flow::tcp::control::{connect_control, rtt_min, silent, token_of};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
 use crate::flow::udp::opening::{Asking, Caller, unanswered};
 use crate::flow::{self, Answer, Flows, Session, Socket};
@@ -176,12 +176,12 @@ impl Flows for TrainsClient<'_> {
         FlowState { done: self.done, ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        session_failure(&plain(self.server), reason)
+    fn peer(&self) -> String {
+        plain(self.server)
     }
 
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.server), attempt, error)
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        session_failure(&self.peer(), reason)
     }
 }
 
@@ -194,7 +194,7 @@ fn session_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
         return Failure::new(Fault::PeerIncompatible, "ask for probe trains with", peer, reason)
             .advise("install the same version at both ends");
     }
-    client_failure(peer, reason)
+    Client::failure(peer, reason)
 }
 
 impl TrainsClient<'_> {

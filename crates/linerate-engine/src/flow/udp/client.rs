@@ -1,6 +1,5 @@
 //! The client's side of one UDP test: from a plan to a record.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -17,13 +16,13 @@ use super::search_account::SearchAccount;
 use super::socket::{header_bytes, open_socket};
 use crate::address::{resolve, resolve_server};
 use crate::context::Context;
+use crate::flow::Words;
 use crate::flow::account::{Account, client_side};
+use crate::flow::peer::{bind_address, credentials, plain};
 use crate::flow::probes;
 use crate::flow::record::record_of;
-use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, token_of};
-use crate::flow::tcp::{bind_address, credentials, plain};
+use crate::flow::tcp::control::{connect_control, rtt_min, token_of};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
-use crate::foreign;
 use crate::socket_address::{at_port, local_towards};
 
 /// Streams have this long to open.
@@ -36,28 +35,14 @@ const NEAR: Duration = Duration::from_secs(2);
 /// Ethernet, so that results of most paths compare.
 const PACKET_BYTES: u32 = 1500;
 
-/// Measures UDP throughput as planned. The record always exists: when something fails it says so,
-/// and keeps what was measured before.
-pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
-    run_by(plan, context, |plan, server, (context, account)| match plan.server.via {
-        None => measure(plan, server, context, account),
-        Some(via) if plan.test.search.is_some() => {
-            let reason = format!("{via} has no statuses to search by");
-            let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
-            Err(failure.advise("run linerate serve at the other end"))
-        }
-        Some(via) => {
-            foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
-        }
-    })
-}
-
 /// Who is told while a test runs, and where what was seen is kept.
 pub(crate) type Reporting<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
 
-/// The record of a test that `measure` makes with the server at an address.
+/// The record of a test that `measure` makes with the server at an address. Where the plan does not
+/// say how long datagrams are, they fill a packet of the path, up to `usual_bytes_max`.
 pub(crate) fn run_by(
     plan: &UdpPlan,
+    usual_bytes_max: u32,
     context: &mut Context<'_>,
     measure: impl FnOnce(&UdpPlan, SocketAddr, Reporting<'_, '_>) -> Result<(), Failure>,
 ) -> Record {
@@ -76,9 +61,7 @@ pub(crate) fn run_by(
         Some(_) => resolve(&plan.server.host, plan.server.port, plan.server.family),
     };
     if let Ok(server) = &server {
-        plan.test.size_bytes.get_or_insert_with(|| {
-            usual_size(*server).min(plan.server.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
-        });
+        plan.test.size_bytes.get_or_insert_with(|| usual_size(*server).min(usual_bytes_max));
     }
     record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
         measure(&plan, server?, (context, account))
@@ -108,7 +91,7 @@ pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
 }
 
 /// Measures with a server of this program's own protocol.
-fn measure(
+pub(crate) fn measure(
     plan: &UdpPlan,
     server: SocketAddr,
     context: &mut Context<'_>,
@@ -226,17 +209,17 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
     }
 
+    fn peer(&self) -> String {
+        plain(self.server)
+    }
+
     fn failure(&self, reason: Reason<PeerFault>) -> Failure {
         let aborted = matches!(reason, Reason::Peer(PeerFault::Aborted(_)));
         // The server gives up at the same time, and knows less about the reason.
         if aborted && !self.opening.is_empty() && monotonic() + NEAR >= self.deadline {
             return unanswered(&self.opening);
         }
-        client_failure(&plain(self.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.server), attempt, error)
+        Client::failure(&self.peer(), reason)
     }
 }
 

@@ -25,5 +25,4 @@ mod sender;
 mod serve;
 mod socket;
 
-pub use client::run;
 pub(crate) use serve::{UdpServer, terms};

@@ -17,10 +17,11 @@ use super::keep_alive;
 use super::opening::{Awaiting, Callee};
 use super::socket::open_socket;
 use crate::flow::account::server_side;
+use crate::flow::admission::Admission;
 use crate::flow::contradiction::left_out;
+use crate::flow::peer::plain;
 use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
-use crate::flow::tcp::{Admission, plain};
 use crate::served::{self, LogText};
 use crate::socket_address::{at_port, canonical};
 

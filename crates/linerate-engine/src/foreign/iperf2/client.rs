@@ -13,17 +13,18 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{Output, Reason};
 use linerate_proto::iperf2::{Amount, Client, ClientHeader, ClientTest, Mode, PeerFault, pattern};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::peer::lost;
 use crate::flow::tcp::client::run_by;
-use crate::flow::tcp::control::lost;
 use crate::flow::tcp::endpoint::{StreamRules, share};
-use crate::flow::{self, Answer, Flows, Net, Session};
+use crate::flow::{Net, Words};
+use crate::foreign::tcp_client::{Dialect, TcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Streams of iperf 2: digits, and no report over TCP.
@@ -102,79 +103,47 @@ fn measure_in(
         bytes: test.request.byte_budget(),
         interval: Duration::from_nanos(plan.test.interval_ns),
     };
-    let stop = context.stop.clone();
     let mut answers = Answers { streams: test.sockets.clone(), at: 0 };
-    let flows = TcpClient { test, context, account, program: None };
-    let mut session = Session::new(Client::new(monotonic(), client), flows);
-    let result = flow::run(&mut session, &mut answers, &stop);
-    let TcpClient { test, context, account, program } = session.flows;
-    account.ends.push(remote_end(program));
-    test.finish(result, context, account)
+    let end = TcpClient { test, dialect: Iperf2 { program: None }, context, account };
+    let (end, result) = end.run(Client::new(monotonic(), client), &mut answers);
+    end.account.ends.push(remote_end(end.dialect.program));
+    end.test.finish(result, end.context, end.account)
 }
 
-/// The streams of a test that are connected.
-struct TcpClient<'a, 'w> {
-    test: Test,
-    context: &'a mut Context<'w>,
-    account: &'a mut Account,
+/// The client's own part; its streams are connected before the test begins.
+struct Iperf2 {
     /// What the server says that it is.
     program: Option<String>,
 }
 
-impl Flows for TcpClient<'_, '_> {
+impl Dialect for Iperf2 {
     type Machine = Client;
 
-    fn carry_out(
-        &mut self,
-        now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
-        let Self { test, account, context, program } = self;
-        match output {
-            Output::Open => {
-                test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-                return Ok(Some(Answer::Opened));
-            }
-            Output::Peer(answer) => *program = Some(format!("iperf {}", answer.version)),
-            other => test.carry_out((now, &other), context, account)?,
+    const SAMPLES_END: bool = true;
+
+    fn hear(&mut self, told: Output<Client>, _: &mut Account) {
+        if let Output::Peer(answer) = told {
+            self.program = Some(format!("iperf {}", answer.version));
         }
-        Ok(None)
-    }
-
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
-    fn state(&mut self, _: MonoTime) -> FlowState {
-        let endpoint = &self.test.endpoint;
-        let (received, moved) = (endpoint.received(), endpoint.moved());
-        FlowState { received, moved, done: endpoint.is_done(), ..FlowState::default() }
-    }
-
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&self.test.server.to_string(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.test.server.to_string(), attempt, error)
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_client(server: &str, reason: Reason<PeerFault>) -> Failure {
-    let (attempt, reason) = match reason {
-        Reason::Peer(PeerFault::Early(early)) => {
-            let early = early.as_secs_f64();
-            ("receive from", format!("its streams ended {early:.3} s early"))
-        }
-        Reason::Peer(PeerFault::Short(received, asked)) => {
-            ("receive from", format!("its streams ended after {received} of {asked} bytes"))
-        }
-        Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
-        _ => ("hear from", "the data did not end in time".to_owned()),
-    };
-    let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
-    failure.advise("the results so far are kept")
+impl Words for Client {
+    fn failure(server: &str, reason: Reason<PeerFault>) -> Failure {
+        let (attempt, reason) = match reason {
+            Reason::Peer(PeerFault::Early(early)) => {
+                let early = early.as_secs_f64();
+                ("receive from", format!("its streams ended {early:.3} s early"))
+            }
+            Reason::Peer(PeerFault::Short(received, asked)) => {
+                ("receive from", format!("its streams ended after {received} of {asked} bytes"))
+            }
+            Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
+            _ => ("hear from", "the data did not end in time".to_owned()),
+        };
+        let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
+        failure.advise("the results so far are kept")
+    }
 }
 
 /// What the server writes on streams that this end alone sends on, stream after stream until it

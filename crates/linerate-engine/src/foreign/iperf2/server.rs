@@ -25,10 +25,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::RULES;
 use crate::failure::{system, words_of};
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::admission::{Demand, Permit};
+use crate::flow::peer::{lost, plain};
 use crate::flow::tcp::endpoint::Endpoint;
-use crate::flow::tcp::{Demand, Permit};
-use crate::flow::{self, Answer, Flows, Net, Session};
+use crate::flow::{self, Answer, Flows, Net, Session, Words};
 use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;
 use crate::served::{self, LogText};
@@ -218,8 +218,8 @@ impl Flows for TcpServer<'_, '_> {
         })
     }
 
-    fn failure(&self, reason: Reason<HeaderError>) -> Failure {
-        of_server(&plain(self.peer), reason)
+    fn peer(&self) -> String {
+        plain(self.peer)
     }
 
     fn lost(&self, _: &'static str, error: &io::Error) -> Failure {
@@ -227,16 +227,17 @@ impl Flows for TcpServer<'_, '_> {
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_server(client: &str, reason: Reason<HeaderError>) -> Failure {
-    let (attempt, reason) = match reason {
-        Reason::Peer(error) => ("header of", error.to_string()),
-        Reason::Silent { awaited, within } => {
-            (awaited, format!("not enough came within {within:?}"))
-        }
-        _ => ("first bytes of", "this server was stopped".to_owned()),
-    };
-    Failure::new(Fault::PeerMisbehaved, attempt, client, reason)
+impl Words for Server {
+    fn failure(client: &str, reason: Reason<HeaderError>) -> Failure {
+        let (attempt, reason) = match reason {
+            Reason::Peer(error) => ("header of", error.to_string()),
+            Reason::Silent { awaited, within } => {
+                (awaited, format!("not enough came within {within:?}"))
+            }
+            _ => ("first bytes of", "this server was stopped".to_owned()),
+        };
+        Failure::new(Fault::PeerMisbehaved, attempt, client, reason)
+    }
 }
 
 impl TcpServer<'_, '_> {

@@ -4,7 +4,6 @@
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,13 +12,13 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Reason};
-use linerate_proto::iperf2::UdpTally;
+use linerate_proto::iperf2::{UdpServer, UdpTally};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
 use linerate_sys::poll::{any_readable, readable};
 
 use super::udp_layout::wall_us;
-use crate::flow::Net;
+use crate::flow::{Net, Words};
 
 /// Room for what arrives while the thread does something else.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 8 << 20;
@@ -128,7 +127,8 @@ pub(crate) fn state_of(tally: &UdpTally, now: MonoTime) -> FlowState {
     FlowState { received: came.bytes, complete: came.ended, ..FlowState::default() }
 }
 
-/// Words for what that machine has no way to: it ends by itself.
-pub(crate) fn never_fails(peer: SocketAddr, reason: &Reason<Infallible>) -> Failure {
-    Failure::new(Fault::System, "serve UDP of", peer.to_string(), format!("{reason:?}"))
+impl Words for UdpServer {
+    fn failure(peer: &str, reason: Reason<Infallible>) -> Failure {
+        Failure::new(Fault::System, "serve UDP of", peer.to_string(), format!("{reason:?}"))
+    }
 }

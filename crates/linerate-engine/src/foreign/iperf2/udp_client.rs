@@ -30,13 +30,12 @@ use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
 use crate::failure::system;
 use crate::flow::account::{Account, client_side};
-use crate::flow::tcp::bind_address;
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::bind_address;
+use crate::flow::peer::plain;
 use crate::flow::tcp::endpoint::share;
-use crate::flow::tcp::plain;
 use crate::flow::udp::client::{Reporting, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, StreamId, open_socket};
-use crate::flow::{self, Answer, Flows, Net, Sample, Session};
+use crate::flow::{self, Answer, Flows, Net, Sample, Session, Words};
 use crate::foreign::test::remote_end;
 use crate::socket_address::local_towards;
 
@@ -68,7 +67,7 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Vec<UdpReport>) {
     let mut reports = Vec::new();
-    let record = run_by(plan, context, |plan, server, told| {
+    let record = run_by(plan, DATAGRAM_BYTES, context, |plan, server, told| {
         let request = checked_request(plan)?;
         reports = measure((plan, server, &request), extras, told)?;
         Ok(())
@@ -234,34 +233,31 @@ impl Flows for Streams<'_, '_> {
         }
     }
 
-    fn failure(&self, reason: Reason<UdpPeerFault>) -> Failure {
-        of_udp_client(&self.server.to_string(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.server.to_string(), attempt, error)
+    fn peer(&self) -> String {
+        self.server.to_string()
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_udp_client(server: &str, reason: Reason<UdpPeerFault>) -> Failure {
-    let (reason, advice) = match reason {
-        Reason::Peer(UdpPeerFault::NoData) => {
-            ("no data came", "over UDP iperf sends since 2.1, `iperf -s -u`")
-        }
-        Reason::Peer(UdpPeerFault::FellSilent) => {
-            ("the server fell silent", "the results so far are kept")
-        }
-        Reason::Peer(UdpPeerFault::NoReport) => {
-            ("no report came; is it `iperf -s -u`?", "the counts of what was sent are kept")
-        }
-        Reason::Stopped => ("stopped before anything came", "nothing was measured"),
-        _ => {
-            let reason = "the last datagrams did not leave or come in time";
-            return Failure::new(Fault::System, "exchange", server, reason);
-        }
-    };
-    Failure::new(Fault::Unreachable, "hear from", server, reason).advise(advice)
+impl Words for UdpClient {
+    fn failure(server: &str, reason: Reason<UdpPeerFault>) -> Failure {
+        let (reason, advice) = match reason {
+            Reason::Peer(UdpPeerFault::NoData) => {
+                ("no data came", "over UDP iperf sends since 2.1, `iperf -s -u`")
+            }
+            Reason::Peer(UdpPeerFault::FellSilent) => {
+                ("the server fell silent", "the results so far are kept")
+            }
+            Reason::Peer(UdpPeerFault::NoReport) => {
+                ("no report came; is it `iperf -s -u`?", "the counts of what was sent are kept")
+            }
+            Reason::Stopped => ("stopped before anything came", "nothing was measured"),
+            _ => {
+                let reason = "the last datagrams did not leave or come in time";
+                return Failure::new(Fault::System, "exchange", server, reason);
+            }
+        };
+        Failure::new(Fault::Unreachable, "hear from", server, reason).advise(advice)
+    }
 }
 
 impl Streams<'_, '_> {

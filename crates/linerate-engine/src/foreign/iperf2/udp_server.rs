@@ -23,7 +23,7 @@ use super::udp_arrivals::BUFFER_BYTES_MAX;
 use super::udp_candidates::{Candidates, Ready};
 use super::udp_layout::wall_us;
 use super::udp_session::{Client, Place, UdpSeen, UdpServing};
-use crate::flow::tcp::Permit;
+use crate::flow::admission::Permit;
 
 /// Clients at once.
 const CLIENTS_MAX: usize = 512;

@@ -2,8 +2,6 @@
 //! test, takes what it sends (`udp_arrivals`), and sends what it asked for (`udp_back`).
 
 use std::cell::Cell;
-use std::convert::Infallible;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +12,7 @@ use linerate_core::policy::TestKind;
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
     ClientHeader, Mode, UDP_SILENCE_MAX, UdpBack, UdpCounted, UdpReport, UdpServer, UdpServerNews,
     UdpTally, UdpTerms,
@@ -25,11 +23,10 @@ use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, any_local};
 use linerate_sys::stop::Stop;
 
 use super::address_validation::{AddressValidation, Bounds, SendLimit};
-use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, SocketBack, locked, never_fails, state_of};
+use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, SocketBack, locked, state_of};
 use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
-use crate::flow::tcp::control::lost;
-use crate::flow::tcp::{Admission, Demand, Permit};
+use crate::flow::admission::{Admission, Demand, Permit};
 use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Session};
 use crate::served::{DirectionTotals, moved};
@@ -408,12 +405,8 @@ impl Flows for Streams<'_> {
         state_of(&self.client.lock(), now)
     }
 
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        never_fails(self.client.peer, &reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.client.peer.to_string(), attempt, error)
+    fn peer(&self) -> String {
+        self.client.peer.to_string()
     }
 }
 

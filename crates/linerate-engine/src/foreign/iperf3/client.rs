@@ -19,15 +19,15 @@ use linerate_core::record::{
     EndReport, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, Client, ClientTest, Cookie, Params, PeerFault, Results, ServerOutput,
+    COOKIE_BYTES, Client, ClientTest, Cookie, Params, Results, ServerOutput,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::ending::Ending;
-use super::fail::of_client;
+
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
 use super::report::{Other, count_between, is_of, remote_reports, results, to_the_end};
@@ -35,8 +35,9 @@ use super::tcp_streams::TcpStreams;
 use crate::address::{addresses, choose};
 use crate::context::Context;
 use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::peer::plain;
+use crate::flow::peer::{bind_address, connect_failure};
+use crate::flow::tcp::client::run_by;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign::test::opened;
 
@@ -83,8 +84,8 @@ impl Extras {
     }
 }
 
-/// Measures with an iperf3 server, as `flow::tcp::run` does, and gives what that printed where it
-/// was wanted.
+/// Measures with an iperf3 server, as `throughput::run_tcp` does, and gives what that printed
+/// where it was wanted.
 pub fn run(
     plan: &TcpPlan,
     extras: Extras,
@@ -216,10 +217,6 @@ impl Flows for TcpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, now: MonoTime) -> FlowState {
         let streams = &self.streams;
         let state = streams.state();
@@ -235,12 +232,8 @@ impl Flows for TcpClient<'_, '_> {
         FlowState { complete, delivered, ..state }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&plain(self.way.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.way.server), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.way.server)
     }
 }
 

@@ -4,51 +4,56 @@ use std::io;
 
 use linerate_core::record::{Failure, FailureCode, Fault};
 use linerate_proto::dialect::Reason;
-use linerate_proto::iperf3::{ErrorCode, PeerFault, WireError};
+use linerate_proto::iperf3::{Client, ErrorCode, PeerFault, Server, WireError};
 
 use crate::failure::words_of;
+use crate::flow::Words;
 
 /// A server that is busy does not say for how long; a second is as good as any.
 const DENIED_MS: u64 = 1000;
 const KEPT: &str = "the results so far are kept";
 
-/// The failure of a client's test with the server `peer`.
-pub(crate) fn of_client(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    let unreachable = |attempt: &str, reason: &str| {
-        Failure::new(Fault::Unreachable, attempt, peer, reason).advise(KEPT)
-    };
-    match reason {
-        Reason::Peer(fault) => refusal(peer, fault),
-        Reason::Silent { .. } | Reason::Left | Reason::Overdue => {
-            unreachable("hear from", "the server fell silent")
-        }
-        Reason::Closed => closed(peer),
-        Reason::NoData(max) => {
-            unreachable("receive from", &format!("nothing came for {} ms", max.as_millis()))
-                .coded(FailureCode::NoData)
-        }
-        Reason::Stopped => {
-            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+impl Words for Client {
+    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+        let unreachable = |attempt: &str, reason: &str| {
+            Failure::new(Fault::Unreachable, attempt, peer, reason).advise(KEPT)
+        };
+        match reason {
+            Reason::Peer(fault) => refusal(peer, fault),
+            Reason::Silent { .. } | Reason::Left | Reason::Overdue => {
+                unreachable("hear from", "the server fell silent")
+            }
+            Reason::Closed => closed(peer),
+            Reason::NoData(max) => {
+                unreachable("receive from", &format!("nothing came for {} ms", max.as_millis()))
+                    .coded(FailureCode::NoData)
+            }
+            Reason::Stopped => {
+                Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+            }
         }
     }
 }
 
-/// The failure of a server's test with the client `peer`.
-pub(crate) fn of_server(peer: &str, reason: Reason<WireError>) -> Failure {
-    let serve = |fault, reason: &str| Failure::new(fault, "serve", peer, reason);
-    match reason {
-        Reason::Peer(error) => misbehaved(peer, &error),
-        Reason::Silent { awaited, within } => {
-            let attempt = format!("wait for {awaited} from");
-            let reason = format!("nothing came within {within:?}");
-            Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+impl Words for Server {
+    fn failure(peer: &str, reason: Reason<WireError>) -> Failure {
+        let serve = |fault, reason: &str| Failure::new(fault, "serve", peer, reason);
+        match reason {
+            Reason::Peer(error) => misbehaved(peer, &error),
+            Reason::Silent { awaited, within } => {
+                let attempt = format!("wait for {awaited} from");
+                let reason = format!("nothing came within {within:?}");
+                Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+            }
+            Reason::Closed => closed(peer),
+            Reason::Left | Reason::NoData(_) => {
+                serve(Fault::Unreachable, "the client aborted the test").coded(FailureCode::Aborted)
+            }
+            Reason::Overdue => {
+                serve(Fault::PeerMisbehaved, "the client did not end the test in time")
+            }
+            Reason::Stopped => serve(Fault::Unreachable, "the server is being stopped"),
         }
-        Reason::Closed => closed(peer),
-        Reason::Left | Reason::NoData(_) => {
-            serve(Fault::Unreachable, "the client aborted the test").coded(FailureCode::Aborted)
-        }
-        Reason::Overdue => serve(Fault::PeerMisbehaved, "the client did not end the test in time"),
-        Reason::Stopped => serve(Fault::Unreachable, "the server is being stopped"),
     }
 }
 

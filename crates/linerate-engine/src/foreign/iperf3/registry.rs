@@ -8,7 +8,8 @@ use linerate_proto::iperf3::{COOKIE_BYTES, Cookie};
 
 use crate::failure::words_of;
 use crate::flow;
-use crate::flow::tcp::control::{plain, read_exactly};
+use crate::flow::peer::plain;
+use crate::flow::tcp::control::read_exactly;
 
 /// A client has this long for its cookie.
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,7 +4,6 @@
 //! and time are limited by the admission, a client whose host vanished is noticed by keep-alives,
 //! and whatever ends the session takes its data threads along.
 
-use std::io;
 use std::time::Duration;
 
 use linerate_core::policy::TestKind;
@@ -12,24 +11,22 @@ use linerate_core::record::{Event, Failure, Fault, Plan, Record};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::iperf3::{
-    Cookie, ErrorCode, Params, Protocol, Refusal, Server, Terms, WireError,
-};
+use linerate_proto::iperf3::{Cookie, ErrorCode, Params, Protocol, Refusal, Server, Terms};
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::tcp;
 
 use super::datagrams::udp_request_of;
-use super::fail::of_server;
+
 use super::plan::request_of;
 use super::registry::Arrival;
 use super::shared::{About, Observer, Served, Shared};
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
-use crate::flow::tcp::admission::least_span;
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::admission::least_span;
+use crate::flow::admission::{Admission, Demand, Permit};
+use crate::flow::peer::plain;
 use crate::flow::tcp::session::HANDOVER;
-use crate::flow::tcp::{Admission, Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::test::VANISHED;
 use crate::served::LogText;
@@ -151,12 +148,8 @@ impl Flows for ClientSession<'_> {
         self.test.as_mut().map(|test| test.state(now)).unwrap_or_default()
     }
 
-    fn failure(&self, reason: Reason<WireError>) -> Failure {
-        of_server(&plain(self.about.peer), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.about.peer), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.about.peer)
     }
 }
 

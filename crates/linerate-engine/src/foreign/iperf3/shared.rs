@@ -13,9 +13,9 @@ use super::login::Guard;
 use super::registry::{Registration, Registry};
 use super::udp_port::UdpPort;
 use crate::flow::account::Account;
+use crate::flow::admission::Admission;
 use crate::flow::contradiction;
 use crate::flow::fold::fold;
-use crate::flow::tcp::Admission;
 use crate::served::LogText;
 
 /// What every session of a server shares.

@@ -18,7 +18,7 @@ use super::shared::{About, Served};
 use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
 use crate::foreign::test::opened;
 use crate::served::LogText;
 

@@ -2,7 +2,6 @@
 //!
 //! The server tells what arrived only at the end, so rows of a test that sends show what was sent.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use linerate_core::record::{
     Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{
-    CONNECT_REQUEST, Client, ClientTest, Cookie, PeerFault, Results, ServerOutput, is_connect_reply,
+    CONNECT_REQUEST, Client, ClientTest, Cookie, Results, ServerOutput, is_connect_reply,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::DatagramSocket;
@@ -20,13 +19,13 @@ use linerate_sys::poll::readable;
 
 use super::client::{Connector, Extras, same_host};
 use super::datagrams::{TestEnd, WIDE, reported_sent, udp_params, udp_remote_reports, udp_results};
-use super::fail::of_client;
+
 use super::report::to_the_end;
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
 use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::tcp::client::bind_address;
-use crate::flow::tcp::control::{lost, plain};
+use crate::flow::peer::bind_address;
+use crate::flow::peer::plain;
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
@@ -56,15 +55,15 @@ pub(crate) fn measure_udp(
     measure_udp_with(plan, server, request, (Extras::default(), context, account)).map(|_| ())
 }
 
-/// Measures with an iperf3 server over UDP, as `datagram::run` does, and gives what that printed
-/// where it was wanted.
+/// Measures with an iperf3 server over UDP, as `throughput::run_udp` does, and gives what that
+/// printed where it was wanted.
 pub fn run_udp(
     plan: &UdpPlan,
     extras: Extras,
     context: &mut Context<'_>,
 ) -> (Record, Option<ServerOutput>) {
     let mut output = None;
-    let record = run_by(plan, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
         let request = checked_request(plan)?;
         output = measure_udp_with(plan, server, &request, (extras, context, account))?;
         Ok(())
@@ -186,10 +185,6 @@ impl Flows for UdpClient<'_, '_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, now: MonoTime) -> FlowState {
         let ending = self.stopped.is_some() && self.results.is_none();
         let receives = self.streams.request.directions == TcpDirections::Down;
@@ -197,12 +192,8 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { delivered, ..self.streams.state(now, Direction::Down) }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&plain(self.way.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.way.server), attempt, error)
+    fn peer(&self) -> String {
+        plain(self.way.server)
     }
 }
 

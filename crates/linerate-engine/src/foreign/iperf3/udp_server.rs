@@ -18,7 +18,7 @@ use super::udp_port::{Turn, UdpPort};
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, Interval, client_side, server_side};
-use crate::flow::tcp::control::plain;
+use crate::flow::peer::plain;
 use crate::served::LogText;
 
 /// A test that was let in.

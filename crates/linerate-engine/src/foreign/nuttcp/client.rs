@@ -3,7 +3,6 @@
 //! This end always connects, also to receive (nuttcp's own `-F`), so that nothing has to be open
 //! here. Left out: both directions at once, which nuttcp does not have.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,22 +10,20 @@ use linerate_core::record::{
     Direction, Event, Failure, Fault, Finish, FlowEnd, Plan, Record, Side, TcpDirections, TcpPlan,
     TcpTest,
 };
-use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::Output;
 use linerate_proto::nuttcp::{
-    Client, ClientNews, ClientTest, Interval, PORT, Parameters, PeerFault, Summary, UNLIMITED,
-    UNTIL_TIMEOUT,
+    Client, ClientNews, ClientTest, Interval, PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT,
 };
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::RULES;
-use super::fail::of_client;
+
 use crate::context::Context;
+use crate::flow::Socket;
 use crate::flow::account::{Account, client_side};
 use crate::flow::contradiction::of_sum;
 use crate::flow::tcp::client::run_by;
-use crate::flow::tcp::control::{lost, plain};
-use crate::flow::{self, Answer, Flows, Net, Session, Socket};
+use crate::foreign::tcp_client::{Dialect, TcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// A server that said OK listens within this time.
@@ -71,8 +68,8 @@ pub(crate) fn measure(
     measure_with(plan, Extras::none(&mut |_, _| {}), context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp, as `throughput::run` does; also gives what the server told of
-/// its end.
+/// Measures with a server of nuttcp, as `throughput::run_tcp` does; also gives what the server
+/// told of its end.
 pub fn run(
     plan: &TcpPlan,
     extras: Extras<'_>,
@@ -117,93 +114,47 @@ fn measure_with(
         interval: Duration::from_nanos(plan.test.interval_ns),
         parameters,
     };
-    let flows = TcpClient {
+    let dialect = Nuttcp {
         plan,
         direction,
         port: asked.parameters.port,
-        test,
-        context,
-        account,
         told: extras.told,
         summary: Summary::default(),
     };
-    flows.run(Client::new(monotonic(), asked), &mut Socket::new(control)?)
+    let end = TcpClient { test, dialect, context, account };
+    let (end, result) = end.run(Client::new(monotonic(), asked), &mut Socket::new(control)?);
+    let TcpClient { test, dialect, context, account } = end;
+    let result = test.finish_if_started(result, context, account);
+    told(&dialect.summary, plan, direction, account);
+    result.map(|()| dialect.summary)
 }
 
-/// The client's end of a test.
-struct TcpClient<'a, 'w> {
+/// The client's own part.
+struct Nuttcp<'a> {
     plan: &'a TcpPlan,
     direction: Direction,
-    /// Of the first stream.
+    /// Port of the first stream.
     port: u16,
-    test: Test,
-    context: &'a mut Context<'w>,
-    account: &'a mut Account,
     told: &'a mut ToldInterval<'a>,
     /// What the server told of its end.
     summary: Summary,
 }
 
-impl Flows for TcpClient<'_, '_> {
+impl Dialect for Nuttcp<'_> {
     type Machine = Client;
 
-    fn carry_out(
-        &mut self,
-        now: MonoTime,
-        output: Output<Client>,
-    ) -> Result<Option<Answer<Client>>, Failure> {
-        match output {
-            Output::News(news) => {
-                hear(news, self.account, self.told);
-            }
-            Output::Open => {
-                self.connect()?;
-                return Ok(Some(Answer::Opened));
-            }
-            Output::Peer(summary) => self.summary = *summary,
-            Output::Ended => self.test.add_last_interval(now, self.context, self.account),
-            other => self.test.carry_out((now, &other), self.context, self.account)?,
-        }
-        Ok(None)
-    }
-
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
-        Ok(None)
-    }
-
-    fn state(&mut self, _: MonoTime) -> FlowState {
-        FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
-    }
-
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&plain(self.test.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.test.server), attempt, error)
-    }
-}
-
-impl TcpClient<'_, '_> {
-    /// Runs the test; what was measured is kept, however it ended.
-    fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
-        let stop = self.context.stop.clone();
-        let mut session = Session::new(machine, self);
-        let result = flow::run(&mut session, net, &stop);
-        let Self { plan, direction, test, context, account, summary, .. } = session.flows;
-        let started = test.endpoint.has_started();
-        let result = if started { test.finish(result, context, account) } else { result };
-        told(&summary, plan, direction, account);
-        result.map(|()| summary)
-    }
-
     /// Connects every stream. A server that transmits says OK a moment before it listens.
-    fn connect(&mut self) -> Result<(), Failure> {
+    fn connect(
+        &mut self,
+        test: &mut Test,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
         let deadline = monotonic() + LISTEN_TIMEOUT;
         for flow in 0..self.plan.test.streams {
-            let server = SocketAddr::new(self.test.server.ip(), self.port + flow);
+            let server = SocketAddr::new(test.server.ip(), self.port + flow);
             let socket = loop {
-                match self.test.connect(server, client_side(self.direction)) {
+                match test.connect(server, client_side(self.direction)) {
                     Err(failure)
                         if failure.fault == Fault::Unreachable && monotonic() < deadline =>
                     {
@@ -212,10 +163,18 @@ impl TcpClient<'_, '_> {
                     result => break result?,
                 }
             };
-            self.test.add(socket, (self.direction, flow), self.account);
+            test.add(socket, (self.direction, flow), account);
         }
-        self.test.connected(self.plan, self.context);
-        self.test.endpoint.prepare().map_err(|error| crate::failure::system(&error))
+        test.connected(self.plan, context);
+        Ok(())
+    }
+
+    fn hear(&mut self, told: Output<Client>, account: &mut Account) {
+        match told {
+            Output::News(news) => drop(hear(news, account, self.told)),
+            Output::Peer(summary) => self.summary = *summary,
+            _ => {}
+        }
     }
 }
 

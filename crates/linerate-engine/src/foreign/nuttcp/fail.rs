@@ -2,43 +2,48 @@
 
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::dialect::Reason;
-use linerate_proto::nuttcp::{LineError, PeerFault};
+use linerate_proto::nuttcp::{Client, LineError, PeerFault, Server};
+
+use crate::flow::Words;
 
 const KEPT: &str = "the results so far are kept";
 
-/// The failure of a client's test with the server `peer`.
-pub(crate) fn of_client(peer: &str, reason: Reason<PeerFault>) -> Failure {
-    let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
-    match reason {
-        Reason::Peer(PeerFault::Line(error)) => misbehaved(peer, &error),
-        Reason::Peer(PeerFault::Refused(reason)) => {
-            Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
+impl Words for Client {
+    fn failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+        let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
+        match reason {
+            Reason::Peer(PeerFault::Line(error)) => misbehaved(peer, &error),
+            Reason::Peer(PeerFault::Refused(reason)) => {
+                Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
+            }
+            Reason::Peer(PeerFault::NoTimes(version)) => {
+                let reason = format!("version {version} has none, 7.0.1 is the first that does");
+                let failure =
+                    Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
+                failure.advise("omit -j and -o")
+            }
+            Reason::Silent { awaited, .. } => silent(peer, awaited),
+            Reason::Overdue | Reason::NoData(_) => {
+                unreachable("hear from", "the data did not end in time").advise(KEPT)
+            }
+            Reason::Closed | Reason::Left => {
+                unreachable("receive from", "the server closed the control connection").advise(KEPT)
+            }
+            Reason::Stopped => unreachable("test with", "stopped before the test began"),
         }
-        Reason::Peer(PeerFault::NoTimes(version)) => {
-            let reason = format!("version {version} has none, 7.0.1 is the first that does");
-            let failure = Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
-            failure.advise("omit -j and -o")
-        }
-        Reason::Silent { awaited, .. } => silent(peer, awaited),
-        Reason::Overdue | Reason::NoData(_) => {
-            unreachable("hear from", "the data did not end in time").advise(KEPT)
-        }
-        Reason::Closed | Reason::Left => {
-            unreachable("receive from", "the server closed the control connection").advise(KEPT)
-        }
-        Reason::Stopped => unreachable("test with", "stopped before the test began"),
     }
 }
 
-/// The failure of a server's test with the client `peer`.
-pub(crate) fn of_server(peer: &str, reason: Reason<LineError>) -> Failure {
-    let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
-    match reason {
-        Reason::Peer(error) => misbehaved(peer, &error),
-        Reason::Silent { awaited, .. } => silent(peer, awaited),
-        Reason::Stopped => unreachable("serve", "the server is being stopped"),
-        Reason::Closed | Reason::Left | Reason::NoData(_) | Reason::Overdue => {
-            unreachable("receive from", "the client closed the control connection")
+impl Words for Server {
+    fn failure(peer: &str, reason: Reason<LineError>) -> Failure {
+        let unreachable = |attempt, reason| Failure::new(Fault::Unreachable, attempt, peer, reason);
+        match reason {
+            Reason::Peer(error) => misbehaved(peer, &error),
+            Reason::Silent { awaited, .. } => silent(peer, awaited),
+            Reason::Stopped => unreachable("serve", "the server is being stopped"),
+            Reason::Closed | Reason::Left | Reason::NoData(_) | Reason::Overdue => {
+                unreachable("receive from", "the client closed the control connection")
+            }
         }
     }
 }

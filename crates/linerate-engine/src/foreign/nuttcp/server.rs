@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::RefuseCode;
-use linerate_proto::nuttcp::{LineError, Parameters, Report, Server, Terms};
+use linerate_proto::nuttcp::{Parameters, Report, Server, Terms};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
 use super::data_ports::DataPorts;
-use super::fail::of_server;
+
 use super::served::{About, STREAMS, Served};
 use super::tcp_server::TcpServer;
 use super::udp_server::{UdpReceiving, UdpTransmitting};
-use crate::flow::tcp::control::{lost, plain};
-use crate::flow::tcp::{Demand, Permit};
+use crate::flow::admission::{Demand, Permit};
+use crate::flow::peer::plain;
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::serve::Serving;
 use crate::foreign::test::VANISHED;
@@ -166,12 +166,8 @@ impl Flows for ClientSession<'_, '_, '_> {
         self.test.as_mut().map(|(_, test)| test.state(now)).unwrap_or_default()
     }
 
-    fn failure(&self, reason: Reason<LineError>) -> Failure {
-        of_server(&self.about.peer, reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.about.peer, attempt, error)
+    fn peer(&self) -> String {
+        self.about.peer.clone()
     }
 }
 

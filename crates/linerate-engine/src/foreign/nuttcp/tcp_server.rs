@@ -19,7 +19,7 @@ use super::RULES;
 use super::data_ports::Turn;
 use super::served::{About, STREAMS, Served};
 use crate::failure::words_of;
-use crate::flow::tcp::Demand;
+use crate::flow::admission::Demand;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request};
 use crate::foreign::test::VANISHED;

@@ -4,7 +4,6 @@
 //! or an address translation on the way keeps it back. Left out: several streams, over which nuttcp
 //! deals one count; delays, whose stamps come only with later versions.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{
-    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault, Summary,
-    UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
+    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, Summary, UNLIMITED,
+    UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
 use linerate_proto::ttcp::Marks;
 use linerate_sys::clock::monotonic;
@@ -26,13 +25,12 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::{Extras, ToldInterval, hear};
-use super::fail::{of_client, silent};
+use super::fail::silent;
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::contradiction::of_sender;
-use crate::flow::tcp::client::{bind_address, connect_failure};
-use crate::flow::tcp::control::lost;
+use crate::flow::peer::{bind_address, connect_failure};
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::Endpoint;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
@@ -58,15 +56,15 @@ pub(crate) fn measure_udp(
     measure_with((plan, server, request), extras, context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp over UDP, as `datagram::run` does; also gives what the server
-/// told of its end.
+/// Measures with a server of nuttcp over UDP, as `throughput::run_udp` does; also gives what the
+/// server told of its end.
 pub fn run_udp(
     plan: &UdpPlan,
     extras: Extras<'_>,
     context: &mut Context<'_>,
 ) -> (Record, Option<Summary>) {
     let mut summary = None;
-    let record = run_by(plan, context, |plan, server, (context, account)| {
+    let record = run_by(plan, u32::MAX, context, |plan, server, (context, account)| {
         let request = checked_request(plan)?;
         summary = Some(measure_with((plan, server, &request), extras, context, account)?);
         Ok(())
@@ -263,12 +261,8 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        of_client(&self.stream.server(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.stream.server(), attempt, error)
+    fn peer(&self) -> String {
+        self.stream.server()
     }
 }
 

@@ -5,7 +5,7 @@ mod tcp_client;
 mod udp_client;
 mod udp_receiver;
 
-pub(crate) use tcp_client::{measure, of_transmitter};
+pub(crate) use tcp_client::measure;
 pub(crate) use udp_client::measure_udp;
 #[cfg(test)]
 pub(crate) use udp_receiver::SILENCE_MAX;

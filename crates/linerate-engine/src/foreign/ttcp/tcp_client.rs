@@ -1,20 +1,18 @@
 //! A TCP test with `ttcp -r`: a connection full of data.
 
 use std::convert::Infallible;
-use std::io;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault, Side, TcpDirections, TcpPlan};
-use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::Reason;
 use linerate_proto::ttcp::{Transmitter, pattern};
 
 use super::Alone;
 use crate::context::Context;
+use crate::flow::Words;
 use crate::flow::account::Account;
-use crate::flow::tcp::control::{lost, plain};
 use crate::flow::tcp::endpoint::StreamRules;
-use crate::flow::{self, Answer, Flows, Session};
+use crate::foreign::tcp_client::{Dialect, TcpClient};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// Printable characters, and nothing is ever reported.
@@ -43,67 +41,39 @@ pub(crate) fn measure(
     account.ends.push(remote_end(None));
     let interval = Duration::from_nanos(plan.test.interval_ns);
     let machine = Transmitter::new(test.request.planned_span(), interval);
-    let stop = context.stop.clone();
-    let mut session = Session::new(machine, TcpClient { plan, test, context, account });
-    let result = flow::run(&mut session, &mut Alone, &stop);
-    let TcpClient { test, context, account, .. } = session.flows;
-    if test.endpoint.has_started() { test.finish(result, context, account) } else { result }
+    let end = TcpClient { test, dialect: Ttcp { plan }, context, account };
+    let (end, result) = end.run(machine, &mut Alone);
+    end.test.finish_if_started(result, end.context, end.account)
 }
 
-/// The transmitter's stream.
-struct TcpClient<'a, 'w> {
+/// The transmitter's own part: one stream.
+struct Ttcp<'a> {
     plan: &'a TcpPlan,
-    test: Test,
-    context: &'a mut Context<'w>,
-    account: &'a mut Account,
 }
 
-impl Flows for TcpClient<'_, '_> {
+impl Dialect for Ttcp<'_> {
     type Machine = Transmitter;
 
-    fn carry_out(
+    fn connect(
         &mut self,
-        now: MonoTime,
-        output: Output<Transmitter>,
-    ) -> Result<Option<Answer<Transmitter>>, Failure> {
-        let Self { plan, test, context, account } = self;
-        match output {
-            Output::Open => {
-                let socket = test.connect(test.server, Side::Sender)?;
-                test.add(socket, (Direction::Up, 0), account);
-                test.connected(plan, context);
-                test.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-                return Ok(Some(Answer::Opened));
-            }
-            Output::Ended => test.add_last_interval(now, context, account),
-            other => test.carry_out((now, &other), context, account)?,
-        }
-        Ok(None)
-    }
-
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Transmitter>>, Failure> {
-        Ok(None)
-    }
-
-    fn state(&mut self, _: MonoTime) -> FlowState {
-        FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
-    }
-
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        of_transmitter(&plain(self.test.server), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&plain(self.test.server), attempt, error)
+        test: &mut Test,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        let socket = test.connect(test.server, Side::Sender)?;
+        test.add(socket, (Direction::Up, 0), account);
+        test.connected(self.plan, context);
+        Ok(())
     }
 }
 
-/// The machine's reason in words.
-pub(crate) fn of_transmitter(receiver: &str, reason: Reason<Infallible>) -> Failure {
-    let unreachable = |attempt, why| Failure::new(Fault::Unreachable, attempt, receiver, why);
-    match reason {
-        Reason::Stopped => unreachable("test with", "stopped before the test began"),
-        _ => unreachable("send to", "the data did not end in time")
-            .advise("the results so far are kept"),
+impl Words for Transmitter {
+    fn failure(receiver: &str, reason: Reason<Infallible>) -> Failure {
+        let unreachable = |attempt, why| Failure::new(Fault::Unreachable, attempt, receiver, why);
+        match reason {
+            Reason::Stopped => unreachable("test with", "stopped before the test began"),
+            _ => unreachable("send to", "the data did not end in time")
+                .advise("the results so far are kept"),
+        }
     }
 }

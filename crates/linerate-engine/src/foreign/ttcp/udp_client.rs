@@ -3,20 +3,17 @@
 //! The receiver tells nothing, so the record has what was sent. Left out: a receiver that was told
 //! to send, which ttcp does not have.
 
-use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault, TcpDirections, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Transmitter};
 
-use super::{Alone, of_transmitter};
+use super::Alone;
 use crate::context::Context;
 use crate::flow::account::Account;
-use crate::flow::tcp::control::lost;
 use crate::flow::udp::layout::{Layout, Leaving, Read};
 use crate::flow::{self, Answer, Flows, Session};
 use crate::foreign::marked_stream::{MarkedStream, Target};
@@ -117,12 +114,8 @@ impl Flows for UdpClient<'_, '_> {
         FlowState { done: self.stream.is_done(), ..FlowState::default() }
     }
 
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        of_transmitter(&self.stream.server(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.stream.server(), attempt, error)
+    fn peer(&self) -> String {
+        self.stream.server()
     }
 }
 

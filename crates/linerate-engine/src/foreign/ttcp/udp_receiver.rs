@@ -1,14 +1,12 @@
 //! `ttcp -r -u`: counts the datagrams of the first that announces itself, until the end.
 
-use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, FlowEnd};
 use linerate_core::time::MonoTime;
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{Mode, UdpCounted, UdpServer, UdpTally, UdpTerms};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramOptions, DatagramSocket};
@@ -16,12 +14,9 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::thread::cost;
 
-use crate::flow::tcp::control::lost;
 use crate::flow::tcp::cost_since;
 use crate::flow::{self, Answer, Flows, Session};
-use crate::foreign::iperf2::udp_arrivals::{
-    Arrivals, BUFFER_BYTES_MAX, locked, never_fails, state_of,
-};
+use crate::foreign::iperf2::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, locked, state_of};
 
 /// A transmitter that is silent for this long is gone; ttcp itself waits for ever.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -120,19 +115,11 @@ impl Flows for Stream<'_> {
         Ok(None)
     }
 
-    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
-        Ok(None)
-    }
-
     fn state(&mut self, now: MonoTime) -> FlowState {
         state_of(&locked(self.tally), now)
     }
 
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        never_fails(self.peer, &reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(&self.peer.to_string(), attempt, error)
+    fn peer(&self) -> String {
+        self.peer.to_string()
     }
 }

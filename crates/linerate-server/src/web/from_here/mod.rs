@@ -19,7 +19,7 @@ use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use linerate_core::record::Direction;
-use linerate_engine::flow::tcp::Demand;
+use linerate_engine::flow::admission::Demand;
 use linerate_proto::native::Token;
 use linerate_sys::clock::{random_bytes, record_id};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,8 @@ use linerate_core::record::{
 };
 use linerate_engine::context::Context;
 use linerate_engine::examine::{self, Seen};
-use linerate_engine::flow::{tcp, udp};
+use linerate_engine::flow::admission::Permit;
+use linerate_engine::throughput;
 use linerate_engine::{rtt, trace};
 use linerate_report::{Headline, examination};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub(super) fn start(
     run: &Arc<Run>,
     state: &Arc<State>,
     job: Job,
-    permit: tcp::Permit,
+    permit: Permit,
 ) -> std::io::Result<()> {
     let (run, state) = (Arc::clone(run), Arc::clone(state));
     let work = move || {
@@ -91,10 +92,10 @@ impl Work<'_> {
         let mut context = Context { tool, stop, watch: &mut watch };
         let mut record = match plan {
             Plan::Ping(plan) => rtt::run(plan, &mut context),
-            Plan::Udp(plan) => udp::run(plan, &mut context),
+            Plan::Udp(plan) => throughput::run_udp(plan, &mut context),
             Plan::Test(plan) => examine::run(plan, &mut context, &mut |seen| self.seen(seen)),
             Plan::Trace(plan) => trace::run(plan, &mut context),
-            Plan::Tcp(plan) => tcp::run(plan, &mut context),
+            Plan::Tcp(plan) => throughput::run_tcp(plan, &mut context),
             Plan::Simulate(_) | Plan::Bench(_) | Plan::Compare(_) => {
                 unreachable!("no plan of these is made here")
             }

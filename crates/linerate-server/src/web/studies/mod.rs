@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use linerate_core::policy::TestKind;
 use linerate_core::study::{PublishedFigures, StudyPlan};
 use linerate_engine::environment::local_end;
-use linerate_engine::flow::tcp::Demand;
+use linerate_engine::flow::admission::Demand;
 use linerate_engine::study::{SHIPPED, TABLES};
 use linerate_report::study::{self, Results};
 use linerate_sys::clock::{record_id, wall};
@@ -210,7 +210,7 @@ fn plan(name: &str, repetitions: Option<u32>) -> Result<StudyPlan, ApiError> {
 async fn start(
     state: &Arc<State>,
     (run, id, stop): (Begin, &str, Stop),
-    admit: impl FnOnce(&State) -> Result<linerate_engine::flow::tcp::Permit, ApiError>,
+    admit: impl FnOnce(&State) -> Result<linerate_engine::flow::admission::Permit, ApiError>,
 ) -> Result<(), ApiError> {
     let none = || ApiError::not_found("this server keeps no results, so it can run no study");
     let path = state.options.store.clone().ok_or_else(none)?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use linerate_engine::flow::tcp::Permit;
+use linerate_engine::flow::admission::Permit;
 use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;

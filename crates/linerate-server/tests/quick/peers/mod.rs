@@ -14,8 +14,8 @@ use linerate_core::record::{
     Direction, Event, Finish, MetricId, Record, ServerPlan, Stat, TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
 use linerate_engine::foreign::iperf2::AddressValidation;
+use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -234,7 +234,7 @@ pub(crate) fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = tcp::run(plan, &mut context);
+    let record = throughput::run_tcp(plan, &mut context);
     (record, events)
 }
 

@@ -7,8 +7,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::flow::tcp;
 use linerate_engine::foreign::iperf2::{Return, run_with_return};
+use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
 use super::enhanced::{self, Sender};
@@ -27,7 +27,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
         Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
-        _ => tcp::run(&plan, &mut context),
+        _ => throughput::run_tcp(&plan, &mut context),
     };
     lock(&printer).end(&record);
     record.failure.map_or(Ok(()), Err)

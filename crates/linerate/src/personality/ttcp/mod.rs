@@ -11,9 +11,9 @@ use linerate_core::record::{
     Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_engine::context::Context;
-use linerate_engine::flow::{tcp, udp};
 use linerate_engine::foreign::ttcp::UdpListener;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
+use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
 use super::getopt::{self, Word, letters};
@@ -170,7 +170,7 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
     };
     let mut context =
         Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
-    sender_of(tcp::run(&plan, &mut context))
+    sender_of(throughput::run_tcp(&plan, &mut context))
 }
 
 /// As fast as possible: ttcp has no pace.
@@ -188,7 +188,7 @@ fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
     };
     let mut context =
         Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
-    sender_of(udp::run(&plan, &mut context))
+    sender_of(throughput::run_udp(&plan, &mut context))
 }
 
 fn sender_of(record: Record) -> Result<FlowEnd, Failure> {

@@ -2,13 +2,12 @@
 //! of each until its end has been answered.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 
 use linerate_core::record::Failure;
 use linerate_core::time::{Clock, MonoTime, SimClock};
-use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
     Mode, PROOF_BYTES, Stamp, UDP_SILENCE_MAX, UdpBack, UdpReport, UdpServer, UdpServerNews,
     UdpTally, UdpTerms, cookie, cookie_answer, end,
@@ -118,12 +117,8 @@ impl Flows for ServerData {
         state_of(&self.tally.borrow(), now)
     }
 
-    fn failure(&self, reason: Reason<Infallible>) -> Failure {
-        unreachable!("{reason:?}")
-    }
-
-    fn lost(&self, _: &'static str, error: &io::Error) -> Failure {
-        unreachable!("{error}")
+    fn peer(&self) -> String {
+        unreachable!("it has no way to fail")
     }
 }
 

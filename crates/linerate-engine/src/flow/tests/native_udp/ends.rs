@@ -1,7 +1,6 @@
 //! Both ends of a test, around the machines of the protocol, and the seeds that are played.
 
 use std::cell::RefCell;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,18 +12,16 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::dialect::{FlowState, Machine, Output, Reason};
+use linerate_proto::dialect::{FlowState, Machine, Output};
 use linerate_proto::native::{
-    Accept, Asked, Client, ClientTest, FEATURES, Message, PeerFault, REPORT_TIMEOUT_UDP, Refuse,
-    STEP_TIMEOUT, Server,
+    Accept, Asked, Client, ClientTest, FEATURES, Message, REPORT_TIMEOUT_UDP, Refuse, STEP_TIMEOUT,
+    Server,
 };
 
 use super::{SIZE_BYTES, TOKEN, Wire};
+use crate::flow::admission::{Admission, Demand, Permit};
 use crate::flow::served::GRACE;
 use crate::flow::session::{Answer, Flows, Session};
-use crate::flow::tcp::admission::{Admission, Demand, Permit};
-use crate::flow::tcp::control::{client_failure, lost};
-use crate::flow::tcp::session::server_failure;
 use crate::flow::tests::world::{End, SimNet, World};
 use crate::flow::tests::{Left, Limits, Played, Trouble, check_seeds, count, judge, play};
 use crate::flow::udp::keep_alive::SILENCE_MAX;
@@ -127,10 +124,6 @@ impl Ends {
     fn state(&self) -> FlowState {
         let done = self.started && self.wire.borrow_mut().threads(self.end).all(|(_, it)| it.done);
         FlowState { done, ..FlowState::default() }
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        lost(self.end.other().name(), attempt, error)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -266,12 +259,8 @@ impl Flows for UdpClient {
         self.ends.state()
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        client_failure(End::Server.name(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        self.ends.lost(attempt, error)
+    fn peer(&self) -> String {
+        End::Server.name().to_owned()
     }
 }
 
@@ -382,12 +371,8 @@ impl Flows for UdpServer {
         self.ends.state()
     }
 
-    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
-        server_failure(End::Client.name(), reason)
-    }
-
-    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
-        self.ends.lost(attempt, error)
+    fn peer(&self) -> String {
+        End::Client.name().to_owned()
     }
 }
 
