@@ -9,6 +9,7 @@ use linerate_core::units::BitRate;
 
 use super::account::{Account, rate_bps};
 use super::ceiling::datagrams::packet;
+use super::ceiling::link::is_shaped;
 use super::start_up;
 use super::summary::{cpu_share, run_queue_share};
 use crate::environment::stolen_time;
@@ -324,7 +325,7 @@ fn uncut(record: &Record) -> Option<Caveat> {
 /// Datagrams that need several packets.
 fn fragmented(record: &Record, account: &Account) -> Option<Caveat> {
     let flows = record.flows.iter();
-    let (direction, unknown) = flows
+    let (direction, fragments) = flows
         .filter_map(|flow| Some((flow.direction, packet(flow, account, flow.direction).err()?)))
         .next()?;
     let way = match direction {
@@ -333,7 +334,7 @@ fn fragmented(record: &Record, account: &Account) -> Option<Caveat> {
     };
     Some(Caveat::new(
         CaveatCode::Fragmented,
-        format!("{way}: {}", unknown.trim_start_matches("what fragments take: ")),
+        format!("{way}: {fragments}"),
         "one lost fragment loses the datagram: use a smaller -l",
     ))
 }
@@ -347,9 +348,8 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
     };
-    let source = ceiling.input("link_rate_bps").map_or("", |input| input.source.as_str());
     let reasons = match bound.kind {
-        LINK if source.starts_with("token bucket") => {
+        LINK if is_shaped(record, ceiling, direction) => {
             "a burst of the token bucket in a short test, or a filter that counts other bytes"
         }
         LINK if waited_behind_a_hole(record, direction) => {
@@ -401,7 +401,7 @@ fn cut_short(record: &Record) -> Option<Caveat> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CeilingInput, RecordId, Rung, Summary, TcpTest, Tool};
+    use linerate_core::record::{CeilingInput, End, RecordId, Rung, Summary, TcpTest, Tool};
     use linerate_core::time::WallTime;
 
     use super::*;
@@ -414,13 +414,19 @@ mod tests {
     }
 
     /// The caveat of 100 Mbit/s measured under a link and a window.
-    fn of(link_bps: Option<f64>, source: &str, window_bps: Option<f64>) -> Option<Caveat> {
+    fn above(
+        link_bps: Option<f64>,
+        shaper_bps: Option<u64>,
+        window_bps: Option<f64>,
+    ) -> Option<Caveat> {
         let mut record = record();
+        let interface = Some(Interface { shaper_bps, ..Interface::default() });
+        record.ends = vec![End { role: "local".to_owned(), interface, ..End::default() }];
         let row = Summary::of(MetricId::Goodput, Stat::Value, 100e6);
         record.summary = vec![row.in_direction(Direction::Up)];
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
         ceiling.value = link_bps;
-        ceiling.inputs = vec![CeilingInput::of("link_rate_bps", 1.0, source)];
+        ceiling.inputs = vec![CeilingInput::of("link_rate_bps", 95e6, "of the interface")];
         ceiling.rungs = vec![Rung {
             kind: "receive_window".to_owned(),
             value: window_bps,
@@ -433,14 +439,15 @@ mod tests {
 
     #[test]
     fn more_than_a_bound_and_a_hundredth_is_a_contradiction_that_names_its_reasons() {
-        let caveat = of(Some(93.5e6), "speed of eth0", None).expect("107 %");
+        let caveat = above(Some(93.5e6), None, None).expect("107 %");
         assert_eq!(caveat.code, CaveatCode::AboveCeiling);
         // 100 / 93.5 = 1.0695.
         assert!(caveat.detail.contains("107.0 % of what the link allows"), "{caveat}");
         assert!(caveat.advice.contains("driver"), "{caveat}");
-        let caveat = of(Some(90e6), "token bucket filter on a-b", Some(120e6)).expect("111 %");
+        let caveat = above(Some(90e6), Some(95_000_000), Some(120e6)).expect("111 %");
         assert!(caveat.advice.contains("burst"), "{caveat}");
-        let caveat = of(Some(200e6), "", Some(90e6)).expect("more than the receive window allows");
+        let caveat =
+            above(Some(200e6), None, Some(90e6)).expect("more than the receive window allows");
         assert!(caveat.detail.contains("the receive window allows"), "{caveat}");
     }
 
@@ -462,7 +469,7 @@ mod tests {
 
     #[test]
     fn below_a_hundredth_above_the_smallest_bound_nothing_is_said() {
-        assert_eq!(of(Some(99.1e6), "", Some(120e6)), None);
-        assert_eq!(of(None, "", None), None);
+        assert_eq!(above(Some(99.1e6), None, Some(120e6)), None);
+        assert_eq!(above(None, None, None), None);
     }
 }

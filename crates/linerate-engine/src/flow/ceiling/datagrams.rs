@@ -1,5 +1,7 @@
 //! What bounds a UDP test: the packets that its datagrams make, and its pace.
 
+use std::fmt;
+
 use linerate_core::record::{
     Ceiling, CeilingInput, Direction, Family, Flow, Record, Rung, Side, UdpPlan,
 };
@@ -26,7 +28,8 @@ fn ceiling(
 ) -> Option<Ceiling> {
     let flow = record.flows.iter().find(|flow| flow.direction == direction)?;
     let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
-    let packet = packet(flow, account, direction);
+    let packet =
+        packet(flow, account, direction).map_err(|cut| format!("what fragments take: {cut}"));
     let ceiling = bound(record, direction, packet, rungs(plan, streams));
     Some(if plan.test.search.is_some() {
         search_account::ceiling(record, ceiling)
@@ -35,12 +38,28 @@ fn ceiling(
     })
 }
 
-/// The packet that a datagram makes, or why it makes none that is alike for all.
+/// Datagrams that a route cuts, so that no packet is alike for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::flow) struct Fragments {
+    /// IP packet of a whole datagram.
+    packet_bytes: u32,
+    /// Largest packet of the route.
+    route_mtu_bytes: u32,
+}
+
+impl fmt::Display for Fragments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { packet_bytes, route_mtu_bytes } = self;
+        write!(f, "packets of {packet_bytes} bytes over a route of {route_mtu_bytes}")
+    }
+}
+
+/// The packet that a datagram makes; fragments where the route cuts it.
 pub(in crate::flow) fn packet(
     flow: &Flow,
     account: &Account,
     direction: Direction,
-) -> Result<Packet, String> {
+) -> Result<Packet, Fragments> {
     let family = if flow.server_addr.starts_with('[') { Family::V6 } else { Family::V4 };
     let segment = Segment { family, transport: Transport::Udp };
     let bytes = account.size_bytes.saturating_add(segment.header_bytes());
@@ -54,9 +73,7 @@ pub(in crate::flow) fn packet(
     };
     let interface = sender.and_then(|end| end.interface.as_ref()?.mtu_bytes);
     match route.or(interface).filter(|mtu| bytes > *mtu) {
-        Some(mtu) => {
-            Err(format!("what fragments take: packets of {bytes} bytes over a route of {mtu}"))
-        }
+        Some(mtu) => Err(Fragments { packet_bytes: bytes, route_mtu_bytes: mtu }),
         None => Ok(Packet {
             segment,
             bytes,

@@ -5,7 +5,7 @@
 //! carries them, and how much is added, is not seen from here.
 
 use linerate_core::record::{
-    CeilingInput, Direction, EmulatedPath, End, Interface, KnownPath, PathPlan,
+    Ceiling, CeilingInput, Direction, EmulatedPath, End, Interface, KnownPath, PathPlan, Record,
 };
 use linerate_core::theory::framing::{
     self, EthernetLink, FramingCeiling, ShapedLink, VLAN_TAG_BYTES,
@@ -138,6 +138,14 @@ const fn sending_role(direction: Direction) -> &'static str {
         Direction::Up => "local",
         Direction::Down => "remote",
     }
+}
+
+/// True where the ceiling's rate is that of a token bucket filter at the sending end.
+pub(in crate::flow) fn is_shaped(record: &Record, ceiling: &Ceiling, direction: Direction) -> bool {
+    let Some(rate) = ceiling.input("link_rate_bps") else { return false };
+    let senders = record.ends.iter().filter(|end| end.role == sending_role(direction));
+    let mut shapers = senders.filter_map(|end| end.interface.as_ref()?.shaper_bps);
+    shapers.any(|bps| (bps as f64 - rate.value).abs() < 1.0)
 }
 
 /// Negotiated speeds at both ends, a shaper at the sending one.

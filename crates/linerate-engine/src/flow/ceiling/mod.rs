@@ -7,7 +7,7 @@
 
 pub(super) mod datagrams;
 mod emulated;
-mod link;
+pub(super) mod link;
 mod rungs;
 
 use linerate_core::record::{
