@@ -7,7 +7,6 @@ use clap::error::ErrorKind;
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
-use crate::command::generate::described;
 use crate::help::{self, asked};
 use crate::output;
 
@@ -66,12 +65,6 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// The command that this process was started with, by its full name.
-pub(crate) fn command_asked() -> String {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    asked(&described(), &words)
-}
-
 /// Clap's paragraphs as one line: what is wrong, its tips, where to read on. `asked` is the
 /// command where clap's usage line does not name it.
 fn mistake(text: &str, asked: &str) -> String {
@@ -100,7 +93,7 @@ fn mistake(text: &str, asked: &str) -> String {
     format!("{said}; see '{command} --help'")
 }
 
-/// What parsers of numbers say, and the same for people.
+/// Parsers' words for a bad number, and the same for people.
 const PLAIN_WORDS: [(&str, &str); 7] = [
     ("invalid digit found in string", "it is no whole number"),
     ("number too large to fit in target type", "it is too large"),

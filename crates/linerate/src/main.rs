@@ -141,6 +141,7 @@ fn main() -> std::process::ExitCode {
         Err((error, hint)) => return exit::usage(&error, hint, command::generate::described()),
     };
     output::choose_colour(cli.color);
+    help::keep_commands(command::generate::described);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Rrul(args) => command::rrul::run(args),

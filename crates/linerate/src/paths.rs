@@ -38,8 +38,8 @@ pub(crate) fn filled(flag: Option<&Path>) -> Result<Store, Failure> {
     })
 }
 
-/// What `look` finds in a store under a name that the user gave to `command`; a name that no stored
-/// result has is often a file's.
+/// Looks in the store for a name that the user gave to `command`; a name that no stored result has
+/// is often a file's.
 /// # Errors
 /// One line when nothing is found, or when the store cannot be read.
 pub(crate) fn find_result<T>(
@@ -57,7 +57,7 @@ pub(crate) fn find_result<T>(
     })
 }
 
-/// Whether a name has the form of a file's: a folder in it, or an ending.
+/// A name in the form of a file's: with a folder in it, or an ending.
 pub(crate) fn is_like_file(name: &str) -> bool {
     let ending = Path::new(name).extension();
     name.contains('/') || ending.is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending))

@@ -78,7 +78,7 @@ fn explain_record(record: &Record, target: Option<Goal>) -> Explained {
     Explained { verdicts: decision.verdicts, document }
 }
 
-/// Whether a name can be of a stored result alone.
+/// A name that only a stored result can have: `last`, or one that begins with `@`.
 fn is_of_store(name: &str) -> bool {
     name.starts_with('@') || name == "last"
 }

@@ -9,7 +9,7 @@ use linerate_sys::stop::Stop;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::{exit, output, paths};
+use crate::{help, output, paths};
 
 /// Output flags of a measuring command.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -114,7 +114,7 @@ fn advise_help(record: &mut Record) {
     if is_mistake(record)
         && let Some(failure) = &mut record.failure
     {
-        let see = || format!("see '{} --help'", exit::command_asked());
+        let see = || format!("see '{} --help'", help::command_typed());
         failure.next_step.get_or_insert_with(see);
     }
 }

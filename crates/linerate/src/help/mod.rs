@@ -16,6 +16,7 @@ mod topics;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 use clap::{Arg, Command};
 
@@ -79,6 +80,20 @@ pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
         at = next;
     }
     named
+}
+
+/// All commands, for lines that name the one that was typed.
+static COMMANDS: OnceLock<fn() -> Command> = OnceLock::new();
+
+/// Keeps how the commands are described; made only where a line needs them.
+pub(crate) fn keep_commands(commands: fn() -> Command) {
+    COMMANDS.get_or_init(|| commands);
+}
+
+/// The command that this process was started with, by its full name.
+pub(crate) fn command_typed() -> String {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    COMMANDS.get().map_or_else(|| "linerate".to_owned(), |commands| asked(&commands(), &words))
 }
 
 /// The page of a command, by its full name.

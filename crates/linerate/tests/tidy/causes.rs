@@ -8,6 +8,9 @@ use linerate_core::record::{CauseCell, CauseRow};
 use crate::coverage::snake;
 use crate::tree::Text;
 
+/// Tells whether what a cell names is there.
+type IsThere<'a> = &'a dyn Fn(&str) -> bool;
+
 const RULES: &str = "crates/linerate-core/src/explain/";
 const BANK: &str = "studies/bank/";
 const INNOCENT: &str = "studies/bank/innocent.toml";
@@ -71,7 +74,7 @@ impl<'a> Tree<'a> {
         };
         let has_row =
             |name: &str| self.manual.lines().any(|line| line.starts_with(&format!("| {name} |")));
-        let cells: [(&str, CauseCell, &dyn Fn(&str) -> bool); 5] = [
+        let cells: [(&str, CauseCell, IsThere<'_>); 5] = [
             ("rule", row.rule, &|name| self.has_function(name)),
             ("remedy", row.remedy, &|name| self.has_function(name)),
             ("planted case", row.planted, &plants),

@@ -83,8 +83,8 @@ impl Candidates {
         self.sources.retain(|_, candidate| now.since(candidate.tally.last) < SILENCE_MAX);
     }
 
-    /// Where the table is full, a tenth of it goes at once: a flood of forged sources costs a look at
-    /// ten others each, not at all of them.
+    /// Where the table is full, a tenth of it goes at once: a forged source costs a look at ten
+    /// others, not at all of them.
     fn make_room(&mut self) {
         if self.sources.len() < CANDIDATES_MAX {
             return;
