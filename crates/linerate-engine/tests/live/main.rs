@@ -7,6 +7,7 @@ mod bench_lab;
 mod lab;
 mod lab_devices;
 mod lab_paths;
+mod link_reset;
 mod path_live;
 mod ping;
 #[path = "../../../linerate/tests/support/turn.rs"]
