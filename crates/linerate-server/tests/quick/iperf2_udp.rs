@@ -256,7 +256,9 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
     if lacks("iperf") {
         return;
     }
-    let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "100000", "-l", "1000", "-y", "C"];
+    // 50 datagrams, in these tests, since 92 fill the buffer of a socket of iperf's that a busy host
+    // holds up: 212,992 bytes, of which one of 1000 bytes takes 2304.
+    let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "50000", "-l", "1000", "-y", "C"];
     with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["--full-duplex", "-d", "-r"] {
@@ -266,7 +268,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
                 flags.extend(["-L", &back]);
             }
             let printed = run("iperf", &[&fixed[..], &flags].concat());
-            assert!(csv(&printed).contains(&(101_000, 101)), "{mode}: {printed}");
+            assert!(csv(&printed).contains(&(51_000, 51)), "{mode}: {printed}");
             server.log(1);
         }
     });
@@ -275,11 +277,11 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
         let port = server.port(Via::Iperf2).to_string();
         run("iperf", &[&fixed[..], &["-p", &port, "-R"]].concat());
         let log = server.log(1);
-        // 100 datagrams at 2 Mbit/s, the network's rate and not the 10 asked, take 0.396 s from the
+        // 50 datagrams at 2 Mbit/s, the network's rate and not the 10 asked, take 0.196 s from the
         // first to the last; a busy host is later, never earlier.
-        let (_, rest) = log[0].split_once("sent 101.0 kB in ").expect("what was sent");
+        let (_, rest) = log[0].split_once("sent 51.0 kB in ").expect("what was sent");
         let span_s: f64 = rest.split(' ').next().and_then(|it| it.parse().ok()).expect("a span");
-        assert!((0.38..2.0).contains(&span_s), "{log:?}");
+        assert!((0.18..30.0).contains(&span_s), "{log:?}");
     });
 }
 
@@ -355,23 +357,23 @@ fn an_iperf_server_that_sends_is_counted_to_the_last_datagram() {
     // 2.1.8 misses streams that open while another does; they are asked for again.
     for (directions, streams) in [(Down, 1), (Down, 2), (Both, 1)] {
         let peer = Peer::start_udp("iperf", &["-s", "-u", "-y", "C", "-p"]);
-        let finish = Finish::Buffers(100 * u64::from(streams));
+        let finish = Finish::Buffers(50 * u64::from(streams));
         let record = measure(&UdpPlan {
             test: UdpTest { directions, streams, finish, ..plan(peer.port).test },
             ..plan(peer.port)
         });
         assert_eq!(record.failure, None, "{directions:?}");
-        // 100 of data and the end, in each stream.
-        let all = vec![(Some(101), Some(101)); usize::from(streams)];
+        // 50 of data and the end, in each stream.
+        let all = vec![(Some(51), Some(51)); usize::from(streams)];
         assert_eq!(ends(&record, Direction::Down), all, "{directions:?} {streams}");
         let rows = usize::from(streams) * if directions == Both { 2 } else { 1 };
         peer.wait_for(|printed| csv(printed).len() >= rows);
         let printed = peer.end();
         let rows = csv(&printed);
-        assert!(rows.contains(&(101_000, -1)), "what it sent: {printed}");
+        assert!(rows.contains(&(51_000, -1)), "what it sent: {printed}");
         if directions == Both {
-            assert_eq!(ends(&record, Direction::Up), [(Some(100), None)]);
-            assert!(rows.contains(&(101_000, 101)), "what it took: {printed}");
+            assert_eq!(ends(&record, Direction::Up), [(Some(50), None)]);
+            assert!(rows.contains(&(51_000, 51)), "what it took: {printed}");
         }
     }
 }
@@ -385,24 +387,24 @@ fn an_iperf_client_gets_what_it_asked_a_server_to_send() {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["-R", "--full-duplex", "-d", "-r", "-R --trip-times"] {
             let back = peers::free_port().to_string();
-            let fixed = ["-u", "-c", "127.0.0.1", "-p", &port, "-b", "10M", "-n", "100000"];
+            let fixed = ["-u", "-c", "127.0.0.1", "-p", &port, "-b", "10M", "-n", "50000"];
             let mut flags: Vec<&str> = mode.split(' ').collect();
             if matches!(mode, "-d" | "-r") {
                 flags.extend(["-L", &back]);
             }
             let printed = run("iperf", &[&fixed[..], &["-l", "1000", "-y", "C"], &flags].concat());
             let log = server.log(1);
-            let sent = "sent 101.0 kB in ";
+            let sent = "sent 51.0 kB in ";
             assert!(log.iter().any(|line| line.contains(sent)), "{mode}: {log:?}");
             let rows = csv(&printed);
             // With trip times 2.1.8 takes the first one for a header alone, and for lost, from its
             // own server too.
-            let bytes = if mode.contains("trip") { 100_000 } else { 101_000 };
-            assert!(rows.contains(&(bytes, 101)), "{mode}: {printed}");
+            let bytes = if mode.contains("trip") { 50_000 } else { 51_000 };
+            assert!(rows.contains(&(bytes, 51)), "{mode}: {printed}");
             let both_report = matches!(mode, "-d" | "-r");
-            let reported = log.iter().any(|line| line.contains(", 0 of 101 lost"));
+            let reported = log.iter().any(|line| line.contains(", 0 of 51 lost"));
             assert_eq!(reported, both_report, "{mode}: {log:?}");
-            let received = log.iter().any(|line| line.contains(": 101.0 kB in "));
+            let received = log.iter().any(|line| line.contains(": 51.0 kB in "));
             assert_eq!(received, !mode.starts_with("-R"), "{mode}: {log:?}");
         }
     });
