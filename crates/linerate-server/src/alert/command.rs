@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use linerate_store::DueAlert;
 use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::monotonic;
 
 use super::TAKES;
-use crate::store::DueAlert;
 
 /// Runs it to its end; one that takes longer than a minute is ended.
 pub(super) fn run(line: &str, alert: &DueAlert) -> Result<(), String> {

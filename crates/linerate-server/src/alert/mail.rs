@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use linerate_core::time::WallTime;
 use linerate_engine::failure::words_of;
+use linerate_outbound::{Host, connect};
 use linerate_proto::iperf3::to_base64;
+use linerate_store::DueAlert;
 use linerate_sys::clock::monotonic;
 
 use super::TAKES;
 use super::reply::Reply;
-use crate::ask::{Host, connect};
-use crate::store::DueAlert;
 
 /// Where mails go when nothing is said.
 pub(super) const RELAY: &str = "localhost";

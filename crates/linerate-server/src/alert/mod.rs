@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use linerate_core::record::Failure;
 use linerate_core::schedule::Alert;
-
-use crate::ask::post;
-use crate::store::{DueAlert, Outbox};
+use linerate_outbound::post;
+use linerate_store::{DueAlert, Outbox};
 
 /// The first wait after a failure, and the longest, seconds.
 const WAIT_S: (i64, i64) = (15, 900);

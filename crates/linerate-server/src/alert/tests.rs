@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use linerate_proto::iperf3::from_base64;
+use linerate_store::{NewAlert, Store};
 use linerate_sys::clock::sleep;
 
 use super::*;
-use crate::store::{NewAlert, Store};
 
 const MADE_S: i64 = 1_795_478_400;
 

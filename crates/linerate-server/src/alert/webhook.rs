@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use crate::ask::post::{host, post};
-use crate::store::DueAlert;
+use linerate_outbound::post::{host, post};
+use linerate_store::DueAlert;
 
 /// Posts an alert.
 pub(super) fn hand(url: &str, alert: &DueAlert, authority: Option<&Path>) -> Result<(), String> {

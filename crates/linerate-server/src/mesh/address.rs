@@ -1,8 +1,7 @@
 //! Where an agent finds its hub: the hub itself, or the broker which that hears.
 
 use linerate_core::record::DEFAULT_PORT;
-
-use crate::ask::Host;
+use linerate_outbound::Host;
 
 /// The port of NATS.
 #[cfg(feature = "scale")]

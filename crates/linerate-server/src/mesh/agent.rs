@@ -10,6 +10,8 @@ use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::Bytes;
+use linerate_outbound::Authority;
+use linerate_store::{KeptPlan, MeshSelf, SlotRun, Store, is_full};
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::stop::Stop;
 
@@ -23,9 +25,7 @@ use super::sign::verify;
 use super::spool::Spool;
 use super::talk::{Talk, half};
 use super::{JoinToken, hex};
-use crate::ask::Authority;
 use crate::schedule::{Ended, Keeper, NOT_RUNNING, Options, Rein, take_lock};
-use crate::store::{KeptPlan, MeshSelf, SlotRun, Store, is_full};
 
 /// Between two looks whether a plan is in force.
 const LOOK: Duration = Duration::from_millis(200);

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use linerate_core::mesh::{Beat, BeatAnswer, Standing, judge};
 use linerate_core::record::{Failure, Fault};
+use linerate_store::HubStore;
 use linerate_sys::clock::realtime_ns;
 
 use super::clock::now_s;
-use crate::store::HubStore;
 
 /// An agent is told of bookings for so long after their begin, seconds: one that was away says then
 /// that it did not run.

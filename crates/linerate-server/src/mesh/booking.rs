@@ -6,11 +6,11 @@ use linerate_core::mesh::{
 };
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Task;
+use linerate_store::{Booked, HubStore, NewBooking};
 use linerate_sys::clock::record_id;
 
 use super::plan::{Checked, check};
 use crate::schedule::{BookedAt, Desk};
-use crate::store::{Booked, HubStore, NewBooking};
 
 /// Times that are asked for, one after another.
 const TRIES_MAX: usize = 10_000;

@@ -13,6 +13,8 @@ use linerate_core::record::Failure;
 #[cfg(feature = "scale")]
 use linerate_core::record::Fault;
 use linerate_engine::failure::words_of;
+use linerate_outbound::{Authority, connect};
+use linerate_store::MeshSelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,8 +23,6 @@ use super::answer::HubAnswer;
 #[cfg(feature = "scale")]
 use super::bus::AgentBus;
 use super::pack::{ANSWER_BYTES_MAX, GZIP, unpacked};
-use crate::ask::{Authority, connect};
-use crate::store::MeshSelf;
 
 /// For each read and write: a hub has 30 s for its answer.
 const QUIET_MAX: Duration = Duration::from_secs(35);

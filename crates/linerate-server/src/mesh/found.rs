@@ -91,7 +91,7 @@ impl Found {
 pub(super) fn read(
     plan: &MeshPlan,
     agent: &str,
-    event: &crate::store::ScheduleEvent,
+    event: &linerate_store::ScheduleEvent,
 ) -> Option<Found> {
     let (task, peer) = event.task.split_once('/')?;
     let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();

@@ -6,13 +6,13 @@ use linerate_core::record::Failure;
 use linerate_core::schedule::{Class, confirms, own_difference};
 use linerate_report::Headline;
 use linerate_report::mesh::dropped_sentence;
+use linerate_store::{HubStore, SeriesValue, SlotRun};
 use serde_json::json;
 
 use super::booking::{Wanted, What, book};
 use super::found::{Found, Further};
 use super::incidents::{Incidents, Scene, tell, watched};
 use crate::schedule::NEWS_S;
-use crate::store::{HubStore, SeriesValue, SlotRun};
 
 /// Further runs begin within so many seconds, or are not made.
 const CONFIRM_WITHIN_S: i64 = 900;

@@ -11,6 +11,9 @@ use linerate_core::mesh::{
 };
 use linerate_core::record::{Failure, Fault, Record, RecordId};
 use linerate_core::time::MonoTime;
+use linerate_store::{
+    AgentRun, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
+};
 use linerate_sys::clock::{monotonic, realtime_ns};
 
 use super::beats::{Beats, Heard};
@@ -21,9 +24,6 @@ use super::refused::Refused;
 use super::results::{Plans, read_all};
 use super::{digest, hex};
 use crate::schedule::NEWS_S;
-use crate::store::{
-    AgentRun, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
-};
 
 /// Characters of the name of an agent's program.
 const INSTANCE_MAX: usize = 100;

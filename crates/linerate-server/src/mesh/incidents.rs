@@ -15,10 +15,10 @@ use linerate_core::record::Failure;
 use linerate_core::schedule::{Change, Followed};
 use linerate_core::time::WallTime;
 use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
+use linerate_store::{HubStore, NewAlert, TaskNote};
 use linerate_sys::clock::record_id;
 
 use super::found::{Found, Further, JOIN_S_MAX, read};
-use crate::store::{HubStore, NewAlert, TaskNote};
 
 /// Silence that is shorter is none: an agent asks a hub that is back after a minute at the latest.
 const HOLD_S: i64 = 90;

@@ -38,13 +38,13 @@ mod talk;
 pub(crate) mod tests;
 mod watch;
 
-pub use crate::ask::Authority;
 pub use address::HubAddress;
 pub use agent::{Agent, AgentEnded, AgentOptions};
 pub use booking::{Wanted, What, book};
 #[cfg(feature = "scale")]
 pub use bus::HubBus;
 pub use hub::Hub;
+pub use linerate_outbound::Authority;
 pub use plan::signature_file;
 pub use plan::{Checked, check, signed, state};
 pub use refused::Refused;

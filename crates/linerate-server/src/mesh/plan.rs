@@ -6,11 +6,11 @@ use linerate_core::mesh::{Matrix, MeshCalendar, MeshPlan, Rules, SignedPlan, mat
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_proto::digest::sha256;
+use linerate_store::{HubPlace, KeptPlan};
 
 use super::hex;
 use super::sign::verify;
 use crate::schedule::NEWS_S;
-use crate::store::{HubPlace, KeptPlan};
 
 /// A plan that can be run.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use linerate_core::mesh::{MeshPlan, RESULTS_AT_ONCE, RunResult, RunResults};
 use linerate_core::record::Record;
 use linerate_core::schedule::followed;
+use linerate_store::{AgentRun, BOOKED, SlotRun, TAG_PLAN, TAG_SLOT};
 
 use super::clock::now_s;
 use super::refused::Refused;
-use crate::store::{AgentRun, BOOKED, SlotRun, TAG_PLAN, TAG_SLOT};
 
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::Failure;
 use linerate_core::units::Bytes;
-
-use crate::store::Store;
+use linerate_store::Store;
 
 /// Results that are made smaller, or dropped, at once.
 const AT_ONCE: usize = 20;

@@ -10,6 +10,7 @@ use linerate_core::mesh::{
 };
 use linerate_core::record::{Failure, Record};
 use linerate_core::time::MonoTime;
+use linerate_store::{BOOKED, MeshSelf, SlotRun, Store, TAG_RAW, is_full};
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
 use super::client::{Client, NoAnswer};
@@ -19,7 +20,6 @@ use super::plan::{check, kept};
 use super::sign::verify;
 use super::spool::Spool;
 use crate::schedule::Rein;
-use crate::store::{BOOKED, MeshSelf, SlotRun, Store, TAG_RAW, is_full};
 
 /// Between two looks at the spool.
 const LOOK: Duration = Duration::from_millis(500);
@@ -227,7 +227,7 @@ impl Talk {
     }
 
     /// A plan that may be kept, and when the one before ends.
-    fn taken(&mut self, signed: &SignedPlan) -> Result<(crate::store::KeptPlan, i64), String> {
+    fn taken(&mut self, signed: &SignedPlan) -> Result<(linerate_store::KeptPlan, i64), String> {
         if signed.key != self.me.key {
             return Err("it is signed by another key than that of the token".to_owned());
         }

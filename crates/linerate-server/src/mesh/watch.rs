@@ -15,6 +15,7 @@ use linerate_core::record::Failure;
 use linerate_core::schedule::{Change, SchedulePlan};
 use linerate_core::time::MonoTime;
 use linerate_report::schedule::change_sentence;
+use linerate_store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
@@ -24,7 +25,6 @@ use super::hub::{Hub, Served, owner};
 use super::incidents::{Incidents, Scene};
 use crate::alert::Post;
 use crate::schedule::{NEWS_S, Watches, change_detail};
-use crate::store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(500);

@@ -12,6 +12,7 @@ use linerate_core::schedule::{
     Calendar, FURTHER_RUNS, Reason, Runner, SchedulePlan, Slot, Step, Task, Why,
 };
 use linerate_core::time::MonoTime;
+use linerate_store::{BOOKED, HAPPENED_KEPT_S, SeriesValue, SlotRun, Store};
 use linerate_sys::clock::{monotonic, realtime_ns};
 use linerate_sys::stop::Stop;
 
@@ -22,7 +23,6 @@ use super::rein::{Hindered, Rein};
 use super::watches::Watches;
 use super::{NOT_RUNNING, lock, words};
 use crate::alert::Post;
-use crate::store::{BOOKED, HAPPENED_KEPT_S, SeriesValue, SlotRun, Store};
 
 /// The newest values of a figure that a new keeper reads: two windows of a watch and more.
 const VALUES_READ: usize = 2000;

@@ -8,11 +8,11 @@ use linerate_core::schedule::{Change, SchedulePlan};
 use linerate_core::time::{MonoTime, WallTime};
 use linerate_report::Headline;
 use linerate_report::schedule::{change_sentence, no_data_sentence};
+use linerate_store::{HAPPENED_KEPT_S, NewAlert, ScheduleEvent, Store};
 use linerate_sys::clock::{monotonic, record_id};
 use std::time::Duration;
 
 use super::{NEWS_S, NO_DATA_RUNS, words};
-use crate::store::{HAPPENED_KEPT_S, NewAlert, ScheduleEvent, Store};
 
 /// How long an alert waits for its survey.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);

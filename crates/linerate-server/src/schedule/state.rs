@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_core::record::Failure;
 use linerate_core::schedule::{Calendar, SchedulePlan};
 use linerate_report::schedule::{EventView, Gap, SeriesView, Spread, TaskView, View};
+use linerate_store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, SlotRun, Store};
 
 use super::{NEWS_S, SILENT_S};
-use crate::store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, SlotRun, Store};
 
 /// Values of a figure that are read at most.
 const VALUES_MAX: usize = 20_000;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::schedule::{Change, Finding, Followed, Point, SchedulePlan, Watch};
-
-use crate::store::SeriesValue;
+use linerate_store::SeriesValue;
 
 /// One watch for each figure of each task.
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use std::path::Path;
 use linerate_core::record::Record;
 use linerate_core::schedule::Why;
 use linerate_report::Headline;
-
-use crate::store::{BOOKED, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
+use linerate_store::{BOOKED, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
 
 /// The state of a run that a survey took the place of.
 pub(super) const DISPLACED: &str = "displaced";
@@ -16,7 +15,7 @@ pub(super) const fn why(why: Why) -> &'static str {
     match why {
         Why::Calendar => "calendar",
         Why::Confirm => "confirm",
-        Why::Survey => crate::store::SURVEY,
+        Why::Survey => linerate_store::SURVEY,
         Why::Booked { .. } => BOOKED,
     }
 }

@@ -11,7 +11,6 @@ use linerate_core::record::{BuildPart, Failure};
 use super::datagrams::no_port::Port;
 use super::no_acme::{Acme, LETS_ENCRYPT};
 use super::no_tls::Tls;
-use crate::ask::no_authority::Authority;
 use crate::mesh::no_sign::{SigningKey, verify};
 
 #[test]
@@ -19,11 +18,10 @@ fn each_part_that_the_default_build_lacks_is_refused_with_its_name_and_where_it_
     let file = Path::new("FILE");
     let names = ["speed.example.org".to_owned()];
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-    let refusals: [(Option<Failure>, &str, BuildPart); 6] = [
+    let refusals: [(Option<Failure>, &str, BuildPart); 5] = [
         (Tls::read(file, file).err(), "--tls-cert", BuildPart::Tls),
         (Acme::new(&names, LETS_ENCRYPT, None, file, None).err(), "--acme", BuildPart::Acme),
         (Port::bind(any_port).err(), "--quic-port", BuildPart::WebTransport),
-        (Authority::read(None).err(), "certificate", BuildPart::Tls),
         (SigningKey::make(file).err(), "FILE", BuildPart::PlanSignatures),
         (SigningKey::read(file).err(), "FILE", BuildPart::PlanSignatures),
     ];

@@ -12,7 +12,7 @@ use linerate_core::record::{
 use linerate_core::study::{CellKey, CellPlan, StudyPlan, Topology};
 use linerate_core::time::WallTime;
 use linerate_engine::study::{Ending, Measurer, Options, Tools, run};
-use linerate_server::store::{NewRun, RunState, Store};
+use linerate_store::{NewRun, RunState, Store};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 

@@ -12,7 +12,7 @@ use linerate_report::mesh::{booked, calendar, document};
 use linerate_server::mesh::{
     Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
 };
-use linerate_server::store::{HubPlace, HubStore, default_path};
+use linerate_store::{HubPlace, HubStore, default_path};
 use linerate_sys::clock::{sleep, wall};
 use linerate_sys::stop::Stop;
 

@@ -49,7 +49,7 @@ mod at_work {
     #[cfg(feature = "scale")]
     use linerate_server::mesh::{Authority, HubBus};
     use linerate_server::mesh::{Hub, HubAddress};
-    use linerate_server::store::{HubPlace, default_path};
+    use linerate_store::{HubPlace, default_path};
     use linerate_sys::stop::Stop;
 
     use super::MeshFlags;

@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 
 use crate::support::mesh::{Lab, PROGRAM, Running, eventually, good, linerate};
 use crate::support::{self, free_port, interrupt, no_laboratory, stderr, stdout};
-use linerate_server::store::{LineFilter, SlotRun, Store};
+use linerate_store::{LineFilter, SlotRun, Store};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -16,7 +16,7 @@ use linerate_core::record::{
 };
 use linerate_core::schedule::Followed;
 use linerate_core::time::WallTime;
-use linerate_server::store::{SlotRun, Store};
+use linerate_store::{SlotRun, Store};
 use serde_json::Value;
 
 const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\

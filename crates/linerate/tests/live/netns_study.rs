@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::record::{MetricId, Plan, Record, Stat, Status};
 use linerate_core::study::{CellKey, StudyPlan};
-use linerate_server::store::{RunState, Store};
+use linerate_store::{RunState, Store};
 use linerate_sys::clock;
 use tempfile::TempDir;
 

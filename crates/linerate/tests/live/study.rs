@@ -9,7 +9,7 @@ use linerate_core::record::{
 };
 use linerate_core::study::{CellKey, StudyPlan};
 use linerate_core::time::WallTime;
-use linerate_server::store::{NewRun, RunState, Store};
+use linerate_store::{NewRun, RunState, Store};
 use tempfile::TempDir;
 
 const PLAN: &str = r#"name = "tiny"

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{PingPlan, Plan, Record, RecordId, Tool};
 use linerate_core::study::StudyPlan;
 use linerate_core::time::WallTime;
-use linerate_server::store::{NewRun, Store};
+use linerate_store::{NewRun, Store};
 use tempfile::TempDir;
 
 use crate::support::{command, stdout};

@@ -24,7 +24,7 @@ fn fails(directory: &Path, words: &[&str], part: &str) {
 
 mod with_it {
     use linerate_core::time::WallTime;
-    use linerate_server::store::{AgentRun, HubPlace, KeptPlan, SlotRun};
+    use linerate_store::{AgentRun, HubPlace, KeptPlan, SlotRun};
     use linerate_sys::clock::wall;
     use serde_json::Value;
 

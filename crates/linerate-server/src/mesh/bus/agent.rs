@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::jetstream;
 use async_nats::{Client, HeaderMap, Message, Request, Subscriber};
 use futures_util::StreamExt;
+use linerate_outbound::Authority;
 use linerate_proto::digest::sha256;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
@@ -16,7 +17,6 @@ use super::seal::AgentKey;
 use super::{
     ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, joins, options, runtime, subject,
 };
-use crate::ask::Authority;
 
 /// The store has results within this of the broker.
 const STORED_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 30 });

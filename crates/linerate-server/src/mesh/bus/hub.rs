@@ -13,6 +13,7 @@ use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use futures_util::{FutureExt, StreamExt};
 use linerate_core::mesh::{BeatAnswer, Enrol, RunResults, SignedPlan, Stored};
 use linerate_core::record::{Failure, Fault};
+use linerate_outbound::Authority;
 use linerate_sys::clock::realtime_ns;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
@@ -31,7 +32,6 @@ use super::{
     ACCEPTS, BATCH, ENCODING, HEAD_BYTES, KEY, SIGNATURE, STATUS, agent_in, joins, options,
     runtime, subject, subjects,
 };
-use crate::ask::Authority;
 
 /// Messages of results that are stored in one transaction at most.
 const MESSAGES_AT_ONCE: usize = 250;

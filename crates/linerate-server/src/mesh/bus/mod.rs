@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use linerate_core::record::{Failure, Fault};
+use linerate_outbound::Authority;
 
 use super::address::HubAddress;
-use crate::ask::Authority;
 
 /// The hub's answer: a status as of HTTP.
 const STATUS: &str = "Linerate-Status";

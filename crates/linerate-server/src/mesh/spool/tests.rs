@@ -4,9 +4,9 @@ use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Series, Stat, Status, Summary, Tool,
 };
 use linerate_core::time::WallTime;
+use linerate_store::{SlotRun, TAG_PLAN, TAG_RAW, TAG_SLOT, is_full};
 
 use super::*;
-use crate::store::{SlotRun, TAG_PLAN, TAG_RAW, TAG_SLOT, is_full};
 
 const BEGIN_S: i64 = 1_795_478_400;
 /// Values of a series of each record: some 60 kB of JSON.

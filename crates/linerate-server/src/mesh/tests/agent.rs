@@ -10,6 +10,7 @@ use linerate_core::record::{
 };
 use linerate_core::time::WallTime;
 use linerate_core::units::Bytes;
+use linerate_store::{MeshSelf, SlotRun, Store, TAG_PLAN, TAG_SLOT};
 use linerate_sys::clock::{random_bytes, sleep};
 
 use super::super::client::{Client, NoAnswer};
@@ -18,7 +19,6 @@ use super::super::talk::{Talk, mono_s};
 use super::super::{JoinToken, hex};
 use super::World;
 use crate::schedule::Rein;
-use crate::store::{MeshSelf, SlotRun, Store, TAG_PLAN, TAG_SLOT};
 
 thread_local! {
     /// What agents of this test said.

@@ -1,9 +1,9 @@
 //! A day's runs as they are given to its file, and a day that leaves the store.
 
 use linerate_core::record::{Failure, Fault};
+use linerate_store::{AgentRun, Day, DayPath, DayRun, HubStore, SlotRun};
 
 use super::{World, now_s};
-use crate::store::{AgentRun, Day, DayPath, DayRun, HubStore, SlotRun};
 
 const DAY_S: i64 = 86_400;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use linerate_core::record::Tool;
+use linerate_store::HubPlace;
 use linerate_sys::stop::Stop;
 
 use super::super::address::HubAddress;
@@ -15,7 +16,6 @@ use super::{World, holds};
 use crate::admission::Limits;
 use crate::foreign::Foreign;
 use crate::listen::{LogEntry, ServeOptions, Server};
-use crate::store::HubPlace;
 use crate::web::WebOptions;
 
 pub(super) struct Embedded {

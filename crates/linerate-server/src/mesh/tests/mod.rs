@@ -33,7 +33,7 @@ use super::address::HubAddress;
 use super::client::NoAnswer;
 use super::clock::now_s;
 use super::{Authority, Hub, JoinToken, SigningKey, signed};
-use crate::store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
+use linerate_store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
 
 /// A hub that can be started, stopped, and treated badly.
 trait World {
@@ -128,9 +128,9 @@ fn a_token_joins_one_agent(world: &mut dyn World) {
     refused(asks(&stranger(&late), &late.secret));
     // One whose name is not known yet is no agent.
     let client = client(world, &me);
-    let known = crate::store::MeshSelf { name: Some(("m".to_owned(), "a".to_owned())), ..me };
+    let known = linerate_store::MeshSelf { name: Some(("m".to_owned(), "a".to_owned())), ..me };
     assert!(client.plan(&known).is_ok());
-    let other = crate::store::MeshSelf { secret: "2".repeat(64), ..known };
+    let other = linerate_store::MeshSelf { secret: "2".repeat(64), ..known };
     let answer = agent::client(world, &other).plan(&other);
     assert!(matches!(answer, Err(NoAnswer::Refused(401, _))), "{answer:?}");
 }
@@ -253,14 +253,14 @@ fn an_answer_lost(world: &mut dyn World) {
     let kept = world.runs("d");
     assert_eq!((agent.waiting(), kept.len()), (0, 30));
     assert!(kept.iter().all(|run| run.state == "ok" && run.record.is_some()));
-    let known = agent.talk.store.lines(&crate::store::LineFilter::default(), 99);
+    let known = agent.talk.store.lines(&linerate_store::LineFilter::default(), 99);
     assert_eq!(known.map(|lines| lines.len()), Ok(0), "what is stored is dropped");
 }
 
 fn nobody_speaks_for_another(world: &mut dyn World) {
     let (one, other) = (TestAgent::joins(world, "e"), TestAgent::joins(world, "f"));
     // A program with the secret of e that calls itself f.
-    let me = crate::store::MeshSelf { name: other.talk.me.name.clone(), ..one.talk.me.clone() };
+    let me = linerate_store::MeshSelf { name: other.talk.me.name.clone(), ..one.talk.me.clone() };
     let _ = one.talk.client.give(&me, &message(begin_s(), 3));
     let _ = one.talk.client.beat(&me, &beat("x"));
     assert_eq!(world.runs("f"), []);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_nats::jetstream;
+use linerate_store::{Day, HubPlace};
 use linerate_sys::stop::Stop;
 
 use super::super::address::HubAddress;
@@ -17,7 +18,6 @@ use super::day::{ago, run};
 use super::embedded::Embedded;
 use super::started::{Nats, Postgres};
 use super::{World, begin_s, holds, now_s};
-use crate::store::{Day, HubPlace};
 
 pub(super) struct Scaled {
     directory: tempfile::TempDir,

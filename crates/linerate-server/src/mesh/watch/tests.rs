@@ -10,6 +10,7 @@ use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
 use linerate_core::time::WallTime;
+use linerate_store::{HubPlace, ScheduleEvent, Store};
 
 use self::kept::{
     an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_not_at_all,
@@ -18,7 +19,6 @@ use self::kept::{
 };
 use super::super::SigningKey;
 use super::*;
-use crate::store::{HubPlace, ScheduleEvent, Store};
 
 #[cfg(feature = "scale")]
 mod database;

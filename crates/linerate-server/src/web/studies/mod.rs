@@ -21,6 +21,7 @@ use linerate_engine::environment::local_end;
 use linerate_engine::flow::admission::Demand;
 use linerate_engine::study::{SHIPPED, TABLES};
 use linerate_report::study::{self, Results};
+use linerate_store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock::{record_id, wall};
 use linerate_sys::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,6 @@ use super::runs::{read, ticket_of};
 use super::state::State;
 use super::stored::with_store;
 use crate::policy_guard::Client;
-use crate::store::{NewRun, Run, RunState, Store};
 use place::{Now, short};
 
 /// Repetitions that a page may ask for.

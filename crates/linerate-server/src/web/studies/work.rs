@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use linerate_engine::flow::admission::Permit;
+use linerate_store::{RunState, Store};
 use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
-use crate::store::{RunState, Store};
 use crate::web::state::State;
 
 /// What is kept of what it says: lines of progress, and at last why it failed.

@@ -5,7 +5,7 @@ use linerate_core::study::{CellKey, CellPlan, StudyPlan};
 use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{self, Ending, Tools};
 use linerate_report::study::Results;
-use linerate_server::store::{Run, RunState, Store};
+use linerate_store::{Run, RunState, Store};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 

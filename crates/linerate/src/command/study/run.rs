@@ -4,7 +4,7 @@
 use linerate_core::record::Failure;
 use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{Ending, Tools};
-use linerate_server::store::{RunState, Store};
+use linerate_store::{RunState, Store};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 

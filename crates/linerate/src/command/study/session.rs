@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Failure, Fault, Status};
 use linerate_core::study::{CellKey, Estimator, StudyPlan};
 use linerate_engine::study::Options;
-use linerate_server::store::{NewRun, Run, RunState, Store};
+use linerate_store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock;
 
 use super::{plan, show};

@@ -1,9 +1,9 @@
 //! What is kept of a watch: whole or not at all, and until it has been told.
 
 use linerate_core::mesh::{Incident, IncidentKind, Member, Moved};
+use linerate_store::{HAPPENED_KEPT_S, HubStore, NewAlert, TaskNote};
 
 use super::{Database, NOW_S, mesh};
-use crate::store::{HAPPENED_KEPT_S, HubStore, NewAlert, TaskNote};
 
 fn incident_of(id: &str) -> Incident {
     Incident {

@@ -125,7 +125,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::SlotRun;
+    use crate::SlotRun;
 
     fn store(directory: &tempfile::TempDir) -> Store {
         let store = Store::open(&directory.path().join("results.db")).expect("a new store");

@@ -12,14 +12,14 @@ use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
 use super::tables::READ;
-use crate::store::Sketched;
-use crate::store::records::parse;
+use crate::Sketched;
+use crate::records::parse;
 
 /// Records that are read for one answer: a day of a run every two seconds.
 const RECORDS_MAX: usize = 43_200;
 
 impl PostgresStore {
-    /// What [`crate::store::HubStore::spreads`] says.
+    /// What [`crate::HubStore::spreads`] says.
     pub(super) fn add_up(
         &mut self,
         (mesh, agent): (&str, &str),

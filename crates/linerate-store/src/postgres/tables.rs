@@ -8,9 +8,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
 use super::PostgresStore;
-use crate::store::hub::{AgentRun, HubStore};
-use crate::store::records::parse;
-use crate::store::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Takes};
+use crate::hub::{AgentRun, HubStore};
+use crate::records::parse;
+use crate::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Takes};
 
 pub(super) const READ: &str = "read store";
 pub(super) const WRITE: &str = "store mesh in";

@@ -1,19 +1,19 @@
-//! What this program asks others for by itself: a host and its port, a connection with limits, and
-//! TLS where it was built in.
+//! Connections that this program opens by itself, other than to measure: a host and its port, with
+//! limits, TLS where it is built in, and a body by HTTP's POST. Alerts, exports, certificates, the
+//! hub's database and the hub of an agent are reached by it.
 
 #[cfg(feature = "tls")]
 mod authority;
-#[cfg(all(feature = "web", not(feature = "tls")))]
+#[cfg(not(feature = "tls"))]
 #[path = "no_authority.rs"]
 mod authority;
 #[cfg(all(test, feature = "tls"))]
 #[path = "no_authority.rs"]
 #[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
-pub(crate) mod no_authority;
-pub(crate) mod post;
+mod no_authority;
+pub mod post;
 mod status;
 
-#[cfg(feature = "web")]
 pub use authority::Authority;
 
 use std::net::{TcpStream, ToSocketAddrs};
@@ -24,17 +24,17 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// A host by name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub struct Host {
     /// Without brackets.
-    pub(crate) name: String,
-    pub(crate) port: u16,
-    /// Where nothing is said.
+    pub name: String,
+    /// The port, the usual one where none was given.
+    pub port: u16,
     usual: u16,
 }
 
 impl Host {
-    /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`; none of what is none.
-    pub(crate) fn parse(text: &str, usual: u16) -> Option<Self> {
+    /// Reads `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`; nothing where the text is none of them.
+    pub fn parse(text: &str, usual: u16) -> Option<Self> {
         let (name, port) = match text.strip_prefix('[').and_then(|it| it.split_once(']')) {
             Some((name, "")) => (name, None),
             Some((name, port)) => (name, Some(port.strip_prefix(':')?)),
@@ -49,7 +49,7 @@ impl Host {
     }
 
     /// With its port, as `Host:` of HTTP may have it always.
-    pub(crate) fn with_port(&self) -> String {
+    pub fn with_port(&self) -> String {
         let (name, port) = (&self.name, self.port);
         if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") }
     }
@@ -65,8 +65,10 @@ impl std::fmt::Display for Host {
     }
 }
 
-/// Connects to one of its addresses; each read and write takes so long at most.
-pub(crate) fn connect(host: &Host, quiet: Duration) -> std::io::Result<TcpStream> {
+/// Connects to one of the host's addresses; each read and write takes so long at most.
+/// # Errors
+/// When the host has no address, or none that answers.
+pub fn connect(host: &Host, quiet: Duration) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::other("it has no address");
     for address in (host.name.as_str(), host.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {

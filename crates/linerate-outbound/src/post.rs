@@ -1,5 +1,5 @@
-//! What is handed on over HTTP: a body by POST (RFC 9110), over TLS where the address says https.
-//! Where it has moved is not followed.
+//! A body handed on by HTTP's POST (RFC 9110), over TLS where the address says https. Redirections
+//! are not followed.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use linerate_core::record::BuildPart;
 use linerate_core::time::MonoTime;
-use linerate_engine::failure::words_of;
 use linerate_sys::clock::monotonic;
+use linerate_sys::words_of;
 
 use super::status::status;
 use super::{Host, connect};
@@ -44,8 +44,10 @@ fn parsed(url: &str) -> Result<Address, String> {
     Ok(Address { secure, host, path })
 }
 
-/// Whether an address can be posted to.
-pub(crate) fn check(url: &str) -> Result<(), String> {
+/// Checks that a body can be posted to an address.
+/// # Errors
+/// One line where the address is none, or needs TLS and this program has none.
+pub fn check(url: &str) -> Result<(), String> {
     usable(url, cfg!(feature = "tls"))
 }
 
@@ -59,13 +61,17 @@ fn usable(url: &str, has_tls: bool) -> Result<(), String> {
 }
 
 /// The host of an address, as it is shown.
-pub(crate) fn host(url: &str) -> Result<String, String> {
+/// # Errors
+/// One line where the address is none.
+pub fn host(url: &str) -> Result<String, String> {
     parsed(url).map(|address| address.host.to_string())
 }
 
 /// Posts a body with these headers, over TLS to who shows a certificate of this host's authorities,
 /// or of a file's; the status of the answer.
-pub(crate) fn post(
+/// # Errors
+/// One line where no answer came.
+pub fn post(
     url: &str,
     headers: &[(&str, &str)],
     body: &[u8],

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement, Transaction}
 use super::schema::LOCK;
 use super::tables::{READ, WRITE};
 use super::{Link, PostgresStore};
-use crate::store::archive::{AT_ONCE, Day, DayRun, Path, Takes, differs};
+use crate::archive::{AT_ONCE, Day, DayRun, Path, Takes, differs};
 
 /// Some runs of a path, by their key.
 const SOME: &str = "SELECT start_s, why, state, reason, metric, value, record, doc FROM mesh_result

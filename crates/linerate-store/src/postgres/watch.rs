@@ -11,17 +11,17 @@ use tokio_postgres::{Error, Row, Transaction};
 
 use super::PostgresStore;
 use super::tables::{READ, WRITE};
-use crate::store::alerts::KEPT_S;
-use crate::store::happened::at_once;
-use crate::store::watch::READ_MAX;
-use crate::store::{
+use crate::alerts::KEPT_S;
+use crate::happened::at_once;
+use crate::watch::READ_MAX;
+use crate::{
     DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
 };
 
 /// The number of a path; a result is read by it, in the partitions of a span.
 const PATH: &str = "(SELECT path FROM mesh_path WHERE mesh = $1 AND agent = $2 AND task = $3)";
 const ALERT: &str = "store alert in";
-/// As of a file: see `crate::store::happened`.
+/// As of a file: see `crate::happened`.
 const OLD_EVENTS: &str = "DELETE FROM mesh_event WHERE id IN
     (SELECT id FROM mesh_event AS old
      WHERE starts_with(plan, $1 || '/') AND at_s < $2

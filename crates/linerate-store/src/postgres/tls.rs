@@ -21,7 +21,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::oid_registry as known;
 use x509_parser::prelude::FromDer;
 
-use crate::ask::Authority;
+use linerate_outbound::Authority;
 
 /// Name of the protocol (RFC 7301), which PostgreSQL 17 wants where TLS begins without a question.
 const PROTOCOL: &[u8] = b"postgresql";

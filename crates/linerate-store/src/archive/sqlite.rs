@@ -5,12 +5,12 @@ use linerate_core::schedule::followed;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use super::{AT_ONCE, Day, DayRun, Path, Takes, differs};
-use crate::store::Store;
-use crate::store::records::rows;
+use crate::Store;
+use crate::records::rows;
 
 impl Store {
     /// Gives the runs of a day path by path, as the file is at one moment.
-    pub(in crate::store) fn mesh_day(
+    pub(crate) fn mesh_day(
         &self,
         mesh: &str,
         span: (i64, i64),
@@ -45,7 +45,7 @@ impl Store {
 
     /// Takes a day out if it has so many runs, all of it or nothing: its runs and their records,
     /// but for records that were asked to stay.
-    pub(in crate::store) fn mesh_day_goes(
+    pub(crate) fn mesh_day_goes(
         &mut self,
         mesh: &str,
         day: &Day,

@@ -12,8 +12,8 @@ use tokio_postgres::{Client, Error, Transaction};
 
 use super::schema::LOCK;
 use super::{Link, PostgresStore};
-use crate::store::follow::in_series;
-use crate::store::hub::AgentRun;
+use crate::follow::in_series;
+use crate::hub::AgentRun;
 
 const DAY_S: i64 = 86_400;
 /// Days before and after today that have a partition of their own: an agent without a clock names

@@ -11,7 +11,7 @@ use tokio_postgres::{Error, Row, Transaction};
 
 use super::PostgresStore;
 use super::tables::{READ, WRITE};
-use crate::store::{Booked, NewBooking};
+use crate::{Booked, NewBooking};
 
 /// Tries of one that is refused by what is not seen yet.
 const TRIES: usize = 10;

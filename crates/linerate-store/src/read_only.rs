@@ -58,7 +58,7 @@ fn escaped(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
+    use crate::Store;
 
     /// The log and the shared memory are made beside the file, so that either is too little.
     #[test]

@@ -223,7 +223,7 @@ fn cannot(
 ) -> Failure {
     let error = error.borrow();
     let full = error.kind() == std::io::ErrorKind::StorageFull;
-    let reason = linerate_engine::failure::words_of(error);
+    let reason = linerate_sys::words_of(error);
     Failure::new(fault, "write", shown(path), reason)
         .coded(full.then_some(FailureCode::NoRoom))
         .advise("name a directory with room, which this user may write")

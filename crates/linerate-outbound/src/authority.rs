@@ -1,4 +1,4 @@
-//! Who is believed over TLS, by this program as a client.
+//! Authorities whose certificates this program believes when it is the client of TLS.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 const AUTHORITIES: [&str; 2] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// Who is believed about another end's certificate.
+/// Authorities that vouch for another end's certificate.
 #[derive(Clone, Debug)]
 pub struct Authority(Arc<ClientConfig>);
 
@@ -49,25 +49,15 @@ impl Authority {
         Ok(Self(Arc::new(config)))
     }
 
-    /// A connection over TLS to a host of a name.
-    #[cfg(feature = "acme")]
-    pub(crate) async fn connect(
-        &self,
-        name: &str,
-        stream: tokio::net::TcpStream,
-    ) -> std::io::Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
-        let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;
-        tokio_rustls::TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
-    }
-
-    /// As TLS of other clients takes it.
-    #[cfg(feature = "scale")]
-    pub(crate) fn config(&self) -> ClientConfig {
+    /// The configuration of TLS, for clients that bring their own connection.
+    pub fn config(&self) -> ClientConfig {
         ClientConfig::clone(&self.0)
     }
 
     /// A client that asks a host of a name.
-    pub(crate) fn client(&self, name: &str) -> std::io::Result<ClientConnection> {
+    /// # Errors
+    /// When the name is no host's.
+    pub fn client(&self, name: &str) -> std::io::Result<ClientConnection> {
         let name = ServerName::try_from(name.to_owned()).map_err(std::io::Error::other)?;
         ClientConnection::new(Arc::clone(&self.0), name).map_err(std::io::Error::other)
     }

@@ -48,7 +48,7 @@ pub struct DayRun {
 pub type Takes<'a> = dyn FnMut(Path<'_>, Vec<DayRun>) -> Result<bool, Failure> + 'a;
 
 /// Runs that are given at once: their records are held meanwhile.
-pub(in crate::store) const AT_ONCE: usize = 200;
+pub(crate) const AT_ONCE: usize = 200;
 
 /// A day of UTC that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Day {
 }
 
 /// That a store has other runs of a day than were written.
-pub(in crate::store) fn differs(place: &str, day: &Day, stored: u64, written: u64) -> Failure {
+pub(crate) fn differs(place: &str, day: &Day, stored: u64, written: u64) -> Failure {
     let reason = format!("it has {stored} runs of {}, the file {written}", day.date);
     Failure::new(Fault::System, "drop a day of", place, reason)
         .advise("others came meanwhile and nothing was dropped: remove the file, archive it again")

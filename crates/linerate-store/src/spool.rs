@@ -82,8 +82,8 @@ impl Store {
     }
 
     /// Stands for a disk without room: the file keeps the pages that it has.
-    #[cfg(test)]
-    pub(crate) fn grows_no_more(&self) {
+    #[cfg(any(test, feature = "test-support"))]
+    pub fn grows_no_more(&self) {
         let pages: i64 = self
             .connection
             .pragma_query_value(None, "page_count", |row| row.get(0))

@@ -4,10 +4,14 @@ mod load;
 
 use std::fs;
 
+use linerate_core::record::{
+    MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
+};
 use linerate_core::time::WallTime;
+use linerate_sys::clock::random_bytes;
 
 use super::*;
-use crate::store::{AgentRun, SlotRun, Store};
+use crate::{AgentRun, SlotRun, Store, TAG_PLAN, TAG_SLOT};
 
 /// 2026-11-24, hand: 20,781 days × 86,400 s.
 const DAY_S: i64 = 1_795_478_400;
@@ -28,9 +32,24 @@ fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
     AgentRun { agent: agent.to_owned(), run, record: None, figure: None }
 }
 
+/// The record of a run; the suite of hubs in linerate-mesh makes the same.
+fn record(agent: &str, start_s: i64, rtt_ns: f64) -> Record {
+    let millis = u64::try_from(start_s).expect("after 1970") * 1000;
+    let id = RecordId::from_parts(millis, random_bytes());
+    let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+    let at = WallTime::from_unix_nanos(u128::from(millis) * 1_000_000);
+    let mut record = Record::begin(id, tool, Plan::Ping(PingPlan::default()), at);
+    record.status = Status::Ok;
+    record.name = Some("delay/z".to_owned());
+    record.tags.insert(TAG_PLAN.to_owned(), format!("m/{agent}"));
+    record.tags.insert(TAG_SLOT.to_owned(), start_s.to_string());
+    record.summary = vec![Summary::of(MetricId::Rtt, Stat::P50, rtt_ns)];
+    record
+}
+
 /// A run that went well, with its record.
 fn measured(agent: &str, start_s: i64, rtt_ns: f64) -> AgentRun {
-    let record = crate::mesh::tests::record(&format!("m/{agent}"), start_s, rtt_ns);
+    let record = record(agent, start_s, rtt_ns);
     let mut given = run(agent, "delay/z", start_s);
     given.run.state = "ok".to_owned();
     given.run.reason = None;
@@ -134,7 +153,7 @@ fn a_file_has_each_run_of_its_day_with_names_values_and_record() {
     let stored = case.store.slots("m/b", DAY_S).expect("readable");
     assert_eq!(rows.id.by_row()[2..4], [None, stored[0].record.clone()]);
     let record = rows.record.by_row()[3].clone().expect("a record");
-    let record = linerate_core::record::Record::from_json(&record).expect("JSON of a record");
+    let record = Record::from_json(&record).expect("JSON of a record");
     assert_eq!(Some(record.id.to_string()), stored[0].record);
     assert_eq!(rows.metric.by_row()[3].as_deref(), Some("rtt_ns"), "as the series has it");
 }

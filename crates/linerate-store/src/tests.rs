@@ -245,7 +245,7 @@ fn a_store_of_the_first_version_is_brought_up_and_searched() {
     let directory = directory();
     let path = directory.path().join("results.db");
     let old = Connection::open(&path).expect("room");
-    old.execute_batch(include_str!("../../../../testdata/store/1.sql")).expect("its own text");
+    old.execute_batch(include_str!("../../../testdata/store/1.sql")).expect("its own text");
     let broken = "INSERT INTO record (id, kind, started_at, status, doc)
                   VALUES ('0b', 'tcp', '2026-11-23T07:45:00.000Z', 'ok', 'no JSON')";
     old.execute(broken, []).expect("room");
