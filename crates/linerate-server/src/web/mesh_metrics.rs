@@ -3,10 +3,10 @@
 
 use linerate_core::mesh::{Cell, IncidentKind, Matrix, Row as AgentRow};
 use linerate_core::record::Failure;
+use linerate_mesh::Hub;
 use linerate_store::Outcomes;
 
 use super::open_metrics::{OpenMetrics, Row, labels};
-use crate::mesh::Hub;
 
 /// Pairs of tasks that have series of their own: a full mesh of fifty agents and two tasks.
 const PAIRS_MAX: usize = 5000;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Span;
 use linerate_core::units::Bytes;
-use linerate_server::mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
+use linerate_mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
 use linerate_store::default_path;
 use linerate_sys::stop::Stop;
 

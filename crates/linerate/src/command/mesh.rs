@@ -7,11 +7,11 @@ use std::time::Duration;
 use linerate_core::mesh::{Booking, Imported, SignedPlan, WITHIN_S, from_psconfig};
 use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::schedule::Span;
-use linerate_report::Headline;
-use linerate_report::mesh::{booked, calendar, document};
-use linerate_server::mesh::{
+use linerate_mesh::{
     Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
 };
+use linerate_report::Headline;
+use linerate_report::mesh::{booked, calendar, document};
 use linerate_store::{HubPlace, HubStore, default_path};
 use linerate_sys::clock::{sleep, wall};
 use linerate_sys::stop::Stop;

@@ -1,7 +1,7 @@
 //! The arrows between crates, from their manifests (ARCHITECTURE, "Picture"):
 //! `linerate → server → engine → proto → core`; `engine → sys → core`; `server, linerate → report
-//! → core`; `server → store → outbound → proto, sys`. Whoever may use a crate may use what lies below
-//! it on the same path.
+//! → core`; `server → mesh → store → outbound → proto, sys`. Whoever may use a crate may use what
+//! lies below it on the same path.
 
 /// A crate and the crates of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -13,6 +13,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linerate-store", &["linerate-core", "linerate-sys", "linerate-outbound"]),
     ("linerate-engine", &["linerate-core", "linerate-proto", "linerate-sys"]),
     (
+        "linerate-mesh",
+        &[
+            "linerate-core",
+            "linerate-proto",
+            "linerate-sys",
+            "linerate-outbound",
+            "linerate-store",
+            "linerate-engine",
+            "linerate-report",
+        ],
+    ),
+    (
         "linerate-server",
         &[
             "linerate-core",
@@ -22,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linerate-store",
             "linerate-engine",
             "linerate-report",
+            "linerate-mesh",
         ],
     ),
     (
@@ -34,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linerate-store",
             "linerate-engine",
             "linerate-report",
+            "linerate-mesh",
             "linerate-server",
         ],
     ),

@@ -1,38 +1,53 @@
-//! The embedded hub: HTTP in this process, SQLite.
+//! The embedded hub: HTTP in this process, SQLite. Its HTTP is that of a server above this crate,
+//! which gives a function that begins it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use linerate_core::record::Tool;
 use linerate_store::HubPlace;
 use linerate_sys::stop::Stop;
 
 use super::super::address::HubAddress;
 use super::super::{Authority, Hub, SigningKey};
+use super::World;
 use super::agent::plan_is;
-use super::{World, holds};
-use crate::admission::Limits;
-use crate::foreign::Foreign;
-use crate::listen::{LogEntry, ServeOptions, Server};
-use crate::web::WebOptions;
 
-pub(super) struct Embedded {
+/// A server that runs.
+#[derive(Debug)]
+pub struct Serving {
+    /// Where agents reach it.
+    pub local: SocketAddr,
+    /// Ends it.
+    pub stop: Stop,
+    /// Its thread.
+    pub thread: JoinHandle<()>,
+}
+
+/// Begins a server of a hub at an address, port 0 being any.
+pub type Serve = fn(Arc<Hub>, SocketAddr) -> Serving;
+
+/// A hub in this process, with its plan and its store in a temporary directory.
+#[derive(Debug)]
+pub struct Embedded {
     directory: tempfile::TempDir,
-    pub(super) local: SocketAddr,
+    serve: Serve,
+    /// Where agents reach it.
+    pub local: SocketAddr,
     /// A database in the file's place.
-    pub(super) database: Option<String>,
-    running: Option<(Arc<Hub>, Stop, JoinHandle<()>)>,
+    pub database: Option<String>,
+    running: Option<(Arc<Hub>, Serving)>,
 }
 
 impl Embedded {
-    pub(super) fn new() -> Self {
+    /// A hub that is not started, and the function that starts its server.
+    pub fn new(serve: Serve) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let key = SigningKey::make(&directory.path().join("key")).expect("a key");
         plan_is(directory.path(), &key, 1);
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { directory, local, database: None, running: None }
+        Self { directory, serve, local, database: None, running: None }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -75,23 +90,15 @@ impl World for Embedded {
     fn start(&mut self) {
         let hub = Hub::open(&self.file("plan.toml"), None, &self.place()).expect("a hub");
         let hub = Arc::new(hub);
-        let (local, limits) = (self.local, Limits::default());
-        let options = ServeOptions { local, limits, foreign: Foreign::none() };
-        let mut server = Server::bind(&options).expect("the port is free");
-        self.local = server.local_addr().expect("bound");
-        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-        server.serve_web(WebOptions { page: false, store: None, tool, origins: Vec::new() });
-        server.serve_mesh(Arc::clone(&hub));
-        let stop = Stop::new();
-        let until = stop.clone();
-        let run = move || server.run(&until, &|_: &LogEntry<'_>| {});
-        self.running = Some((hub, stop, std::thread::spawn(run)));
+        let serving = (self.serve)(Arc::clone(&hub), self.local);
+        self.local = serving.local;
+        self.running = Some((hub, serving));
     }
 
     fn stop(&mut self) {
-        if let Some((_, stop, running)) = self.running.take() {
-            stop.ask();
-            running.join().expect("the server ends");
+        if let Some((_, serving)) = self.running.take() {
+            serving.stop.ask();
+            serving.thread.join().expect("the server ends");
         }
     }
 
@@ -116,11 +123,4 @@ impl Drop for Embedded {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-#[test]
-fn the_embedded_hub_holds_to_it() {
-    let mut world = Embedded::new();
-    world.start();
-    holds(&mut world);
 }

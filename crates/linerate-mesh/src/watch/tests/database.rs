@@ -2,7 +2,7 @@
 //! and a connection that ends.
 
 use super::*;
-use crate::mesh::tests::started::Postgres;
+use crate::tests::started::Postgres;
 
 fn database(server: &Postgres, name: &str) -> String {
     server.sql("postgres", &format!("CREATE DATABASE {name}"));

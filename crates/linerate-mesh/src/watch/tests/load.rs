@@ -2,7 +2,7 @@
 //! machine alone.
 
 use super::*;
-use crate::mesh::tests::started::Postgres;
+use crate::tests::started::Postgres;
 
 /// Agents beside the four of each test: 101 in a full mesh have 10,100 series.
 const MORE: usize = 97;

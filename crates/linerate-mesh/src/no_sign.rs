@@ -10,12 +10,14 @@ use linerate_core::record::{BuildPart, Failure};
 pub enum SigningKey {}
 
 impl SigningKey {
+    /// Refuses.
     /// # Errors
     /// Always.
     pub fn make(path: &Path) -> Result<Self, Failure> {
         Err(refused("make the key", path))
     }
 
+    /// Refuses.
     /// # Errors
     /// Always.
     pub fn read(path: &Path) -> Result<Self, Failure> {
@@ -41,4 +43,29 @@ pub(crate) fn verify(_: &SignedPlan) -> Result<(), String> {
 
 fn refused(attempt: &str, path: &Path) -> Failure {
     Failure::not_built(attempt, path.display().to_string(), BuildPart::PlanSignatures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_cryptography_no_key_is_made_or_read_and_the_line_names_the_file() {
+        let file = Path::new("FILE");
+        for refusal in [SigningKey::make(file).err(), SigningKey::read(file).err()] {
+            let refusal = refusal.expect("refused");
+            let said = refusal.to_string();
+            assert_eq!(refusal.exit_code(), 2, "{said}");
+            let end = BuildPart::PlanSignatures.refusal();
+            assert!(said.contains("FILE") && said.ends_with(&end), "{said}");
+        }
+        assert!(!file.exists(), "a key that cannot be made leaves no file");
+    }
+
+    #[test]
+    fn a_plan_whose_signature_cannot_be_checked_is_not_believed() {
+        let [text, key, signature] = ["mesh = \"m\"", "3d40", "00"].map(str::to_owned);
+        let refused = verify(&SignedPlan { text, key, signature });
+        assert_eq!(refused, Err(BuildPart::PlanSignatures.refusal()));
+    }
 }

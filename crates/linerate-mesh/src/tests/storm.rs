@@ -45,7 +45,7 @@ fn ten_thousand_agents_join_over_nats() {
 #[test]
 #[ignore = "bench/mesh_ingest runs it"]
 fn ten_thousand_agents_join_over_http() {
-    let mut world = Embedded::new();
+    let mut world = Embedded::new(|_, _| unreachable!("the program is the hub"));
     let tokens = tokens(&world);
     let free = TcpListener::bind(world.local).and_then(|it| it.local_addr());
     world.local = free.expect("a free port");

@@ -35,14 +35,12 @@ impl Watches {
     }
 
     /// Whether it has values of a task.
-    #[cfg(feature = "web")]
     pub(crate) fn knows(&self, task: &str) -> bool {
         let first = self.of.range((task.to_owned(), String::new())..).next();
         first.is_some_and(|((of, _), _)| of == task)
     }
 
     /// How many series it watches.
-    #[cfg(feature = "web")]
     pub(crate) fn count(&self) -> usize {
         self.of.len()
     }

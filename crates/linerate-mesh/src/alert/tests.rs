@@ -228,7 +228,7 @@ fn an_output_that_is_out_of_reach_holds_no_other_up() {
 }
 
 /// Against rustls's server, with the certificates of the other tests.
-#[cfg(feature = "web")]
+#[cfg(feature = "tls")]
 #[test]
 fn a_hook_over_tls_is_believed_by_its_authority_alone() {
     use rustls::pki_types::pem::PemObject;

@@ -111,18 +111,18 @@ impl Hub {
     }
 
     /// Whether its store is a database, and no file that lists of results are read from.
-    pub(crate) const fn has_database(&self) -> bool {
+    pub const fn has_database(&self) -> bool {
         self.place.is_database()
     }
 
     /// Whether the series of a schedule are in its database: those of its agents.
-    pub(crate) fn has_series(&self, schedule: &str) -> bool {
+    pub fn has_series(&self, schedule: &str) -> bool {
         let mesh = self.about().0;
         self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
     }
 
     /// The newest values of a task of a schedule since a time, and what happened to that.
-    pub(crate) fn series(
+    pub fn series(
         &self,
         (schedule, task): (&str, &str),
         since_s: i64,
@@ -136,7 +136,7 @@ impl Hub {
     }
 
     /// Sketches of a task of a schedule: see [`HubStore::spreads`].
-    pub(crate) fn spreads(
+    pub fn spreads(
         &self,
         (schedule, task, merge): (&str, &str, bool),
         spans: (i64, i64),
@@ -150,7 +150,7 @@ impl Hub {
     }
 
     /// A record by its identifier.
-    pub(crate) fn record_named(&self, id: RecordId) -> Result<Option<Record>, Refused> {
+    pub fn record_named(&self, id: RecordId) -> Result<Option<Record>, Refused> {
         Ok(self.store()?.record_named(id)?)
     }
 

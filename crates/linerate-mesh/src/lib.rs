@@ -1,11 +1,14 @@
-//! A mesh: the hub that many agents join, in `linerate serve`, and the agent.
+//! Measuring for months: a plan kept by one host (`schedule`), and a mesh: the hub that many agents
+//! join, in `linerate serve`, and the agent. `alert` hands on what both find.
 //!
 //! An agent dials out and nobody dials in. What it runs it takes from a signed plan alone, with or
 //! without the hub; what it measures stays in its own store until the hub's has it. A hub that was
-//! taken over can withhold plans and results, and can make no agent run anything.
+//! taken over can withhold plans and results, and can make no agent run anything. The calendar,
+//! the plans and the messages are values of `linerate_core`; HTTP is the server's.
 
 mod address;
 mod agent;
+pub mod alert;
 mod answer;
 mod beats;
 mod booking;
@@ -22,11 +25,12 @@ mod meet;
 #[cfg(all(test, feature = "tls"))]
 #[path = "no_sign.rs"]
 #[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
-pub(crate) mod no_sign;
+mod no_sign;
 mod pack;
 mod plan;
 mod refused;
 mod results;
+pub mod schedule;
 #[cfg(feature = "tls")]
 mod sign;
 #[cfg(not(feature = "tls"))]
@@ -34,8 +38,8 @@ mod sign;
 mod sign;
 mod spool;
 mod talk;
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, all(feature = "test-support", feature = "tls")))]
+pub mod tests;
 mod watch;
 
 pub use address::HubAddress;

@@ -34,7 +34,9 @@ pub(super) fn was_said(part: &str) -> bool {
     SAID.with_borrow(|said| said.iter().any(|line| line.contains(part)))
 }
 
-pub(super) struct TestAgent {
+/// An agent that runs nothing: what it measured is given to it.
+#[derive(Debug)]
+pub struct TestAgent {
     pub(super) talk: Talk,
     pub(super) link: Link,
     pub(super) schedule: String,
@@ -54,7 +56,7 @@ pub(super) fn client(world: &dyn World, me: &MeshSelf) -> Client {
 
 impl TestAgent {
     /// An agent that joins; its store is in a directory.
-    pub(super) fn joins(world: &dyn World, name: &str) -> Self {
+    pub fn joins(world: &dyn World, name: &str) -> Self {
         let token = world.token(name);
         let mut me = stranger(&token);
         let client = client(world, &me);
@@ -100,7 +102,7 @@ impl TestAgent {
     }
 
     /// Keeps a run that went well, of a round trip time.
-    pub(super) fn measured(&mut self, start_s: i64, rtt_ns: f64) {
+    pub fn measured(&mut self, start_s: i64, rtt_ns: f64) {
         let run = SlotRun {
             task: "delay/z".to_owned(),
             start_s,
@@ -132,7 +134,7 @@ impl TestAgent {
     }
 
     /// Gives until all is stored.
-    pub(super) fn gives(&mut self) {
+    pub fn gives(&mut self) {
         for _ in 0..30 {
             if self.waiting() == 0 || self.tries() {
                 return;
@@ -169,7 +171,7 @@ pub(super) fn retried<T>(mut ask: impl FnMut() -> Result<T, NoAnswer>) -> Result
 }
 
 /// The record of a run.
-pub(crate) fn record(schedule: &str, start_s: i64, rtt_ns: f64) -> Record {
+pub(super) fn record(schedule: &str, start_s: i64, rtt_ns: f64) -> Record {
     let millis = u64::try_from(start_s).expect("after 1970") * 1000;
     let id = RecordId::from_parts(millis, random_bytes());
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };

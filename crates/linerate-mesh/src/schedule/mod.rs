@@ -18,13 +18,10 @@ mod zone;
 
 pub use desk::{Admit, BookedAt, Desk};
 pub use keeper::{Ended, Keeper, Options};
-#[cfg(feature = "web")]
 pub(crate) use lock::take as take_lock;
-#[cfg(feature = "web")]
 pub(crate) use news::change_detail;
 pub use rein::Rein;
 pub use state::view;
-#[cfg(feature = "web")]
 pub(crate) use watches::Watches;
 pub use zone::zone;
 

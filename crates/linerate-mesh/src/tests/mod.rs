@@ -2,19 +2,20 @@
 //! hub (HTTP, SQLite) and against NATS with PostgreSQL.
 //!
 //! An agent's end is the one that agents run: its talk and its spool, with results of the suite's
-//! own. Each part has an agent of its own, so that none hides what another left.
+//! own. Each part has an agent of its own, so that none hides what another left. The server above
+//! runs the suite with its own HTTP, by the feature `test-support`.
 
 mod agent;
 #[cfg(feature = "scale")]
 mod day;
 mod embedded;
-#[cfg(feature = "scale")]
+#[cfg(all(test, feature = "scale"))]
 mod load;
-#[cfg(feature = "scale")]
+#[cfg(all(test, feature = "scale"))]
 mod scaled;
-#[cfg(feature = "scale")]
+#[cfg(all(test, feature = "scale"))]
 pub(crate) mod started;
-#[cfg(feature = "scale")]
+#[cfg(all(test, feature = "scale"))]
 mod storm;
 
 use std::collections::BTreeSet;
@@ -26,9 +27,11 @@ use linerate_core::mesh::{
 use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
 
+pub use self::agent::TestAgent;
 #[cfg(feature = "scale")]
-pub(crate) use self::agent::record;
-use self::agent::{TestAgent, client, plan_is, retried, stranger, was_said};
+use self::agent::record;
+use self::agent::{client, plan_is, retried, stranger, was_said};
+pub use self::embedded::{Embedded, Serve, Serving};
 use super::address::HubAddress;
 use super::client::NoAnswer;
 use super::clock::now_s;
@@ -36,16 +39,20 @@ use super::{Authority, Hub, JoinToken, SigningKey, signed};
 use linerate_store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
 
 /// A hub that can be started, stopped, and treated badly.
-trait World {
+pub trait World {
     /// Where plan, key and the agents' stores are.
     fn directory(&self) -> &Path;
     /// Where agents find it.
     fn address(&self) -> HubAddress;
+    /// Authorities that vouch for its certificate, where it has one.
     fn authority(&self) -> Option<Authority>;
     /// Where it keeps what it knows.
     fn place(&self) -> HubPlace;
+    /// Starts it.
     fn start(&mut self);
+    /// Stops it, if it was started.
     fn stop(&mut self);
+    /// The hub, which is started.
     fn hub(&self) -> &Hub;
     /// Whatever lies between agent and store loses what it acknowledged.
     fn forgets(&mut self);
@@ -54,6 +61,7 @@ trait World {
     /// Puts the copy in the store's place; the hub is stopped.
     fn restores(&mut self);
 
+    /// Its store, opened once more.
     fn store(&self) -> Box<dyn HubStore> {
         self.place().open().expect("a store")
     }
@@ -83,12 +91,12 @@ fn last_seen(world: &dyn World, agent: &str) -> Option<Seen> {
 }
 
 /// A time of today, so that a partition is made for it.
-fn begin_s() -> i64 {
+pub fn begin_s() -> i64 {
     now_s() - 3600
 }
 
 /// Everything, on a hub that is started.
-fn holds(world: &mut dyn World) {
+pub fn holds(world: &mut dyn World) {
     a_token_joins_one_agent(world);
     two_programs_of_one_agent(world);
     a_result_twice(world);
