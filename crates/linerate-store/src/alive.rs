@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::Failure;
 use rusqlite::params;
 
-use super::{RunState, Store};
+use super::{Store, StudyState};
 
 /// The lock's file, beside the store.
 fn place(store: &Path) -> PathBuf {
@@ -45,7 +45,7 @@ impl Store {
         }
         // When it ended is not known.
         let sql = "UPDATE study_run SET state = ?1 WHERE state = ?2";
-        let states = params![RunState::Interrupted.word(), RunState::Running.word()];
+        let states = params![StudyState::Interrupted.word(), StudyState::Running.word()];
         self.connection.execute(sql, states).map_err(|error| self.fault("store run in", &error))
     }
 }

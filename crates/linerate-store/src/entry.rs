@@ -16,7 +16,7 @@ pub struct Entry {
     pub kind: String,
     /// Start, RFC 3339.
     pub started_at: String,
-    /// `ok`, `partial`, `error` or `interrupted`; of a run its [`RunState`].
+    /// `ok`, `partial`, `error` or `interrupted`; of a run its [`StudyState`].
     pub status: String,
     /// A name given by the user.
     pub name: Option<String>,
@@ -87,9 +87,9 @@ pub struct Found {
     pub is_run: bool,
 }
 
-/// A run that begins.
+/// A run of a study that begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewRun {
+pub struct NewStudyRun {
     /// Its identifier, a record identifier of its own.
     pub id: String,
     /// The plan as it will be run: chosen topologies, chosen repetitions.
@@ -100,9 +100,9 @@ pub struct NewRun {
     pub host: Option<End>,
 }
 
-/// A run that is in the store.
+/// A run of a study that is in the store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Run {
+pub struct StudyRun {
     /// Its identifier.
     pub id: String,
     /// The study's name.
@@ -114,17 +114,17 @@ pub struct Run {
     /// End, RFC 3339; null while it runs, and after a kill.
     pub finished_at: Option<String>,
     /// How far it came.
-    pub state: RunState,
+    pub state: StudyState,
     /// The host, where it was asked.
     pub host: Option<End>,
     /// Cells with a record, failed ones among them.
     pub stored: u64,
 }
 
-/// How far a run came.
+/// Progress of a study's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RunState {
+pub enum StudyState {
     /// Begun and not ended: still at work, or killed.
     Running,
     /// Every cell was measured.
@@ -137,7 +137,7 @@ pub enum RunState {
     Failed,
 }
 
-impl RunState {
+impl StudyState {
     /// The word in the store.
     pub const fn word(self) -> &'static str {
         match self {

@@ -40,7 +40,7 @@ pub use alerts::{DueAlert, NewAlert, Outbox};
 #[cfg(feature = "scale")]
 pub use archive::{Archived, Day, DayRun, Path as DayPath, Takes, ToArchive, archive};
 pub use bookings::{Booked, NewBooking};
-pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
+pub use entry::{Entry, Filter, Found, NewStudyRun, StudyRun, StudyState};
 pub use fault::is_full;
 pub use find::Known;
 pub use follow::{BOOKED, SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};

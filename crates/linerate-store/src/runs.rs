@@ -6,7 +6,7 @@ use linerate_core::time::WallTime;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::records::rows;
-use super::{NewRun, Run, RunState, Store};
+use super::{NewStudyRun, Store, StudyRun, StudyState};
 
 /// Columns of a [`Row`] as [`RunColumns`] reads it.
 const SELECT: &str = "SELECT id, study, plan, started_at, finished_at, state, host,
@@ -17,7 +17,7 @@ impl Store {
     /// Keeps that a run begins, with the plan that it will follow.
     /// # Errors
     /// One line when the file cannot be written or the identifier is taken.
-    pub fn begin_run(&mut self, run: &NewRun) -> Result<(), Failure> {
+    pub fn begin_run(&mut self, run: &NewStudyRun) -> Result<(), Failure> {
         let unwritable = |error: linerate_core::tree::Error| {
             Failure::new(Fault::System, "write run", run.id.clone(), error)
         };
@@ -29,7 +29,7 @@ impl Store {
             run.plan.name,
             plan,
             run.started_at.to_string(),
-            RunState::Running.word(),
+            StudyState::Running.word(),
             host,
         ];
         let sql = "INSERT INTO study_run (id, study, plan, started_at, state, host)
@@ -40,11 +40,16 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps how a run ended; a run that goes on is [`RunState::Running`] again.
+    /// Keeps how a run ended; a run that goes on is [`StudyState::Running`] again.
     /// # Errors
     /// One line when the file cannot be written or has no such run.
-    pub fn finish_run(&mut self, run: &str, state: RunState, at: WallTime) -> Result<(), Failure> {
-        let goes_on = state == RunState::Running;
+    pub fn finish_run(
+        &mut self,
+        run: &str,
+        state: StudyState,
+        at: WallTime,
+    ) -> Result<(), Failure> {
+        let goes_on = state == StudyState::Running;
         if goes_on {
             self.is_at_work();
         }
@@ -60,7 +65,7 @@ impl Store {
     /// Every run, the newest first.
     /// # Errors
     /// One line when the file or a run's plan cannot be read.
-    pub fn runs(&self) -> Result<Vec<Run>, Failure> {
+    pub fn runs(&self) -> Result<Vec<StudyRun>, Failure> {
         let sql = format!("{SELECT} ORDER BY id DESC");
         let found = rows(&self.connection, &sql, params![], columns)
             .map_err(|error| self.fault("read store", &error))?;
@@ -70,7 +75,7 @@ impl Store {
     /// The run whose identifier starts with `name`; `last` is the newest.
     /// # Errors
     /// One line when there is none, when several start so, or when it cannot be read.
-    pub fn run(&self, name: &str) -> Result<Run, Failure> {
+    pub fn run(&self, name: &str) -> Result<StudyRun, Failure> {
         let id = match name {
             "last" | "@-1" => self.last_run(None)?.ok_or_else(|| no_run(name))?,
             _ => self.run_from_prefix(name)?,
@@ -126,7 +131,7 @@ fn columns(row: &Row<'_>) -> rusqlite::Result<RunColumns> {
 }
 
 impl RunColumns {
-    fn parse(self) -> Result<Run, Failure> {
+    fn parse(self) -> Result<StudyRun, Failure> {
         let unreadable = |reason: String| {
             Failure::new(Fault::System, "read run", self.id.clone(), reason)
                 .advise("use the linerate that wrote it")
@@ -135,9 +140,9 @@ impl RunColumns {
             .map_err(|error| unreadable(error.to_string()))?;
         let host = self.host.as_deref().map(linerate_core::tree::from_json).transpose();
         let host = host.map_err(|error| unreadable(error.to_string()))?;
-        let state = RunState::from_word(&self.state)
+        let state = StudyState::from_word(&self.state)
             .ok_or_else(|| unreadable(format!("state '{}' is not known", self.state)))?;
-        Ok(Run {
+        Ok(StudyRun {
             plan,
             host,
             state,

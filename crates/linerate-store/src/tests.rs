@@ -45,7 +45,7 @@ fn failed(mut record: Record, status: Status) -> Record {
     record
 }
 
-fn new_run(id: &str) -> NewRun {
+fn new_run(id: &str) -> NewStudyRun {
     let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
     let plan = StudyPlan {
         name: "s".to_owned(),
@@ -73,7 +73,7 @@ fn new_run(id: &str) -> NewRun {
         }],
         questions: vec![],
     };
-    NewRun { id: id.to_owned(), plan, started_at: WallTime::from_unix_nanos(0), host: None }
+    NewStudyRun { id: id.to_owned(), plan, started_at: WallTime::from_unix_nanos(0), host: None }
 }
 
 fn directory() -> TempDir {
@@ -202,21 +202,21 @@ fn a_run_keeps_its_plan_its_state_and_its_end() {
     store.begin_run(&new_run("0a2")).expect("room");
     assert!(store.begin_run(&new_run("0a1")).is_err(), "the name is taken");
     let run = store.run("0a1").expect("it is there");
-    assert_eq!((run.state, run.finished_at.as_deref()), (RunState::Running, None));
+    assert_eq!((run.state, run.finished_at.as_deref()), (StudyState::Running, None));
     assert_eq!(run.plan, new_run("0a1").plan);
     let at = WallTime::from_unix_nanos(1_000_000_000);
-    store.finish_run("0a1", RunState::Interrupted, at).expect("room");
+    store.finish_run("0a1", StudyState::Interrupted, at).expect("room");
     let run = store.run("0a1").expect("it is there");
-    assert_eq!(run.state, RunState::Interrupted);
+    assert_eq!(run.state, StudyState::Interrupted);
     assert_eq!(run.finished_at.as_deref(), Some("1970-01-01T00:00:01.000Z"));
-    store.finish_run("0a1", RunState::Running, at).expect("room");
+    store.finish_run("0a1", StudyState::Running, at).expect("room");
     assert_eq!(store.run("0a1").expect("it is there").finished_at, None);
     assert_eq!(store.run("last").expect("it is there").id, "0a2");
     assert_eq!(store.last_run(Some("s")), Ok(Some("0a2".to_owned())));
     assert_eq!(store.last_run(Some("other")), Ok(None));
     assert_eq!(store.runs().expect("readable").len(), 2);
     assert!(store.run("0a").expect_err("two").to_string().contains("several"));
-    assert!(store.finish_run("0c", RunState::Finished, at).is_err());
+    assert!(store.finish_run("0c", StudyState::Finished, at).is_err());
 }
 
 #[test]
@@ -228,14 +228,14 @@ fn a_run_whose_program_was_killed_is_interrupted_and_one_at_work_is_not() {
     let mut server = Store::open(&path).expect("the same");
     let state = |store: &Store| store.run("0a1").expect("it is there").state;
     assert_eq!(server.settle_runs(), Ok(0), "it is at work");
-    assert_eq!(state(&server), RunState::Running);
+    assert_eq!(state(&server), StudyState::Running);
     // The kernel closes a killed program's files.
     drop(worker);
     assert_eq!(server.settle_runs(), Ok(1));
-    assert_eq!(state(&server), RunState::Interrupted);
+    assert_eq!(state(&server), StudyState::Interrupted);
     assert_eq!(server.run("0a1").expect("it is there").finished_at, None, "nobody knows when");
     let mut again = Store::open(&path).expect("the same");
-    again.finish_run("0a1", RunState::Running, WallTime::from_unix_nanos(1)).expect("room");
+    again.finish_run("0a1", StudyState::Running, WallTime::from_unix_nanos(1)).expect("room");
     assert_eq!(server.settle_runs(), Ok(0), "it goes on");
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_report::Document;
 use linerate_report::study::{self, Results};
-use linerate_store::Store;
 
 use super::assert::AssertFlags;
 use super::measure::Amount;
