@@ -423,7 +423,7 @@ fn a_killed_writer_loses_nothing_that_put_returned_for() {
     let directory = directory();
     let path = directory.path().join("results.db");
     let mut child = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "--ignored", "--nocapture", "store::tests::child_that_writes"])
+        .args(["--exact", "--ignored", "--nocapture", "tests::child_that_writes"])
         .env(CHILD_STORE, &path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
