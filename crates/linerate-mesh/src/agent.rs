@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
 use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_core::time::MonoTime;
 use linerate_core::units::Bytes;
 use linerate_outbound::Authority;
-use linerate_store::{KeptPlan, MeshSelf, SlotRun, Store, is_full};
+use linerate_store::{KeptPlan, MeshSelf, Store, is_full};
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::stop::Stop;
 
@@ -282,11 +283,11 @@ impl Agent {
             let begin_s = last.unwrap_or(dealt_s).max(dealt_s);
             let mine = calendar.of_agent(&plan, place);
             for slot in mine.calendar.slots(begin_s, from_s.saturating_sub(margin_s + ROOM_S)) {
-                let run = SlotRun {
+                let run = Run {
                     task: mine.plan.tasks[slot.task].name.clone(),
                     start_s: slot.start_s,
-                    why: "calendar".to_owned(),
-                    state: "missed".to_owned(),
+                    why: RunWhy::Calendar,
+                    state: RunState::Missed,
                     reason: Some(NOT_RUNNING.to_owned()),
                     record: None,
                 };

@@ -2,7 +2,7 @@
 //! what it is given by its signed plan.
 
 use linerate_core::mesh::{
-    Bookable, Booking, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit,
+    Bookable, Booking, BookingWhy, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit,
 };
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Task;
@@ -32,7 +32,7 @@ pub struct Wanted {
     /// What it is to run.
     pub what: What,
     /// `adhoc`, `confirm` or `survey`.
-    pub why: &'static str,
+    pub why: BookingWhy,
     /// Not before this, seconds since 1970-01-01 UTC.
     pub earliest_s: i64,
     /// It begins at most so many seconds from now.
@@ -138,7 +138,7 @@ fn asked(plan: &MeshPlan, wish: &Wish<'_>, wanted: &Wanted, now_s: i64) -> NewBo
         things: wish.things(plan),
         margin_s: i64::try_from(plan.margin.seconds()).unwrap_or(0),
         seconds_an_hour: i64::from(allowed),
-        why: wanted.why.to_owned(),
+        why: wanted.why,
         asked_s: now_s,
     }
 }

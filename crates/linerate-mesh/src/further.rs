@@ -1,12 +1,12 @@
 //! Further runs that show a change again before it is an incident, and the survey that explains
 //! one. Both are booked beside the calendar, as far as the plan lets them be.
 
-use linerate_core::mesh::{Incident, IncidentKind, Survey};
+use linerate_core::mesh::{BookingWhy, Incident, IncidentKind, Survey};
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Class, confirms, own_difference};
+use linerate_core::schedule::{Class, Run, RunState, confirms, own_difference};
 use linerate_report::Headline;
 use linerate_report::mesh::dropped_sentence;
-use linerate_store::{HubStore, SeriesValue, SlotRun};
+use linerate_store::{HubStore, SeriesValue};
 use serde_json::json;
 
 use super::booking::{Wanted, What, book};
@@ -27,8 +27,6 @@ const SOON_S: i64 = 120;
 const AT_ONCE: usize = 8;
 /// Values of a task's figures that tell how much its path differs from itself.
 const VALUES_READ: usize = 400;
-/// The word of a booked survey.
-const SURVEY: &str = "survey";
 
 impl Incidents {
     /// Books further runs of changes that wait, and looks at those that are there: a change that
@@ -108,7 +106,7 @@ fn ask(store: &mut dyn HubStore, scene: &Scene<'_>, found: &Found) -> Result<Fur
         let wanted = Wanted {
             from: found.from.clone(),
             what: What::Named(found.task.clone(), found.to.clone()),
-            why: "confirm",
+            why: BookingWhy::Confirm,
             earliest_s: end_s,
             within_s: CONFIRM_WITHIN_S,
         };
@@ -145,7 +143,7 @@ fn run_at(
     of: (&str, &str),
     task: &str,
     start_s: i64,
-) -> Result<Option<SlotRun>, Failure> {
+) -> Result<Option<Run>, Failure> {
     Ok(store.runs(of, Some(task), (start_s, start_s + 1))?.pop())
 }
 
@@ -155,7 +153,7 @@ fn ended(
     scene: &Scene<'_>,
     found: &Found,
     task: &str,
-) -> Result<(Vec<SlotRun>, bool), Failure> {
+) -> Result<(Vec<Run>, bool), Failure> {
     let of = (scene.plan.mesh.as_str(), found.from.as_str());
     match &found.further {
         Further::Booked(starts, until_s) => {
@@ -169,8 +167,8 @@ fn ended(
         Further::Next(after_s, until_s) => {
             let count = scene.rules.confirm as usize;
             let runs = store.runs(of, Some(task), (*after_s, i64::MAX))?.into_iter();
-            let good = runs.filter(|run| run.state == "ok");
-            let runs: Vec<SlotRun> = good.take(count).collect();
+            let good = runs.filter(|run| run.state == RunState::Ok);
+            let runs: Vec<Run> = good.take(count).collect();
             let all = runs.len() == count || scene.now_s >= *until_s;
             Ok((runs, all))
         }
@@ -225,7 +223,9 @@ impl Scene<'_> {
     ) -> Result<Option<Survey>, Failure> {
         let mesh = &self.plan.mesh;
         let made = store.bookings(mesh, self.now_s - NEWS_S)?;
-        let made = made.iter().filter(|it| it.why == SURVEY && it.asked_s > self.now_s - NEWS_S);
+        let made = made
+            .iter()
+            .filter(|it| it.why == BookingWhy::Survey && it.asked_s > self.now_s - NEWS_S);
         let bookable = self.plan.bookable();
         let of = |command: &str| {
             let is_it = |run: &str| run.split_whitespace().next() == Some(command);
@@ -242,7 +242,7 @@ impl Scene<'_> {
         let wanted = Wanted {
             from: found.from.clone(),
             what: What::Named(what.name.to_owned(), found.to.clone()),
-            why: SURVEY,
+            why: BookingWhy::Survey,
             earliest_s: 0,
             within_s: SURVEY_WITHIN_S,
         };

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use linerate_core::mesh::{
-    Beat, BeatAnswer, Enrol, Enrolled, Matrix, MeshPlan, Rules, RunResults, SET_BACK, SignedPlan,
-    Stored, matrix, outcome,
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, MeshPlan, Rules, RunOutcome, RunResults, SET_BACK,
+    SignedPlan, Stored, matrix,
 };
 use linerate_core::record::{Failure, Fault, Record, RecordId};
 use linerate_core::time::MonoTime;
 use linerate_store::{
-    AgentRun, HubPlace, HubStore, Joined, Outcomes, ScheduleEvent, SeriesValue, Sketched,
+    AgentRun, HubPlace, HubStore, Joined, OutcomeCount, ScheduleEvent, SeriesValue, Sketched,
 };
 use linerate_sys::clock::{monotonic, realtime_ns};
 
@@ -417,7 +417,7 @@ impl Hub {
     /// got.
     /// # Errors
     /// When the store cannot be read.
-    pub fn counts(&self) -> Result<(Outcomes, usize), Failure> {
+    pub fn counts(&self) -> Result<(Vec<OutcomeCount>, usize), Failure> {
         let (mesh, mut store) = (self.about().0, self.store()?);
         let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len();
         Ok((store.outcomes(&mesh)?, waiting))
@@ -463,7 +463,9 @@ fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
 /// Names runs that the store had and has no more, as their agents say.
 fn tell_set_back(given: &[AgentRun], new: &[bool]) {
     let lost = given.iter().zip(new).filter(|(given, new)| {
-        **new && outcome(&given.run.state, given.run.reason.as_deref()) == "set_back"
+        **new
+            && RunOutcome::from_end(given.run.state, given.run.reason.as_deref())
+                == RunOutcome::SetBack
     });
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     lost.for_each(|(given, _)| *counts.entry(&given.agent).or_default() += 1);

@@ -12,7 +12,7 @@ use linerate_core::mesh::{
     SILENT_S, Shared, SharedKind, crosses, grouped, pair,
 };
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Change, Followed};
+use linerate_core::schedule::{Change, EventKind, Followed};
 use linerate_core::time::WallTime;
 use linerate_report::mesh::{change_sentence, no_data_sentence, over_sentence};
 use linerate_store::{HubStore, NewAlert, TaskNote};
@@ -71,13 +71,13 @@ impl Incidents {
         for agent in &plan.agents {
             let events =
                 store.mesh_events(&format!("{}/{}", plan.mesh, agent.name), now_s - PENDING_S)?;
-            let of = |kind: &'static str| {
+            let of = |kind: EventKind| {
                 let mine = events.iter().filter(move |event| event.kind == kind);
                 let left = mine.filter(|event| event.detail["incident"].is_null());
                 left.filter_map(|event| read(plan, &agent.name, event))
             };
-            found.pending.extend(of("change"));
-            found.dropped.extend(of("dropped"));
+            found.pending.extend(of(EventKind::Change));
+            found.dropped.extend(of(EventKind::Dropped));
         }
         Ok(found)
     }
@@ -251,7 +251,8 @@ impl Incidents {
         let mesh = &scene.plan.mesh;
         let said = over_sentence(mesh, incident.kind, shared.as_ref(), (*hit, *of), members);
         let ended = Incident { until_s: Some(scene.now_s), ..incident.clone() };
-        let notes = if kind == "data" { notes(scene, &ended, "data", &said) } else { Vec::new() };
+        let notes =
+            if kind == "data" { notes(scene, &ended, EventKind::Data, &said) } else { Vec::new() };
         tell(store, scene, &ended, (&[], &notes), (kind, &said))?;
         self.open.remove(at);
         Ok(())
@@ -395,7 +396,7 @@ impl Incidents {
         let sentence = no_data_sentence(mesh, shared.as_ref(), counts, &members, since_s);
         let incident = incident(IncidentKind::NoData, scene, shared, counts);
         let incident = Incident { since_s, members, sentence, ..incident };
-        let notes = notes(scene, &incident, "no_data", &incident.sentence);
+        let notes = notes(scene, &incident, EventKind::NoData, &incident.sentence);
         self.opens(store, scene, incident, (&[], &notes), "no_data")
     }
 }
@@ -524,7 +525,7 @@ fn by_place<'a>(
 }
 
 /// What the store notes of each pair of an incident, as of a schedule's task.
-fn notes(scene: &Scene<'_>, incident: &Incident, kind: &'static str, said: &str) -> Vec<TaskNote> {
+fn notes(scene: &Scene<'_>, incident: &Incident, kind: EventKind, said: &str) -> Vec<TaskNote> {
     let note = |member: &Member| {
         let (to, task) = member.to.as_ref().zip(member.task.as_ref())?;
         Some(TaskNote {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use linerate_core::mesh::{MeshPlan, RESULTS_AT_ONCE, RunResult, RunResults};
 use linerate_core::record::Record;
-use linerate_core::schedule::followed;
-use linerate_store::{AgentRun, BOOKED, SlotRun, TAG_PLAN, TAG_SLOT};
+use linerate_core::schedule::{Run, RunState, RunWhy, followed};
+use linerate_store::{AgentRun, TAG_PLAN, TAG_SLOT};
 
 use super::clock::now_s;
 use super::refused::Refused;
@@ -15,10 +15,6 @@ use super::refused::Refused;
 /// Characters of a task's name and of a reason that are kept.
 const NAME_MAX: usize = 100;
 const REASON_MAX: usize = 1000;
-/// Why runs are made.
-const WHYS: [&str; 2] = ["calendar", BOOKED];
-/// Ends of runs.
-const STATES: [&str; 4] = ["ok", "failed", "missed", "lost"];
 /// No run began before this program did: 2020-01-01 UTC.
 const FIRST_S: i64 = 1_577_836_800;
 /// Seconds after the hub's time that a run may begin: a day ahead it is booked, and clocks differ.
@@ -76,33 +72,29 @@ fn check(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(), &'static
         .filter(|(task, peer)| !task.is_empty() && !peer.is_empty() && !peer.contains('/'));
     let plain = run.task.len() <= NAME_MAX && !run.task.contains(char::is_control);
     let pair = pair.filter(|_| plain).ok_or("a task is TASK/AGENT")?;
-    if !WHYS.contains(&run.why.as_str()) {
+    if !matches!(run.why, RunWhy::Calendar | RunWhy::Booked) {
         return Err("a run is of the calendar or booked");
     }
-    if !STATES.contains(&run.state.as_str()) {
+    if matches!(run.state, RunState::Running | RunState::Displaced) {
         return Err("a state is ok, failed, missed or lost");
     }
     if !(FIRST_S..=now_s() + AHEAD_S).contains(&run.start_s) {
         return Err("a run begins after 2019, and two days after the hub's time at most");
     }
-    if !plans.have(agent, pair, run.why == BOOKED) {
+    if !plans.have(agent, pair, run.why == RunWhy::Booked) {
         return Err("no plan of this mesh has that run of this agent");
     }
     Ok(())
 }
 
 /// A run as the store keeps it, with its record; that has to say that it is of this run.
-fn read(
-    plans: &Plans<'_>,
-    agent: &str,
-    run: &RunResult,
-) -> Result<(SlotRun, Option<Record>), Refused> {
+fn read(plans: &Plans<'_>, agent: &str, run: &RunResult) -> Result<(Run, Option<Record>), Refused> {
     let name: String = run.task.chars().filter(|c| !c.is_control()).take(NAME_MAX).collect();
     let bad = |say: &str| Refused::Bad(format!("{name} at {}: {say}", run.start_s));
     check(plans, agent, run).map_err(&bad)?;
     let record = run.record.as_ref().map(|value| Record::from_json(&value.to_string()));
     let record = record.transpose().map_err(|reason| bad(&format!("its record: {reason}")))?;
-    if run.state == "ok" && record.is_none() {
+    if run.state == RunState::Ok && record.is_none() {
         return Err(bad("a run that is ok has a record"));
     }
     if let Some(record) = &record {
@@ -117,11 +109,11 @@ fn read(
     }
     let plain = |text: &String| text.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
     let reason = run.reason.as_ref().map(plain);
-    let slot = SlotRun {
+    let slot = Run {
         task: run.task.clone(),
         start_s: run.start_s,
-        why: run.why.clone(),
-        state: run.state.clone(),
+        why: run.why,
+        state: run.state,
         reason,
         record: record.as_ref().map(|record| record.id.to_string()),
     };

@@ -9,8 +9,9 @@ use linerate_core::mesh::{
     SignedPlan, Stored, VERSION, is_plausible,
 };
 use linerate_core::record::{Failure, Record};
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_core::time::MonoTime;
-use linerate_store::{BOOKED, MeshSelf, SlotRun, Store, TAG_RAW, is_full};
+use linerate_store::{MeshSelf, Store, TAG_RAW, is_full};
 use linerate_sys::clock::{monotonic, random_bytes, realtime_ns, sleep};
 
 use super::client::{Client, NoAnswer};
@@ -53,7 +54,7 @@ pub(super) struct Talk {
     /// The disk had no room at the last try.
     pub(super) full: bool,
     /// Runs that the hub's store has, and that could not be dropped here yet.
-    pub(super) stored: Vec<SlotRun>,
+    pub(super) stored: Vec<Run>,
 }
 
 pub(super) fn mono_s() -> f64 {
@@ -289,7 +290,7 @@ impl Talk {
             (self.say)(&format!("{}: the hub refused its record: {say}", runs[0].task));
             let mut bare = message.clone();
             bare.results[0].record = None;
-            bare.results[0].state = "failed".to_owned();
+            bare.results[0].state = RunState::Failed;
             bare.results[0].reason = Some(format!("the hub refused its record: {say}"));
             runs[0].record = None;
             answer = self.client.give(&self.me, &bare);
@@ -317,7 +318,7 @@ impl Talk {
         Ok(())
     }
 
-    pub(super) fn result(&self, run: &SlotRun) -> Result<RunResult, Failure> {
+    pub(super) fn result(&self, run: &Run) -> Result<RunResult, Failure> {
         let record = match &run.record {
             Some(id) => self.store.stored(id)?,
             None => None,
@@ -325,9 +326,9 @@ impl Talk {
         Ok(RunResult {
             task: run.task.clone(),
             start_s: run.start_s,
-            state: run.state.clone(),
+            state: run.state,
             reason: run.reason.clone(),
-            why: if run.why == BOOKED { BOOKED } else { "calendar" }.to_owned(),
+            why: if run.why == RunWhy::Booked { RunWhy::Booked } else { RunWhy::Calendar },
             record: record.and_then(|record| linerate_core::tree::to_value(&record).ok()),
         })
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use linerate_core::mesh::{Rules, pair};
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Change, SchedulePlan};
+use linerate_core::schedule::{Change, EventKind, SchedulePlan};
 use linerate_core::time::MonoTime;
 use linerate_report::schedule::change_sentence;
 use linerate_store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
@@ -317,7 +317,7 @@ fn note(
     let sentence = change_sentence(plan, task, changes);
     let (plan, task) = (plan.to_owned(), task.to_owned());
     let detail = change_detail(&sentence, changes, 0, &first.record);
-    TaskNote { plan, task, at_s, kind: "change", detail }
+    TaskNote { plan, task, at_s, kind: EventKind::Change, detail }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Bookings: no two overlap, whoever asks at once, and an hour is given away once.
 
-use linerate_core::mesh::Booking;
+use linerate_core::mesh::{Booking, BookingWhy};
+use linerate_core::schedule::{Run, RunState, RunWhy};
 
 use super::*;
 
@@ -16,7 +17,7 @@ fn asked(id: &str, (agent, task): (&str, &str), start_s: i64) -> NewBooking {
         things: vec![format!("agent {agent}"), format!("agent {peer}")],
         margin_s: 2,
         seconds_an_hour: 90,
-        why: "adhoc".to_owned(),
+        why: BookingWhy::Adhoc,
         asked_s: start_s,
     }
 }
@@ -141,11 +142,11 @@ fn a_booking_is_open_until_its_run_is_here_however_it_ended() {
     assert_eq!(open(&store, HOUR_S), ["1", "2", "3"]);
     assert_eq!(open(&store, HOUR_S + 150), ["2", "3"]);
     assert_eq!(store.mesh_bookings_open("m", "b", 0), Ok(Vec::new()), "it runs nothing for it");
-    let run = SlotRun {
+    let run = Run {
         task: "burst/b".to_owned(),
         start_s: HOUR_S + 200,
-        why: "booked".to_owned(),
-        state: "missed".to_owned(),
+        why: RunWhy::Booked,
+        state: RunState::Missed,
         reason: Some("why not".to_owned()),
         record: None,
     };
@@ -154,6 +155,6 @@ fn a_booking_is_open_until_its_run_is_here_however_it_ended() {
     let all = store.mesh_bookings("m", HOUR_S + 150).expect("readable");
     let [third, second] = &all[..] else { panic!("{all:?}") };
     assert_eq!((third.booking.id.as_str(), &third.state), ("3", &None));
-    assert_eq!(second.state.as_deref(), Some("missed"));
-    assert_eq!((second.reason.as_deref(), second.why.as_str()), (Some("why not"), "adhoc"));
+    assert_eq!(second.state, Some(RunState::Missed));
+    assert_eq!((second.reason.as_deref(), second.why), (Some("why not"), BookingWhy::Adhoc));
 }

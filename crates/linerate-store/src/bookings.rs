@@ -2,12 +2,13 @@
 //! into which the file itself takes nothing that overlaps: of many who ask at once for the same
 //! time one has it.
 
-use linerate_core::mesh::{BookedRun, Booking, HOUR_S};
+use linerate_core::mesh::{BookedRun, Booking, BookingWhy, HOUR_S};
 use linerate_core::record::Failure;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::Store;
 use super::records::rows;
+use super::word::Word;
 
 /// Bookings are kept for so long, seconds.
 const KEPT_S: i64 = 7 * 86_400;
@@ -28,8 +29,8 @@ pub struct NewBooking {
     pub margin_s: i64,
     /// Seconds that either agent may be booked for in each hour of UTC.
     pub seconds_an_hour: i64,
-    /// `adhoc`, `confirm` or `survey`.
-    pub why: String,
+    /// What it is booked for.
+    pub why: BookingWhy,
     /// When it was asked for, seconds since 1970-01-01 UTC.
     pub asked_s: i64,
 }
@@ -122,9 +123,9 @@ impl Store {
             Ok(BookedRun {
                 booking: booking(row)?,
                 agent: row.get(4)?,
-                why: row.get(5)?,
+                why: row.get::<_, Word<_>>(5)?.0,
                 asked_s: row.get(6)?,
-                state: row.get(7)?,
+                state: row.get::<_, Option<Word<_>>>(7)?.map(|Word(state)| state),
                 reason: row.get(8)?,
                 record: row.get(9)?,
             })
@@ -191,7 +192,7 @@ fn keep(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<()> {
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let NewBooking { mesh, agent, why, asked_s, .. } = asked;
     let (peer, until_s) = (peer(&asked.booking), start_s + takes_s);
-    let values = params![id, mesh, agent, task, peer, start_s, until_s, why, asked_s];
+    let values = params![id, mesh, agent, task, peer, start_s, until_s, why.name(), asked_s];
     connection.prepare_cached(sql)?.execute(values)?;
     let sql = "INSERT INTO mesh_occupied (mesh, thing, start_s, until_s, booking)
                VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -7,8 +7,7 @@
 
 use linerate_core::record::Record;
 #[cfg(feature = "scale")]
-use linerate_core::schedule::Followed;
-use linerate_core::schedule::followed;
+use linerate_core::schedule::{Followed, RunWhy, followed};
 use rusqlite::{Connection, params};
 
 use super::add_up;
@@ -19,13 +18,10 @@ pub const TAG_PLAN: &str = "schedule";
 pub const TAG_SLOT: &str = "slot";
 /// `confirm`, `survey` or `booked`; absent where the calendar asked for it.
 pub const TAG_WHY: &str = "why";
-/// The word of a survey, whose values are no part of the task's series.
-pub const SURVEY: &str = "survey";
-/// The word of a run beside the calendar of a mesh.
-pub const BOOKED: &str = "booked";
 
+/// A survey's values are no part of its task's series.
 fn is_survey(record: &Record) -> bool {
-    record.tags.get(TAG_WHY).is_some_and(|why| why == SURVEY)
+    record.tags.get(TAG_WHY).is_some_and(|why| why == RunWhy::Survey.name())
 }
 
 /// The values of a record that are part of its task's series: of a survey none.

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, Cells, Seen};
 use linerate_core::record::{Failure, Record, RecordId};
+use linerate_core::schedule::Run;
 
-use super::{Booked, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Store, WatchStore};
+use super::{Booked, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Store, WatchStore};
 
 /// A run of an agent, as a hub is given it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +17,7 @@ pub struct AgentRun {
     /// The agent.
     pub agent: String,
     /// The run; its task is `TASK/AGENT`.
-    pub run: SlotRun,
+    pub run: Run,
     /// Its record.
     pub record: Option<Record>,
     /// What is shown of it in the matrix.
@@ -110,12 +111,12 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
         of: (&str, &str),
         task: Option<&str>,
         span: (i64, i64),
-    ) -> Result<Vec<SlotRun>, Failure>;
+    ) -> Result<Vec<Run>, Failure>;
 
     /// The record of such a run, where it has one.
     /// # Errors
     /// See [`HubStore`], and when this program is older than the record.
-    fn record(&mut self, of: (&str, &str), run: &SlotRun) -> Result<Option<Record>, Failure>;
+    fn record(&mut self, of: (&str, &str), run: &Run) -> Result<Option<Record>, Failure>;
 
     /// A record by its identifier.
     /// # Errors
@@ -141,7 +142,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// Runs of a mesh by agent and by how they ended, since the store counts them.
     /// # Errors
     /// See [`HubStore`].
-    fn outcomes(&mut self, mesh: &str) -> Result<Outcomes, Failure>;
+    fn outcomes(&mut self, mesh: &str) -> Result<Vec<OutcomeCount>, Failure>;
 
     /// Keeps a booking, all of it or nothing: no two that are kept ever occupy one thing at once,
     /// whoever asks beside this, for the database refuses it. Nor has an agent more in an hour than
@@ -317,7 +318,7 @@ impl HubStore for Store {
         (mesh, agent): (&str, &str),
         task: Option<&str>,
         (from_s, until_s): (i64, i64),
-    ) -> Result<Vec<SlotRun>, Failure> {
+    ) -> Result<Vec<Run>, Failure> {
         let plan = format!("{mesh}/{agent}");
         if let Some(task) = task.filter(|_| until_s == from_s.saturating_add(1)) {
             return Ok(self.slot(&plan, task, from_s)?.into_iter().collect());
@@ -328,7 +329,7 @@ impl HubStore for Store {
         Ok(runs)
     }
 
-    fn record(&mut self, _: (&str, &str), run: &SlotRun) -> Result<Option<Record>, Failure> {
+    fn record(&mut self, _: (&str, &str), run: &Run) -> Result<Option<Record>, Failure> {
         Ok(run.record.as_deref().map(|id| self.stored(id)).transpose()?.flatten())
     }
 
@@ -352,7 +353,7 @@ impl HubStore for Store {
         self.mesh_cells(mesh)
     }
 
-    fn outcomes(&mut self, mesh: &str) -> Result<Outcomes, Failure> {
+    fn outcomes(&mut self, mesh: &str) -> Result<Vec<OutcomeCount>, Failure> {
         self.mesh_outcomes(mesh)
     }
 

@@ -179,7 +179,7 @@ fn noted(connection: &rusqlite::Connection, note: &TaskNote) -> rusqlite::Result
     let sql = "INSERT INTO schedule_event (plan, task, at_s, kind, detail)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let TaskNote { plan, task, at_s, kind, detail } = note;
-    let values = params![plan, task, at_s, kind, detail.to_string()];
+    let values = params![plan, task, at_s, kind.name(), detail.to_string()];
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(connection.last_insert_rowid())
 }

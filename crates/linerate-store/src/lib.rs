@@ -35,6 +35,7 @@ mod set_back;
 mod sketches;
 mod spool;
 mod watch;
+mod word;
 
 pub use alerts::{DueAlert, NewAlert, Outbox};
 #[cfg(feature = "scale")]
@@ -43,15 +44,15 @@ pub use bookings::{Booked, NewBooking};
 pub use entry::{Entry, Filter, Found, NewStudyRun, StudyRun, StudyState};
 pub use fault::is_full;
 pub use find::Known;
-pub use follow::{BOOKED, SURVEY, TAG_PLAN, TAG_SLOT, TAG_WHY};
+pub use follow::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 pub use forget::{Forgotten, TAG_KEEP};
 pub use happened::HAPPENED_KEPT_S;
 pub use hub::{AgentRun, HubPlace, HubStore};
 pub use lines::{Line, LineFilter};
 pub use location::default_path;
-pub use mesh::{Joined, KeptPlan, MeshSelf, Outcomes};
+pub use mesh::{Joined, KeptPlan, MeshSelf, OutcomeCount};
 pub use newest::TaskState;
-pub use schedule::{Schedule, ScheduleEvent, SeriesValue, SlotRun};
+pub use schedule::{Schedule, ScheduleEvent, SeriesValue};
 pub use sketches::{DAY_S, HOUR_S, Sketched};
 pub use spool::TAG_RAW;
 pub use watch::{Marks, Outgoing, TaskNote, WatchStore};

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::mesh::{AgentState, CellState, Cells, Seen, outcome};
+use linerate_core::mesh::{AgentState, CellState, Cells, RunOutcome, Seen};
 use linerate_core::record::Failure;
+use linerate_core::schedule::{Run, RunState};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
 use super::records::rows;
-use super::schedule::{SlotRun, slot};
+use super::schedule::slot;
+use super::word::Word;
 
 /// Who this host is in a mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +46,16 @@ pub struct KeptPlan {
     pub kept_s: i64,
 }
 
-/// Agents with the word of how runs ended, and how many did.
-pub type Outcomes = Vec<(String, String, u64)>;
+/// Runs of an agent that had one outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutcomeCount {
+    /// The agent.
+    pub agent: String,
+    /// How they ended.
+    pub outcome: RunOutcome,
+    /// Their number.
+    pub runs: u64,
+}
 
 /// What became of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +177,7 @@ impl Store {
     /// Runs of an agent's schedule that are over and not yet known to be stored, the oldest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn mesh_unsent(&self, plan: &str, limit: usize) -> Result<Vec<SlotRun>, Failure> {
+    pub fn mesh_unsent(&self, plan: &str, limit: usize) -> Result<Vec<Run>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND sent = 0 AND state <> 'running'
                    ORDER BY start_s, task LIMIT ?2";
@@ -193,7 +203,7 @@ impl Store {
     pub fn mesh_confirmed(
         &mut self,
         plan: &str,
-        runs: &[SlotRun],
+        runs: &[Run],
         before_s: i64,
     ) -> Result<(), Failure> {
         let work = |store: &mut Self| {
@@ -340,7 +350,7 @@ impl Store {
     pub fn mesh_ran(
         &mut self,
         (mesh, agent): (&str, &str),
-        run: &SlotRun,
+        run: &Run,
         figure: Option<(&str, f64)>,
     ) -> Result<bool, Failure> {
         let work = |store: &mut Self| {
@@ -350,18 +360,19 @@ impl Store {
                            (plan, task, start_s, why, state, reason, record, sent)
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1)";
             let plan = format!("{mesh}/{agent}");
-            let SlotRun { task, start_s, why, state, reason, record } = run;
+            let Run { task, start_s, why, state, reason, record } = run;
+            let good = *state == RunState::Ok;
+            let outcome = RunOutcome::from_end(*state, reason.as_deref()).name();
+            let (why, state) = (why.name(), state.name());
             let values = params![plan, task, start_s, why, state, reason, record];
             let new = transaction.prepare_cached(sql)?.execute(values)? == 1;
             if new {
                 let count = "INSERT INTO mesh_outcome (mesh, agent, outcome, runs)
                              VALUES (?1, ?2, ?3, 1)
                              ON CONFLICT (mesh, agent, outcome) DO UPDATE SET runs = runs + 1";
-                let word = outcome(state, reason.as_deref());
-                transaction.prepare_cached(count)?.execute(params![mesh, agent, word])?;
+                transaction.prepare_cached(count)?.execute(params![mesh, agent, outcome])?;
             }
             let (task, peer) = task.split_once('/').unwrap_or((task, ""));
-            let good = state == "ok";
             let last = "INSERT INTO mesh_cell (mesh, task, agent, peer, last_s, state, reason)
                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                         ON CONFLICT (mesh, task, agent, peer) DO UPDATE SET last_s = excluded.last_s,
@@ -393,7 +404,7 @@ impl Store {
         let read = |row: &Row<'_>| {
             let state = CellState {
                 last_s: row.get(3)?,
-                state: row.get(4)?,
+                state: row.get::<_, Word<_>>(4)?.0,
                 reason: row.get(5)?,
                 good_s: row.get(6)?,
                 metric: row.get(7)?,
@@ -409,10 +420,13 @@ impl Store {
     /// Runs of a mesh by agent and by how they ended, since the store counts them.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn mesh_outcomes(&self, mesh: &str) -> Result<Outcomes, Failure> {
+    pub fn mesh_outcomes(&self, mesh: &str) -> Result<Vec<OutcomeCount>, Failure> {
         let sql = "SELECT agent, outcome, runs FROM mesh_outcome WHERE mesh = ?1
                    ORDER BY agent, outcome";
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, counted(row, 2)?));
+        let read = |row: &Row<'_>| {
+            let outcome = row.get::<_, Word<_>>(1)?.0;
+            Ok(OutcomeCount { agent: row.get(0)?, outcome, runs: counted(row, 2)? })
+        };
         rows(&self.connection, sql, params![mesh], read)
             .map_err(|error| self.fault("read store", &error))
     }

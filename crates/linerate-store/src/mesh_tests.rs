@@ -1,17 +1,20 @@
 //! Tables of a mesh: tokens are used once, runs are kept once, the newest of a pair stays.
 
+use linerate_core::mesh::RunOutcome;
+use linerate_core::schedule::{Run, RunState, RunWhy};
+
 use super::*;
 
 fn open(directory: &tempfile::TempDir) -> Store {
     Store::open(&directory.path().join("results.db")).expect("a store")
 }
 
-fn run(start_s: i64, state: &str) -> SlotRun {
-    SlotRun {
+fn run(start_s: i64, state: &str) -> Run {
+    Run {
         task: "rate/b".to_owned(),
         start_s,
-        why: "calendar".to_owned(),
-        state: state.to_owned(),
+        why: RunWhy::Calendar,
+        state: state.parse().expect("a word"),
         reason: (state != "ok").then(|| "why".to_owned()),
         record: (state == "ok").then(|| format!("r{start_s}")),
     }
@@ -50,12 +53,13 @@ fn a_run_is_kept_once_and_an_older_one_does_not_displace_the_newest() {
     let cells = store.mesh_cells("m").expect("readable");
     let key = ("rate".to_owned(), "a".to_owned(), "b".to_owned());
     let cell = &cells[&key];
-    assert_eq!((cells.len(), cell.last_s, cell.state.as_str()), (1, 30, "missed"));
+    assert_eq!((cells.len(), cell.last_s, cell.state), (1, 30, RunState::Missed));
     assert_eq!((cell.good_s, cell.value), (Some(20), Some(2.0)));
     assert_eq!(cell.reason.as_deref(), Some("why"));
     // Four were given, one of them twice.
-    let counted = |word: &str, runs| ("a".to_owned(), word.to_owned(), runs);
-    assert_eq!(store.mesh_outcomes("m"), Ok(vec![counted("failed", 1), counted("ok", 2)]));
+    let counted = |outcome, runs| OutcomeCount { agent: "a".to_owned(), outcome, runs };
+    let counts = vec![counted(RunOutcome::Failed, 1), counted(RunOutcome::Ok, 2)];
+    assert_eq!(store.mesh_outcomes("m"), Ok(counts));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn what_a_store_that_was_set_back_had_is_sent_again_as_a_gap_where_the_result_is
     assert_eq!(store.mesh_unconfirms("m/a"), Ok(2));
     let unsent = store.mesh_unsent("m/a", 9).expect("readable");
     let ends: Vec<(i64, &str, Option<&str>)> =
-        unsent.iter().map(|it| (it.start_s, it.state.as_str(), it.reason.as_deref())).collect();
+        unsent.iter().map(|it| (it.start_s, it.state.name(), it.reason.as_deref())).collect();
     let gone = "the hub's store was set back: its result was dropped";
     let wanted = [(10, "lost", Some(gone)), (20, "missed", Some("why")), (30, "ok", None)];
     assert_eq!(ends, wanted);
@@ -115,5 +119,5 @@ fn what_a_store_that_was_set_back_had_is_sent_again_as_a_gap_where_the_result_is
         hub.mesh_ran(("m", "a"), run, None).expect("room");
     }
     assert_eq!((hub.mesh_runs_of("m", "a"), hub.mesh_runs_of("m", "b")), (Ok(3), Ok(0)));
-    assert_eq!(hub.slots("m/a", 0).map(|runs| runs[0].state.clone()), Ok("ok".to_owned()));
+    assert_eq!(hub.slots("m/a", 0).map(|runs| runs[0].state), Ok(RunState::Ok));
 }

@@ -125,7 +125,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SlotRun;
+    use linerate_core::schedule::{EventKind, Run, RunWhy};
 
     fn store(directory: &tempfile::TempDir) -> Store {
         let store = Store::open(&directory.path().join("results.db")).expect("a new store");
@@ -164,11 +164,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut store = store(&directory);
         let mut ran = |task: &str, start_s: i64, state: &str| {
-            let run = SlotRun {
+            let run = Run {
                 task: task.to_owned(),
                 start_s,
-                why: "calendar".to_owned(),
-                state: state.to_owned(),
+                why: RunWhy::Calendar,
+                state: state.parse().expect("a word"),
                 reason: None,
                 record: None,
             };
@@ -178,9 +178,12 @@ mod tests {
         ran("a", 200, "failed");
         ran("b", 150, "missed");
         let detail = serde_json::json!({});
-        for (task, at_s, kind) in
-            [("a", 110, "no_data"), ("a", 120, "data"), ("a", 130, "change"), ("b", 160, "no_data")]
-        {
+        for (task, at_s, kind) in [
+            ("a", 110, EventKind::NoData),
+            ("a", 120, EventKind::Data),
+            ("a", 130, EventKind::Change),
+            ("b", 160, EventKind::NoData),
+        ] {
             store.event_happened("p", (task, at_s), kind, &detail).expect("kept");
         }
         let state = |task: &str, last_s, good_s, no_data, changed_s| TaskState {

@@ -1,10 +1,12 @@
 //! What schedules leave: their runs, their series, and what happened to them.
 
 use linerate_core::record::Failure;
+use linerate_core::schedule::{EventKind, Run, RunState};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
 use super::records::rows;
+use super::word::Word;
 
 /// Documents that go at once when their time is over: others write meanwhile.
 pub(super) const FORGOTTEN_AT_ONCE: usize = 500;
@@ -20,23 +22,6 @@ pub struct Schedule {
     pub since_s: i64,
     /// Until when its calendar was dealt with, as far as was written.
     pub dealt_s: i64,
-}
-
-/// A run of a schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlotRun {
-    /// Its task.
-    pub task: String,
-    /// Its begin, seconds since 1970-01-01 UTC.
-    pub start_s: i64,
-    /// `calendar`, `confirm`, `survey` or `booked`.
-    pub why: String,
-    /// `running`, `ok`, `failed`, `missed` or `lost`.
-    pub state: String,
-    /// Why there is no result.
-    pub reason: Option<String>,
-    /// The record that it left.
-    pub record: Option<String>,
 }
 
 /// A value of a series.
@@ -63,8 +48,8 @@ pub struct ScheduleEvent {
     pub task: String,
     /// When, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// `change`, `no_data`, `data`, `clock`, `begin` or `end`.
-    pub kind: String,
+    /// What it was.
+    pub kind: EventKind,
     /// What is known of it.
     pub detail: serde_json::Value,
     /// When the alert of it was made.
@@ -119,10 +104,11 @@ impl Store {
     /// begun before, and must not again.
     /// # Errors
     /// One line when the file cannot be written.
-    pub fn slot_begun(&mut self, plan: &str, run: &SlotRun) -> Result<bool, Failure> {
+    pub fn slot_begun(&mut self, plan: &str, run: &Run) -> Result<bool, Failure> {
         let sql = "INSERT OR IGNORE INTO schedule_run (plan, task, start_s, why, state, reason)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let values = params![plan, run.task, run.start_s, run.why, run.state, run.reason];
+        let values =
+            params![plan, run.task, run.start_s, run.why.name(), run.state.name(), run.reason];
         self.change(sql, values).map(|rows| rows == 1)
     }
 
@@ -133,12 +119,12 @@ impl Store {
         &mut self,
         plan: &str,
         (task, start_s): (&str, i64),
-        state: &str,
+        state: RunState,
         reason: Option<&str>,
     ) -> Result<(), Failure> {
         let sql = "UPDATE schedule_run SET state = ?4, reason = ?5
                    WHERE plan = ?1 AND task = ?2 AND start_s = ?3";
-        self.change(sql, params![plan, task, start_s, state, reason]).map(drop)
+        self.change(sql, params![plan, task, start_s, state.name(), reason]).map(drop)
     }
 
     /// Ends the runs that a runner left when it was killed: those whose record was kept are as it
@@ -159,7 +145,7 @@ impl Store {
     /// The runs of a plan that began at a time or later, the oldest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn slots(&self, plan: &str, since_s: i64) -> Result<Vec<SlotRun>, Failure> {
+    pub fn slots(&self, plan: &str, since_s: i64) -> Result<Vec<Run>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND start_s >= ?2 ORDER BY start_s, task";
         rows(&self.connection, sql, params![plan, since_s], slot)
@@ -169,7 +155,7 @@ impl Store {
     /// A run of a task.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn slot(&self, plan: &str, task: &str, start_s: i64) -> Result<Option<SlotRun>, Failure> {
+    pub fn slot(&self, plan: &str, task: &str, start_s: i64) -> Result<Option<Run>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND task = ?2 AND start_s = ?3";
         let found = self.connection.query_row(sql, params![plan, task, start_s], slot).optional();
@@ -179,12 +165,7 @@ impl Store {
     /// The last runs of a task that the calendar asked for, the newest first.
     /// # Errors
     /// One line when the file cannot be read.
-    pub fn last_slots(
-        &self,
-        plan: &str,
-        task: &str,
-        limit: usize,
-    ) -> Result<Vec<SlotRun>, Failure> {
+    pub fn last_slots(&self, plan: &str, task: &str, limit: usize) -> Result<Vec<Run>, Failure> {
         let sql = "SELECT task, start_s, why, state, reason, record FROM schedule_run
                    WHERE plan = ?1 AND task = ?2 AND why = 'calendar'
                    ORDER BY start_s DESC LIMIT ?3";
@@ -229,12 +210,12 @@ impl Store {
         &mut self,
         plan: &str,
         (task, at_s): (&str, i64),
-        kind: &str,
+        kind: EventKind,
         detail: &serde_json::Value,
     ) -> Result<i64, Failure> {
         let sql = "INSERT INTO schedule_event (plan, task, at_s, kind, detail)
                    VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.change(sql, params![plan, task, at_s, kind, detail.to_string()])?;
+        self.change(sql, params![plan, task, at_s, kind.name(), detail.to_string()])?;
         Ok(self.connection.last_insert_rowid())
     }
 
@@ -258,7 +239,7 @@ impl Store {
                 id: row.get(0)?,
                 task: row.get(1)?,
                 at_s: row.get(2)?,
-                kind: row.get(3)?,
+                kind: row.get::<_, Word<_>>(3)?.0,
                 detail: linerate_core::tree::from_json(&detail).unwrap_or_default(),
                 told_s: row.get(5)?,
             })
@@ -289,12 +270,12 @@ impl Store {
     }
 }
 
-pub(super) fn slot(row: &Row<'_>) -> rusqlite::Result<SlotRun> {
-    Ok(SlotRun {
+pub(super) fn slot(row: &Row<'_>) -> rusqlite::Result<Run> {
+    Ok(Run {
         task: row.get(0)?,
         start_s: row.get(1)?,
-        why: row.get(2)?,
-        state: row.get(3)?,
+        why: row.get::<_, Word<_>>(2)?.0,
+        state: row.get::<_, Word<_>>(3)?.0,
         reason: row.get(4)?,
         record: row.get(5)?,
     })

@@ -3,6 +3,7 @@
 use linerate_core::record::{
     Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
+use linerate_core::schedule::{EventKind, Run, RunState};
 use linerate_core::time::WallTime;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -40,12 +41,12 @@ fn record(n: u8, why: Option<&str>) -> Record {
     record
 }
 
-fn run(n: u8, why: &str) -> SlotRun {
-    SlotRun {
+fn run(n: u8, why: &str) -> Run {
+    Run {
         task: "a".to_owned(),
         start_s: BEGIN_S + i64::from(n),
-        why: why.to_owned(),
-        state: "running".to_owned(),
+        why: why.parse().expect("a word"),
+        state: RunState::Running,
         reason: None,
         record: None,
     }
@@ -68,7 +69,7 @@ fn a_record_of_a_schedule_brings_its_values_and_its_run_with_it_once() {
     let slot = store.slot("p", "a", BEGIN_S + 1).expect("readable").expect("begun");
     assert_eq!(slot.record, Some(first.id.to_string()));
     // A survey is no value of the series; a failed run has none; another's name is not ours.
-    store.put(&record(2, Some(SURVEY))).expect("room");
+    store.put(&record(2, Some("survey"))).expect("room");
     store.put(&Record { status: Status::Error, ..record(3, None) }).expect("room");
     store.put(&Record { name: None, ..record(4, None) }).expect("room");
     assert_eq!(store.series("p", 0.0, 100).expect("readable").len(), 2);
@@ -87,15 +88,18 @@ fn what_a_killed_runner_left_is_kept_where_its_record_is_and_lost_where_none_is(
     store.put(&record(1, None)).expect("room");
     store.put(&Record { status: Status::Error, ..record(2, None) }).expect("room");
     assert_eq!(store.slots_left("p", "the runner was killed"), Ok(1));
-    let states: Vec<(String, Option<String>)> = store
+    let states: Vec<(RunState, Option<String>)> = store
         .slots("p", 0)
         .expect("readable")
         .into_iter()
         .map(|it| (it.state, it.reason))
         .collect();
-    let of = |state: &str, reason: Option<&str>| (state.to_owned(), reason.map(str::to_owned));
+    let of = |state, reason: Option<&str>| (state, reason.map(str::to_owned));
     let killed = Some("the runner was killed");
-    assert_eq!(states, [of("ok", None), of("failed", None), of("lost", killed)]);
+    assert_eq!(
+        states,
+        [of(RunState::Ok, None), of(RunState::Failed, None), of(RunState::Lost, killed)]
+    );
 }
 
 #[test]
@@ -120,20 +124,20 @@ fn what_happened_goes_after_its_time_but_the_newest_of_each_kind_of_a_task() {
     let directory = directory();
     let mut store = open(&directory);
     let detail = serde_json::json!({});
-    let mut happened = |plan: &str, task: &str, at_s: i64, kind: &str| {
+    let mut happened = |plan: &str, task: &str, at_s: i64, kind: EventKind| {
         store.event_happened(plan, (task, BEGIN_S + at_s), kind, &detail).expect("room")
     };
-    happened("p", "a", 1, "no_data");
-    happened("p", "a", 2, "data");
-    let silent = happened("p", "a", 3, "no_data");
-    let data = happened("p", "a", 4, "data");
-    let began = happened("p", "", 5, "begin");
-    let others = happened("p/q", "a", 1, "data");
-    happened("p/q", "a", 2, "data");
+    happened("p", "a", 1, EventKind::NoData);
+    happened("p", "a", 2, EventKind::Data);
+    let silent = happened("p", "a", 3, EventKind::NoData);
+    let data = happened("p", "a", 4, EventKind::Data);
+    let began = happened("p", "", 5, EventKind::Begin);
+    let others = happened("p/q", "a", 1, EventKind::Data);
+    happened("p/q", "a", 2, EventKind::Data);
     for _ in 0..1100 {
-        happened("p", "a", 6, "change");
+        happened("p", "a", 6, EventKind::Change);
     }
-    let changed = happened("p", "a", 900, "change");
+    let changed = happened("p", "a", 900, EventKind::Change);
     let gone = [0; 4].map(|_| store.events_forget("p", BEGIN_S + 900).expect("room"));
     assert_eq!(gone, [500, 500, 102, 0], "some hundreds at a time");
     let left = |plan: &str| -> Vec<i64> {
@@ -155,7 +159,7 @@ fn what_happened_is_told_once_and_a_plan_keeps_its_first_day() {
     assert_eq!((again.since_s, again.dealt_s), (BEGIN_S, BEGIN_S + 60));
     assert_eq!(again.text, "other");
     let detail = serde_json::json!({"metric": "rtt_ns"});
-    let id = store.event_happened("p", ("a", BEGIN_S), "change", &detail).expect("room");
+    let id = store.event_happened("p", ("a", BEGIN_S), EventKind::Change, &detail).expect("room");
     store.event_explained(id, &serde_json::json!({"verdict": "v"})).expect("room");
     let alert = NewAlert {
         id: "one".to_owned(),
@@ -176,7 +180,8 @@ fn each_output_gets_an_alert_until_it_has_it_and_no_other_owner_does() {
     let mut store = open(&directory);
     let detail = serde_json::json!({});
     for (id, at_s) in [("a", 5), ("b", 6)] {
-        let event = store.event_happened("p", ("t", at_s), "change", &detail).expect("room");
+        let event =
+            store.event_happened("p", ("t", at_s), EventKind::Change, &detail).expect("room");
         let (sentence, json) = ("slow".to_owned(), "{}".to_owned());
         let alert = NewAlert { id: id.to_owned(), at_s, sentence, json };
         let outputs = ["command".to_owned(), "webhook".to_owned()];

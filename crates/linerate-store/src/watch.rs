@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::Incident;
 use linerate_core::record::Failure;
+use linerate_core::schedule::EventKind;
 use serde_json::Value;
 
 use super::{NewAlert, Outbox, ScheduleEvent, SeriesValue};
@@ -23,7 +24,7 @@ pub struct TaskNote {
     /// When, seconds since 1970-01-01 UTC.
     pub at_s: i64,
     /// As of [`super::ScheduleEvent`].
-    pub kind: &'static str,
+    pub kind: EventKind,
     /// What is known of it.
     pub detail: Value,
 }

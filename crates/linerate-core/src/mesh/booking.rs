@@ -8,7 +8,8 @@ use super::bookable::Bookable;
 use super::calendar::MeshCalendar;
 use super::message::Booking;
 use super::plan::{MeshPlan, is_name};
-use crate::schedule::Class;
+use crate::record::named;
+use crate::schedule::{Class, RunState};
 
 /// Seconds of the time by which allowances are counted: an hour of UTC, in which a run begins.
 pub const HOUR_S: i64 = 3600;
@@ -46,6 +47,20 @@ pub struct Occupied {
     pub class: Class,
 }
 
+/// What a run is booked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BookingWhy {
+    /// Somebody asked for it.
+    Adhoc,
+    /// A change is to be shown again before it is an incident.
+    Confirm,
+    /// An incident is to be explained.
+    Survey,
+}
+
+named!(BookingWhy { Adhoc = "adhoc", Confirm = "confirm", Survey = "survey" });
+
 /// A booking as a hub knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -57,11 +72,13 @@ pub struct BookedRun {
     /// The agent that is to run it.
     pub agent: String,
     /// `adhoc`, `confirm` or `survey`.
-    pub why: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub why: BookingWhy,
     /// When it was asked for, seconds since 1970-01-01 UTC.
     pub asked_s: i64,
     /// How it ended, as of other runs; null where that is not known.
-    pub state: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub state: Option<RunState>,
     /// Why it brought no result.
     pub reason: Option<String>,
     /// Its record.

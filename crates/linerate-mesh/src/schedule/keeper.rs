@@ -9,10 +9,11 @@ use std::time::Duration;
 use linerate_core::mesh::{Booking, HOUR_S, REFUSED, UNHEARD};
 use linerate_core::record::{Failure, Record, Status};
 use linerate_core::schedule::{
-    Calendar, FURTHER_RUNS, Reason, Runner, SchedulePlan, Slot, Step, Task, Why,
+    Calendar, EventKind, FURTHER_RUNS, Reason, Run, RunState, RunWhy, Runner, SchedulePlan, Slot,
+    Step, Task, Why,
 };
 use linerate_core::time::MonoTime;
-use linerate_store::{BOOKED, HAPPENED_KEPT_S, SeriesValue, SlotRun, Store};
+use linerate_store::{HAPPENED_KEPT_S, SeriesValue, Store};
 use linerate_sys::clock::{monotonic, realtime_ns};
 use linerate_sys::stop::Stop;
 
@@ -122,7 +123,7 @@ impl Keeper {
             runner = runner.within(STRICT.1);
         }
         let detail = serde_json::json!({ "lost": lost });
-        store.event_happened(&plan.name, ("", now), "begin", &detail)?;
+        store.event_happened(&plan.name, ("", now), EventKind::Begin, &detail)?;
         let news = News::of(plan, &store, now)?;
         let asked = vec![0; plan.tasks.len()];
         let ended = channel();
@@ -212,7 +213,7 @@ impl Keeper {
         let name = self.options.plan.name.clone();
         self.store.schedule_dealt(&name, now_s())?;
         let detail = serde_json::json!({ "signal": self.stop.signal() });
-        self.store.event_happened(&name, ("", now_s()), "end", &detail)?;
+        self.store.event_happened(&name, ("", now_s()), EventKind::End, &detail)?;
         Ok(self.count)
     }
 
@@ -222,7 +223,7 @@ impl Keeper {
             Step::Missed { slot, why, reason } => {
                 let displaced =
                     matches!(reason, Reason::Busy(other) if self.news.is_surveyed(other));
-                let state = if displaced { words::DISPLACED } else { "missed" };
+                let state = if displaced { RunState::Displaced } else { RunState::Missed };
                 let reason = match reason {
                     Reason::Asleep => {
                         let rein = self.options.rein.as_ref();
@@ -244,7 +245,7 @@ impl Keeper {
                 self.options.rein.iter().for_each(|rein| rein.clock_stepped(said.clone()));
                 let detail = serde_json::json!({ "by_s": by_s });
                 let name = self.options.plan.name.clone();
-                self.store.event_happened(&name, ("", now_s()), "clock", &detail).map(drop)
+                self.store.event_happened(&name, ("", now_s()), EventKind::Clock, &detail).map(drop)
             }
         }
     }
@@ -252,7 +253,7 @@ impl Keeper {
     fn missed(
         &mut self,
         (task, start_s, why): (usize, i64, Why),
-        state: &str,
+        state: RunState,
         reason: &str,
     ) -> Result<(), Failure> {
         let name = self.plan().tasks[task].name.clone();
@@ -267,14 +268,14 @@ impl Keeper {
     fn is_gap(
         &mut self,
         (task, start_s, why): (String, i64, Why),
-        state: &str,
+        state: RunState,
         reason: &str,
     ) -> Result<bool, Failure> {
-        let run = SlotRun {
+        let run = Run {
             task,
             start_s,
-            why: words::why(why).to_owned(),
-            state: state.to_owned(),
+            why: words::why(why),
+            state,
             reason: Some(reason.to_owned()),
             record: None,
         };
@@ -292,7 +293,7 @@ impl Keeper {
         let Some(rein) = self.options.rein.clone() else { return Ok(()) };
         self.options.desk.forgets(now_s() - 2 * HOUR_S);
         for ((task, start_s), reason) in self.options.desk.gaps(now_s()) {
-            self.is_gap((task, start_s, Why::Booked { start_s }), "missed", &reason)?;
+            self.is_gap((task, start_s, Why::Booked { start_s }), RunState::Missed, &reason)?;
         }
         for booking in rein.given() {
             // What is under another plan is looked at by that one's keeper.
@@ -307,7 +308,7 @@ impl Keeper {
             }
             let why = Why::Booked { start_s };
             if start_s + STRICT.1 < now_s() {
-                self.is_gap((task, start_s, why), "missed", UNHEARD)?;
+                self.is_gap((task, start_s, why), RunState::Missed, UNHEARD)?;
                 continue;
             }
             let begun = self.booked_since(start_s - HOUR_S)?;
@@ -325,7 +326,7 @@ impl Keeper {
     /// Booked runs that were begun at a time or later.
     fn booked_since(&self, since_s: i64) -> Result<Vec<BookedAt>, Failure> {
         let runs = self.store.slots(&self.options.plan.name, since_s)?.into_iter();
-        let begun = runs.filter(|run| run.why == BOOKED && run.state != "missed");
+        let begun = runs.filter(|run| run.why == RunWhy::Booked && run.state != RunState::Missed);
         Ok(begun.map(|run| (run.task, run.start_s)).collect())
     }
 
@@ -353,7 +354,7 @@ impl Keeper {
                 Hindered::Silently if matches!(why, Why::Booked { .. }) => {
                     self.runner.ended(task);
                     let reason = format!("{REFUSED}: another plan comes into force in it");
-                    return self.missed((task, start_s, why), "missed", &reason);
+                    return self.missed((task, start_s, why), RunState::Missed, &reason);
                 }
                 Hindered::Silently => {
                     self.runner.ended(task);
@@ -361,7 +362,7 @@ impl Keeper {
                 }
                 Hindered::By(reason) => {
                     self.runner.ended(task);
-                    return self.missed((task, start_s, why), "missed", &reason);
+                    return self.missed((task, start_s, why), RunState::Missed, &reason);
                 }
             }
         }
@@ -372,11 +373,11 @@ impl Keeper {
             Why::Calendar | Why::Confirm | Why::Booked { .. } => known.words().unwrap_or_default(),
         };
         let takes = if why == Why::Survey { known.survey_takes_s() } else { known.takes_s() };
-        let run = SlotRun {
+        let run = Run {
             task: known.name.clone(),
             start_s,
-            why: words::why(why).to_owned(),
-            state: "running".to_owned(),
+            why: words::why(why),
+            state: RunState::Running,
             reason: None,
             record: None,
         };
@@ -404,7 +405,7 @@ impl Keeper {
         let record = self.record(&plan.name, (name, start_s), outcome)?;
         let good = record.as_ref().filter(|record| record.status == Status::Ok);
         let reason = good.is_none().then(|| self.reason(outcome, record.as_ref()));
-        let state = if good.is_some() { "ok" } else { "failed" };
+        let state = if good.is_some() { RunState::Ok } else { RunState::Failed };
         self.store.slot_ended(&plan.name, (name, start_s), state, reason.as_deref())?;
         match good {
             Some(_) => self.count.good += 1,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::{Failure, Plan, Record};
-use linerate_core::schedule::{Change, SchedulePlan};
+use linerate_core::schedule::{Change, EventKind, RunState, SchedulePlan};
 use linerate_core::time::{MonoTime, WallTime};
 use linerate_report::Headline;
 use linerate_report::schedule::{change_sentence, no_data_sentence};
@@ -12,7 +12,7 @@ use linerate_store::{HAPPENED_KEPT_S, NewAlert, ScheduleEvent, Store};
 use linerate_sys::clock::{monotonic, record_id};
 use std::time::Duration;
 
-use super::{NEWS_S, NO_DATA_RUNS, words};
+use super::{NEWS_S, NO_DATA_RUNS};
 
 /// How long an alert waits for its survey.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);
@@ -49,9 +49,9 @@ impl News {
         let mut silent = vec![false; plan.tasks.len()];
         for event in store.events(&plan.name, now_s - HAPPENED_KEPT_S)? {
             let at = plan.tasks.iter().position(|task| task.name == event.task);
-            match (at, event.kind.as_str()) {
-                (Some(at), "no_data") => silent[at] = true,
-                (Some(at), "data") => silent[at] = false,
+            match (at, event.kind) {
+                (Some(at), EventKind::NoData) => silent[at] = true,
+                (Some(at), EventKind::Data) => silent[at] = false,
                 _ => {}
             }
         }
@@ -87,7 +87,8 @@ impl News {
         let sentence = change_sentence(&self.plan.name, &name, changes);
         say(&sentence);
         let detail = change_detail(&sentence, changes, further, &record.id.to_string());
-        let event = store.event_happened(&self.plan.name, (&name, now_s), "change", &detail)?;
+        let event =
+            store.event_happened(&self.plan.name, (&name, now_s), EventKind::Change, &detail)?;
         self.open = true;
         let recent = self.surveyed.get(&task).filter(|(at_s, _)| now_s - at_s < SURVEY_ONCE_S);
         if let Some((_, Some(verdict))) = recent {
@@ -143,15 +144,15 @@ impl News {
     ) -> Result<(), Failure> {
         let name = self.plan.tasks[task].name.clone();
         let mut last = store.last_slots(&self.plan.name, &name, RUNS_READ)?;
-        last.retain(|run| !["running", words::DISPLACED].contains(&run.state.as_str()));
-        let without = last.iter().take_while(|run| run.state != "ok").count();
+        last.retain(|run| !matches!(run.state, RunState::Running | RunState::Displaced));
+        let without = last.iter().take_while(|run| run.state != RunState::Ok).count();
         let (kind, sentence) = match (self.silent[task], without) {
             (false, NO_DATA_RUNS..) => {
                 let reason = last[0].reason.as_deref().unwrap_or("no result");
-                ("no_data", no_data_sentence(&self.plan.name, &name, without, reason))
+                (EventKind::NoData, no_data_sentence(&self.plan.name, &name, without, reason))
             }
             (true, 0) if !last.is_empty() => {
-                ("data", format!("{}, {name}: results are back", self.plan.name))
+                (EventKind::Data, format!("{}, {name}: results are back", self.plan.name))
             }
             _ => return Ok(()),
         };
@@ -177,7 +178,8 @@ impl News {
         }
         let waits = |id: i64| self.waiting.values().flatten().any(|it| it.event == id);
         let untold = store.events(&self.plan.name, now_s - NEWS_S)?.into_iter().filter(|event| {
-            let kind = matches!(event.kind.as_str(), "change" | "no_data" | "data");
+            let kind =
+                matches!(event.kind, EventKind::Change | EventKind::NoData | EventKind::Data);
             kind && event.told_s.is_none() && !waits(event.id)
         });
         for event in untold {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::Failure;
-use linerate_core::schedule::{Calendar, SchedulePlan};
+use linerate_core::schedule::{Calendar, EventKind, Run, RunState, RunWhy, SchedulePlan};
 use linerate_report::schedule::{EventView, Gap, SeriesView, Spread, TaskView, View};
-use linerate_store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, SlotRun, Store};
+use linerate_store::{HAPPENED_KEPT_S, ScheduleEvent, Sketched, Store};
 
 use super::{NEWS_S, SILENT_S};
 
@@ -30,8 +30,8 @@ pub fn view(
     let since_s = known.as_ref().map_or(i64::MIN, |known| known.since_s);
     let from_s = (now_s - span_s).max(since_s).min(now_s - AXIS_S_MIN);
     let events = store.events(&plan.name, now_s - LOOK_BACK_S)?;
-    let begun = events.iter().rev().find(|it| matches!(it.kind.as_str(), "begin" | "end"));
-    let ended = begun.is_none_or(|event| event.kind == "end");
+    let begun = events.iter().rev().find(|it| matches!(it.kind, EventKind::Begin | EventKind::End));
+    let ended = begun.is_none_or(|event| event.kind == EventKind::End);
     let dealt_s = known.as_ref().map_or(0, |known| known.dealt_s);
     let running = !ended && now_s - dealt_s <= SILENT_S;
     let mut view = View {
@@ -96,10 +96,10 @@ fn event_view(event: &ScheduleEvent) -> EventView {
     let changes = event.detail["changes"].as_array().cloned().unwrap_or_default();
     let since = changes.iter().filter_map(|change| change["since_s"].as_f64());
     let since = since.fold(f64::INFINITY, f64::min);
-    let said = match event.kind.as_str() {
-        "begin" => "the schedule began".to_owned(),
-        "end" => "the schedule was ended".to_owned(),
-        "clock" => {
+    let said = match event.kind {
+        EventKind::Begin => "the schedule began".to_owned(),
+        EventKind::End => "the schedule was ended".to_owned(),
+        EventKind::Clock => {
             format!("the clock was set by {:+.1} s", event.detail["by_s"].as_f64().unwrap_or(0.0))
         }
         _ => String::new(),
@@ -108,7 +108,7 @@ fn event_view(event: &ScheduleEvent) -> EventView {
         at_s: event.at_s,
         since_s: if since.is_finite() { since } else { event.at_s as f64 },
         task: event.task.clone(),
-        kind: event.kind.clone(),
+        kind: event.kind,
         sentence: text(&event.detail["sentence"]).unwrap_or(said),
         verdict: text(&event.detail["verdict"]["sentence"]),
         metrics: changes.iter().filter_map(|change| text(&change["metric"])).collect(),
@@ -118,9 +118,10 @@ fn event_view(event: &ScheduleEvent) -> EventView {
 /// Why a task is in alert: it has no data, or it changed within a day.
 fn in_alert(events: &[ScheduleEvent], task: &str, now_s: i64) -> Option<String> {
     let mine = || events.iter().rev().filter(|event| event.task == task);
-    let silent = mine().find(|event| matches!(event.kind.as_str(), "no_data" | "data"));
-    let silent = silent.filter(|event| event.kind == "no_data");
-    let changed = mine().find(|event| event.kind == "change" && now_s - event.at_s < NEWS_S);
+    let silent = mine().find(|event| matches!(event.kind, EventKind::NoData | EventKind::Data));
+    let silent = silent.filter(|event| event.kind == EventKind::NoData);
+    let changed =
+        mine().find(|event| event.kind == EventKind::Change && now_s - event.at_s < NEWS_S);
     let said = |event: &ScheduleEvent| event.detail["sentence"].as_str().map(str::to_owned);
     silent.or(changed).and_then(said)
 }
@@ -129,20 +130,20 @@ fn of_slots(
     store: &Store,
     plan: &SchedulePlan,
     task: &str,
-    slots: &[SlotRun],
+    slots: &[Run],
 ) -> Result<TaskView, Failure> {
     let mut view = TaskView::default();
-    for slot in slots.iter().filter(|slot| slot.task == task && slot.why == "calendar") {
+    for slot in slots.iter().filter(|slot| slot.task == task && slot.why == RunWhy::Calendar) {
         view.last_s = Some(slot.start_s);
-        match (slot.state.as_str(), &slot.reason) {
-            ("ok", _) => {
+        match (slot.state, &slot.reason) {
+            (RunState::Ok, _) => {
                 view.good += 1;
                 view.last_good_s = Some(slot.start_s);
             }
-            ("running", _) => {}
+            (RunState::Running, _) => {}
             (state, reason) => {
                 view.without += 1;
-                let reason = reason.clone().unwrap_or_else(|| state.to_owned());
+                let reason = reason.clone().unwrap_or_else(|| state.to_string());
                 let follows = view
                     .last_good_s
                     .is_none_or(|good| view.gaps.last().is_some_and(|gap| gap.until_s > good));
@@ -164,7 +165,8 @@ fn of_slots(
     if view.last_s.is_none() {
         let last = store.last_slots(&plan.name, task, 50)?;
         view.last_s = last.first().map(|slot| slot.start_s);
-        view.last_good_s = last.iter().find(|slot| slot.state == "ok").map(|slot| slot.start_s);
+        view.last_good_s =
+            last.iter().find(|slot| slot.state == RunState::Ok).map(|slot| slot.start_s);
     }
     Ok(view)
 }

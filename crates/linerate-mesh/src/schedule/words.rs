@@ -3,37 +3,29 @@
 use std::path::Path;
 
 use linerate_core::record::Record;
-use linerate_core::schedule::Why;
+use linerate_core::schedule::{Run, RunWhy, Why};
 use linerate_report::Headline;
-use linerate_store::{BOOKED, SlotRun, TAG_PLAN, TAG_SLOT, TAG_WHY};
+use linerate_store::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 
-/// The state of a run that a survey took the place of.
-pub(super) const DISPLACED: &str = "displaced";
-
-/// The store's word.
-pub(super) const fn why(why: Why) -> &'static str {
+/// What asked for a run, as it is kept.
+pub(super) const fn why(why: Why) -> RunWhy {
     match why {
-        Why::Calendar => "calendar",
-        Why::Confirm => "confirm",
-        Why::Survey => linerate_store::SURVEY,
-        Why::Booked { .. } => BOOKED,
+        Why::Calendar => RunWhy::Calendar,
+        Why::Confirm => RunWhy::Confirm,
+        Why::Survey => RunWhy::Survey,
+        Why::Booked { .. } => RunWhy::Booked,
     }
 }
 
 /// The words of a run's command, with what the store finds its record by.
-pub(super) fn command(
-    mut words: Vec<String>,
-    plan: &str,
-    run: &SlotRun,
-    store: &Path,
-) -> Vec<String> {
+pub(super) fn command(mut words: Vec<String>, plan: &str, run: &Run, store: &Path) -> Vec<String> {
     let mut tag = |key: &str, value: &str| {
         words.extend(["--tag".to_owned(), format!("{key}={value}")]);
     };
     tag(TAG_PLAN, plan);
     tag(TAG_SLOT, &run.start_s.to_string());
-    if run.why != why(Why::Calendar) {
-        tag(TAG_WHY, &run.why);
+    if run.why != RunWhy::Calendar {
+        tag(TAG_WHY, run.why.name());
     }
     let store = store.display().to_string();
     words.extend(["--name", &run.task, "--store", &store, "--json"].map(str::to_owned));

@@ -3,8 +3,9 @@
 use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Series, Stat, Status, Summary, Tool,
 };
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_core::time::WallTime;
-use linerate_store::{SlotRun, TAG_PLAN, TAG_RAW, TAG_SLOT, is_full};
+use linerate_store::{TAG_PLAN, TAG_RAW, TAG_SLOT, is_full};
 
 use super::*;
 
@@ -48,12 +49,12 @@ fn spool(directory: &Path, runs: u8) -> Store {
     store
 }
 
-fn run(n: u8, state: &str) -> SlotRun {
-    SlotRun {
+fn run(n: u8, state: &str) -> Run {
+    Run {
         task: "delay/b".to_owned(),
         start_s: BEGIN_S + i64::from(n) * 10,
-        why: "calendar".to_owned(),
-        state: state.to_owned(),
+        why: RunWhy::Calendar,
+        state: state.parse().expect("a word"),
         reason: None,
         record: None,
     }
@@ -63,13 +64,13 @@ fn kept(store: &mut Store, n: u8) -> Result<(), Failure> {
     store.slot_begun("m/a", &run(n, "running"))?;
     store.put(&record(n))?;
     let start_s = BEGIN_S + i64::from(n) * 10;
-    store.slot_ended("m/a", ("delay/b", start_s), "ok", None)
+    store.slot_ended("m/a", ("delay/b", start_s), RunState::Ok, None)
 }
 
 /// Of each run: its state, and whether its record has its samples, only its summary, or is gone.
-fn stands(store: &Store) -> Vec<(String, &'static str)> {
+fn stands(store: &Store) -> Vec<(RunState, &'static str)> {
     let runs = store.slots("m/a", 0).expect("readable");
-    let of = |run: &SlotRun| {
+    let of = |run: &Run| {
         let record = run.record.as_ref().and_then(|id| store.stored(id).expect("readable"));
         let has = match record {
             None => "nothing",
@@ -83,13 +84,13 @@ fn stands(store: &Store) -> Vec<(String, &'static str)> {
                 "all"
             }
         };
-        (run.state.clone(), has)
+        (run.state, has)
     };
     runs.iter().map(of).collect()
 }
 
-fn count(stands: &[(String, &str)], what: (&str, &str)) -> usize {
-    stands.iter().filter(|(state, has)| (state.as_str(), *has) == what).count()
+fn count(stands: &[(RunState, &str)], what: (&str, &str)) -> usize {
+    stands.iter().filter(|(state, has)| (state.name(), *has) == what).count()
 }
 
 #[test]

@@ -8,9 +8,10 @@ use linerate_core::mesh::Link;
 use linerate_core::record::{
     Distribution, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_core::time::WallTime;
 use linerate_core::units::Bytes;
-use linerate_store::{MeshSelf, SlotRun, Store, TAG_PLAN, TAG_SLOT};
+use linerate_store::{MeshSelf, Store, TAG_PLAN, TAG_SLOT};
 use linerate_sys::clock::{random_bytes, sleep};
 
 use super::super::client::{Client, NoAnswer};
@@ -103,11 +104,11 @@ impl TestAgent {
 
     /// Keeps a run that went well, of a round trip time.
     pub fn measured(&mut self, start_s: i64, rtt_ns: f64) {
-        let run = SlotRun {
+        let run = Run {
             task: "delay/z".to_owned(),
             start_s,
-            why: "calendar".to_owned(),
-            state: "running".to_owned(),
+            why: RunWhy::Calendar,
+            state: RunState::Running,
             reason: None,
             record: None,
         };
@@ -118,7 +119,7 @@ impl TestAgent {
         let samples = [rtt_ns as u64];
         record.distributions = vec![Distribution::from_samples(MetricId::Rtt, &samples)];
         store.put(&record).expect("room");
-        store.slot_ended(schedule, (&run.task, start_s), "ok", None).expect("room");
+        store.slot_ended(schedule, (&run.task, start_s), RunState::Ok, None).expect("room");
     }
 
     /// How many results it keeps.

@@ -1,7 +1,8 @@
 //! A day's runs as they are given to its file, and a day that leaves the store.
 
 use linerate_core::record::{Failure, Fault};
-use linerate_store::{AgentRun, Day, DayPath, DayRun, HubStore, SlotRun};
+use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_store::{AgentRun, Day, DayPath, DayRun, HubStore};
 
 use super::{World, now_s};
 
@@ -19,11 +20,11 @@ pub(super) fn ago(days: i64) -> Day {
 }
 
 pub(super) fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
-    let run = SlotRun {
+    let run = Run {
         task: task.to_owned(),
         start_s,
-        why: "calendar".to_owned(),
-        state: "failed".to_owned(),
+        why: RunWhy::Calendar,
+        state: RunState::Failed,
         reason: Some("no reply".to_owned()),
         record: None,
     };
@@ -34,7 +35,7 @@ pub(super) fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
 fn measured(mesh: &str, agent: &str, start_s: i64, rtt_ns: f64) -> AgentRun {
     let record = super::record(&format!("{mesh}/{agent}"), start_s, rtt_ns);
     let mut given = run(agent, "delay/z", start_s);
-    given.run.state = "ok".to_owned();
+    given.run.state = RunState::Ok;
     given.run.reason = None;
     given.run.record = Some(record.id.to_string());
     let figure = Some(("rtt_ns".to_owned(), rtt_ns));
@@ -78,7 +79,7 @@ pub(super) fn a_day_path_by_path(world: &mut dyn World) {
     let record = record.expect("a record").expect("it is read");
     assert_eq!(good.record, Some(record.id.to_string()));
     let failed = &found[0].1;
-    assert_eq!((failed.state.as_str(), failed.reason.as_deref()), ("failed", Some("no reply")));
+    assert_eq!((failed.state, failed.reason.as_deref()), (RunState::Failed, Some("no reply")));
     assert_eq!((&failed.figure, &failed.record, &failed.doc), (&None, &None, &None));
     // Enough, and a failure of who takes them.
     let mut times = 0;

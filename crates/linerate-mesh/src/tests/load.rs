@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_core::mesh::{RESULTS_AT_ONCE, RunResult, RunResults, VERSION};
+use linerate_core::schedule::{RunState, RunWhy};
 
 use linerate_sys::clock::{monotonic, random_bytes};
 
@@ -54,8 +55,8 @@ fn results_a_second_into_postgresql() {
             RunResult {
                 task: "delay/z".to_owned(),
                 start_s,
-                why: "calendar".to_owned(),
-                state: "ok".to_owned(),
+                why: RunWhy::Calendar,
+                state: RunState::Ok,
                 reason: None,
                 record: linerate_core::tree::to_value(&record).ok(),
             }

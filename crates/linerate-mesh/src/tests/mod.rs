@@ -22,8 +22,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use linerate_core::mesh::{
-    BeatAnswer, Booking, CellState, RunResult, RunResults, SET_BACK, Seen, Stored, VERSION,
+    BeatAnswer, Booking, BookingWhy, CellState, RunOutcome, RunResult, RunResults, SET_BACK, Seen,
+    Stored, VERSION,
 };
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_sys::clock::realtime_ns;
 use serde::Serialize;
 
@@ -36,7 +38,7 @@ use super::address::HubAddress;
 use super::client::NoAnswer;
 use super::clock::now_s;
 use super::{Authority, Hub, JoinToken, SigningKey, signed};
-use linerate_store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, SlotRun};
+use linerate_store::{AgentRun, Booked, HubPlace, HubStore, NewBooking, OutcomeCount};
 
 /// A hub that can be started, stopped, and treated badly.
 pub trait World {
@@ -76,7 +78,7 @@ pub trait World {
     }
 
     /// The runs of an agent that the store has.
-    fn runs(&self, agent: &str) -> Vec<SlotRun> {
+    fn runs(&self, agent: &str) -> Vec<Run> {
         self.store().runs(("m", agent), None, (0, i64::MAX)).expect("readable")
     }
 }
@@ -88,6 +90,10 @@ fn last_seen(world: &dyn World, agent: &str) -> Option<Seen> {
         assert_eq!(of, agent);
         seen
     })
+}
+
+fn counted(agent: &str, outcome: RunOutcome, runs: u64) -> OutcomeCount {
+    OutcomeCount { agent: agent.to_owned(), outcome, runs }
 }
 
 /// A time of today, so that a partition is made for it.
@@ -162,8 +168,8 @@ fn message(start_s: i64, count: usize) -> RunResults {
     let result = |n: usize| RunResult {
         task: "delay/z".to_owned(),
         start_s: start_s + 10 * i64::try_from(n).expect("a few"),
-        why: "calendar".to_owned(),
-        state: "failed".to_owned(),
+        why: RunWhy::Calendar,
+        state: RunState::Failed,
         reason: Some("why".to_owned()),
         record: None,
     };
@@ -187,13 +193,13 @@ fn a_result_twice(world: &mut dyn World) {
     assert_eq!(gives(&twice), Ok((2, 2)));
     assert_eq!(world.runs("c").len(), 20);
     let outcomes = world.store().outcomes("m").expect("readable");
-    assert!(outcomes.contains(&("c".to_owned(), "failed".to_owned(), 20)), "{outcomes:?}");
+    assert!(outcomes.contains(&counted("c", RunOutcome::Failed, 20)), "{outcomes:?}");
     // One of the same begin and another end changes nothing.
     let mut other = message(begin_s(), 1);
     other.results[0].start_s = twice.results[0].start_s;
-    other.results[0].state = "missed".to_owned();
+    other.results[0].state = RunState::Missed;
     assert_eq!(gives(&other), Ok((1, 1)));
-    assert!(world.runs("c").iter().all(|run| run.state == "failed"));
+    assert!(world.runs("c").iter().all(|run| run.state == RunState::Failed));
     let wrong = RunResults {
         results: vec![RunResult { task: "z".to_owned(), ..other.results[0].clone() }],
         ..other
@@ -203,10 +209,10 @@ fn a_result_twice(world: &mut dyn World) {
 
 fn runs_that_no_plan_has(world: &mut dyn World) {
     let mut agent = TestAgent::joins(world, "q");
-    let gives = |agent: &TestAgent, task: &str, start_s: i64, why: &str| {
+    let gives = |agent: &TestAgent, task: &str, start_s: i64, why: RunWhy| {
         let mut given = message(start_s, 1);
         given.results[0].task = task.to_owned();
-        given.results[0].why = why.to_owned();
+        given.results[0].why = why;
         retried(|| agent.talk.client.give(&agent.talk.me, &given))
     };
     for (task, start_s) in [
@@ -219,7 +225,7 @@ fn runs_that_no_plan_has(world: &mut dyn World) {
         ("delay/z", i64::MIN),
         ("delay/z", now_s() + 3 * 86_400),
     ] {
-        for why in ["calendar", "booked"] {
+        for why in [RunWhy::Calendar, RunWhy::Booked] {
             let answer = gives(&agent, task, start_s, why);
             assert!(
                 matches!(answer, Err(NoAnswer::Refused(400, _))),
@@ -229,11 +235,11 @@ fn runs_that_no_plan_has(world: &mut dyn World) {
     }
     assert_eq!(world.runs("q"), []);
     // One that is refused holds up none behind it, and its agent says so.
-    let evil = SlotRun {
+    let evil = Run {
         task: "evil/b".to_owned(),
         start_s: begin_s(),
-        why: "calendar".to_owned(),
-        state: "missed".to_owned(),
+        why: RunWhy::Calendar,
+        state: RunState::Missed,
         reason: None,
         record: None,
     };
@@ -260,7 +266,7 @@ fn an_answer_lost(world: &mut dyn World) {
     agent.gives();
     let kept = world.runs("d");
     assert_eq!((agent.waiting(), kept.len()), (0, 30));
-    assert!(kept.iter().all(|run| run.state == "ok" && run.record.is_some()));
+    assert!(kept.iter().all(|run| run.state == RunState::Ok && run.record.is_some()));
     let known = agent.talk.store.lines(&linerate_store::LineFilter::default(), 99);
     assert_eq!(known.map(|lines| lines.len()), Ok(0), "what is stored is dropped");
 }
@@ -292,11 +298,11 @@ fn the_newest_of_a_pair(world: &mut dyn World) {
     agent.measured(start_s + 20, 2e6);
     agent.gives();
     agent.measured(start_s + 10, 1e6);
-    let missed = SlotRun {
+    let missed = Run {
         task: "delay/z".to_owned(),
         start_s: start_s + 30,
-        why: "calendar".to_owned(),
-        state: "missed".to_owned(),
+        why: RunWhy::Calendar,
+        state: RunState::Missed,
         reason: Some("the schedule did not run then".to_owned()),
         record: None,
     };
@@ -305,7 +311,7 @@ fn the_newest_of_a_pair(world: &mut dyn World) {
     let cells = world.store().cells("m").expect("readable");
     let key = ("delay".to_owned(), "g".to_owned(), "z".to_owned());
     let CellState { last_s, state, reason, good_s, metric, value, record } = cells[&key].clone();
-    assert_eq!((last_s, state.as_str(), good_s), (start_s + 30, "missed", Some(start_s + 20)));
+    assert_eq!((last_s, state, good_s), (start_s + 30, RunState::Missed, Some(start_s + 20)));
     assert_eq!(reason.as_deref(), Some("the schedule did not run then"));
     assert_eq!((metric.is_some(), value, record.is_some()), (true, Some(2e6), true));
     let matrix = world.hub().matrix().expect("readable");
@@ -313,8 +319,8 @@ fn the_newest_of_a_pair(world: &mut dyn World) {
     let cell = matrix.cells.iter().find(|cell| (cell.from, cell.to) == (6, 25));
     assert_eq!(cell.expect("a cell").value, Some(2e6));
     let outcomes = world.store().outcomes("m").expect("readable");
-    for (word, runs) in [("ok", 2), ("not_running", 1)] {
-        assert!(outcomes.contains(&("g".to_owned(), word.to_owned(), runs)), "{outcomes:?}");
+    for (outcome, runs) in [(RunOutcome::Ok, 2), (RunOutcome::NotRunning, 1)] {
+        assert!(outcomes.contains(&counted("g", outcome, runs)), "{outcomes:?}");
     }
 }
 
@@ -333,7 +339,7 @@ fn one_time_for_each_of_many(world: &mut dyn World) {
             takes_s: 18,
         };
         let things = vec![format!("agent {agent}"), format!("agent {peer}")];
-        let (mesh, why) = ("m".to_owned(), "adhoc".to_owned());
+        let (mesh, why) = ("m".to_owned(), BookingWhy::Adhoc);
         let (margin_s, seconds_an_hour, asked_s) = (2, 1800, now_s());
         let mut asked =
             NewBooking { mesh, agent, booking, things, margin_s, seconds_an_hour, why, asked_s };
@@ -379,11 +385,11 @@ fn open_until_its_run_is_there(store: &mut dyn HubStore, kept: &NewBooking, hour
     };
     let before = open(store);
     assert!(before.contains(booking), "{before:?}");
-    let run = SlotRun {
+    let run = Run {
         task: booking.task.clone(),
         start_s: booking.start_s,
-        why: "booked".to_owned(),
-        state: "missed".to_owned(),
+        why: RunWhy::Booked,
+        state: RunState::Missed,
         reason: Some("why not".to_owned()),
         record: None,
     };
@@ -392,7 +398,7 @@ fn open_until_its_run_is_there(store: &mut dyn HubStore, kept: &NewBooking, hour
     assert_eq!(open(store).len(), before.len() - 1);
     let ended = store.bookings("m", hour_s).expect("readable");
     let ended = ended.iter().find(|it| it.booking == *booking).expect("kept");
-    assert_eq!((ended.state.as_deref(), ended.why.as_str()), (Some("missed"), "adhoc"));
+    assert_eq!((ended.state, ended.why), (Some(RunState::Missed), BookingWhy::Adhoc));
 }
 
 /// A beat of the version before, and one of a version to come.
@@ -490,17 +496,17 @@ fn a_store_of_yesterday(world: &mut dyn World) {
     // What was not confirmed comes, and hides nothing of what is not there any more.
     agent.gives();
     let runs = world.runs("k");
-    let (good, gaps): (Vec<&SlotRun>, Vec<&SlotRun>) =
-        runs.iter().partition(|run| run.state == "ok");
+    let (good, gaps): (Vec<&Run>, Vec<&Run>) =
+        runs.iter().partition(|run| run.state == RunState::Ok);
     assert_eq!((good.len(), gaps.len()), (11, 45));
     for (n, gap) in gaps.iter().enumerate() {
         let n = i64::try_from(n).expect("a few");
-        assert_eq!((gap.start_s, gap.state.as_str()), (start_s + 10 + n, "lost"));
+        assert_eq!((gap.start_s, gap.state), (start_s + 10 + n, RunState::Lost));
         assert!(gap.reason.as_deref().is_some_and(|it| it.starts_with(SET_BACK)), "{gap:?}");
     }
     assert!(was_said("runs are given to it again"));
     let outcomes = world.store().outcomes("m").expect("readable");
-    assert!(outcomes.contains(&("k".to_owned(), "set_back".to_owned(), 45)), "{outcomes:?}");
+    assert!(outcomes.contains(&counted("k", RunOutcome::SetBack, 45)), "{outcomes:?}");
     agent.measured(start_s + 56, 8e6);
     agent.gives();
     assert_eq!(world.runs("k").len(), 57, "once is enough");

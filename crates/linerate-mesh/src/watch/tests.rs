@@ -9,6 +9,7 @@ use linerate_core::mesh::{
 use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
+use linerate_core::schedule::{EventKind, RunState};
 use linerate_core::time::WallTime;
 use linerate_store::{HubPlace, ScheduleEvent, Store};
 
@@ -154,9 +155,9 @@ impl Mesh {
         let run = RunResult {
             task: format!("{task}/{to}"),
             start_s: at_s,
-            state: "ok".to_owned(),
+            state: RunState::Ok,
             reason: None,
-            why: why.to_owned(),
+            why: why.parse().expect("a word"),
             record: Some(linerate_core::tree::to_value(&record).expect("JSON")),
         };
         let runs = RunResults { v: VERSION, results: vec![run] };
@@ -337,7 +338,10 @@ fn silent_agents_are_told_by_their_site_and_pairs_by_what_they_share_and_both_wh
     assert_eq!((incident.hit, incident.of, incident.members.len()), (3, 3, 3));
     // The series of the pair knows, too.
     let events = mesh.events("a");
-    assert!(events.iter().all(|it| it.task == "delay/d" && it.kind == "no_data"), "{events:?}");
+    assert!(
+        events.iter().all(|it| it.task == "delay/d" && it.kind == EventKind::NoData),
+        "{events:?}"
+    );
     assert!(events.len() == 1 && events[0].detail["incident"] == incident.id.as_str());
     if let Some(path) = &mesh.file {
         let states = Store::open(path).and_then(|it| it.task_states()).expect("readable");
@@ -388,7 +392,7 @@ const SELDOM_S: i64 = 200;
 /// Begins of bookings for a reason, with who runs what.
 fn booked(mesh: &Mesh, why: &str) -> Vec<(String, String, i64)> {
     let all = mesh.store().bookings("m", 0).expect("readable");
-    let mine = all.into_iter().rev().filter(|it| it.why == why);
+    let mine = all.into_iter().rev().filter(|it| it.why.name() == why);
     mine.map(|it| (it.agent, it.booking.task, it.booking.start_s)).collect()
 }
 
@@ -506,7 +510,7 @@ fn a_change_that_further_runs_do_not_show_is_dropped_and_its_way_back_is_none_ei
     assert_eq!(mesh.incidents(), []);
     let events = mesh.events("a");
     let [event] = &events[..] else { panic!("{events:?}") };
-    assert_eq!(event.kind, "dropped");
+    assert_eq!(event.kind, EventKind::Dropped);
     let said = event.detail["sentence"].as_str().expect("a sentence");
     assert!(said.contains("delay a to b") && said.contains("dropped"), "{said}");
     // The detector took the new level; that the old one is back is no news.

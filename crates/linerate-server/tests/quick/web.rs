@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool, Via,
 };
+use linerate_core::schedule::EventKind;
 use linerate_core::time::WallTime;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -509,7 +510,9 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
             store.put(&of_schedule(n)).expect("kept");
         }
         let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
-        store.event_happened("p", ("home", 1_795_478_403), "change", &change).expect("kept");
+        store
+            .event_happened("p", ("home", 1_795_478_403), EventKind::Change, &change)
+            .expect("kept");
         let get = |path: &str| call(server, "GET", path, &Value::Null);
         let (status, newest) = get("/api/v1/series");
         assert_eq!(status, 200, "{newest}");

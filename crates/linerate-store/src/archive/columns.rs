@@ -139,8 +139,8 @@ impl Columns {
         self.task.push(path.task);
         self.peer.push(path.peer);
         self.start_ms.push(run.start_s * 1000);
-        self.why.push(&run.why);
-        self.state.push(&run.state);
+        self.why.push(run.why.name());
+        self.state.push(run.state.name());
         self.reason.push_some(run.reason.as_deref());
         let (metric, value) = run.figure.as_ref().map(|(key, value)| (key, *value)).unzip();
         self.metric.push_some(metric.map(String::as_str));

@@ -1,6 +1,7 @@
 //! A day's runs as a store gives them: path by path, some at a time.
 
 use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::{RunState, RunWhy};
 use linerate_core::time::WallTime;
 
 const DAY_MS: u64 = 86_400_000;
@@ -30,10 +31,10 @@ impl<'a> Path<'a> {
 pub struct DayRun {
     /// Its begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
-    /// `calendar` or `booked`.
-    pub why: String,
-    /// `ok`, `failed`, `missed` or `lost`.
-    pub state: String,
+    /// What asked for it: the calendar or a booking.
+    pub why: RunWhy,
+    /// How it ended.
+    pub state: RunState,
     /// Why there is no result.
     pub reason: Option<String>,
     /// What is shown of it in the matrix, in the metric's unit.

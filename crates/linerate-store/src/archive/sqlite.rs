@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, TransactionBehavior, params};
 use super::{AT_ONCE, Day, DayRun, Path, Takes, differs};
 use crate::Store;
 use crate::records::rows;
+use crate::word::Word;
 
 impl Store {
     /// Gives the runs of a day path by path, as the file is at one moment.
@@ -130,8 +131,8 @@ fn day_run(row: &Row<'_>) -> rusqlite::Result<DayRun> {
     let figure = record.and_then(|record| followed(&record).into_iter().next());
     Ok(DayRun {
         start_s: row.get(0)?,
-        why: row.get(1)?,
-        state: row.get(2)?,
+        why: row.get::<_, Word<_>>(1)?.0,
+        state: row.get::<_, Word<_>>(2)?.0,
         reason: row.get(3)?,
         figure: figure.map(|(what, value)| (what.key(), value)),
         record: row.get(4)?,

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use linerate_core::mesh::outcome;
+use linerate_core::mesh::RunOutcome;
 use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::RunState;
 use linerate_core::time::WallTime;
 use linerate_sys::clock::realtime_ns;
 use tokio_postgres::error::SqlState;
@@ -156,8 +157,8 @@ async fn insert(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<Vec<b
     order.sort_by_key(|row| (row.path, row.given.run.start_s));
     let path: Vec<i32> = order.iter().map(|row| row.path).collect();
     let start_s: Vec<i64> = order.iter().map(|row| row.given.run.start_s).collect();
-    let why: Vec<&str> = order.iter().map(|row| row.given.run.why.as_str()).collect();
-    let state: Vec<&str> = order.iter().map(|row| row.given.run.state.as_str()).collect();
+    let why: Vec<&str> = order.iter().map(|row| row.given.run.why.name()).collect();
+    let state: Vec<&str> = order.iter().map(|row| row.given.run.state.name()).collect();
     let value: Vec<Option<f64>> =
         order.iter().map(|row| row.given.figure.as_ref().map(|(_, value)| *value)).collect();
     let metric: Vec<Option<&str>> =
@@ -191,8 +192,8 @@ async fn outcomes(
 ) -> Result<(), Error> {
     let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for (row, _) in rows.iter().zip(new).filter(|(_, new)| **new) {
-        let word = outcome(&row.given.run.state, row.given.run.reason.as_deref());
-        *counts.entry((&row.given.agent, word)).or_default() += 1;
+        let outcome = RunOutcome::from_end(row.given.run.state, row.given.run.reason.as_deref());
+        *counts.entry((&row.given.agent, outcome.name())).or_default() += 1;
     }
     if counts.is_empty() {
         return Ok(());
@@ -214,7 +215,7 @@ async fn newest(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<(), E
         if last.get(&row.path).is_none_or(newer) {
             last.insert(row.path, row);
         }
-        if row.given.run.state == "ok" && good.get(&row.path).is_none_or(newer) {
+        if row.given.run.state == RunState::Ok && good.get(&row.path).is_none_or(newer) {
             good.insert(row.path, row);
         }
     }
@@ -222,7 +223,7 @@ async fn newest(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<(), E
         rows.values().map(|row| (row.path, row.given.run.start_s)).unzip()
     };
     let (path, start_s) = columns(&last);
-    let state: Vec<&str> = last.values().map(|row| row.given.run.state.as_str()).collect();
+    let state: Vec<&str> = last.values().map(|row| row.given.run.state.name()).collect();
     let reason: Vec<Option<&str>> =
         last.values().map(|row| row.given.run.reason.as_deref()).collect();
     let sql = "INSERT INTO mesh_latest AS l (path, last_s, state, reason)

@@ -11,6 +11,7 @@ use tokio_postgres::{Error, Row, Transaction};
 
 use super::PostgresStore;
 use super::tables::{READ, WRITE};
+use crate::word::Word;
 use crate::{Booked, NewBooking};
 
 /// Tries of one that is refused by what is not seen yet.
@@ -98,16 +99,18 @@ impl PostgresStore {
                        LEFT JOIN mesh_result AS r ON r.path = p.path AND r.start_s = b.start_s
                        WHERE b.mesh = $1 AND b.start_s >= $2
                        ORDER BY b.start_s DESC, id DESC LIMIT 1000";
-            let read = |row: &Row| BookedRun {
-                booking: booking(row),
-                agent: row.get(4),
-                why: row.get(5),
-                asked_s: row.get(6),
-                state: row.get(7),
-                reason: row.get(8),
-                record: row.get(9),
+            let read = |row: &Row| -> Result<BookedRun, Error> {
+                Ok(BookedRun {
+                    booking: booking(row),
+                    agent: row.get(4),
+                    why: row.try_get::<_, Word<_>>(5)?.0,
+                    asked_s: row.get(6),
+                    state: row.try_get::<_, Option<Word<_>>>(7)?.map(|Word(state)| state),
+                    reason: row.get(8),
+                    record: row.get(9),
+                })
             };
-            Ok(client.query(sql, &[&mesh, &since_s]).await?.iter().map(read).collect())
+            client.query(sql, &[&mesh, &since_s]).await?.iter().map(read).collect()
         })
     }
 }
@@ -169,8 +172,17 @@ async fn keep(transaction: &Transaction<'_>, asked: &NewBooking) -> Result<(), E
                    (id, mesh, agent, task, peer, start_s, until_s, why, asked_s)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let peer = peer(&asked.booking);
-    let values: [&(dyn ToSql + Sync); 9] =
-        [&booking.id, mesh, agent, &booking.task, &peer, &booking.start_s, &end_s, why, asked_s];
+    let values: [&(dyn ToSql + Sync); 9] = [
+        &booking.id,
+        mesh,
+        agent,
+        &booking.task,
+        &peer,
+        &booking.start_s,
+        &end_s,
+        &why.name(),
+        asked_s,
+    ];
     transaction.execute(sql, &values).await?;
     let sql = "INSERT INTO mesh_occupied (mesh, thing, start_s, until_s, booking)
                SELECT $1, thing, $3, $4, $5 FROM unnest($2::text[]) AS thing ORDER BY thing";

@@ -8,6 +8,7 @@ use super::schema::LOCK;
 use super::tables::{READ, WRITE};
 use super::{Link, PostgresStore};
 use crate::archive::{AT_ONCE, Day, DayRun, Path, Takes, differs};
+use crate::word::Word;
 
 /// Some runs of a path, by their key.
 const SOME: &str = "SELECT start_s, why, state, reason, metric, value, record, doc FROM mesh_result
@@ -76,7 +77,8 @@ async fn give(
     let limit = i64::try_from(AT_ONCE).expect("some hundred");
     loop {
         let values: [&(dyn ToSql + Sync); 4] = [&path, &from_s, &until_s, &limit];
-        let found: Vec<DayRun> = snapshot.query(some, &values).await?.iter().map(run).collect();
+        let found = snapshot.query(some, &values).await?;
+        let found: Vec<DayRun> = found.iter().map(run).collect::<Result<_, _>>()?;
         let Some(last) = found.last() else { return Ok(Ok(true)) };
         from_s = last.start_s + 1;
         let is_last = found.len() < AT_ONCE;
@@ -87,17 +89,17 @@ async fn give(
     }
 }
 
-fn run(row: &Row) -> DayRun {
+fn run(row: &Row) -> Result<DayRun, Error> {
     let metric: Option<String> = row.get(4);
-    DayRun {
+    Ok(DayRun {
         start_s: row.get(0),
-        why: row.get(1),
-        state: row.get(2),
+        why: row.try_get::<_, Word<_>>(1)?.0,
+        state: row.try_get::<_, Word<_>>(2)?.0,
         reason: row.get(3),
         figure: metric.zip(row.get(5)),
         record: row.get(6),
         doc: row.get(7),
-    }
+    })
 }
 
 /// How many runs of a mesh a day has; where those are so many, they are gone.

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::mesh::{AgentState, BookedRun, Booking, CellState, Cells, Seen};
 use linerate_core::record::{Failure, Record, RecordId};
+use linerate_core::schedule::Run;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::{Error, IsolationLevel, Row};
 
 use super::PostgresStore;
 use crate::hub::{AgentRun, HubStore};
 use crate::records::parse;
-use crate::{Booked, Day, Joined, KeptPlan, NewBooking, Outcomes, Sketched, SlotRun, Takes};
+use crate::word::Word;
+use crate::{Booked, Day, Joined, KeptPlan, NewBooking, OutcomeCount, Sketched, Takes};
 
 pub(super) const READ: &str = "read store";
 pub(super) const WRITE: &str = "store mesh in";
@@ -214,7 +216,7 @@ impl HubStore for PostgresStore {
         (mesh, agent): (&str, &str),
         task: Option<&str>,
         (from_s, until_s): (i64, i64),
-    ) -> Result<Vec<SlotRun>, Failure> {
+    ) -> Result<Vec<Run>, Failure> {
         self.with(READ, async |client| {
             // The path first: results are read by its number, in the partitions of the span.
             let paths = "SELECT path, task FROM mesh_path
@@ -225,11 +227,11 @@ impl HubStore for PostgresStore {
             for path in client.query(paths, &[&mesh, &agent, &task]).await? {
                 let (path, task): (i32, String) = (path.get(0), path.get(1));
                 for row in client.query(results, &[&path, &from_s, &until_s]).await? {
-                    runs.push(SlotRun {
+                    runs.push(Run {
                         task: task.clone(),
                         start_s: row.get(0),
-                        why: row.get(4),
-                        state: row.get(1),
+                        why: row.try_get::<_, Word<_>>(4)?.0,
+                        state: row.try_get::<_, Word<_>>(1)?.0,
                         reason: row.get(2),
                         record: row.get(3),
                     });
@@ -243,7 +245,7 @@ impl HubStore for PostgresStore {
     fn record(
         &mut self,
         (mesh, agent): (&str, &str),
-        run: &SlotRun,
+        run: &Run,
     ) -> Result<Option<Record>, Failure> {
         let doc: Option<String> = self.with(READ, async |client| {
             let sql = "SELECT doc FROM mesh_result JOIN mesh_path USING (path)
@@ -281,30 +283,33 @@ impl HubStore for PostgresStore {
         self.with(READ, async |client| {
             let sql = "SELECT task, agent, last_s, state, reason, good_s, metric, value, record
                        FROM mesh_latest JOIN mesh_path USING (path) WHERE mesh = $1";
-            let read = |row: &Row| {
+            let read = |row: &Row| -> Result<_, Error> {
                 let (task, agent): (String, String) = (row.get(0), row.get(1));
                 let (task, peer) = task.split_once('/').unwrap_or((&task, ""));
                 let state = CellState {
                     last_s: row.get(2),
-                    state: row.get(3),
+                    state: row.try_get::<_, Word<_>>(3)?.0,
                     reason: row.get(4),
                     good_s: row.get(5),
                     metric: row.get(6),
                     value: row.get(7),
                     record: row.get(8),
                 };
-                ((task.to_owned(), agent, peer.to_owned()), state)
+                Ok(((task.to_owned(), agent, peer.to_owned()), state))
             };
-            Ok(client.query(sql, &[&mesh]).await?.iter().map(read).collect())
+            client.query(sql, &[&mesh]).await?.iter().map(read).collect()
         })
     }
 
-    fn outcomes(&mut self, mesh: &str) -> Result<Outcomes, Failure> {
+    fn outcomes(&mut self, mesh: &str) -> Result<Vec<OutcomeCount>, Failure> {
         self.with(READ, async |client| {
             let sql = "SELECT agent, outcome, runs FROM mesh_outcome WHERE mesh = $1
                        ORDER BY agent, outcome";
-            let read = |row: &Row| (row.get(0), row.get(1), counted(row, 2));
-            Ok(client.query(sql, &[&mesh]).await?.iter().map(read).collect())
+            let read = |row: &Row| -> Result<_, Error> {
+                let outcome = row.try_get::<_, Word<_>>(1)?.0;
+                Ok(OutcomeCount { agent: row.get(0), outcome, runs: counted(row, 2) })
+            };
+            client.query(sql, &[&mesh]).await?.iter().map(read).collect()
         })
     }
 

@@ -14,6 +14,7 @@ use super::tables::{READ, WRITE};
 use crate::alerts::KEPT_S;
 use crate::happened::at_once;
 use crate::watch::READ_MAX;
+use crate::word::Word;
 use crate::{
     DueAlert, Marks, NewAlert, Outbox, Outgoing, ScheduleEvent, SeriesValue, TaskNote, WatchStore,
 };
@@ -143,15 +144,17 @@ impl WatchStore for PostgresStore {
         self.with(READ, async |client| {
             let sql = "SELECT id, task, at_s, kind, detail::text FROM mesh_event
                        WHERE plan = $1 AND at_s >= $2 ORDER BY id";
-            let read = |row: &Row| ScheduleEvent {
-                id: row.get(0),
-                task: row.get(1),
-                at_s: row.get(2),
-                kind: row.get(3),
-                detail: linerate_core::tree::from_json(row.get(4)).unwrap_or_default(),
-                told_s: None,
+            let read = |row: &Row| -> Result<_, Error> {
+                Ok(ScheduleEvent {
+                    id: row.get(0),
+                    task: row.get(1),
+                    at_s: row.get(2),
+                    kind: row.try_get::<_, Word<_>>(3)?.0,
+                    detail: linerate_core::tree::from_json(row.get(4)).unwrap_or_default(),
+                    told_s: None,
+                })
             };
-            Ok(client.query(sql, &[&plan, &since_s]).await?.iter().map(read).collect())
+            client.query(sql, &[&plan, &since_s]).await?.iter().map(read).collect()
         })
     }
 
@@ -330,7 +333,8 @@ async fn noted(transaction: &Transaction<'_>, notes: &[TaskNote]) -> Result<Vec<
                VALUES ($1, $2, $3, $4, $5::text::jsonb) RETURNING id";
     let mut ids = Vec::with_capacity(notes.len());
     for TaskNote { plan, task, at_s, kind, detail } in notes {
-        let values: [&(dyn ToSql + Sync); 5] = [plan, task, at_s, kind, &detail.to_string()];
+        let values: [&(dyn ToSql + Sync); 5] =
+            [plan, task, at_s, &kind.name(), &detail.to_string()];
         ids.push(transaction.query_one(sql, &values).await?.get(0));
     }
     Ok(ids)

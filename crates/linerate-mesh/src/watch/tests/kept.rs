@@ -1,6 +1,7 @@
 //! What is kept of a watch: whole or not at all, and until it has been told.
 
 use linerate_core::mesh::{Incident, IncidentKind, Member, Moved};
+use linerate_core::schedule::EventKind;
 use linerate_store::{HAPPENED_KEPT_S, HubStore, NewAlert, TaskNote};
 
 use super::{Database, NOW_S, mesh};
@@ -33,7 +34,7 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
     let mesh = mesh(database);
     mesh.give("a", "b", NOW_S, 10e6);
     let mut store = mesh.store();
-    let note = |kind: &'static str| TaskNote {
+    let note = |kind: EventKind| TaskNote {
         plan: "m/a".to_owned(),
         task: "delay/b".to_owned(),
         at_s: NOW_S,
@@ -41,7 +42,8 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
         detail: serde_json::json!({ "sentence": kind }),
     };
     let key = ("m/a", "delay/b");
-    let ids = store.mesh_watched(key, NOW_S as f64, &[note("change"), note("change")]);
+    let ids =
+        store.mesh_watched(key, NOW_S as f64, &[note(EventKind::Change), note(EventKind::Change)]);
     let ids = ids.expect("room");
     assert_eq!(store.mesh_watched_s(key.0, key.1), Ok(Some(NOW_S as f64)));
     assert_eq!(store.mesh_watched_s(key.0, "delay/c"), Ok(None));
@@ -55,7 +57,8 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
     let out = || Some(("mesh:m", &alert, &to[..]));
     store.incident_is("m", &incident_of("1"), (&ids[..1], &[]), out()).expect("room");
     // The alert of that identifier is there: nothing of the second is kept.
-    let refused = store.incident_is("m", &incident_of("2"), (&ids, &[note("data")]), out());
+    let refused =
+        store.incident_is("m", &incident_of("2"), (&ids, &[note(EventKind::Data)]), out());
     assert!(refused.is_err());
     assert_eq!(mesh.incidents(), [incident_of("1")]);
     let events = mesh.events("a");
@@ -64,11 +67,11 @@ pub(super) fn an_incident_is_kept_with_its_alert_its_changes_and_its_notes_or_no
     // Over, it is what it was, and is passed over later on.
     let over = Incident { until_s: Some(NOW_S + 5), ..incident_of("1") };
     let mut store = mesh.store();
-    store.incident_is("m", &over, (&[], &[note("data")]), None).expect("room");
+    store.incident_is("m", &over, (&[], &[note(EventKind::Data)]), None).expect("room");
     assert_eq!(store.incidents("m", NOW_S + 5), Ok(vec![over]));
     assert_eq!(store.incidents("m", NOW_S + 6), Ok(Vec::new()));
     assert_eq!(store.incidents("n", 0), Ok(Vec::new()));
-    assert_eq!(mesh.events("a")[2].kind, "data");
+    assert_eq!(mesh.events("a")[2].kind, EventKind::Data);
     assert_eq!((mesh.events("b"), mesh.events("a").len()), (Vec::new(), 3));
     let late = store.mesh_events("m/a", NOW_S + 1);
     assert_eq!(late, Ok(Vec::new()));
@@ -130,7 +133,7 @@ pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_e
     let mesh = mesh(database);
     let mut store = mesh.store();
     let old_s = NOW_S - HAPPENED_KEPT_S - 1;
-    let note = |plan: &str, at_s: i64, kind: &'static str, incident: &str| TaskNote {
+    let note = |plan: &str, at_s: i64, kind: EventKind, incident: &str| TaskNote {
         plan: plan.to_owned(),
         task: "delay/b".to_owned(),
         at_s,
@@ -141,10 +144,17 @@ pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_e
     let mut keep = |mesh: &str, incident: &Incident, notes: &[TaskNote]| {
         store.incident_is(mesh, incident, (&[], notes), None).expect("room");
     };
-    let over: Vec<TaskNote> = (0..1200).map(|_| note("m/a", old_s, "no_data", "over")).collect();
-    let open = [note("m/a", old_s, "no_data", "open"), note("m/a", old_s, "data", "open")];
-    let other = || note("n/a", old_s, "data", "other");
-    let newest = [note("m/a", old_s, "data", "over"), note("m/a", old_s + 1, "no_data", "late")];
+    let over: Vec<TaskNote> =
+        (0..1200).map(|_| note("m/a", old_s, EventKind::NoData, "over")).collect();
+    let open = [
+        note("m/a", old_s, EventKind::NoData, "open"),
+        note("m/a", old_s, EventKind::Data, "open"),
+    ];
+    let other = || note("n/a", old_s, EventKind::Data, "other");
+    let newest = [
+        note("m/a", old_s, EventKind::Data, "over"),
+        note("m/a", old_s + 1, EventKind::NoData, "late"),
+    ];
     keep("m", &of("over", Some(old_s)), &over);
     keep("m", &Incident { members: vec![changed()], ..of("open", None) }, &open);
     keep("m", &of("late", Some(old_s + 1)), &newest);
@@ -159,11 +169,15 @@ pub(super) fn what_is_over_goes_after_its_time_and_what_is_open_stays_with_its_e
     let events = mesh.events("a");
     let left: Vec<_> = events
         .iter()
-        .map(|it| (it.at_s - old_s, it.kind.as_str(), it.detail["incident"].as_str()))
+        .map(|it| (it.at_s - old_s, it.kind, it.detail["incident"].as_str()))
         .collect();
-    let stay = [(0, "no_data", "open"), (0, "data", "open"), (0, "data", "over")];
+    let stay = [
+        (0, EventKind::NoData, "open"),
+        (0, EventKind::Data, "open"),
+        (0, EventKind::Data, "over"),
+    ];
     assert_eq!(left[..3], stay.map(|(at_s, kind, of)| (at_s, kind, Some(of))));
-    assert_eq!(left[3], (1, "no_data", Some("late")));
+    assert_eq!(left[3], (1, EventKind::NoData, Some("late")));
     // Another mesh of the store is its own hub's.
     assert_eq!(mesh.store().incidents("n", 0).expect("readable").len(), 1);
     assert_eq!(mesh.store().mesh_events("n/a", 0).expect("readable").len(), 2);

@@ -7,6 +7,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
 use linerate_core::record::RecordId;
+use linerate_core::schedule::{RunState, RunWhy};
 use linerate_sys::clock::monotonic;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -60,8 +61,8 @@ fn runs(draw: &mut Draw, from_s: i64, (least_ns, count): (u64, usize)) -> Vec<Da
         let value = (least_ns + draw.next() % (least_ns / 10)) as f64;
         DayRun {
             start_s,
-            why: "calendar".to_owned(),
-            state: if is_good { "ok" } else { "failed" }.to_owned(),
+            why: RunWhy::Calendar,
+            state: if is_good { RunState::Ok } else { RunState::Failed },
             reason: (!is_good).then(|| "no reply".to_owned()),
             figure: is_good.then(|| ("rtt_ns".to_owned(), value)),
             record: is_good.then(|| id.to_string()),

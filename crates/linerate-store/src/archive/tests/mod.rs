@@ -7,11 +7,12 @@ use std::fs;
 use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
+use linerate_core::schedule::{Run, RunState, RunWhy};
 use linerate_core::time::WallTime;
 use linerate_sys::clock::random_bytes;
 
 use super::*;
-use crate::{AgentRun, SlotRun, Store, TAG_PLAN, TAG_SLOT};
+use crate::{AgentRun, Store, TAG_PLAN, TAG_SLOT};
 
 /// 2026-11-24, hand: 20,781 days × 86,400 s.
 const DAY_S: i64 = 1_795_478_400;
@@ -21,11 +22,11 @@ fn day() -> Day {
 }
 
 fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
-    let run = SlotRun {
+    let run = Run {
         task: task.to_owned(),
         start_s,
-        why: "calendar".to_owned(),
-        state: "missed".to_owned(),
+        why: RunWhy::Calendar,
+        state: RunState::Missed,
         reason: Some("the disk was full".to_owned()),
         record: None,
     };
@@ -51,7 +52,7 @@ fn record(agent: &str, start_s: i64, rtt_ns: f64) -> Record {
 fn measured(agent: &str, start_s: i64, rtt_ns: f64) -> AgentRun {
     let record = record(agent, start_s, rtt_ns);
     let mut given = run(agent, "delay/z", start_s);
-    given.run.state = "ok".to_owned();
+    given.run.state = RunState::Ok;
     given.run.reason = None;
     given.run.record = Some(record.id.to_string());
     AgentRun { record: Some(record), figure: Some(("rtt_ns".to_owned(), rtt_ns)), ..given }
@@ -233,8 +234,8 @@ fn a_file_that_is_not_as_it_was_given_is_found() {
         for AgentRun { agent, run, figure, .. } in runs {
             let run = DayRun {
                 start_s: run.start_s,
-                why: run.why.clone(),
-                state: run.state.clone(),
+                why: run.why,
+                state: run.state,
                 reason: run.reason.clone(),
                 figure: figure.clone(),
                 record: None,
