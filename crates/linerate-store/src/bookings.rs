@@ -29,13 +29,13 @@ pub struct NewBooking {
     pub margin_s: i64,
     /// Seconds that either agent may be booked for in each hour of UTC.
     pub seconds_an_hour: i64,
-    /// What it is booked for.
+    /// Its purpose.
     pub why: BookingWhy,
     /// When it was asked for, seconds since 1970-01-01 UTC.
     pub asked_s: i64,
 }
 
-/// What became of it.
+/// Answer of a store to a booking that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Booked {
     /// It is kept.
@@ -166,7 +166,7 @@ fn occupied(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<Opt
     Ok(latest.max(same))
 }
 
-/// Whether one of its agents has been given too much of the hour already.
+/// Tells whether one of its agents has been given too much of the hour already.
 fn is_spent(connection: &Connection, asked: &NewBooking) -> rusqlite::Result<bool> {
     let sql = "SELECT coalesce(sum(until_s - start_s), 0) FROM mesh_booking
                WHERE mesh = ?1 AND (agent = ?2 OR peer = ?2) AND start_s >= ?3 AND start_s < ?4";

@@ -11,7 +11,7 @@ use super::word::Word;
 /// Documents that go at once when their time is over: others write meanwhile.
 pub(super) const FORGOTTEN_AT_ONCE: usize = 500;
 
-/// What is known of a plan that was run.
+/// A plan that was run, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Its name.
@@ -48,9 +48,9 @@ pub struct ScheduleEvent {
     pub task: String,
     /// When, seconds since 1970-01-01 UTC.
     pub at_s: i64,
-    /// What it was.
+    /// Its kind.
     pub kind: EventKind,
-    /// What is known of it.
+    /// Details, by its kind: sentence, changes, verdict.
     pub detail: serde_json::Value,
     /// When the alert of it was made.
     pub told_s: Option<i64>,

@@ -47,7 +47,7 @@ pub struct Occupied {
     pub class: Class,
 }
 
-/// What a run is booked for.
+/// Purpose of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BookingWhy {
@@ -106,8 +106,8 @@ impl Wish<'_> {
     }
 }
 
-/// Whether a booking that a hub gave makes any sense at a time: names are names, times are near.
-/// What does not is passed over: it has no name that a row could have.
+/// Tells whether a booking that a hub gave makes any sense at a time: names are names, times are
+/// near. One that makes none is passed over: it has no name that a row could have.
 pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
     let Booking { id, task, start_s, takes_s } = booking;
     let named = task.split_once('/').is_some_and(|(name, to)| is_name(name) && is_name(to));
@@ -115,7 +115,7 @@ pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
     named && id.len() <= ID_MAX && near.contains(start_s) && (1..=HOUR_S).contains(takes_s)
 }
 
-/// What an agent makes of a booking that it was given: what it is to run, and to whom.
+/// Looks at a booking that an agent was given, by its signed plan: what it is to run, and to whom.
 /// # Errors
 /// One line that says why not, which begins with [`REFUSED`].
 pub fn admit<'a>(

@@ -12,7 +12,7 @@ pub struct Run {
     pub task: String,
     /// Its begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
-    /// What asked for it.
+    /// Its cause.
     pub why: RunWhy,
     /// How far it came.
     pub state: RunState,
@@ -50,7 +50,7 @@ named!(RunState {
     Lost = "lost",
 });
 
-/// What asked for a run.
+/// Cause of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunWhy {

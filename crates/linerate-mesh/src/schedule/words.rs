@@ -7,7 +7,7 @@ use linerate_core::schedule::{Run, RunWhy, Why};
 use linerate_report::Headline;
 use linerate_store::{TAG_PLAN, TAG_SLOT, TAG_WHY};
 
-/// What asked for a run, as it is kept.
+/// The cause of a run, as it is kept.
 pub(super) const fn why(why: Why) -> RunWhy {
     match why {
         Why::Calendar => RunWhy::Calendar,

@@ -134,7 +134,7 @@ pub struct EventView {
     pub since_s: f64,
     /// Its task; empty for the whole plan.
     pub task: String,
-    /// What it was.
+    /// Its kind.
     pub kind: EventKind,
     /// In a sentence.
     pub sentence: String,

@@ -506,13 +506,10 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
     with_server(Limits::default(), |server, path| {
         let mut store = Store::open(&path).expect("a store");
         store.schedule_opened("p", "plan", 1_795_478_400).expect("opened");
-        for n in 1..=3 {
-            store.put(&of_schedule(n)).expect("kept");
-        }
+        (1..=3).for_each(|n| store.put(&of_schedule(n)).expect("kept"));
         let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
-        store
-            .event_happened("p", ("home", 1_795_478_403), EventKind::Change, &change)
-            .expect("kept");
+        let (of, kind) = (("home", 1_795_478_403), EventKind::Change);
+        store.event_happened("p", of, kind, &change).expect("kept");
         let get = |path: &str| call(server, "GET", path, &Value::Null);
         let (status, newest) = get("/api/v1/series");
         assert_eq!(status, 200, "{newest}");

@@ -6,7 +6,7 @@ use linerate_core::time::WallTime;
 
 const DAY_MS: u64 = 86_400_000;
 
-/// What one agent measures of another by one task.
+/// Measurements of one task from one agent to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path<'a> {
     /// The agent that measures.
@@ -31,7 +31,7 @@ impl<'a> Path<'a> {
 pub struct DayRun {
     /// Its begin, seconds since 1970-01-01 UTC.
     pub start_s: i64,
-    /// What asked for it: the calendar or a booking.
+    /// Its cause: the calendar or a booking.
     pub why: RunWhy,
     /// How it ended.
     pub state: RunState,
@@ -95,7 +95,7 @@ impl Day {
     }
 }
 
-/// That a store has other runs of a day than were written.
+/// The failure of a store that has other runs of a day than were written.
 pub(crate) fn differs(place: &str, day: &Day, stored: u64, written: u64) -> Failure {
     let reason = format!("it has {stored} runs of {}, the file {written}", day.date);
     Failure::new(Fault::System, "drop a day of", place, reason)
