@@ -110,6 +110,7 @@ impl Hub {
     }
 
     /// Lets all join; what it takes, of the hub and of servers of some names too.
+    #[allow(clippy::print_stdout, reason = "bench/mesh_ingest shows it")]
     fn is_joined(&self, world: &dyn World, tokens: &[JoinToken], servers: &[&str]) {
         let number = self.0.id().to_string();
         let own = std::process::id().to_string();
