@@ -7,7 +7,8 @@
 
 use linerate_core::record::Record;
 #[cfg(feature = "scale")]
-use linerate_core::schedule::{Followed, RunWhy, followed};
+use linerate_core::schedule::Followed;
+use linerate_core::schedule::{RunWhy, followed};
 use rusqlite::{Connection, params};
 
 use super::add_up;
