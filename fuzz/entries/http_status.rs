@@ -1,7 +1,7 @@
 //! Any bytes as the answer to what is handed on by POST: no panic, and a status that is the same
 //! however much of the answer has come by then.
 
-#[path = "../../crates/linerate-server/src/ask/status.rs"]
+#[path = "../../crates/linerate-outbound/src/status.rs"]
 mod status;
 
 /// Runs the entry.

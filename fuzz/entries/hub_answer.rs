@@ -1,10 +1,10 @@
 //! Any bytes as what a hub answers its agent over HTTP: no panic, an answer that is as long as it
 //! says, and none that is cut.
 
-#[path = "../../crates/linerate-server/src/mesh/answer.rs"]
+#[path = "../../crates/linerate-mesh/src/answer.rs"]
 mod answer;
 #[allow(clippy::duplicate_mod, reason = "an entry stands alone in its fuzz target")]
-#[path = "../../crates/linerate-server/src/mesh/pack.rs"]
+#[path = "../../crates/linerate-mesh/src/pack.rs"]
 #[allow(dead_code, reason = "the answer takes the name of the encoding alone")]
 mod pack;
 

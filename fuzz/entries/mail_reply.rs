@@ -1,7 +1,7 @@
 //! Any bytes as replies of a mail server: no panic, a bounded part of them read for each, and a
 //! text that breaks no line.
 
-#[path = "../../crates/linerate-server/src/alert/reply.rs"]
+#[path = "../../crates/linerate-mesh/src/alert/reply.rs"]
 mod reply;
 
 use reply::Reply;

@@ -1,7 +1,7 @@
 //! Any bytes as a packed body between an agent and its hub: no panic, never more unpacked than is
 //! allowed, and bodies that are what was packed.
 
-#[path = "../../crates/linerate-server/src/mesh/pack.rs"]
+#[path = "../../crates/linerate-mesh/src/pack.rs"]
 #[allow(dead_code, reason = "names of the encoding are the talk's")]
 mod pack;
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use linerate_core::record::{Failure, FailureCode, Fault};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tcp;
+pub use linerate_sys::words_of;
 
 /// This host could not do it.
 pub fn system(error: &linerate_sys::Error) -> Failure {
@@ -71,13 +72,6 @@ fn prohibited() -> (String, &'static str) {
 
 fn silent_hop(peer: IpAddr) -> Option<IpAddr> {
     RouteSocket::open().ok()?.silent_hop(peer.to_canonical()).ok()?
-}
-
-/// The kernel's words without the error number.
-pub fn words_of(error: &io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error").next().unwrap_or(&text);
-    words.to_lowercase()
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ use linerate_engine::rtt::reflect::StampReflector;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::served::LogText;
 use linerate_engine::trace;
+#[cfg(feature = "web")]
+use linerate_mesh::Hub;
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_proto::stamp::{ReflectorOptions, Refusals};
 use linerate_sys::poll::any_readable;
@@ -29,8 +31,6 @@ use linerate_sys::tcp;
 
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
-#[cfg(feature = "web")]
-use crate::mesh::Hub;
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Slot, Table};

@@ -29,3 +29,10 @@ impl Error {
         Self { call, object: object.to_string(), source: source.into() }
     }
 }
+
+/// The kernel's reason in words, without its number.
+pub fn words_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.to_lowercase()
+}

@@ -13,7 +13,7 @@ mod sockets;
 mod time;
 pub mod xdp;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, words_of};
 pub use frames::{
     ethtool, frame_counter, frame_sender, frame_tally, frame_writer, handover_stamps,
     interface_facts, napi, packet_capture, raw_port, stamp_abilities, tun, xdp_echo, xdp_socket,

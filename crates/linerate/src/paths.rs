@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, FailureCode, Fault, Record};
 use linerate_engine::failure::words_of;
-use linerate_server::store::{Store, default_path};
+use linerate_store::{Store, default_path};
 
 /// The store that a flag names, else this user's.
 /// # Errors

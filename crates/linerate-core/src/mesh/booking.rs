@@ -8,7 +8,8 @@ use super::bookable::Bookable;
 use super::calendar::MeshCalendar;
 use super::message::Booking;
 use super::plan::{MeshPlan, is_name};
-use crate::schedule::Class;
+use crate::record::named;
+use crate::schedule::{Class, RunState};
 
 /// Seconds of the time by which allowances are counted: an hour of UTC, in which a run begins.
 pub const HOUR_S: i64 = 3600;
@@ -46,6 +47,20 @@ pub struct Occupied {
     pub class: Class,
 }
 
+/// Purpose of a booking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BookingWhy {
+    /// Somebody asked for it.
+    Adhoc,
+    /// A change is to be shown again before it is an incident.
+    Confirm,
+    /// An incident is to be explained.
+    Survey,
+}
+
+named!(BookingWhy { Adhoc = "adhoc", Confirm = "confirm", Survey = "survey" });
+
 /// A booking as a hub knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -57,11 +72,13 @@ pub struct BookedRun {
     /// The agent that is to run it.
     pub agent: String,
     /// `adhoc`, `confirm` or `survey`.
-    pub why: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub why: BookingWhy,
     /// When it was asked for, seconds since 1970-01-01 UTC.
     pub asked_s: i64,
     /// How it ended, as of other runs; null where that is not known.
-    pub state: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub state: Option<RunState>,
     /// Why it brought no result.
     pub reason: Option<String>,
     /// Its record.
@@ -89,8 +106,8 @@ impl Wish<'_> {
     }
 }
 
-/// Whether a booking that a hub gave makes any sense at a time: names are names, times are near.
-/// What does not is passed over: it has no name that a row could have.
+/// Tells whether a booking that a hub gave makes any sense at a time: names are names, times are
+/// near. One that makes none is passed over: it has no name that a row could have.
 pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
     let Booking { id, task, start_s, takes_s } = booking;
     let named = task.split_once('/').is_some_and(|(name, to)| is_name(name) && is_name(to));
@@ -98,7 +115,7 @@ pub fn is_plausible(booking: &Booking, now_s: i64) -> bool {
     named && id.len() <= ID_MAX && near.contains(start_s) && (1..=HOUR_S).contains(takes_s)
 }
 
-/// What an agent makes of a booking that it was given: what it is to run, and to whom.
+/// Looks at a booking that an agent was given, by its signed plan: what it is to run, and to whom.
 /// # Errors
 /// One line that says why not, which begins with [`REFUSED`].
 pub fn admit<'a>(

@@ -13,6 +13,7 @@ use super::incident::{Incident, IncidentKind};
 use super::plan::MeshPlan;
 use super::planned::{NextRun, Planned, next, planned};
 use super::roll::{SILENT_S, Seen};
+use crate::schedule::RunState;
 
 /// Periods without a result after which there is no data.
 const NO_DATA_PERIODS: i64 = 3;
@@ -25,7 +26,7 @@ pub struct CellState {
     /// Begin of the last run.
     pub last_s: i64,
     /// How it ended.
-    pub state: String,
+    pub state: RunState,
     /// Why it brought no result.
     pub reason: Option<String>,
     /// Begin of the last run with a result.
@@ -301,7 +302,7 @@ mod tests {
         .into();
         let good = |age: i64| CellState {
             last_s: now - age,
-            state: "ok".to_owned(),
+            state: RunState::Ok,
             good_s: Some(now - age),
             metric: Some("goodput_bps/up".to_owned()),
             value: Some(1e9),

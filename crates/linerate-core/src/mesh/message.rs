@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::schedule::{RunState, RunWhy};
+
 /// The version of the messages.
 pub const VERSION: u32 = 1;
 /// Results of one message.
@@ -114,21 +116,19 @@ pub struct RunResult {
     /// Its begin, seconds since 1970-01-01 UTC; with the task and the agent its name.
     pub start_s: i64,
     /// `ok`, `failed`, `missed` or `lost`.
-    pub state: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub state: RunState,
     /// Why there is no result.
     #[serde(default)]
     pub reason: Option<String>,
     /// `calendar`, or `booked` for a run beside it.
-    #[serde(default = "calendar")]
-    pub why: String,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub why: RunWhy,
     /// The record.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub record: Option<serde_json::Value>,
-}
-
-fn calendar() -> String {
-    "calendar".to_owned()
 }
 
 /// Runs in their order.

@@ -24,7 +24,8 @@ mod rules;
 pub use adhoc::{Adhoc, AdhocCommand};
 pub use bookable::Bookable;
 pub use booking::{
-    BookedRun, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit, is_plausible,
+    BookedRun, BookingWhy, HOUR_S, LEAD_S, Occupied, REFUSED, UNHEARD, WITHIN_S, Wish, admit,
+    is_plausible,
 };
 pub use calendar::{AgentCalendar, MeshCalendar, MeshRun, ROOM_S, TaskRounds};
 pub use incident::{
@@ -38,7 +39,7 @@ pub use message::{
     Stored, VERSION,
 };
 pub use nat::MeetAt;
-pub use outcome::{DISK_FULL, DOUBLE, OUTCOMES, SET_BACK, SPOOL_FULL, outcome};
+pub use outcome::{DISK_FULL, DOUBLE, RunOutcome, SET_BACK, SPOOL_FULL};
 pub use plan::{AGENTS_MAX, Agent, Group, MeshPlan, MeshTask, PAIRS_MAX, Ways};
 pub use planned::{NextRun, Planned};
 pub use psconfig::{Imported, Lookup, TEMPLATE_MAX, from_psconfig};

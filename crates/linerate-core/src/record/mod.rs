@@ -28,6 +28,7 @@ mod means;
 mod metric;
 mod metric_row;
 mod named;
+pub(crate) use named::named;
 mod page_datagrams;
 mod path;
 mod path_plan;

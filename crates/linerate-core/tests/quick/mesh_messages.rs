@@ -7,6 +7,7 @@
 use linerate_core::mesh::{
     Beat, BeatAnswer, Booking, Enrol, Enrolled, RunResult, RunResults, SignedPlan, Stored, VERSION,
 };
+use linerate_core::schedule::RunState;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -65,7 +66,7 @@ fn messages_of_the_version_before_are_read_and_what_they_lack_is_as_if_it_were_n
     let results: RunResults = read("results");
     let [run] = &results.results[..] else { panic!("one") };
     assert_eq!(
-        (run.task.as_str(), run.start_s, run.why.as_str()),
+        (run.task.as_str(), run.start_s, run.why.name()),
         ("rate/b", 1_795_478_400, "calendar")
     );
     let stored: Stored = read("stored");
@@ -102,9 +103,9 @@ fn what_this_version_writes_has_all_that_the_one_before_reads() {
     let run = |why: &str, reason: Option<&str>| RunResult {
         task: "rate/b".to_owned(),
         start_s: 1,
-        state: "missed".to_owned(),
+        state: RunState::Missed,
         reason: reason.map(str::to_owned),
-        why: why.to_owned(),
+        why: why.parse().expect("a word"),
         record: None,
     };
     let results = vec![run("calendar", Some("why")), run("booked", Some("why"))];

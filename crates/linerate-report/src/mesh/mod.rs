@@ -95,12 +95,12 @@ fn bookings(matrix: &Matrix) -> Table {
         let end_s = booking.start_s + booking.takes_s;
         let state = match (state, reason) {
             (Some(state), Some(reason)) => format!("{state}: {reason}"),
-            (Some(state), None) => state.clone(),
+            (Some(state), None) => state.to_string(),
             (None, _) if matrix.now_s < end_s => "to come".to_owned(),
             (None, _) => format!("nothing heard of it since {}", span(matrix.now_s - end_s)),
         };
         let what = format!("{name} {agent} to {to}");
-        table.row([time(booking.start_s as f64), what, why.clone(), state]);
+        table.row([time(booking.start_s as f64), what, why.to_string(), state]);
     }
     table
 }
@@ -161,7 +161,8 @@ pub fn calendar(mesh: &str, rounds: &[TaskRounds]) -> Document {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::mesh::{Booking, Row};
+    use linerate_core::mesh::{Booking, BookingWhy, Row};
+    use linerate_core::schedule::RunState;
 
     use super::*;
 
@@ -205,9 +206,9 @@ mod tests {
                 takes_s: 14,
             },
             agent: "a".to_owned(),
-            why: "adhoc".to_owned(),
+            why: BookingWhy::Adhoc,
             asked_s: 1_795_478_400,
-            state: Some("missed".to_owned()),
+            state: Some(RunState::Missed),
             reason: Some("the booking was not heard of in time".to_owned()),
             record: None,
         };

@@ -11,6 +11,7 @@ pub use sentences::{change_sentence, no_data_sentence, shown};
 pub(crate) use sentences::{moved, time};
 pub use smoke::smoke;
 
+use linerate_core::schedule::EventKind;
 use linerate_core::stats::Sketch;
 use serde::Serialize;
 
@@ -133,8 +134,8 @@ pub struct EventView {
     pub since_s: f64,
     /// Its task; empty for the whole plan.
     pub task: String,
-    /// `change`, `no_data`, `data`, `clock`, `begin` or `end`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: EventKind,
     /// In a sentence.
     pub sentence: String,
     /// What the survey said.

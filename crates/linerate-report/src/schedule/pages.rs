@@ -1,5 +1,7 @@
 //! A plan's state, calendar and page as documents.
 
+use linerate_core::schedule::EventKind;
+
 use super::sentences::{format, name, shown, time};
 use super::smoke::smoke;
 use super::{Entry, EventView, SeriesView, TaskView, View};
@@ -232,7 +234,7 @@ pub fn page(view: &View) -> Document {
     sections.extend(told("Gaps", gaps(view)));
     let tile = |figure: usize, label: &str| Tile::new(figure.to_string(), label, "");
     let sum = |of: fn(&TaskView) -> usize| view.tasks.iter().map(of).sum::<usize>();
-    let changes = view.events.iter().filter(|event| event.kind == "change").count();
+    let changes = view.events.iter().filter(|event| event.kind == EventKind::Change).count();
     let tiles = vec![
         tile(sum(|task| task.good), "results"),
         tile(sum(|task| task.without), "runs without a result"),
@@ -371,7 +373,7 @@ mod tests {
                 at_s: NOW_S - 1000,
                 since_s: at(40),
                 task: "line".to_owned(),
-                kind: "change".to_owned(),
+                kind: EventKind::Change,
                 sentence: "goodput <fell>".to_owned(),
                 verdict: Some("limited by the path".to_owned()),
                 metrics: vec!["goodput_bps/up".to_owned()],

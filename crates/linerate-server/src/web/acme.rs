@@ -15,6 +15,7 @@ use instant_acme::{
     NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use linerate_core::record::{Failure, Fault};
+use linerate_outbound::Authority;
 use linerate_sys::clock::{realtime_ns, sleep};
 use linerate_sys::stop::Stop;
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
@@ -25,7 +26,6 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::tls::{Tls, provider};
-use crate::ask::Authority;
 
 mod client;
 

@@ -5,27 +5,21 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use linerate_core::mesh::SignedPlan;
 use linerate_core::record::{BuildPart, Failure};
 
 use super::datagrams::no_port::Port;
 use super::no_acme::{Acme, LETS_ENCRYPT};
 use super::no_tls::Tls;
-use crate::ask::no_authority::Authority;
-use crate::mesh::no_sign::{SigningKey, verify};
 
 #[test]
 fn each_part_that_the_default_build_lacks_is_refused_with_its_name_and_where_it_is() {
     let file = Path::new("FILE");
     let names = ["speed.example.org".to_owned()];
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-    let refusals: [(Option<Failure>, &str, BuildPart); 6] = [
+    let refusals: [(Option<Failure>, &str, BuildPart); 3] = [
         (Tls::read(file, file).err(), "--tls-cert", BuildPart::Tls),
         (Acme::new(&names, LETS_ENCRYPT, None, file, None).err(), "--acme", BuildPart::Acme),
         (Port::bind(any_port).err(), "--quic-port", BuildPart::WebTransport),
-        (Authority::read(None).err(), "certificate", BuildPart::Tls),
-        (SigningKey::make(file).err(), "FILE", BuildPart::PlanSignatures),
-        (SigningKey::read(file).err(), "FILE", BuildPart::PlanSignatures),
     ];
     for (refusal, object, part) in refusals {
         let refusal = refusal.expect(object);
@@ -33,12 +27,4 @@ fn each_part_that_the_default_build_lacks_is_refused_with_its_name_and_where_it_
         assert_eq!(refusal.exit_code(), 2, "{said}");
         assert!(said.contains(object) && said.ends_with(&part.refusal()), "{said}");
     }
-    assert!(!file.exists(), "a key that cannot be made leaves no file");
-}
-
-#[test]
-fn a_plan_whose_signature_cannot_be_checked_is_not_believed() {
-    let [text, key, signature] = ["mesh = \"m\"", "3d40", "00"].map(str::to_owned);
-    let refused = verify(&SignedPlan { text, key, signature });
-    assert_eq!(refused, Err(BuildPart::PlanSignatures.refusal()));
 }

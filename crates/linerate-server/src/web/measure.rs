@@ -15,6 +15,7 @@ use linerate_core::units::BitRate;
 use linerate_engine::flow::admission::Permit;
 use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_datagrams, add_delays};
 use linerate_report::explain::{evidence, named, remedy};
+use linerate_store::Store;
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
 
@@ -22,7 +23,6 @@ use super::address::without_address;
 use super::datagrams::phases::{Load, by_phase};
 use super::run::Run;
 use super::state::State;
-use crate::store::Store;
 
 /// The span at the begin of a direction that does not count, and the shortest test that has one.
 const OMITTED: Duration = Duration::from_secs(1);

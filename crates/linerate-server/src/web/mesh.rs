@@ -13,6 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_core::mesh::{Beat, BeatAnswer, Enrol, Enrolled, RunResults, Stored};
+use linerate_mesh::{Hub, Refused};
 
 use super::error::ApiError;
 use super::json::Json;
@@ -21,7 +22,6 @@ use super::request::Peer;
 use super::results::near;
 use super::runs::read;
 use super::state::{State, with_hub};
-use crate::mesh::{Hub, Refused};
 
 /// A message of results: the record of a long survey has some megabytes.
 const RESULTS_BYTES_MAX: usize = 64 << 20;

@@ -3,10 +3,10 @@
 
 use linerate_core::mesh::{Cell, IncidentKind, Matrix, Row as AgentRow};
 use linerate_core::record::Failure;
+use linerate_mesh::Hub;
+use linerate_store::OutcomeCount;
 
 use super::open_metrics::{OpenMetrics, Row, labels};
-use crate::mesh::Hub;
-use crate::store::Outcomes;
 
 /// Pairs of tasks that have series of their own: a full mesh of fifty agents and two tasks.
 const PAIRS_MAX: usize = 5000;
@@ -18,7 +18,7 @@ const AGENTS_MAX: usize = 1000;
 pub(super) struct MeshState {
     pub(super) matrix: Matrix,
     /// Runs by agent and by how they ended, since the store counts them.
-    pub(super) runs: Outcomes,
+    pub(super) runs: Vec<OutcomeCount>,
     /// Alerts that an output has not got.
     pub(super) waiting: usize,
 }
@@ -96,8 +96,9 @@ pub(super) fn write(text: &mut OpenMetrics, state: &MeshState) {
         let rows: Vec<Row> = matrix.agents.iter().take(AGENTS_MAX).filter_map(row).collect();
         text.gauge(name, help, &rows);
     }
-    let row = |(agent, result, count): &(String, String, u64)| {
-        (labels(&[("mesh", mesh), ("agent", agent), ("result", result)]), *count as f64)
+    let row = |count: &OutcomeCount| {
+        let OutcomeCount { agent, outcome, runs } = count;
+        (labels(&[("mesh", mesh), ("agent", agent), ("result", outcome.name())]), *runs as f64)
     };
     let rows: Vec<Row> = state.runs.iter().map(row).collect();
     text.counter("linerate_mesh_runs", "Runs by how they ended; a gap by its reason.", &rows);

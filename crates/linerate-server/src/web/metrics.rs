@@ -10,6 +10,8 @@ use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use linerate_core::record::Failure;
+use linerate_mesh::Hub;
+use linerate_store::{Line, LineFilter, SeriesValue, Sketched, Store, TaskState};
 
 use super::error::ApiError;
 use super::mesh_metrics::{self, MeshState};
@@ -19,8 +21,6 @@ use super::results::near;
 use super::state::{State, with_hub};
 use super::stored::with_store;
 use crate::admission::Gate;
-use crate::mesh::Hub;
-use crate::store::{Line, LineFilter, SeriesValue, Sketched, Store, TaskState};
 
 /// The newest results that are looked at.
 const LINES: usize = 1000;

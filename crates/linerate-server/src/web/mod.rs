@@ -80,13 +80,13 @@ use linerate_core::policy::Program;
 use linerate_core::record::{Failure, Fault, Tool};
 use linerate_engine::http_load::{self, VisitCaps, VisitEnd, VisitServing};
 use linerate_engine::served::LogText;
+use linerate_mesh::Hub;
+use linerate_store::Store;
 use linerate_sys::stop::Stop;
 use tokio::sync::mpsc;
 
 use crate::admission::{Gate, Limits};
-use crate::mesh::Hub;
 use crate::policy_guard::{Allowance, Client};
-use crate::store::Store;
 use crate::table::{Knowing, Slot};
 pub use acme::{Acme, LETS_ENCRYPT};
 use address::without_address;

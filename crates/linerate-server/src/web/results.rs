@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use linerate_core::policy::{Act, is_private};
 use linerate_core::record::RecordId;
 use linerate_report::{csv, record};
+use linerate_store::LineFilter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,7 +23,6 @@ use super::request::{Peer, client_of};
 use super::state::State;
 use super::stored::{stored, with_store};
 use super::words::ResultRow;
-use crate::store::LineFilter;
 
 /// Lines of one page of a list.
 const LINES_USUAL: usize = 50;

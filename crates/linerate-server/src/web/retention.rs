@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use linerate_core::policy::Keep;
 use linerate_core::record::Failure;
+use linerate_store::Store;
 use linerate_sys::clock::{monotonic, sleep, wall};
 use linerate_sys::stop::Stop;
 
 use super::state::State;
-use crate::store::Store;
 
 /// Between two looks at the store.
 const EVERY: Duration = Duration::from_secs(60);

@@ -10,6 +10,7 @@ use axum::extract::State as Shared;
 use axum::http::HeaderMap;
 use linerate_core::stats::Sketch;
 use linerate_report::schedule::Spread;
+use linerate_store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,7 +20,6 @@ use super::request::Peer;
 use super::results::near;
 use super::state::{State, with_hub};
 use super::stored::with_store;
-use crate::store::{DAY_S, HOUR_S, ScheduleEvent, SeriesValue, Sketched};
 
 /// Values of each figure of each task.
 const VALUES_USUAL: usize = 1000;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::StatusCode;
 use linerate_engine::http_load::{LoadRegistry, Visits};
+use linerate_mesh::{Hub, Refused};
 use linerate_sys::stop::Stop;
 
 use super::datagrams::port::Port;
@@ -13,7 +14,6 @@ use super::run_table::Runs;
 use super::studies::place::Studies;
 use super::{About, Outer, WebOptions};
 use crate::admission::{Gate, Limits};
-use crate::mesh::{Hub, Refused};
 
 /// Shared by the runtime, the runs, and the threads that read heads of load.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use linerate_core::record::{Failure, Record, RecordId};
+use linerate_store::Store;
 
 use super::error::ApiError;
 use super::state::{State, with_hub};
-use crate::store::Store;
 
 /// The record, or the answer that there is none.
 pub(crate) async fn stored(state: &State, id: &str) -> Result<Record, ApiError> {

@@ -8,13 +8,13 @@ use axum::extract::{Path, State as Shared};
 use linerate_core::record::Record;
 use linerate_report::Headline;
 use linerate_report::headline::{LimitedBy, Quality};
+use linerate_store::{Line, Store};
 use serde::Serialize;
 
 use super::error::ApiError;
 use super::json::Json;
 use super::state::State;
 use super::stored::stored;
-use crate::store::{Line, Store};
 
 /// What limited a result, and how far to trust it.
 #[derive(Debug, Serialize)]

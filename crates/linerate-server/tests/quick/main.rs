@@ -12,6 +12,8 @@ mod contradicted_nuttcp;
 mod corpora;
 mod crowd;
 mod garbage;
+#[cfg(feature = "tls")]
+mod hub;
 mod iperf2;
 mod iperf2_udp;
 mod iperf3;
@@ -22,6 +24,10 @@ mod nuttcp;
 mod nuttcp_udp;
 mod peers;
 mod rules;
+#[cfg(feature = "scale")]
+#[path = "../../../linerate-mesh/src/tests/started.rs"]
+#[allow(dead_code, reason = "the suite of linerate-mesh needs more of it")]
+mod started;
 mod study_resume;
 mod tcp_means;
 mod throughput;

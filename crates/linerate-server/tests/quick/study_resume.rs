@@ -12,7 +12,7 @@ use linerate_core::record::{
 use linerate_core::study::{CellKey, CellPlan, StudyPlan, Topology};
 use linerate_core::time::WallTime;
 use linerate_engine::study::{Ending, Measurer, Options, Tools, run};
-use linerate_server::store::{NewRun, RunState, Store};
+use linerate_store::{NewStudyRun, Store, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 
@@ -128,7 +128,7 @@ fn killed_child(path: &Path, count: usize) -> usize {
 fn a_study_killed_twice_has_every_cell_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("results.db");
-    let begun = NewRun {
+    let begun = NewStudyRun {
         id: RUN.to_owned(),
         plan: plan(),
         started_at: WallTime::from_unix_nanos(0),
@@ -148,7 +148,7 @@ fn a_study_killed_twice_has_every_cell_once() {
     assert_eq!((ending.found, ending.measured), (stored, CELLS - stored));
     let all: Vec<CellKey> = plan().cells().iter().map(|cell| CellKey::of(&cell.cell)).collect();
     assert_eq!(measured, all[stored..], "exactly the rest, in order");
-    store.finish_run(RUN, RunState::Finished, clock::wall()).expect("room");
+    store.finish_run(RUN, StudyState::Finished, clock::wall()).expect("room");
     check_complete(&store, &all);
 }
 
@@ -168,7 +168,7 @@ fn check_complete(store: &Store, all: &[CellKey]) {
     expected.sort();
     assert_eq!(keys, expected, "each cell once");
     let run = store.run(RUN).expect("readable");
-    assert_eq!((run.state, run.stored), (RunState::Finished, CELLS as u64));
+    assert_eq!((run.state, run.stored), (StudyState::Finished, CELLS as u64));
 }
 
 #[test]

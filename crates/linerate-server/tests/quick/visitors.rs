@@ -14,8 +14,8 @@ use linerate_core::record::{Direction, MetricId, Plan, Record, Stat, TcpDirectio
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
-use linerate_server::store::{Filter, Store};
 use linerate_server::web::WebOptions;
+use linerate_store::{Filter, Store};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};

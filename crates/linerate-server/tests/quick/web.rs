@@ -10,12 +10,13 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool, Via,
 };
+use linerate_core::schedule::EventKind;
 use linerate_core::time::WallTime;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
-use linerate_server::store::{Filter, Store, TAG_PLAN, TAG_SLOT};
 use linerate_server::web::WebOptions;
+use linerate_store::{Filter, Store, TAG_PLAN, TAG_SLOT};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -505,11 +506,10 @@ fn series_of_schedules_are_given_over_http_and_a_scrape_starts_nothing() {
     with_server(Limits::default(), |server, path| {
         let mut store = Store::open(&path).expect("a store");
         store.schedule_opened("p", "plan", 1_795_478_400).expect("opened");
-        for n in 1..=3 {
-            store.put(&of_schedule(n)).expect("kept");
-        }
+        (1..=3).for_each(|n| store.put(&of_schedule(n)).expect("kept"));
         let change = json!({"metric": "rtt_ns", "before": 1e6, "after": 3e6});
-        store.event_happened("p", ("home", 1_795_478_403), "change", &change).expect("kept");
+        let (of, kind) = (("home", 1_795_478_403), EventKind::Change);
+        store.event_happened("p", of, kind, &change).expect("kept");
         let get = |path: &str| call(server, "GET", path, &Value::Null);
         let (status, newest) = get("/api/v1/series");
         assert_eq!(status, 200, "{newest}");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::Span;
 use linerate_core::units::Bytes;
-use linerate_server::mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
-use linerate_server::store::default_path;
+use linerate_mesh::{Agent, AgentOptions, Authority, HubAddress, JoinToken};
+use linerate_store::default_path;
 use linerate_sys::stop::Stop;
 
 use super::schedule::{AGENT_STORE, accept};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 #[cfg(feature = "web")]
 use linerate_core::record::Failure;
 #[cfg(feature = "web")]
-use linerate_server::store::default_path;
-#[cfg(feature = "web")]
 use linerate_server::web::{Acme, LETS_ENCRYPT, Tls};
+#[cfg(feature = "web")]
+use linerate_store::default_path;
 #[cfg(feature = "web")]
 use linerate_sys::stop::Stop;
 

@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use linerate_core::record::{ReceiveWith, SendWith, Via};
 use linerate_engine::study::SHIPPED;
-use linerate_server::store::{Filter, Known, Store, default_path};
+use linerate_store::{Filter, Known, Store, default_path};
 
 use super::lab;
 use crate::config::Config;
@@ -93,7 +93,7 @@ fn plain(words: Vec<String>) -> Vec<(String, String)> {
 /// `@-1  tcp to b, 2026-11-22T10:00:00Z`, then the same by their IDs, as short as they stay apart.
 fn results(store: &Store) -> Vec<(String, String)> {
     let entries = store.list(&Filter::default(), RESULTS).unwrap_or_default();
-    let about = |entry: &linerate_server::store::Entry| {
+    let about = |entry: &linerate_store::Entry| {
         let of = entry.study.clone().filter(|_| entry.is_run());
         let host = entry.host.as_ref().map(|host| format!(" to {host}"));
         let at = super::history::to_the_second(&entry.started_at);
@@ -102,8 +102,7 @@ fn results(store: &Store) -> Vec<(String, String)> {
     let ids = entries.iter().map(|entry| entry.id.as_str());
     let len = crate::columns::short_id_len(ids);
     let back = (1..).zip(&entries).map(|(back, entry)| (format!("@-{back}"), about(entry)));
-    let id =
-        |entry: &linerate_server::store::Entry| entry.id.get(..len).unwrap_or(&entry.id).to_owned();
+    let id = |entry: &linerate_store::Entry| entry.id.get(..len).unwrap_or(&entry.id).to_owned();
     back.chain(entries.iter().map(|entry| (id(entry), about(entry)))).collect()
 }
 

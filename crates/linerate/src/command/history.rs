@@ -7,7 +7,7 @@ use linerate_core::record::{Failure, Plan};
 use linerate_core::time::WallTime;
 use linerate_report::Document;
 use linerate_report::history::{Line, comma_separated, table};
-use linerate_server::store::{Entry, Filter, Store};
+use linerate_store::{Entry, Filter, Store};
 
 use super::measure::parse_tag;
 use crate::columns::short_id_len;

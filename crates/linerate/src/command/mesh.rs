@@ -4,15 +4,15 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::mesh::{Booking, Imported, SignedPlan, WITHIN_S, from_psconfig};
+use linerate_core::mesh::{Booking, BookingWhy, Imported, SignedPlan, WITHIN_S, from_psconfig};
 use linerate_core::record::{Failure, Family, Fault};
-use linerate_core::schedule::Span;
-use linerate_report::Headline;
-use linerate_report::mesh::{booked, calendar, document};
-use linerate_server::mesh::{
+use linerate_core::schedule::{RunState, Span};
+use linerate_mesh::{
     Checked, JoinToken, SigningKey, Wanted, What, book, check, signature_file, signed, state,
 };
-use linerate_server::store::{HubPlace, HubStore, default_path};
+use linerate_report::Headline;
+use linerate_report::mesh::{booked, calendar, document};
+use linerate_store::{HubPlace, HubStore, default_path};
 use linerate_sys::clock::{sleep, wall};
 use linerate_sys::stop::Stop;
 
@@ -140,7 +140,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
         Command::Run { command, from, mesh, result, json, store } => {
             let (what, within_s) = (What::Line(command), WITHIN_S);
-            let wanted = Wanted { from, what, why: "adhoc", earliest_s: 0, within_s };
+            let wanted = Wanted { from, what, why: BookingWhy::Adhoc, earliest_s: 0, within_s };
             book_one(&wanted, mesh.as_deref(), (result, json), store.as_deref())
         }
         Command::Status { mesh, json, store } => status(mesh.as_deref(), json, store.as_deref()),
@@ -342,9 +342,9 @@ fn ended(
             } else if let Some(record) = &record {
                 output::line(&Headline::of(record).line());
             }
-            let why = run.reason.filter(|_| run.state != "ok");
+            let why = run.reason.filter(|_| run.state != RunState::Ok);
             why.iter().for_each(|why| output::note(&format!("{}: {why}", run.state)));
-            return Ok(if run.state == "ok" { 0 } else { 3 });
+            return Ok(if run.state == RunState::Ok { 0 } else { 3 });
         }
         sleep(Duration::from_secs(1));
     }

@@ -42,7 +42,7 @@ pub(super) use written::run;
 mod written {
     use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
     use linerate_core::record::{Failure, Fault};
-    use linerate_server::store::{Archived, Day, ToArchive, archive};
+    use linerate_store::{Archived, Day, ToArchive, archive};
     use linerate_sys::clock::wall;
     use linerate_sys::stop::Stop;
 

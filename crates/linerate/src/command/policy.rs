@@ -10,7 +10,7 @@ use linerate_core::time::WallTime;
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_proto::digest::sha256;
 use linerate_server::listen::Server;
-use linerate_server::store::Forgotten;
+use linerate_store::Forgotten;
 use linerate_sys::clock::{random_bytes, wall};
 use linerate_sys::netlink::RouteSocket;
 

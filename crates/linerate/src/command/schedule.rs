@@ -7,11 +7,11 @@ use clap::Parser;
 use linerate_core::mesh::{MeshCalendar, MeshPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::schedule::{Calendar, SchedulePlan, Span};
+use linerate_mesh::alert;
+use linerate_mesh::schedule::{Desk, Keeper, Options, view, zone};
 use linerate_report::Document;
 use linerate_report::schedule::{Entry, View, calendar, document, page};
-use linerate_server::alert;
-use linerate_server::schedule::{Desk, Keeper, Options, view, zone};
-use linerate_server::store::{Store, default_path};
+use linerate_store::{Store, default_path};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 

@@ -16,9 +16,9 @@ use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 #[cfg(feature = "web")]
-use linerate_server::store::{Store, default_path};
-#[cfg(feature = "web")]
 use linerate_server::web::{Outer, WebOptions};
+#[cfg(feature = "web")]
+use linerate_store::{Store, default_path};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::service;
 use linerate_sys::stop::{HangUp, Stop};

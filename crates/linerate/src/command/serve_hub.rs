@@ -45,11 +45,11 @@ mod at_work {
     use std::sync::Mutex;
 
     use linerate_core::record::{Failure, Fault};
-    use linerate_server::listen::Server;
     #[cfg(feature = "scale")]
-    use linerate_server::mesh::{Authority, HubBus};
-    use linerate_server::mesh::{Hub, HubAddress};
-    use linerate_server::store::{HubPlace, default_path};
+    use linerate_mesh::{Authority, HubBus};
+    use linerate_mesh::{Hub, HubAddress};
+    use linerate_server::listen::Server;
+    use linerate_store::{HubPlace, default_path};
     use linerate_sys::stop::Stop;
 
     use super::MeshFlags;
@@ -100,7 +100,7 @@ mod at_work {
             scope: &'scope std::thread::Scope<'scope, '_>,
             stop: &'scope Stop,
         ) {
-            scope.spawn(|| linerate_server::mesh::watch(&self.hub, stop));
+            scope.spawn(|| linerate_mesh::watch(&self.hub, stop));
             #[cfg(feature = "scale")]
             scope.spawn(|| self.hear(stop));
         }

@@ -5,13 +5,15 @@
 //! without. Waits are for conditions, with limits that a busy machine keeps.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+use linerate_core::schedule::{Run, RunState};
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command};
 
 use crate::support::mesh::{Lab, PROGRAM, Running, eventually, good, linerate};
 use crate::support::{self, free_port, interrupt, no_laboratory, stderr, stdout};
-use linerate_server::store::{LineFilter, SlotRun, Store};
+use linerate_store::{LineFilter, Store};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -203,7 +205,7 @@ fn an_agent_that_is_not_heard_any_more_is_an_incident_and_told() {
 }
 
 /// The rows of an agent, by task and begin.
-fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), SlotRun> {
+fn rows(store: &Path, agent: &str) -> BTreeMap<(String, i64), Run> {
     let store = Store::open_existing(store).expect("a store");
     let rows = store.slots(&format!("m/{agent}"), 0).expect("readable");
     rows.into_iter().map(|row| ((row.task.clone(), row.start_s), row)).collect()
@@ -320,13 +322,13 @@ fn a_run_is_booked_and_its_result_is_there(path: &Path) {
 fn check(path: &Path) {
     let store = Store::open_existing(&path.join("hub.db")).expect("a store");
     let mut records = Vec::new();
-    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    let mut ends: BTreeMap<RunState, usize> = BTreeMap::new();
     for agent in ["a", "b", "c"] {
         let spool = path.join(format!("{agent}.db"));
         let (here, there) = (rows(&spool, agent), rows(&path.join("hub.db"), agent));
         assert_eq!(here, there, "{agent}");
         for row in there.values() {
-            *ends.entry(row.state.clone()).or_default() += 1;
+            *ends.entry(row.state).or_default() += 1;
             // A run that failed with a record has its reason there.
             assert!(row.record.is_some() || row.reason.is_some(), "{row:?}");
             records.extend(row.record.clone());
@@ -347,10 +349,11 @@ fn check(path: &Path) {
     stored.dedup();
     records.sort();
     assert_eq!((stored.len(), &stored), (count, &records));
-    assert!(ends.get("ok").is_some_and(|count| *count >= 12), "{ends:?}");
+    assert!(ends.get(&RunState::Ok).is_some_and(|count| *count >= 12), "{ends:?}");
     // b was away: what it did not measure then has its reason.
-    let gaps = rows(&path.join("hub.db"), "b").into_values().filter(|row| row.state != "ok");
-    let gaps: Vec<SlotRun> = gaps.collect();
-    let away = |row: &&SlotRun| matches!(row.state.as_str(), "missed" | "lost");
+    let gaps =
+        rows(&path.join("hub.db"), "b").into_values().filter(|row| row.state != RunState::Ok);
+    let gaps: Vec<Run> = gaps.collect();
+    let away = |row: &&Run| matches!(row.state, RunState::Missed | RunState::Lost);
     assert!(gaps.iter().filter(away).count() >= 2, "{gaps:?}");
 }

@@ -14,9 +14,9 @@ use crate::support::{no_laboratory, stdout};
 use linerate_core::record::{
     MetricId, PingPlan, Plan, Record, RecordId, Stat, Status, Summary, Tool,
 };
-use linerate_core::schedule::Followed;
+use linerate_core::schedule::{Followed, Run, RunState, RunWhy};
 use linerate_core::time::WallTime;
-use linerate_server::store::{SlotRun, Store};
+use linerate_store::Store;
 use serde_json::Value;
 
 const PLAN: &str = "mesh = \"m\"\nrevision = 1\n\
@@ -57,11 +57,11 @@ fn remember(store: &mut Store, metric: MetricId, before_s: i64) {
         let rtt_ns = 1000.0 * (1.0 + 0.01 * (at % 7) as f64);
         record.summary = vec![Summary::of(metric, Stat::P50, rtt_ns)];
         store.put(&record).expect("room");
-        let run = SlotRun {
+        let run = Run {
             task: "delay/b".to_owned(),
             start_s: at_s,
-            why: "calendar".to_owned(),
-            state: "ok".to_owned(),
+            why: RunWhy::Calendar,
+            state: RunState::Ok,
             reason: None,
             record: Some(id.to_string()),
         };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::record::{MetricId, Plan, Record, Stat, Status};
 use linerate_core::study::{CellKey, StudyPlan};
-use linerate_server::store::{RunState, Store};
+use linerate_store::{Store, StudyState};
 use linerate_sys::clock;
 use tempfile::TempDir;
 
@@ -187,7 +187,7 @@ fn a_study_measures_every_cell_and_writes_its_report() {
     assert!(!unbroken.join(" ").contains(&sentence), "said once");
     assert!(place.directory.path().join("report/index.html").exists());
     let store = place.store();
-    assert_eq!(store.runs().expect("readable")[0].state, RunState::Finished);
+    assert_eq!(store.runs().expect("readable")[0].state, StudyState::Finished);
     assert!(store.runs().expect("readable")[0].host.is_some());
 }
 
@@ -249,7 +249,7 @@ fn cells_that_fail_are_kept_and_measured_again_on_request() {
     assert_eq!(failed.len(), 1);
     assert!(matches!(failed[0].plan, Plan::Tcp(_)));
     assert!(said(&output).contains("1 failed, the first: "), "{}", said(&output));
-    assert_eq!(place.store().runs().expect("readable")[0].state, RunState::Partial);
+    assert_eq!(place.store().runs().expect("readable")[0].state, StudyState::Partial);
     let output = place.run(&["--resume"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("resumes: 1 of 3 left"), "{}", said(&output));
@@ -383,7 +383,7 @@ fn ctrl_c_ends_with_the_summary_so_far_and_says_how_to_go_on() {
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(out.contains("A small study") && out.contains("report: "), "{out}");
     let run = &place.store().runs().expect("readable")[0];
-    assert_eq!(run.state, RunState::Interrupted);
+    assert_eq!(run.state, StudyState::Interrupted);
     assert!(said(&output).contains(&format!("linerate study run --resume {}", run.id)));
     assert_eq!(keys(&place.records())[..2], all_keys()[..2]);
 }

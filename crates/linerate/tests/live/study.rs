@@ -9,7 +9,7 @@ use linerate_core::record::{
 };
 use linerate_core::study::{CellKey, StudyPlan};
 use linerate_core::time::WallTime;
-use linerate_server::store::{NewRun, RunState, Store};
+use linerate_store::{NewStudyRun, Store, StudyState};
 use tempfile::TempDir;
 
 const PLAN: &str = r#"name = "tiny"
@@ -99,7 +99,7 @@ fn filled() -> TempDir {
     let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
     let started_at = WallTime::from_unix_nanos(0);
     store
-        .begin_run(&NewRun { id: RUN.to_owned(), plan: plan.clone(), started_at, host: None })
+        .begin_run(&NewStudyRun { id: RUN.to_owned(), plan: plan.clone(), started_at, host: None })
         .expect("room");
     for (n, cell) in (1..).zip(plan.cells()) {
         let mut record = record(n, cell.plan);
@@ -115,7 +115,7 @@ fn filled() -> TempDir {
         });
         store.put(&record).expect("room");
     }
-    store.finish_run(RUN, RunState::Finished, started_at).expect("room");
+    store.finish_run(RUN, StudyState::Finished, started_at).expect("room");
     let mut alone = record(0, Plan::Ping(PingPlan::default()));
     alone.name = Some("before".to_owned());
     store.put(&alone).expect("room");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{PingPlan, Plan, Record, RecordId, Tool};
 use linerate_core::study::StudyPlan;
 use linerate_core::time::WallTime;
-use linerate_server::store::{NewRun, Store};
+use linerate_store::{NewStudyRun, Store};
 use tempfile::TempDir;
 
 use crate::support::{command, stdout};
@@ -37,7 +37,7 @@ fn user() -> TempDir {
     plan.name = "mine".to_owned();
     let id = RecordId::from_parts(0x9_0000, [9; 10]).to_string();
     let started_at = WallTime::from_unix_nanos(9_000_000_000);
-    store.begin_run(&NewRun { id, plan, started_at, host: None }).expect("begun");
+    store.begin_run(&NewStudyRun { id, plan, started_at, host: None }).expect("begun");
     home
 }
 

@@ -27,8 +27,8 @@ mod schedule;
 mod service;
 mod stamp;
 #[cfg(feature = "scale")]
-#[path = "../../../linerate-server/src/mesh/tests/started.rs"]
-#[allow(dead_code, reason = "the suite of linerate-server needs more of it")]
+#[path = "../../../linerate-mesh/src/tests/started.rs"]
+#[allow(dead_code, reason = "the suite of linerate-mesh needs more of it")]
 mod started;
 mod store_read_only;
 mod study_answers;

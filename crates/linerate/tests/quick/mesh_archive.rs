@@ -2,6 +2,8 @@
 //! What is in the file is looked at beside its writer.
 #![cfg(feature = "scale")]
 
+use linerate_core::schedule::{Run, RunState, RunWhy};
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -24,7 +26,7 @@ fn fails(directory: &Path, words: &[&str], part: &str) {
 
 mod with_it {
     use linerate_core::time::WallTime;
-    use linerate_server::store::{AgentRun, HubPlace, KeptPlan, SlotRun};
+    use linerate_store::{AgentRun, HubPlace, KeptPlan};
     use linerate_sys::clock::wall;
     use serde_json::Value;
 
@@ -33,11 +35,11 @@ mod with_it {
     use crate::support::stdout;
 
     fn run(start_s: i64) -> AgentRun {
-        let run = SlotRun {
+        let run = Run {
             task: "delay/b".to_owned(),
             start_s,
-            why: "calendar".to_owned(),
-            state: "failed".to_owned(),
+            why: RunWhy::Calendar,
+            state: RunState::Failed,
             reason: Some("no reply".to_owned()),
             record: None,
         };

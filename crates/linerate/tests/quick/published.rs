@@ -8,7 +8,7 @@ use linerate_core::record::{
     TcpPlan, Tool,
 };
 use linerate_core::time::WallTime;
-use linerate_server::store::Store;
+use linerate_store::Store;
 use tempfile::TempDir;
 
 fn linerate(directory: &TempDir, arguments: &[&str]) -> Output {

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use linerate_core::record::{MetricId, PingPlan, Plan, Record, RecordId, Stat, Summary, Tool};
 use linerate_core::time::WallTime;
-use linerate_server::store::Store;
+use linerate_store::Store;
 
 use crate::support::{stderr, stdout};
 

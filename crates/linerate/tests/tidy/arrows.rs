@@ -1,6 +1,7 @@
 //! The arrows between crates, from their manifests (ARCHITECTURE, "Picture"):
 //! `linerate → server → engine → proto → core`; `engine → sys → core`; `server, linerate → report
-//! → core`. Whoever may use a crate may use what lies below it on the same path.
+//! → core`; `server → mesh → store → outbound → proto, sys`. Whoever may use a crate may use what
+//! lies below it on the same path.
 
 /// A crate and the crates of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -8,10 +9,33 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linerate-proto", &["linerate-core"]),
     ("linerate-sys", &["linerate-core"]),
     ("linerate-report", &["linerate-core"]),
+    ("linerate-outbound", &["linerate-core", "linerate-proto", "linerate-sys"]),
+    ("linerate-store", &["linerate-core", "linerate-sys", "linerate-outbound"]),
     ("linerate-engine", &["linerate-core", "linerate-proto", "linerate-sys"]),
     (
+        "linerate-mesh",
+        &[
+            "linerate-core",
+            "linerate-proto",
+            "linerate-sys",
+            "linerate-outbound",
+            "linerate-store",
+            "linerate-engine",
+            "linerate-report",
+        ],
+    ),
+    (
         "linerate-server",
-        &["linerate-core", "linerate-proto", "linerate-sys", "linerate-engine", "linerate-report"],
+        &[
+            "linerate-core",
+            "linerate-proto",
+            "linerate-sys",
+            "linerate-outbound",
+            "linerate-store",
+            "linerate-engine",
+            "linerate-report",
+            "linerate-mesh",
+        ],
     ),
     (
         "linerate",
@@ -19,8 +43,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linerate-core",
             "linerate-proto",
             "linerate-sys",
+            "linerate-outbound",
+            "linerate-store",
             "linerate-engine",
             "linerate-report",
+            "linerate-mesh",
             "linerate-server",
         ],
     ),

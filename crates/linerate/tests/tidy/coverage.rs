@@ -68,7 +68,8 @@ pub(crate) fn unused_metrics(rows: &[(String, &str)], sources: &[Source]) -> BTr
 }
 
 fn uses_metrics(path: &str) -> bool {
-    let crates = ["linerate-engine", "linerate-report", "linerate-server", "linerate"];
+    let crates =
+        ["linerate-engine", "linerate-report", "linerate-mesh", "linerate-server", "linerate"];
     crates.iter().any(|name| in_crate(path, name)) && !path.contains("/tests/tidy/")
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn snake(variant: &str) -> String {
 
 /// Caveats that no engine, server or command raises.
 pub(crate) fn unraised_caveats(variants: &[String], sources: &[Source]) -> BTreeSet<String> {
-    let raisers = ["linerate-engine", "linerate-server", "linerate"];
+    let raisers = ["linerate-engine", "linerate-mesh", "linerate-server", "linerate"];
     let code: Vec<String> = sources
         .iter()
         .filter(|source| raisers.iter().any(|name| in_crate(&source.path, name)))

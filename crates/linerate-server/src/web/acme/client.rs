@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,8 +11,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-
-use crate::ask::Authority;
+use linerate_outbound::Authority;
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
 
 /// For all of a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -49,7 +51,9 @@ async fn ask(
         return Err("not over TLS".into());
     }
     let stream = tokio::net::TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(443)));
-    let stream = authority.connect(&host, stream.await?).await?;
+    let name = ServerName::try_from(host.clone())?;
+    let stream =
+        TlsConnector::from(Arc::new(authority.config())).connect(name, stream.await?).await?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
     let asks = async {
         let authority = uri.authority().map_or("", |it| it.as_str());

@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::time::WallTime;
+use linerate_outbound::post;
 use linerate_sys::clock::{sleep, wall};
 
 use self::remote_write::Writer;
 use super::metrics;
 use super::open_metrics::OpenMetrics;
 use super::state::State;
-use crate::ask::post;
 
 /// Time between two looks at the figures.
 const EVERY: Duration = Duration::from_secs(30);

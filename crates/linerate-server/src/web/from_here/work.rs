@@ -13,12 +13,12 @@ use linerate_engine::flow::admission::Permit;
 use linerate_engine::throughput;
 use linerate_engine::{rtt, trace};
 use linerate_report::{Headline, examination};
+use linerate_store::Store;
 use serde_json::{Value, json};
 
 use super::plan::Wanted;
 use super::target::Target;
 use crate::policy_guard::Client;
-use crate::store::Store;
 use crate::web::measure::verdicts_said;
 use crate::web::run::Run;
 use crate::web::state::State;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_core::mesh::Incident;
+use linerate_core::mesh::{Incident, RunOutcome};
 
 use super::super::open_metrics::read;
 use super::*;
@@ -51,8 +51,9 @@ fn state() -> MeshState {
         incidents: vec![incident, over],
         ..Matrix::default()
     };
-    let runs = [("ok", 5), ("late", 2)];
-    let runs = runs.map(|(result, count)| ("a".to_owned(), result.to_owned(), count)).to_vec();
+    let runs = [(RunOutcome::Ok, 5), (RunOutcome::Late, 2)];
+    let runs =
+        runs.map(|(outcome, runs)| OutcomeCount { agent: "a".to_owned(), outcome, runs }).to_vec();
     MeshState { matrix, runs, waiting: 4 }
 }
 

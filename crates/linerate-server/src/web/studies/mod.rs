@@ -21,6 +21,7 @@ use linerate_engine::environment::local_end;
 use linerate_engine::flow::admission::Demand;
 use linerate_engine::study::{SHIPPED, TABLES};
 use linerate_report::study::{self, Results};
+use linerate_store::{NewStudyRun, Store, StudyRun, StudyState};
 use linerate_sys::clock::{record_id, wall};
 use linerate_sys::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,6 @@ use super::runs::{read, ticket_of};
 use super::state::State;
 use super::stored::with_store;
 use crate::policy_guard::Client;
-use crate::store::{NewRun, Run, RunState, Store};
 use place::{Now, short};
 
 /// Repetitions that a page may ask for.
@@ -98,10 +98,10 @@ pub(crate) struct RunLine {
 }
 
 impl RunLine {
-    fn of(run: Run, now: &Now) -> Self {
+    fn of(run: StudyRun, now: &Now) -> Self {
         let here = now.run.as_ref().is_some_and(|(id, _)| *id == run.id);
         let state = match run.state {
-            RunState::Running if !here => RunState::Interrupted,
+            StudyState::Running if !here => StudyState::Interrupted,
             state => state,
         };
         let said = now.said.as_ref().filter(|(id, _)| *id == run.id).map(|(_, said)| said.clone());
@@ -218,7 +218,7 @@ async fn start(
     let failed = |say: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "system", say);
     if let Begin::New(plan) = run {
         let host = Some(local_end(None));
-        let new = NewRun { id: id.to_owned(), plan: *plan, started_at: wall(), host };
+        let new = NewStudyRun { id: id.to_owned(), plan: *plan, started_at: wall(), host };
         let place = path.clone();
         let noted = move || Store::open(&place).and_then(|mut store| store.begin_run(&new));
         let noted = tokio::task::spawn_blocking(noted).await;
@@ -229,7 +229,7 @@ async fn start(
 }
 
 /// A run of the store by its whole identifier.
-async fn stored(state: &State, id: &str) -> Result<Run, ApiError> {
+async fn stored(state: &State, id: &str) -> Result<StudyRun, ApiError> {
     let unknown = ApiError::not_found(format!("{id}: there is no such run"));
     let id = id.to_owned();
     let found =

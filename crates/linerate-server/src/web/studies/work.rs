@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use linerate_engine::flow::admission::Permit;
+use linerate_store::{Store, StudyState};
 use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
-use crate::store::{RunState, Store};
 use crate::web::state::State;
 
 /// What is kept of what it says: lines of progress, and at last why it failed.
@@ -66,7 +66,7 @@ fn run(state: &State, job: &Job) -> Result<(), String> {
 /// A run that died without a word to the store is not for ever at work.
 fn settle(job: &Job) {
     let settled = Store::open(&job.store).and_then(|mut store| match store.run(&job.run)?.state {
-        RunState::Running => store.finish_run(&job.run, RunState::Failed, wall()),
+        StudyState::Running => store.finish_run(&job.run, StudyState::Failed, wall()),
         _ => Ok(()),
     });
     if let Err(failure) = settled {

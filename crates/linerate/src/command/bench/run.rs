@@ -5,7 +5,7 @@ use linerate_core::study::{CellKey, CellPlan, StudyPlan};
 use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{self, Ending, Tools};
 use linerate_report::study::Results;
-use linerate_server::store::{Run, RunState, Store};
+use linerate_store::{Store, StudyRun, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::note(&opening::text(&session.plan, &left(&session)));
     }
     let ending = measure(args, &session, &mut shelf, &stop);
-    shelf.finish(&session, ending.as_ref().map_or(RunState::Failed, run_state))?;
+    shelf.finish(&session, ending.as_ref().map_or(StudyState::Failed, run_state))?;
     close(args, &session, &shelf, &ending?)
 }
 
@@ -117,7 +117,11 @@ impl Shelf {
     }
 
     /// The run to go on with, where one is asked for.
-    fn unfinished(&self, args: &Args, wanted: Option<&StudyPlan>) -> Result<Option<Run>, Failure> {
+    fn unfinished(
+        &self,
+        args: &Args,
+        wanted: Option<&StudyPlan>,
+    ) -> Result<Option<StudyRun>, Failure> {
         let Some(name) = &args.resume else { return Ok(None) };
         let refused = |object: &str, reason: &str, advice: &str| {
             Err(Failure::new(Fault::Usage, "resume", object, reason).advise(advice))
@@ -135,18 +139,18 @@ impl Shelf {
             }
             return Ok(Some(run));
         }
-        let is_it = |run: &Run| match &wanted {
+        let is_it = |run: &StudyRun| match &wanted {
             Some(wanted) => run.plan == *wanted,
             None => run.study == suite::NAME,
         };
-        let open = |run: &Run| run.state != RunState::Finished;
+        let open = |run: &StudyRun| run.state != StudyState::Finished;
         match store.runs()?.into_iter().find(|run| is_it(run) && open(run)) {
             Some(run) => Ok(Some(run)),
             None => refused("the benchmark", "no run of it is unfinished", "leave --resume out"),
         }
     }
 
-    fn session(&mut self, begun: Option<Run>, plan: StudyPlan) -> Result<Session, Failure> {
+    fn session(&mut self, begun: Option<StudyRun>, plan: StudyPlan) -> Result<Session, Failure> {
         match (&mut self.store, begun) {
             (Some(store), Some(run)) => session::go_on(run, None, store),
             (Some(store), None) => session::start(plan, store),
@@ -164,7 +168,7 @@ impl Shelf {
         }
     }
 
-    fn finish(&mut self, session: &Session, state: RunState) -> Result<(), Failure> {
+    fn finish(&mut self, session: &Session, state: StudyState) -> Result<(), Failure> {
         match &mut self.store {
             Some(store) => store.finish_run(&session.run, state, clock::wall()),
             None => Ok(()),

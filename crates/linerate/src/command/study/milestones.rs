@@ -6,7 +6,7 @@ use linerate_core::record::{Failure, Fault, Record, Status};
 use linerate_core::study::Milestone;
 use linerate_engine::study::{HISTORY, TABLES};
 use linerate_report::published::milestones::{csv, document, json, svgs};
-use linerate_server::store::{Filter, Store};
+use linerate_store::{Filter, Store};
 use linerate_sys::clock;
 
 use super::own::{self, Addition};

@@ -5,7 +5,7 @@ use std::path::Path;
 use linerate_core::record::Failure;
 use linerate_report::device;
 use linerate_report::study::{self, Results};
-use linerate_server::store::Store;
+use linerate_store::Store;
 
 use super::plan;
 use crate::columns::short_id;

@@ -4,7 +4,7 @@
 use linerate_core::record::Failure;
 use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{Ending, Tools};
-use linerate_server::store::{RunState, Store};
+use linerate_store::{Store, StudyState};
 use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 
@@ -35,7 +35,7 @@ pub(super) fn run(args: Args) -> Outcome {
         Ok(ending) => ending,
         Err(failure) => {
             // The failure that ended the run is the one to tell, even if this one cannot be kept.
-            let _ = store.finish_run(&session.run, RunState::Failed, clock::wall());
+            let _ = store.finish_run(&session.run, StudyState::Failed, clock::wall());
             if store.run(&session.run).is_ok_and(|run| run.stored > 0) {
                 let again = session.resume_command(args.store.as_deref());
                 output::note(&format!("results so far are stored; resume with: {again}"));
@@ -76,13 +76,13 @@ fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, 
 }
 
 /// How the run is stored.
-pub(crate) const fn state(ending: &Ending) -> RunState {
+pub(crate) const fn state(ending: &Ending) -> StudyState {
     if ending.interrupted() {
-        RunState::Interrupted
+        StudyState::Interrupted
     } else if ending.failed > 0 {
-        RunState::Partial
+        StudyState::Partial
     } else {
-        RunState::Finished
+        StudyState::Finished
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Failure, Fault, Status};
 use linerate_core::study::{CellKey, Estimator, StudyPlan};
 use linerate_engine::study::Options;
-use linerate_server::store::{NewRun, Run, RunState, Store};
+use linerate_store::{NewStudyRun, Store, StudyRun, StudyState};
 use linerate_sys::clock;
 
 use super::{plan, show};
@@ -85,7 +85,7 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
 /// Begins a run of `plan`.
 pub(crate) fn start(plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
     let session = unkept(plan);
-    store.begin_run(&NewRun {
+    store.begin_run(&NewStudyRun {
         id: session.run.clone(),
         plan: session.plan.clone(),
         started_at: clock::wall(),
@@ -115,7 +115,7 @@ pub(super) fn is_live(args: &Args, store: &Store) -> bool {
 }
 
 /// The run to go on with.
-fn asked(name: Option<&str>, plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
+fn asked(name: Option<&str>, plan: Option<&StudyPlan>, store: &Store) -> Result<StudyRun, Failure> {
     match name {
         Some(name) => store.run(name),
         None => unfinished(plan, store),
@@ -137,22 +137,26 @@ fn resume(
 }
 
 /// Goes on with a run: what failed or was interrupted is measured again.
-pub(crate) fn go_on(run: Run, retries: Option<u8>, store: &mut Store) -> Result<Session, Failure> {
+pub(crate) fn go_on(
+    run: StudyRun,
+    retries: Option<u8>,
+    store: &mut Store,
+) -> Result<Session, Failure> {
     let records = store.run_records(&run.id)?;
     let done = records
         .iter()
         .filter(|record| record.status == Status::Ok)
         .filter_map(|record| record.cell.as_ref().map(CellKey::of))
         .collect();
-    store.finish_run(&run.id, RunState::Running, clock::wall())?;
+    store.finish_run(&run.id, StudyState::Running, clock::wall())?;
     let retries = retries.or(run.plan.retries).unwrap_or(RETRIES);
     let options = Options { run: run.id.clone(), done, retries };
     Ok(Session { run: run.id, plan: run.plan, options })
 }
 
-fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
-    let of_study = |run: &Run| plan.is_none_or(|plan| plan.name == run.study);
-    let open = |run: &Run| run.state != RunState::Finished;
+fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<StudyRun, Failure> {
+    let of_study = |run: &StudyRun| plan.is_none_or(|plan| plan.name == run.study);
+    let open = |run: &StudyRun| run.state != StudyState::Finished;
     store.runs()?.into_iter().find(|run| of_study(run) && open(run)).ok_or_else(|| {
         let study = plan.map_or_else(|| "any study".to_owned(), |plan| plan.name.clone());
         Failure::new(Fault::Usage, "resume", study, "no run of it is unfinished")

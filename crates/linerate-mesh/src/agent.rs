@@ -1,0 +1,361 @@
+//! An agent: who it is, which plan is in force, and the keeper that runs it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linerate_core::mesh::{DISK_FULL, Enrolled, ROOM_S, SignedPlan};
+use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::{Run, RunState, RunWhy};
+use linerate_core::time::MonoTime;
+use linerate_core::units::Bytes;
+use linerate_outbound::Authority;
+use linerate_store::{KeptPlan, MeshSelf, Store, is_full};
+use linerate_sys::clock::{monotonic, random_bytes, sleep};
+use linerate_sys::stop::Stop;
+
+use super::address::HubAddress;
+use super::booking::desk;
+use super::client::{Client, NoAnswer};
+use super::clock::now_s;
+use super::meet;
+use super::plan::{Checked, check};
+use super::sign::verify;
+use super::spool::Spool;
+use super::talk::{Talk, half};
+use super::{JoinToken, hex};
+use crate::schedule::{Ended, Keeper, NOT_RUNNING, Options, Rein, take_lock};
+
+/// Between two looks whether a plan is in force.
+const LOOK: Duration = Duration::from_millis(200);
+/// Between two tries to join, and to write to a full disk.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// A disk that was full at a try is seen as full for so many seconds.
+const FULL_FOR_S: i64 = 5;
+
+/// What an agent needs.
+pub struct AgentOptions {
+    /// Its hub.
+    pub hub: HubAddress,
+    /// For the first time.
+    pub token: Option<JoinToken>,
+    /// Who is believed about the hub's certificate.
+    pub authority: Option<Authority>,
+    /// Its store, and spool.
+    pub store: PathBuf,
+    /// The most that the store takes; beyond it the oldest goes.
+    pub spool: Bytes,
+    /// This program.
+    pub program: PathBuf,
+    /// Ends after so long; never where there is none.
+    pub for_: Option<Duration>,
+    /// Whether this program knows a command.
+    pub accept: fn(&[String]) -> Result<(), String>,
+    /// Hears a line of each run and of what happens.
+    pub say: fn(&str),
+    /// Called once it has its store and knows who it is: a hub that is away may be waited for.
+    pub ready: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for AgentOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { hub, store, for_, .. } = self;
+        let mut shown = f.debug_struct("AgentOptions");
+        shown.field("hub", hub).field("store", store).field("for_", for_).finish_non_exhaustive()
+    }
+}
+
+/// How an agent ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentEnded {
+    /// Runs with a result, and without one.
+    pub good: u64,
+    /// Runs without one.
+    pub without: u64,
+    /// Runs that the hub does not have yet.
+    pub waiting: u64,
+}
+
+/// An agent that has joined.
+#[derive(Debug)]
+pub struct Agent {
+    options: AgentOptions,
+    me: MeshSelf,
+    name: (String, String),
+    client: Client,
+    stop: Stop,
+    until: Option<MonoTime>,
+    rein: Arc<Rein>,
+    _lock: File,
+}
+
+/// A plan, and until when it is in force.
+struct InForce {
+    text: String,
+    checked: Checked,
+    until_s: i64,
+}
+
+impl Agent {
+    /// Takes the store's lock and joins, where it has not before: the hub is asked until it
+    /// answers.
+    /// # Errors
+    /// When another program is an agent on this store, the store cannot be written, there is no
+    /// token for the first time, or the hub refuses it.
+    pub fn join(options: AgentOptions, stop: Stop) -> Result<Option<Self>, Failure> {
+        let lock = take_lock(&options.store, "agent")?;
+        let mut store = Store::open(&options.store)?;
+        let until = options.for_.map(|span| monotonic() + span);
+        let me = known(&mut store, &options)?;
+        (options.ready)();
+        let client = Client::new(&options.hub, options.authority.as_ref(), &me.secret)?;
+        let mut told = false;
+        let mut me = me;
+        while me.name.is_none() {
+            if stop.asked() || until.is_some_and(|until| monotonic() >= until) {
+                return Ok(None);
+            }
+            let token = options.token.as_ref().map_or("", |token| token.secret.as_str());
+            match client.join(&me, token) {
+                Ok(Enrolled { mesh, agent }) => me.name = Some((mesh, agent)),
+                Err(NoAnswer::Refused(_, say)) => {
+                    return Err(Failure::new(
+                        Fault::PeerRefused,
+                        "join",
+                        options.hub.to_string(),
+                        say,
+                    ));
+                }
+                Err(away) => {
+                    if !std::mem::replace(&mut told, true) {
+                        (options.say)(&format!("no answer of the hub, asked again: {away}"));
+                    }
+                    wait(&stop, TRY_AGAIN);
+                }
+            }
+        }
+        store.mesh_self_is(&me)?;
+        let name = me.name.clone().unwrap_or_default();
+        let rein = Arc::new(Rein::default());
+        Ok(Some(Self { options, me, name, client, stop, until, rein, _lock: lock }))
+    }
+
+    /// The mesh, and this agent's name in it.
+    pub const fn name(&self) -> &(String, String) {
+        &self.name
+    }
+
+    /// Runs plan after plan until it is asked to stop.
+    /// # Errors
+    /// When the store can no longer be read or written.
+    pub fn run(self) -> Result<AgentEnded, Failure> {
+        let ended = AtomicBool::new(false);
+        let talk = self.talk()?;
+        let (ran, talked) = std::thread::scope(|scope| {
+            let talking = scope.spawn(|| {
+                let talked = talk.run(&ended);
+                // Without its spool an agent has nothing to run for.
+                if talked.is_err() {
+                    self.stop.ask();
+                }
+                talked
+            });
+            let ran = self.keep();
+            ended.store(true, Ordering::SeqCst);
+            (ran, talking.join())
+        });
+        let Ended { good, without, .. } = ran?;
+        talked.unwrap_or(Ok(()))?;
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        let waiting = Store::open(&self.options.store)?.mesh_unsent_count(&schedule)?;
+        Ok(AgentEnded { good, without, waiting })
+    }
+
+    fn talk(&self) -> Result<Talk, Failure> {
+        let options = &self.options;
+        let store = Store::open(&options.store)?;
+        let plan = store.mesh_plans(&self.name.0)?.into_iter().next();
+        let plan = plan.and_then(|kept| check(&kept.text, "the plan").ok());
+        Ok(Talk {
+            client: self.client.clone(),
+            me: self.me.clone(),
+            name: self.name.clone(),
+            rein: Arc::clone(&self.rein),
+            store,
+            say: options.say,
+            accept: options.accept,
+            single: false,
+            apart_s: plan.map_or(f64::INFINITY, |checked| half(&checked.plan)),
+            ahead_s: None,
+            away: false,
+            spool: self.spool(),
+            full: false,
+            stored: Vec::new(),
+        })
+    }
+
+    fn spool(&self) -> Spool {
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        Spool::new(schedule, self.options.spool, &self.options.store)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.asked() || self.until.is_some_and(|until| monotonic() >= until)
+    }
+
+    fn keep(&self) -> Result<Ended, Failure> {
+        let mut sum = Ended::default();
+        let mut told = false;
+        while !self.is_over() {
+            match self.keep_one() {
+                Ok(Some(ended)) => {
+                    told = false;
+                    sum.good += ended.good;
+                    sum.without += ended.without;
+                }
+                Ok(None) => wait(&self.stop, LOOK),
+                // What cannot be written down is not begun: it is missed, and said when there is
+                // room again.
+                Err(failure) if is_full(&failure) => {
+                    if !std::mem::replace(&mut told, true) {
+                        (self.options.say)(&format!("nothing runs: {failure}"));
+                    }
+                    self.rein.is_away(DISK_FULL, now_s(), FULL_FOR_S);
+                    wait(&self.stop, TRY_AGAIN);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Keeps the plan that is in force, as long as it is; none where there is nothing to do.
+    fn keep_one(&self) -> Result<Option<Ended>, Failure> {
+        // Before the plans are read: one that comes after that ends the keeper.
+        self.rein.loosen();
+        let Some(found) = self.in_force(now_s())? else { return Ok(None) };
+        self.rein.ends_at(found.until_s);
+        let InForce { text, checked, .. } = found;
+        let Some(place) = checked.plan.agent(&self.name.1) else { return Ok(None) };
+        let mine = checked.calendar.of_agent(&checked.plan, place);
+        let checked_from_s = checked.plan.from_s();
+        let met = checked.calendar.meetings(&checked.plan, place);
+        let options = Options {
+            program: self.options.program.clone(),
+            text,
+            plan: mine.plan,
+            calendar: mine.calendar,
+            for_: self.until.map(|until| until.since(monotonic())),
+            say: self.options.say,
+            rein: Some(Arc::clone(&self.rein)),
+            desk: desk(checked, place),
+        };
+        let mut store = Store::open(&self.options.store)?;
+        self.owes(&mut store, checked_from_s)?;
+        let keeper = Keeper::new(options, store, self.stop.clone())?;
+        let over = Stop::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| meet::keep(&met, &self.rein, &over, self.options.say));
+            let ended = keeper.run();
+            over.ask();
+            ended.map(Some)
+        })
+    }
+
+    /// What the plan before still had until this one came into force, while nothing ran, is missed.
+    fn owes(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
+        let schedule = format!("{}/{}", self.name.0, self.name.1);
+        let known = store.schedules()?.into_iter().find(|it| it.plan == schedule);
+        let Some(dealt_s) = known.map(|it| it.dealt_s).filter(|dealt_s| *dealt_s < from_s) else {
+            return Ok(());
+        };
+        let older = store.mesh_plans(&self.name.0)?.into_iter();
+        let older = older.filter(|kept| self.is_signed(kept));
+        let older = older.filter_map(|kept| check(&kept.text, "the plan").ok());
+        let before = older.filter(|it| it.plan.from_s() < from_s).max_by_key(|it| it.plan.revision);
+        if let Some(Checked { plan, calendar }) = before
+            && let Some(place) = plan.agent(&self.name.1)
+        {
+            let margin_s = i64::try_from(plan.margin.seconds()).unwrap_or(0);
+            let last = store.slots(&schedule, dealt_s)?.last().map(|run| run.start_s + 1);
+            let begin_s = last.unwrap_or(dealt_s).max(dealt_s);
+            let mine = calendar.of_agent(&plan, place);
+            for slot in mine.calendar.slots(begin_s, from_s.saturating_sub(margin_s + ROOM_S)) {
+                let run = Run {
+                    task: mine.plan.tasks[slot.task].name.clone(),
+                    start_s: slot.start_s,
+                    why: RunWhy::Calendar,
+                    state: RunState::Missed,
+                    reason: Some(NOT_RUNNING.to_owned()),
+                    record: None,
+                };
+                store.slot_begun(&schedule, &run)?;
+            }
+        }
+        store.schedule_dealt(&schedule, from_s)
+    }
+
+    /// The plan that is in force at a time; none between two, and before the first.
+    fn in_force(&self, now_s: i64) -> Result<Option<InForce>, Failure> {
+        let plans = Store::open(&self.options.store)?.mesh_plans(&self.name.0)?;
+        let mut until_s = i64::MAX;
+        for kept in plans.into_iter().filter(|kept| self.is_signed(kept)) {
+            let checked = check(&kept.text, "the plan")?;
+            let from_s = checked.plan.from_s();
+            if now_s >= from_s {
+                let found = InForce { text: kept.text, checked, until_s };
+                return Ok((now_s < until_s).then_some(found));
+            }
+            let margin_s = i64::try_from(checked.plan.margin.seconds()).unwrap_or(0);
+            until_s = until_s.min(from_s.saturating_sub(margin_s + ROOM_S));
+        }
+        Ok(None)
+    }
+
+    fn is_signed(&self, kept: &KeptPlan) -> bool {
+        let KeptPlan { text, key, signature, .. } = kept.clone();
+        *key == *self.me.key && verify(&SignedPlan { text, key, signature }).is_ok()
+    }
+}
+
+/// Who this host is: as its store says, or as a token makes it.
+fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure> {
+    let hub = options.hub.to_string();
+    let found = store.mesh_self_starts()?;
+    let usage = |reason: String, advice: &str| {
+        Failure::new(Fault::Usage, "join", hub.clone(), reason).advise(advice)
+    };
+    match (found, &options.token) {
+        (Some(me), Some(token)) if me.name.is_some() && me.key != token.key => Err(usage(
+            "this store is of an agent of another mesh".to_owned(),
+            "name another store with --store",
+        )),
+        (Some(me), token) if me.name.is_some() || token.is_some() => {
+            let key = token.as_ref().map_or(&me.key, |token| &token.key).clone();
+            let me = MeshSelf { hub, key, ..me };
+            store.mesh_self_is(&me)?;
+            Ok(me)
+        }
+        (None, Some(token)) => {
+            let secret = hex::of(&random_bytes::<32>());
+            let me = MeshSelf { hub, key: token.key.clone(), secret, name: None, starts: 1 };
+            // Kept before it is sent: an answer that is lost is asked for again with the same.
+            store.mesh_self_is(&me)?;
+            Ok(me)
+        }
+        _ => Err(usage(
+            "this store has not joined a mesh".to_owned(),
+            "for the first time give --token, as linerate mesh token prints it",
+        )),
+    }
+}
+
+/// Waits for a span, or until it is to stop.
+fn wait(stop: &Stop, span: Duration) {
+    let until = monotonic() + span;
+    while !stop.asked() && monotonic() < until {
+        sleep(LOOK.min(span));
+    }
+}

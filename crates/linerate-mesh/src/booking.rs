@@ -1,0 +1,171 @@
+//! Bookings: the hub's end, which finds a time beside the calendar, and the agent's, which looks at
+//! what it is given by its signed plan.
+
+use linerate_core::mesh::{
+    Bookable, Booking, BookingWhy, HOUR_S, LEAD_S, MeshPlan, Occupied, ROOM_S, Wish, admit,
+};
+use linerate_core::record::{Failure, Fault};
+use linerate_core::schedule::Task;
+use linerate_store::{Booked, HubStore, NewBooking};
+use linerate_sys::clock::record_id;
+
+use super::plan::{Checked, check};
+use crate::schedule::{BookedAt, Desk};
+
+/// Times that are asked for, one after another.
+const TRIES_MAX: usize = 10_000;
+
+/// What is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A command line, `tcp south -t5`.
+    Line(String),
+    /// A command of the plan by its name, and the agent that it goes to.
+    Named(String, String),
+}
+
+/// A run that is wanted beside the calendar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The agent that is to run it.
+    pub from: String,
+    /// What it is to run.
+    pub what: What,
+    /// `adhoc`, `confirm` or `survey`.
+    pub why: BookingWhy,
+    /// Not before this, seconds since 1970-01-01 UTC.
+    pub earliest_s: i64,
+    /// It begins at most so many seconds from now.
+    pub within_s: i64,
+}
+
+/// Books a run: the first time of the calendar of a hub's store, and beside all other bookings, at
+/// which nothing that excludes it shares an agent, a site or an uplink.
+/// # Errors
+/// When the plan does not let it be booked, no time of a day is free, or the store cannot be
+/// written.
+pub fn book(
+    store: &mut dyn HubStore,
+    mesh: &str,
+    wanted: &Wanted,
+    now_s: i64,
+) -> Result<Booking, Failure> {
+    let refused = |reason: String| {
+        Failure::new(Fault::Usage, "book a run of", wanted.from.clone(), reason)
+            .advise("linerate help mesh-plan has what a plan lets be booked")
+    };
+    let mut why_not = format!("the store has no plan of mesh {mesh}");
+    for (checked, (from_s, until_s)) in in_force(store, mesh)? {
+        let (plan, calendar) = (&checked.plan, &checked.calendar);
+        let wish = match wish(plan, wanted) {
+            Ok(wish) => wish,
+            Err(reason) => {
+                why_not = reason;
+                continue;
+            }
+        };
+        let earliest_s = wanted.earliest_s.max(now_s + LEAD_S).max(from_s);
+        let latest_s = (now_s + wanted.within_s).min(until_s.saturating_sub(wish.what.takes_s));
+        let mut asked = asked(plan, &wish, wanted, now_s);
+        let mut next_s = earliest_s;
+        why_not = format!("no time of {} s is free for it", wanted.within_s);
+        for _ in 0..TRIES_MAX {
+            let Some(start_s) = calendar.gap(plan, &wish, (next_s, latest_s)) else { break };
+            asked.booking.start_s = start_s;
+            match store.books(&asked)? {
+                Booked::Kept => return Ok(asked.booking),
+                Booked::Taken { until_s } => next_s = until_s,
+                Booked::Spent { until_s } => {
+                    next_s = until_s;
+                    why_not = format!(
+                        "no hour within {} s has {} s left of the {} s that the plan allows",
+                        wanted.within_s, wish.what.takes_s, asked.seconds_an_hour
+                    );
+                }
+            }
+        }
+    }
+    Err(refused(why_not))
+}
+
+/// A plan, from when on and until when it is in force.
+type InForce = (Checked, (i64, i64));
+
+/// A mesh's plans with the time in which each is in force, the one that is first.
+fn in_force(store: &mut dyn HubStore, mesh: &str) -> Result<Vec<InForce>, Failure> {
+    let mut found = Vec::new();
+    let mut until_s = i64::MAX;
+    for kept in store.plans(mesh)? {
+        let checked = check(&kept.text, mesh)?;
+        let from_s = checked.plan.from_s();
+        let margin_s = i64::try_from(checked.plan.margin.seconds()).unwrap_or(0);
+        found.insert(0, (checked, (from_s, until_s)));
+        until_s = until_s.min(from_s.saturating_sub(margin_s + ROOM_S));
+    }
+    Ok(found)
+}
+
+fn wish<'a>(plan: &'a MeshPlan, wanted: &Wanted) -> Result<Wish<'a>, String> {
+    let from = plan.agent(&wanted.from).ok_or("the plan has no agent of that name")?;
+    let (what, to) = match &wanted.what {
+        What::Line(line) => plan.asked(line)?,
+        What::Named(name, to) => {
+            let none = || format!("the plan does not let {name} be booked");
+            let what = plan.bookable_of(name).ok_or_else(none)?;
+            let to = plan.agent(to).ok_or_else(|| format!("the plan has no agent {to:?}"))?;
+            plan.bookable_to(to)?;
+            (what, to)
+        }
+    };
+    if from == to {
+        return Err("a run goes to another agent".to_owned());
+    }
+    Ok(Wish { what, from, to })
+}
+
+fn asked(plan: &MeshPlan, wish: &Wish<'_>, wanted: &Wanted, now_s: i64) -> NewBooking {
+    let to = &plan.agents[wish.to].name;
+    let allowed = plan.adhoc.as_ref().map_or(0, |adhoc| adhoc.seconds_an_hour);
+    NewBooking {
+        mesh: plan.mesh.clone(),
+        agent: wanted.from.clone(),
+        booking: Booking {
+            id: record_id().to_string(),
+            task: format!("{}/{to}", wish.what.name),
+            start_s: 0,
+            takes_s: wish.what.takes_s,
+        },
+        things: wish.things(plan),
+        margin_s: i64::try_from(plan.margin.seconds()).unwrap_or(0),
+        seconds_an_hour: i64::from(allowed),
+        why: wanted.why,
+        asked_s: now_s,
+    }
+}
+
+/// What looks at bookings for an agent, by its place in a plan.
+pub(super) fn desk(checked: Checked, place: usize) -> Desk {
+    Desk::new(Box::new(move |booking, known| {
+        let Checked { plan, calendar } = &checked;
+        let of = |(task, start_s): &BookedAt| occupied(plan, task, *start_s);
+        let known: Vec<Occupied> = known.iter().map(of).collect();
+        let wish = admit((plan, calendar), place, booking, &known)?;
+        let words = plan.words((wish.what.name, wish.what.run), place, wish.to);
+        Ok(task(&wish.what, &booking.task, &words))
+    }))
+}
+
+/// A booked run that is known. One of a command that the plan has no more had no more than its
+/// hour.
+fn occupied(plan: &MeshPlan, task: &str, start_s: i64) -> Occupied {
+    let name = task.split_once('/').map_or(task, |(name, _)| name);
+    plan.bookable_of(name).map_or(
+        Occupied { start_s, takes_s: HOUR_S, class: linerate_core::schedule::Class::Background },
+        |what| Occupied { start_s, takes_s: what.takes_s, class: what.class },
+    )
+}
+
+fn task(what: &Bookable<'_>, name: &str, words: &[String]) -> Task {
+    let takes_s = u64::try_from(what.takes_s - ROOM_S).unwrap_or(1);
+    Task::of_mesh(name, &words.join(" "), takes_s, what.class)
+}

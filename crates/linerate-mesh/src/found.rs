@@ -1,0 +1,125 @@
+//! A change that the hub's watch found, as it waits to be part of an incident, and as the store
+//! keeps it until then.
+
+use linerate_core::mesh::{Member, MeshPlan, Moved, Pair, pair};
+use linerate_core::schedule::Change;
+use serde_json::Value;
+
+/// The longest wait for what happened together.
+pub(super) const JOIN_S_MAX: i64 = 3600;
+
+/// What further runs say of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Further {
+    /// They are to be booked.
+    Wanted,
+    /// They are, at these times; and they are waited for until one.
+    Booked(Vec<i64>, i64),
+    /// The next runs of the calendar come soon enough: after a time, and waited for until another.
+    Next(i64, i64),
+    /// None can be, or none brought a result.
+    None,
+    /// They show it.
+    Shown,
+}
+
+impl Further {
+    /// As the store keeps it.
+    pub(super) fn read(kept: &Value) -> Self {
+        let starts: Option<Vec<i64>> =
+            kept["starts"].as_array().map(|all| all.iter().filter_map(Value::as_i64).collect());
+        match (starts, kept["after_s"].as_i64(), kept["until_s"].as_i64()) {
+            (Some(starts), _, Some(until_s)) => Self::Booked(starts, until_s),
+            (_, Some(after_s), Some(until_s)) => Self::Next(after_s, until_s),
+            _ => Self::Wanted,
+        }
+    }
+
+    /// Whether it will say more.
+    pub(super) const fn is_awaited(&self) -> bool {
+        matches!(self, Self::Wanted | Self::Booked(..) | Self::Next(..))
+    }
+}
+
+/// A change that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Its numbers in the store.
+    pub(super) events: Vec<i64>,
+    pub(super) found_s: i64,
+    pub(super) period_s: i64,
+    pub(super) pair: Pair,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) task: String,
+    pub(super) changes: Vec<(String, Change)>,
+    pub(super) sentence: String,
+    /// What further runs say of it.
+    pub(super) further: Further,
+}
+
+impl Found {
+    pub(super) fn since_s(&self) -> f64 {
+        self.changes.iter().map(|(_, change)| change.at_s).fold(f64::INFINITY, f64::min)
+    }
+
+    pub(super) fn join_s(&self) -> i64 {
+        // A result is here some seconds after its run.
+        (self.period_s + 5).min(JOIN_S_MAX)
+    }
+
+    pub(super) fn member(&self) -> Member {
+        let moved = |(metric, change): &(String, Change)| Moved {
+            metric: metric.clone(),
+            before: change.before,
+            after: change.after,
+            since_s: change.at_s,
+            between_s: change.between_s,
+            back_s: None,
+        };
+        Member {
+            from: self.from.clone(),
+            to: Some(self.to.clone()),
+            task: Some(self.task.clone()),
+            moved: self.changes.iter().map(moved).collect(),
+            reason: None,
+        }
+    }
+}
+
+/// A change as the store keeps it.
+pub(super) fn read(
+    plan: &MeshPlan,
+    agent: &str,
+    event: &linerate_store::ScheduleEvent,
+) -> Option<Found> {
+    let (task, peer) = event.task.split_once('/')?;
+    let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();
+    let change = |value: &Value| {
+        let number = |key: &str| value[key].as_f64();
+        let between = &value["between_s"];
+        Some((
+            value["metric"].as_str()?.to_owned(),
+            Change {
+                at_s: number("since_s")?,
+                between_s: (between[0].as_f64()?, between[1].as_f64()?),
+                before: number("before")?,
+                after: number("after")?,
+                values: 0,
+            },
+        ))
+    };
+    let changes = event.detail["changes"].as_array()?.iter().filter_map(change).collect();
+    Some(Found {
+        events: vec![event.id],
+        found_s: event.at_s,
+        period_s: i64::try_from(period).unwrap_or(i64::MAX / 4),
+        pair: pair(plan.agent(agent)?, plan.agent(peer)?),
+        from: agent.to_owned(),
+        to: peer.to_owned(),
+        task: task.to_owned(),
+        changes,
+        sentence: String::new(),
+        further: Further::read(&event.detail["further"]),
+    })
+}

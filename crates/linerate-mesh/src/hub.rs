@@ -1,0 +1,475 @@
+//! The hub: what it does with what agents say. HTTP is `web/mesh`'s, tables are the store's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use linerate_core::mesh::{
+    Beat, BeatAnswer, Enrol, Enrolled, Matrix, MeshPlan, Rules, RunOutcome, RunResults, SET_BACK,
+    SignedPlan, Stored, matrix,
+};
+use linerate_core::record::{Failure, Fault, Record, RecordId};
+use linerate_core::time::MonoTime;
+use linerate_store::{
+    AgentRun, HubPlace, HubStore, Joined, OutcomeCount, ScheduleEvent, SeriesValue, Sketched,
+};
+use linerate_sys::clock::{monotonic, realtime_ns};
+
+use super::beats::{Beats, Heard};
+use super::clock::now_s;
+use super::pack::packed;
+use super::plan::{Checked, check, kept, rules, signed};
+use super::refused::Refused;
+use super::results::{Plans, read_all};
+use super::{digest, hex};
+use crate::schedule::NEWS_S;
+
+/// Characters of the name of an agent's program.
+const INSTANCE_MAX: usize = 100;
+const NOBODY: &str = "no agent of this mesh has that secret";
+/// For so long the store is not asked again who has which secret. A join at this hub is seen at
+/// once.
+const LOGINS_FOR: Duration = Duration::from_secs(10);
+/// Plans by which results are still taken.
+const EARLIER_MAX: usize = 20;
+/// A matrix is shown for so long.
+const SHOWN_FOR: Duration = Duration::from_secs(1);
+
+/// A plan that is served.
+#[derive(Debug)]
+pub(super) struct Served {
+    signed: SignedPlan,
+    json: String,
+    /// The same in gzip's format, a tenth of it: ten thousand agents may ask at once.
+    packed: Vec<u8>,
+    pub(super) checked: Checked,
+    since_s: i64,
+    earlier: OnceLock<Arc<Vec<MeshPlan>>>,
+}
+
+/// Who may speak for which agent, as the store had it a moment ago.
+#[derive(Debug, Default)]
+struct Logins {
+    known: BTreeMap<String, String>,
+    until: Option<MonoTime>,
+}
+
+/// A mesh's hub.
+#[derive(Debug)]
+pub struct Hub {
+    file: PathBuf,
+    place: HubPlace,
+    served: RwLock<Arc<Served>>,
+    beats: Beats,
+    logins: Mutex<Logins>,
+    /// Joins are kept one after another: of hundreds that wait for the file itself some give up.
+    joining: Mutex<()>,
+    shown: Mutex<Option<(MonoTime, Arc<str>)>>,
+    rules_file: Option<PathBuf>,
+    rules: RwLock<Arc<Rules>>,
+    /// Agents and tasks whose series have something new.
+    arrived: Mutex<BTreeSet<(String, String)>>,
+}
+
+/// What the hub knows an agent by whose messages a key signs.
+#[cfg(feature = "scale")]
+fn login_of(key: &str) -> String {
+    format!("ed25519 {key}")
+}
+
+/// The owner of a mesh's alerts in the outbox.
+pub(super) fn owner(mesh: &str) -> String {
+    format!("mesh:{mesh}")
+}
+
+impl Hub {
+    /// The hub of a plan's file, with the signature beside it, on a store; perhaps with rules.
+    /// # Errors
+    /// When the plan cannot be read or run, is not signed, or the store had a newer one or one of
+    /// the same revision that differs; when the rules cannot be read.
+    pub fn open(file: &Path, rules_file: Option<&Path>, place: &HubPlace) -> Result<Self, Failure> {
+        let known = rules_file.map(rules).transpose()?.unwrap_or_default();
+        let served = RwLock::new(Arc::new(serve(file, place)?));
+        Ok(Self {
+            file: file.to_owned(),
+            place: place.clone(),
+            served,
+            beats: Beats::default(),
+            logins: Mutex::default(),
+            joining: Mutex::default(),
+            shown: Mutex::default(),
+            rules_file: rules_file.map(Path::to_owned),
+            rules: RwLock::new(Arc::new(known)),
+            arrived: Mutex::default(),
+        })
+    }
+
+    /// Its store.
+    pub(super) fn store(&self) -> Result<Box<dyn HubStore>, Failure> {
+        self.place.open()
+    }
+
+    /// Whether its store is a database, and no file that lists of results are read from.
+    pub const fn has_database(&self) -> bool {
+        self.place.is_database()
+    }
+
+    /// Whether the series of a schedule are in its database: those of its agents.
+    pub fn has_series(&self, schedule: &str) -> bool {
+        let mesh = self.about().0;
+        self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
+    }
+
+    /// The newest values of a task of a schedule since a time, and what happened to that.
+    pub fn series(
+        &self,
+        (schedule, task): (&str, &str),
+        since_s: i64,
+        runs: usize,
+    ) -> Result<(Vec<SeriesValue>, Vec<ScheduleEvent>), Refused> {
+        let mut store = self.store()?;
+        #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
+        let span = (since_s.saturating_sub(1) as f64, f64::MAX);
+        let values = store.task_series((schedule, task), span, runs)?;
+        Ok((values, store.mesh_events(schedule, since_s)?))
+    }
+
+    /// Sketches of a task of a schedule: see [`HubStore::spreads`].
+    pub fn spreads(
+        &self,
+        (schedule, task, merge): (&str, &str, bool),
+        spans: (i64, i64),
+    ) -> Result<Vec<Sketched>, Refused> {
+        let of = schedule.split_once('/').unwrap_or((schedule, ""));
+        self.store()?.spreads(of, (task, merge), spans).map_err(|failure| match failure.fault {
+            // Too much was asked for.
+            Fault::Usage => Refused::Bad(failure.to_string()),
+            _ => failure.into(),
+        })
+    }
+
+    /// A record by its identifier.
+    pub fn record_named(&self, id: RecordId) -> Result<Option<Record>, Refused> {
+        Ok(self.store()?.record_named(id)?)
+    }
+
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Something is new in the series of a task of an agent.
+    pub(super) fn came(&self, agent: &str, task: &str) {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        arrived.insert((agent.to_owned(), task.to_owned()));
+    }
+
+    /// Every series of the plan may have something new: what it was is not known any more.
+    pub(super) fn look_at_all(&self) {
+        let served = self.served();
+        let Checked { plan, calendar } = &served.checked;
+        for run in calendar.runs() {
+            let task = format!("{}/{}", plan.tasks[run.task].name, plan.agents[run.to].name);
+            self.came(&plan.agents[run.from].name, &task);
+        }
+    }
+
+    /// What has something new, and is looked at now.
+    pub(super) fn arrived(&self) -> BTreeSet<(String, String)> {
+        std::mem::take(&mut self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the files of plan and rules again.
+    /// # Errors
+    /// As [`Hub::open`]; the plan and the rules before stay in force.
+    pub fn reload(&self) -> Result<u64, Failure> {
+        if let Some(file) = &self.rules_file {
+            let new = rules(file)?;
+            *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        }
+        let new = serve(&self.file, &self.place)?;
+        let revision = new.checked.plan.revision;
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        // They may be of another mesh.
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner).until = None;
+        Ok(revision)
+    }
+
+    /// Mesh, revision and number of agents of the plan.
+    pub fn about(&self) -> (String, u64, usize) {
+        let served = self.served();
+        let plan = &served.checked.plan;
+        (plan.mesh.clone(), plan.revision, plan.agents.len())
+    }
+
+    pub(super) fn served(&self) -> Arc<Served> {
+        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The agent with a secret.
+    /// # Errors
+    /// When no agent of this mesh has it.
+    pub fn agent_of(&self, secret: &str) -> Result<String, Refused> {
+        // What is no secret may be the login of a key, which is known to others.
+        if hex::bytes::<32>(secret).is_none() {
+            return Err(Refused::Unknown(NOBODY.to_owned()));
+        }
+        self.agent_as(secret)
+    }
+
+    /// The agent whose messages a key signs.
+    #[cfg(feature = "scale")]
+    pub(super) fn agent_with_key(&self, key: &str) -> Result<String, Refused> {
+        self.agent_as(&login_of(key))
+    }
+
+    fn agent_as(&self, login: &str) -> Result<String, Refused> {
+        let (login, mesh) = (digest(login), self.about().0);
+        if let Some(agent) = self.known_as(&login, &mesh)? {
+            return Ok(agent);
+        }
+        // One that has joined by another hub of the same database meanwhile, or nobody: no agent
+        // waits until that is looked up.
+        let found = self.store()?.agent_of(&login)?;
+        let unknown = || Refused::Unknown(NOBODY.to_owned());
+        found.filter(|(of, _)| *of == mesh).map(|(_, agent)| agent).ok_or_else(unknown)
+    }
+
+    /// The agent of a login, as the store had it some seconds ago at the most.
+    fn known_as(&self, login: &str, mesh: &str) -> Result<Option<String>, Failure> {
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = monotonic();
+        if logins.until.is_none_or(|until| now >= until) {
+            logins.known = self.store()?.logins(mesh)?;
+            logins.until = Some(now + LOGINS_FOR);
+        }
+        Ok(logins.known.get(login).cloned())
+    }
+
+    /// An agent joins, by a secret of its own.
+    /// # Errors
+    /// When its token is not known here, over, or used by another.
+    pub fn enrol(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+        self.enrol_as(asked, &asked.secret)
+    }
+
+    /// An agent joins whose messages a key signs: it is in the secret's place.
+    #[cfg(feature = "scale")]
+    pub(super) fn enrol_key(&self, asked: &Enrol) -> Result<Enrolled, Refused> {
+        self.enrol_as(asked, &login_of(&asked.secret))
+    }
+
+    fn enrol_as(&self, asked: &Enrol, login: &str) -> Result<Enrolled, Refused> {
+        if hex::bytes::<32>(&asked.secret).is_none() {
+            return Err(Refused::Bad("secret: 64 hexadecimal digits".to_owned()));
+        }
+        let _one = self.joining.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined = self.store()?.joins(&digest(&asked.token), &digest(login), now_s())?;
+        match joined {
+            Joined::As(mesh, agent) if mesh == self.about().0 => {
+                let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+                // The secret that the agent had before is nobody's now.
+                logins.known.retain(|_, of| *of != agent);
+                logins.known.insert(digest(login), agent.clone());
+                Ok(Enrolled { mesh, agent })
+            }
+            Joined::As(..) | Joined::Unknown => Err(Refused::Unknown(
+                "the token is not known here or its time is over: linerate mesh token makes one"
+                    .to_owned(),
+            )),
+            Joined::Used => Err(Refused::Unknown(
+                "the token was used by another agent: linerate mesh token makes one".to_owned(),
+            )),
+        }
+    }
+
+    /// The plan as it was signed.
+    pub fn plan(&self) -> SignedPlan {
+        self.served().signed.clone()
+    }
+
+    /// The same as JSON, which is made once: a thousand agents may ask at once.
+    pub fn plan_json(&self) -> String {
+        self.served().json.clone()
+    }
+
+    /// The same in gzip's format.
+    pub fn plan_packed(&self) -> Vec<u8> {
+        self.served().packed.clone()
+    }
+
+    /// An agent is there.
+    /// # Errors
+    /// When the beat makes no sense, or the store cannot be read or written.
+    pub fn beat(&self, agent: &str, beat: &Beat) -> Result<BeatAnswer, Refused> {
+        let heard = Self::heard(agent.to_owned(), beat.clone(), realtime_ns())?;
+        let (mesh, revision, _) = self.about();
+        Ok(self.beats.answer(heard, (&mesh, revision), || self.store())?)
+    }
+
+    /// A beat that makes sense, and when it came, nanoseconds since 1970-01-01 UTC.
+    pub(super) fn heard(agent: String, beat: Beat, at_ns: u64) -> Result<Heard, Refused> {
+        if beat.instance.len() > INSTANCE_MAX || beat.instance.contains(char::is_control) {
+            return Err(Refused::Bad("instance: some hexadecimal digits".to_owned()));
+        }
+        Ok(Heard { agent, beat, at_ns })
+    }
+
+    /// Agents are there.
+    /// # Errors
+    /// When the store cannot be read or written.
+    #[cfg(feature = "scale")]
+    pub(super) fn beats(&self, all: &[Heard]) -> Result<Vec<BeatAnswer>, Failure> {
+        let (mesh, revision, _) = self.about();
+        self.beats.answers(all, (&mesh, revision), || self.store())
+    }
+
+    /// Keeps runs of an agent; what was said to be stored survives a crash.
+    /// # Errors
+    /// When one of them makes no sense, or the store cannot be written; those before it are kept.
+    pub fn take(&self, agent: &str, runs: &RunResults) -> Result<Stored, Refused> {
+        let done = self.take_all(&[(agent.to_owned(), runs.clone())])?;
+        done.into_iter().next().unwrap_or(Ok(Stored { stored: 0, known: 0, runs: None }))
+    }
+
+    /// Plans before the one that is served, of which agents may still have results.
+    fn earlier(&self, served: &Served) -> Arc<Vec<MeshPlan>> {
+        let read = || {
+            let kept = self.store().and_then(|mut store| store.plans(&served.checked.plan.mesh));
+            let texts = kept.unwrap_or_default().into_iter().take(EARLIER_MAX);
+            Arc::new(texts.filter_map(|it| MeshPlan::from_toml(&it.text).ok()).collect())
+        };
+        Arc::clone(served.earlier.get_or_init(read))
+    }
+
+    /// Keeps messages of several agents at once, and answers each as [`Hub::take`] does.
+    /// # Errors
+    /// When the store cannot be written: it may have some of them, and has them all after a next
+    /// time.
+    pub fn take_all(
+        &self,
+        messages: &[(String, RunResults)],
+    ) -> Result<Vec<Result<Stored, Refused>>, Failure> {
+        let served = self.served();
+        let mesh = served.checked.plan.mesh.clone();
+        let plans = Plans { newest: &served.checked.plan, earlier: &|| self.earlier(&served) };
+        let mut given = Vec::new();
+        let mut read = Vec::with_capacity(messages.len());
+        for (agent, runs) in messages {
+            let before = given.len();
+            let end = read_all(&plans, agent, runs, &mut given);
+            read.push((given.len() - before, end));
+        }
+        let mut store = self.store()?;
+        let new = store.keep_runs(&mesh, &given)?;
+        for (given, _) in
+            given.iter().zip(&new).filter(|(given, new)| **new && given.record.is_some())
+        {
+            self.came(&given.agent, &given.run.task);
+        }
+        let agents: BTreeSet<&str> = messages.iter().map(|(agent, _)| agent.as_str()).collect();
+        let all = store.runs_of(&mesh, &agents)?;
+        tell_set_back(&given, &new);
+        let mut new = new.into_iter();
+        let answers = read.into_iter().zip(messages).map(|((count, end), (agent, _))| {
+            let known = new.by_ref().take(count).filter(|new| !new).count();
+            end.map(|()| Stored { stored: count, known, runs: all.get(agent).copied() })
+        });
+        Ok(answers.collect())
+    }
+
+    /// How the mesh stands, as JSON: of this moment or of one a second ago, so that many who look
+    /// cost as much as one.
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn matrix_json(&self) -> Result<Arc<str>, Failure> {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((until, json)) = shown.as_ref()
+            && monotonic() < *until
+        {
+            return Ok(Arc::clone(json));
+        }
+        let json: Arc<str> = json(&self.matrix()?)?.into();
+        *shown = Some((monotonic() + SHOWN_FOR, Arc::clone(&json)));
+        Ok(json)
+    }
+
+    /// How the mesh stands.
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn matrix(&self) -> Result<Matrix, Failure> {
+        self.matrix_at(now_s())
+    }
+
+    pub(super) fn matrix_at(&self, now_s: i64) -> Result<Matrix, Failure> {
+        let served = self.served();
+        let Checked { plan, calendar } = &served.checked;
+        let mut store = self.store()?;
+        let (agents, cells) = (store.agents(&plan.mesh)?, store.cells(&plan.mesh)?);
+        let found = matrix((plan, calendar), &agents, &cells, (served.since_s, now_s));
+        let found = found.with_bookings(store.bookings(&plan.mesh, now_s - NEWS_S)?);
+        Ok(found.with_incidents(store.incidents(&plan.mesh, now_s - NEWS_S)?))
+    }
+}
+
+impl Hub {
+    /// Its runs by agent and by how they ended, and how many alerts of two days an output has not
+    /// got.
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn counts(&self) -> Result<(Vec<OutcomeCount>, usize), Failure> {
+        let (mesh, mut store) = (self.about().0, self.store()?);
+        let waiting = store.alerts_waiting(&owner(&mesh), now_s() - 2 * NEWS_S)?.len();
+        Ok((store.outcomes(&mesh)?, waiting))
+    }
+}
+
+fn json<T: serde::Serialize>(document: &T) -> Result<String, Failure> {
+    let failed = |error: linerate_core::tree::Error| {
+        Failure::new(Fault::System, "write", "a document", error.to_string())
+    };
+    linerate_core::tree::to_json(document).map_err(failed)
+}
+
+/// Reads a plan and keeps it as the newest.
+fn serve(file: &Path, place: &HubPlace) -> Result<Served, Failure> {
+    let signed = signed(file)?;
+    let checked = check(&signed.text, &file.display().to_string())?;
+    let plan = &checked.plan;
+    let mut store = place.open()?;
+    let refused = |reason: String| {
+        Failure::new(Fault::Usage, "serve plan", file.display().to_string(), reason)
+            .advise("give it a greater revision, and sign it")
+    };
+    let newest = store.plans(&plan.mesh)?.into_iter().next();
+    match &newest {
+        Some(newest) if newest.revision > plan.revision => {
+            let reason = format!("revision {}; agents have {}", plan.revision, newest.revision);
+            return Err(refused(reason));
+        }
+        Some(newest) if newest.revision == plan.revision && newest.text != signed.text => {
+            let reason = format!("another plan was revision {} before", plan.revision);
+            return Err(refused(reason));
+        }
+        _ => {}
+    }
+    store.keep_plan(&plan.mesh, &kept(&signed, plan, now_s()))?;
+    let since_s = store.plans(&plan.mesh)?.first().map_or_else(now_s, |kept| kept.kept_s);
+    let json = json(&signed)?;
+    let packed = packed(json.as_bytes());
+    Ok(Served { signed, json, packed, checked, since_s, earlier: OnceLock::new() })
+}
+
+/// Names runs that the store had and has no more, as their agents say.
+fn tell_set_back(given: &[AgentRun], new: &[bool]) {
+    let lost = given.iter().zip(new).filter(|(given, new)| {
+        **new
+            && RunOutcome::from_end(given.run.state, given.run.reason.as_deref())
+                == RunOutcome::SetBack
+    });
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    lost.for_each(|(given, _)| *counts.entry(&given.agent).or_default() += 1);
+    for (agent, count) in counts {
+        tracing::warn!("{SET_BACK}: {count} runs of agent {agent} that it had are gaps now");
+    }
+}

@@ -1,0 +1,126 @@
+//! Measuring for months: a plan kept by one host (`schedule`), and a mesh: the hub that many agents
+//! join, in `linerate serve`, and the agent. `alert` hands on what both find.
+//!
+//! An agent dials out and nobody dials in. What it runs it takes from a signed plan alone, with or
+//! without the hub; what it measures stays in its own store until the hub's has it. A hub that was
+//! taken over can withhold plans and results, and can make no agent run anything. The calendar,
+//! the plans and the messages are values of `linerate_core`; HTTP is the server's.
+
+mod address;
+mod agent;
+pub mod alert;
+mod answer;
+mod beats;
+mod booking;
+#[cfg(feature = "scale")]
+mod bus;
+mod client;
+mod clock;
+mod found;
+mod further;
+mod hex;
+mod hub;
+mod incidents;
+mod meet;
+#[cfg(all(test, feature = "tls"))]
+#[path = "no_sign.rs"]
+#[allow(dead_code, unreachable_pub, reason = "its refusals alone are tested")]
+mod no_sign;
+mod pack;
+mod plan;
+mod refused;
+mod results;
+pub mod schedule;
+#[cfg(feature = "tls")]
+mod sign;
+#[cfg(not(feature = "tls"))]
+#[path = "no_sign.rs"]
+mod sign;
+mod spool;
+mod talk;
+#[cfg(any(test, all(feature = "test-support", feature = "tls")))]
+pub mod tests;
+mod watch;
+
+pub use address::HubAddress;
+pub use agent::{Agent, AgentEnded, AgentOptions};
+pub use booking::{Wanted, What, book};
+#[cfg(feature = "scale")]
+pub use bus::HubBus;
+pub use hub::Hub;
+pub use linerate_outbound::Authority;
+pub use plan::signature_file;
+pub use plan::{Checked, check, signed, state};
+pub use refused::Refused;
+pub use sign::SigningKey;
+pub use watch::watch;
+
+use linerate_core::mesh::SignedPlan;
+use linerate_proto::digest::sha256;
+use linerate_sys::clock::random_bytes;
+
+/// What stands before a token, so that people know what it is.
+const TOKEN: &str = "lrm1";
+
+/// A token for one agent: a secret part for the hub, and the key that signs plans, which the agent
+/// believes because whoever runs the mesh has handed it over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinToken {
+    /// 32 hexadecimal digits.
+    pub secret: String,
+    /// 64 hexadecimal digits.
+    pub key: String,
+}
+
+impl JoinToken {
+    /// A new one for a mesh whose plans a key signs.
+    pub fn draw(plan: &SignedPlan) -> Self {
+        Self { secret: hex::of(&random_bytes::<16>()), key: plan.key.clone() }
+    }
+
+    /// As it is handed over.
+    pub fn text(&self) -> String {
+        format!("{TOKEN}.{}.{}", self.secret, self.key)
+    }
+
+    /// One that was handed over.
+    /// # Errors
+    /// One line where it is none.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.trim().split('.').collect();
+        let [TOKEN, secret, key] = parts.as_slice() else {
+            return Err("a token is lrm1.SECRET.KEY, as linerate mesh token prints it".to_owned());
+        };
+        let whole = hex::bytes::<16>(secret).is_some() && hex::bytes::<32>(key).is_some();
+        let read = || Self { secret: (*secret).to_owned(), key: (*key).to_owned() };
+        whole.then(read).ok_or_else(|| "the token is cut or changed".to_owned())
+    }
+
+    /// What the hub keeps of it.
+    pub fn digest(&self) -> String {
+        digest(&self.secret)
+    }
+}
+
+/// What a hub keeps of a secret.
+fn digest(secret: &str) -> String {
+    hex::of(&sha256(secret.as_bytes()))
+}
+
+#[cfg(test)]
+mod token_tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_printed_and_not_when_cut() {
+        let key = "ab".repeat(32);
+        let plan = SignedPlan { text: String::new(), key: key.clone(), signature: String::new() };
+        let token = JoinToken::draw(&plan);
+        assert_eq!(JoinToken::read(&token.text()), Ok(token.clone()));
+        assert_ne!(JoinToken::draw(&plan).secret, token.secret);
+        let text = token.text();
+        for cut in [&text[..text.len() - 1], "", "lrm1..", "lrm2.a.b"] {
+            assert!(JoinToken::read(cut).is_err(), "{cut}");
+        }
+    }
+}

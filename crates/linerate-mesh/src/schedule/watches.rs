@@ -1,0 +1,80 @@
+//! The watched series of a plan.
+
+use std::collections::BTreeMap;
+
+use linerate_core::schedule::{Change, Finding, Followed, Point, SchedulePlan, Watch};
+use linerate_store::SeriesValue;
+
+/// One watch for each figure of each task.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    of: BTreeMap<(String, String), Watch>,
+}
+
+/// What the values of one run did.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) suspected: bool,
+    /// The figure's key and its change, in the metric's unit.
+    pub(crate) changes: Vec<(String, Change)>,
+}
+
+impl Watches {
+    /// Reads what is stored; changes in it are known already.
+    pub(super) fn of(plan: &SchedulePlan, series: &[SeriesValue]) -> Self {
+        let mut watches = Self::default();
+        watches.learn(plan, series);
+        watches
+    }
+
+    /// Takes values whose changes are known already.
+    pub(crate) fn learn(&mut self, plan: &SchedulePlan, series: &[SeriesValue]) {
+        for value in series {
+            self.add(plan, value);
+        }
+    }
+
+    /// Whether it has values of a task.
+    pub(crate) fn knows(&self, task: &str) -> bool {
+        let first = self.of.range((task.to_owned(), String::new())..).next();
+        first.is_some_and(|((of, _), _)| of == task)
+    }
+
+    /// How many series it watches.
+    pub(crate) fn count(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Takes a value; one of a task that the plan has no more is left out.
+    fn add(&mut self, plan: &SchedulePlan, value: &SeriesValue) -> Finding {
+        let Some(task) = plan.tasks.iter().find(|task| task.name == value.task) else {
+            return Finding::Steady;
+        };
+        let Some(followed) = Followed::from_key(&value.metric) else { return Finding::Steady };
+        let key = (value.task.clone(), value.metric.clone());
+        let new = || Watch::new(task.least_change).learning(plan.learn_s());
+        let watch = self.of.entry(key).or_insert_with(new);
+        let point = Point { at_s: value.at_s, value: followed.watched(value.value) };
+        match watch.add(point) {
+            Finding::Changed(change) => Finding::Changed(Change {
+                before: followed.unwatched(change.before),
+                after: followed.unwatched(change.after),
+                ..change
+            }),
+            other => other,
+        }
+    }
+
+    /// Takes the values of a run.
+    pub(crate) fn look(&mut self, plan: &SchedulePlan, values: &[SeriesValue]) -> Findings {
+        let mut findings = Findings::default();
+        for value in values {
+            match self.add(plan, value) {
+                Finding::Steady => {}
+                Finding::Suspected => findings.suspected = true,
+                Finding::Changed(change) => findings.changes.push((value.metric.clone(), change)),
+            }
+        }
+        findings
+    }
+}

@@ -1,0 +1,324 @@
+//! The hub's watch over its mesh: each series that reaches it, each agent and each pair; what it
+//! finds becomes incidents, and goes out as alerts.
+//!
+//! The detector and the outbox are those of `linerate schedule`. Further runs at once, and surveys,
+//! are booked where the plan lets them be. Of hubs that share a database one watches; what reaches
+//! the others it finds in the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::mesh::{Rules, pair};
+use linerate_core::record::Failure;
+use linerate_core::schedule::{Change, EventKind, SchedulePlan};
+use linerate_core::time::MonoTime;
+use linerate_report::schedule::change_sentence;
+use linerate_store::{HAPPENED_KEPT_S, HubStore, Marks, SeriesValue, TaskNote};
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::stop::Stop;
+
+use super::clock::now_s;
+use super::found::{Found, Further};
+use super::hub::{Hub, Served, owner};
+use super::incidents::{Incidents, Scene};
+use crate::alert::Post;
+use crate::schedule::{NEWS_S, Watches, change_detail};
+
+/// Between two looks at what came.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two looks at what did not come, and at what came by way of another hub.
+const SILENCE_EVERY: Duration = Duration::from_secs(5);
+/// What came is looked at for so long, before it is time for the rest of the work.
+const LOOKS_FOR: Duration = Duration::from_secs(10);
+/// How often what happened long ago is looked for; what is left of it is gone in the next looks.
+const FORGET_EVERY: Duration = Duration::from_secs(3600);
+/// After a failure of the store, and while another hub watches.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// Values of a figure that a watch begins with: two of its windows and more.
+const VALUES_READ: usize = 700;
+/// Of a series that was never looked at, changes are news from so long ago on, seconds.
+const NEW_S: i64 = 86_400;
+/// Series that are watched: each takes some 10 kB.
+const SERIES_MAX: usize = 20_000;
+
+/// An agent's schedule, and the watches over its series.
+#[derive(Debug)]
+struct Watched {
+    plan: SchedulePlan,
+    watches: Watches,
+    /// Until when each task's series were looked at.
+    until: BTreeMap<String, f64>,
+}
+
+/// Watches what comes to a hub and what does not, and tells who is to know, until it is asked to
+/// stop. A store that fails is tried again, and what it knows is read anew; while another hub of
+/// the same database watches, this one waits.
+pub fn watch(hub: &Hub, stop: &Stop) {
+    let mut waits = false;
+    while !stop.asked() {
+        match Watcher::begin(hub, now_s()) {
+            Ok(Some(watcher)) => {
+                waits = false;
+                if let Err(failure) = watcher.run(stop) {
+                    tracing::error!("the mesh is not watched, and tried again: {failure}");
+                }
+            }
+            Ok(None) if !std::mem::replace(&mut waits, true) => {
+                tracing::info!("another hub watches the mesh; this one does when that has ended");
+            }
+            Ok(None) => {}
+            Err(failure) => {
+                tracing::error!("the mesh is not watched, and tried again: {failure}");
+            }
+        }
+        pause(TRY_AGAIN, stop);
+    }
+}
+
+fn pause(time: Duration, stop: &Stop) {
+    let until = monotonic() + time;
+    while !stop.asked() && monotonic() < until {
+        sleep(LOOK);
+    }
+}
+
+/// A hub's watch.
+#[derive(Debug)]
+struct Watcher<'a> {
+    hub: &'a Hub,
+    served: Arc<Served>,
+    rules: Arc<Rules>,
+    store: Box<dyn HubStore>,
+    agents: BTreeMap<String, Watched>,
+    /// Agents and tasks that have something new, and the last that was looked at.
+    waiting: BTreeSet<(String, String)>,
+    last: (String, String),
+    /// What was looked at and brought nothing, until that is kept.
+    marks: Marks,
+    incidents: Incidents,
+    post: Post,
+    silence_at: MonoTime,
+    forget_at: MonoTime,
+    full: bool,
+}
+
+impl<'a> Watcher<'a> {
+    /// One with what the store knows; none while another hub watches.
+    fn begin(hub: &'a Hub, now_s: i64) -> Result<Option<Self>, Failure> {
+        let mut store = hub.store()?;
+        let is_alone = store.mesh_watches(&hub.about().0)?;
+        is_alone.then(|| Self::new(hub, store, now_s)).transpose()
+    }
+
+    fn new(hub: &'a Hub, mut store: Box<dyn HubStore>, now_s: i64) -> Result<Self, Failure> {
+        let (served, rules) = (hub.served(), hub.rules());
+        let mesh = served.checked.plan.mesh.clone();
+        let post = Post::new(owner(&mesh), rules.alert.as_ref());
+        let incidents = Incidents::of(&mut *store, &served.checked.plan, now_s)?;
+        hub.look_at_all();
+        Ok(Self {
+            hub,
+            served,
+            rules,
+            store,
+            agents: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            last: Default::default(),
+            marks: Marks::new(),
+            incidents,
+            post,
+            silence_at: monotonic(),
+            forget_at: monotonic(),
+            full: false,
+        })
+    }
+
+    /// Watches until it is asked to stop, or the hub has another mesh.
+    fn run(mut self, stop: &Stop) -> Result<(), Failure> {
+        let mesh = self.hub.about().0;
+        while !stop.asked() && self.hub.about().0 == mesh {
+            self.work(now_s())?;
+            pause(LOOK, stop);
+        }
+        Ok(())
+    }
+
+    /// Looks at what came and what did not, at a time.
+    fn work(&mut self, now_s: i64) -> Result<(), Failure> {
+        self.read_again();
+        let is_time = monotonic() >= self.silence_at;
+        self.waiting.extend(self.hub.arrived());
+        if is_time {
+            let mesh = &self.served.checked.plan.mesh;
+            self.waiting.extend(self.store.mesh_unwatched(mesh, now_s - NEW_S)?);
+        }
+        self.look_in_turn(now_s)?;
+        let outputs = self.post.words();
+        let (served, rules) = (Arc::clone(&self.served), Arc::clone(&self.rules));
+        let scene = Scene {
+            plan: &served.checked.plan,
+            calendar: &served.checked.calendar,
+            rules: &rules,
+            owner: &owner(&served.checked.plan.mesh),
+            outputs: &outputs,
+            now_s,
+        };
+        self.incidents.join(&mut *self.store, &scene)?;
+        if is_time {
+            self.silence_at = monotonic() + SILENCE_EVERY;
+            let matrix = self.hub.matrix_at(now_s)?;
+            self.incidents.silence(&mut *self.store, &scene, &matrix)?;
+            self.incidents.age(&mut *self.store, &scene, NEWS_S)?;
+        }
+        self.forget(now_s)?;
+        self.post.work(&mut *self.store, now_s, &|line: &str| tracing::warn!("{line}"))
+    }
+
+    /// Deletes what happened long ago, some hundreds at a look.
+    fn forget(&mut self, now_s: i64) -> Result<(), Failure> {
+        let now = monotonic();
+        if now >= self.forget_at {
+            let mesh = &self.served.checked.plan.mesh;
+            let gone = self.store.mesh_forgets(mesh, now_s - HAPPENED_KEPT_S)?;
+            self.forget_at = if gone > 0 { now } else { now + FORGET_EVERY };
+        }
+        Ok(())
+    }
+
+    /// Takes another plan, and other rules.
+    fn read_again(&mut self) {
+        let (served, rules) = (self.hub.served(), self.hub.rules());
+        let same = Arc::ptr_eq(&served, &self.served) && Arc::ptr_eq(&rules, &self.rules);
+        if same {
+            return;
+        }
+        self.agents.clear();
+        self.post = Post::new(owner(&served.checked.plan.mesh), rules.alert.as_ref());
+        (self.served, self.rules) = (served, rules);
+    }
+
+    fn watched(&mut self, agent: &str) -> Option<&mut Watched> {
+        let super::Checked { plan, calendar } = &self.served.checked;
+        if !self.agents.contains_key(agent) {
+            let mut plan = calendar.of_agent(plan, plan.agent(agent)?).plan;
+            plan.learn = self.rules.learn;
+            for task in &mut plan.tasks {
+                task.least_change = self.rules.least_change;
+            }
+            let (watches, until) = (Watches::default(), BTreeMap::new());
+            self.agents.insert(agent.to_owned(), Watched { plan, watches, until });
+        }
+        self.agents.get_mut(agent)
+    }
+
+    /// Looks at what waits for that: in turn, so that none waits for ever where more comes than can
+    /// be looked at.
+    fn look_in_turn(&mut self, now_s: i64) -> Result<(), Failure> {
+        let until = monotonic() + LOOKS_FOR;
+        while monotonic() < until {
+            let next = self.waiting.range((Bound::Excluded(&self.last), Bound::Unbounded)).next();
+            let Some(next) = next.or_else(|| self.waiting.first()).cloned() else { break };
+            self.waiting.remove(&next);
+            self.look((&next.0, &next.1), now_s)?;
+            self.last = next;
+        }
+        self.store.mesh_looked(&std::mem::take(&mut self.marks))
+    }
+
+    /// Looks at what is new in the series of a task of an agent.
+    fn look(&mut self, (agent, task): (&str, &str), now_s: i64) -> Result<(), Failure> {
+        let name = format!("{}/{agent}", self.served.checked.plan.mesh);
+        let key = (name.as_str(), task);
+        let Some(watched) = self.watched(agent) else { return Ok(()) };
+        let (is_new, known) = (!watched.watches.knows(task), watched.until.get(task).copied());
+        if is_new && self.is_full() {
+            return Ok(());
+        }
+        #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
+        let first = (now_s - NEW_S) as f64;
+        let after = match known {
+            Some(until) => until,
+            None => self.store.mesh_watched_s(&name, task)?.unwrap_or(first),
+        };
+        let values = self.store.task_series(key, (after, f64::MAX), VALUES_READ)?;
+        let Some(until) = values.last().map(|value| value.at_s) else { return Ok(()) };
+        let span = (f64::MIN, after);
+        let old = if is_new { self.store.task_series(key, span, VALUES_READ)? } else { Vec::new() };
+        let Some(Watched { plan, watches, until: known }) = self.watched(agent) else {
+            return Ok(());
+        };
+        known.insert(task.to_owned(), until);
+        watches.learn(plan, &old);
+        let (mut notes, mut changes) = (Vec::new(), Vec::new());
+        for run in values.chunk_by(|a, b| a.record == b.record) {
+            let found = watches.look(plan, run).changes;
+            if !found.is_empty() {
+                notes.push(note((&name, task), &run[0], &found, now_s));
+                changes.push(found);
+            }
+        }
+        if notes.is_empty() {
+            self.marks.insert((name, task.to_owned()), until);
+            return Ok(());
+        }
+        let ids = self.store.mesh_watched(key, until, &notes)?;
+        for (id, changes) in ids.into_iter().zip(changes) {
+            let Some(found) = self.found((id, now_s), (agent, task), changes) else { continue };
+            tracing::warn!("{}", found.sentence);
+            self.incidents.found(&mut *self.store, &self.served.checked.plan, found)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no more series are watched, which is said once.
+    fn is_full(&mut self) -> bool {
+        let count: usize = self.agents.values().map(|it| it.watches.count()).sum();
+        let full = count >= SERIES_MAX;
+        if full && !std::mem::replace(&mut self.full, true) {
+            tracing::warn!("{SERIES_MAX} series are watched; changes in others are not looked for");
+        }
+        full
+    }
+
+    fn found(
+        &self,
+        (event, found_s): (i64, i64),
+        (agent, task): (&str, &str),
+        changes: Vec<(String, Change)>,
+    ) -> Option<Found> {
+        let plan = &self.served.checked.plan;
+        let (task, peer) = task.split_once('/')?;
+        let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();
+        let sentence = change_sentence(&plan.mesh, &format!("{task} {agent} to {peer}"), &changes);
+        Some(Found {
+            events: vec![event],
+            found_s,
+            period_s: i64::try_from(period).unwrap_or(i64::MAX / 4),
+            pair: pair(plan.agent(agent)?, plan.agent(peer)?),
+            from: agent.to_owned(),
+            to: peer.to_owned(),
+            task: task.to_owned(),
+            changes,
+            sentence,
+            further: Further::Wanted,
+        })
+    }
+}
+
+/// What the store keeps of a change: as of a schedule's.
+fn note(
+    (plan, task): (&str, &str),
+    first: &SeriesValue,
+    changes: &[(String, Change)],
+    at_s: i64,
+) -> TaskNote {
+    let sentence = change_sentence(plan, task, changes);
+    let (plan, task) = (plan.to_owned(), task.to_owned());
+    let detail = change_detail(&sentence, changes, 0, &first.record);
+    TaskNote { plan, task, at_s, kind: EventKind::Change, detail }
+}
+
+#[cfg(test)]
+mod tests;

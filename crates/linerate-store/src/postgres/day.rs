@@ -1,0 +1,135 @@
+//! A day's runs out of the database, and the day out of it.
+
+use linerate_core::record::Failure;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement, Transaction};
+
+use super::schema::LOCK;
+use super::tables::{READ, WRITE};
+use super::{Link, PostgresStore};
+use crate::archive::{AT_ONCE, Day, DayRun, Path, Takes, differs};
+use crate::word::Word;
+
+/// Some runs of a path, by their key.
+const SOME: &str = "SELECT start_s, why, state, reason, metric, value, record, doc FROM mesh_result
+    WHERE path = $1 AND start_s >= $2 AND start_s < $3 ORDER BY start_s LIMIT $4";
+
+impl PostgresStore {
+    /// Gives the runs of a span path by path, as the database is at one moment.
+    pub(super) fn day_by_path(
+        &mut self,
+        mesh: &str,
+        span: (i64, i64),
+        take: &mut Takes<'_>,
+    ) -> Result<(), Failure> {
+        self.with(READ, async |client| {
+            let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+            let snapshot = begin.read_only(true).start().await?;
+            let some = snapshot.prepare(SOME).await?;
+            for (number, agent, task) in paths(&snapshot, mesh).await? {
+                let mut of = |runs| take(Path::of(&agent, &task), runs);
+                match give((&snapshot, &some), number, span, &mut of).await? {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(failure) => return Ok(Err(failure)),
+                }
+            }
+            Ok(Ok(()))
+        })?
+    }
+
+    /// Takes a day out if it has so many runs, all of it or nothing: its partition as a whole where
+    /// no other mesh has runs in it, else those runs.
+    pub(super) fn drop_day(&mut self, mesh: &str, day: &Day, count: u64) -> Result<(), Failure> {
+        let stored = self.with(WRITE, async |client| goes(client, mesh, day, count).await)?;
+        // A later run of that day finds no partition of its own.
+        if let Some(Link { days, .. }) = &mut self.link {
+            days.remove(&day.span().0.div_euclid(86_400));
+        }
+        if stored == count {
+            return Ok(());
+        }
+        Err(differs(&self.database.0.shown, day, stored, count))
+    }
+}
+
+/// The paths of a mesh with their numbers, in the order of a day's file.
+async fn paths(
+    snapshot: &Transaction<'_>,
+    mesh: &str,
+) -> Result<Vec<(i32, String, String)>, Error> {
+    let sql = "SELECT path, agent, task FROM mesh_path WHERE mesh = $1";
+    let read = |row: &Row| (row.get(0), row.get(1), row.get(2));
+    let mut found: Vec<(i32, String, String)> =
+        snapshot.query(sql, &[&mesh]).await?.iter().map(read).collect();
+    // As bytes are: a database's own order may be that of a language.
+    found.sort_by(|a, b| Path::of(&a.1, &a.2).cmp(&Path::of(&b.1, &b.2)));
+    Ok(found)
+}
+
+/// Gives runs of a path, some at a time, by the key; whether more are wanted.
+async fn give(
+    (snapshot, some): (&Transaction<'_>, &Statement),
+    path: i32,
+    (mut from_s, until_s): (i64, i64),
+    take: &mut dyn FnMut(Vec<DayRun>) -> Result<bool, Failure>,
+) -> Result<Result<bool, Failure>, Error> {
+    let limit = i64::try_from(AT_ONCE).expect("some hundred");
+    loop {
+        let values: [&(dyn ToSql + Sync); 4] = [&path, &from_s, &until_s, &limit];
+        let found = snapshot.query(some, &values).await?;
+        let found: Vec<DayRun> = found.iter().map(run).collect::<Result<_, _>>()?;
+        let Some(last) = found.last() else { return Ok(Ok(true)) };
+        from_s = last.start_s + 1;
+        let is_last = found.len() < AT_ONCE;
+        match take(found) {
+            Ok(true) if !is_last => {}
+            answer => return Ok(answer),
+        }
+    }
+}
+
+fn run(row: &Row) -> Result<DayRun, Error> {
+    let metric: Option<String> = row.get(4);
+    Ok(DayRun {
+        start_s: row.get(0),
+        why: row.try_get::<_, Word<_>>(1)?.0,
+        state: row.try_get::<_, Word<_>>(2)?.0,
+        reason: row.get(3),
+        figure: metric.zip(row.get(5)),
+        record: row.get(6),
+        doc: row.get(7),
+    })
+}
+
+/// How many runs of a mesh a day has; where those are so many, they are gone.
+async fn goes(client: &mut Client, mesh: &str, day: &Day, count: u64) -> Result<u64, Error> {
+    let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+    let transaction = begin.start().await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    // Who adds a run waits until this is over, and never for one who waits for this.
+    transaction.batch_execute("LOCK TABLE ONLY mesh_result IN ACCESS EXCLUSIVE MODE").await?;
+    let (from_s, until_s) = day.span();
+    let sql = "SELECT count(*) FILTER (WHERE mesh = $1), count(*) FROM mesh_result
+               JOIN mesh_path USING (path) WHERE start_s >= $2 AND start_s < $3";
+    let row = transaction.query_one(sql, &[&mesh, &from_s, &until_s]).await?;
+    let (own, all): (i64, i64) = (row.get(0), row.get(1));
+    let stored = u64::try_from(own).unwrap_or(0);
+    if stored != count {
+        return Ok(stored);
+    }
+    let partition = format!("mesh_result_{}", day.date().replace('-', ""));
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_inherits
+                              WHERE inhparent = 'mesh_result'::regclass
+                                AND inhrelid = to_regclass($1))";
+    let is_partition: bool = transaction.query_one(sql, &[&partition]).await?.get(0);
+    if is_partition && own == all {
+        transaction.batch_execute(&format!("DROP TABLE {partition}")).await?;
+    } else {
+        let sql = "DELETE FROM mesh_result WHERE start_s >= $2 AND start_s < $3
+                     AND path IN (SELECT path FROM mesh_path WHERE mesh = $1)";
+        transaction.execute(sql, &[&mesh, &from_s, &until_s]).await?;
+    }
+    transaction.commit().await?;
+    Ok(stored)
+}
