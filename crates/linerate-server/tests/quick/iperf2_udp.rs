@@ -256,8 +256,8 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
     if lacks("iperf") {
         return;
     }
-    // 50 datagrams, in these tests, since 92 fill the buffer of a socket of iperf's that a busy host
-    // holds up: 212,992 bytes, of which one of 1000 bytes takes 2304.
+    // 50 datagrams, in these tests: where a busy host holds iperf up, 92 of 1000 bytes fill the
+    // buffer of its socket (212,992 bytes, each takes 2304).
     let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "50000", "-l", "1000", "-y", "C"];
     with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
