@@ -32,7 +32,7 @@ pub struct Sheet {
     pub streams: Vec<StreamOpened>,
     /// Where the clock started anew: the start of the first row after the omitted span, which a
     /// busy host ends late.
-    counted_from_ns: Option<u64>,
+    pub(super) counted_from_ns: Option<u64>,
 }
 
 /// What one end counted of one stream, or of several together.
