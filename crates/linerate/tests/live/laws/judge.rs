@@ -324,12 +324,20 @@ fn intervals_make_the_whole(case: &Case<'_>, direction: Direction, found: &mut V
 /// Lines of intervals of iperf 2 and nuttcp leave out the rest after the last whole one, also
 /// between two of their own: what the path carries in the time that lies between the printed ends.
 fn untold_rest(case: &Case<'_>, parts: &[&Row], total: &Row) -> f64 {
-    let Some(seconds) = total.seconds else { return 0.0 };
-    if !matches!(case.cell.protocol, Protocol::Iperf2 | Protocol::Nuttcp) {
-        return 0.0;
-    }
+    let Some(seconds) = total.seconds.filter(|_| !tells_rest(case.cell, total)) else { return 0.0 };
     let told = parts.iter().filter_map(|row| row.seconds).map(Figure::low).sum::<f64>();
     case.bound(total, (seconds.high() - told).max(0.0) + case.stall)
+}
+
+/// Whether the rows have that rest too, as those of ours do. The end that receives words nuttcp's.
+fn tells_rest(cell: &Cell, row: &Row) -> bool {
+    let by_client = match cell.protocol {
+        Protocol::Iperf2 => row.printer == Printer::Client,
+        Protocol::Nuttcp => row.direction == Direction::Down,
+        Protocol::Native | Protocol::Iperf3 | Protocol::Ttcp => return true,
+    };
+    let program = if by_client { cell.client } else { cell.server };
+    program != Program::Peer
 }
 
 /// L3: what is called lost was dropped somewhere, and the sender's own queue is not the path.
