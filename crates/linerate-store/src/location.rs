@@ -50,7 +50,7 @@ pub(super) fn make_parent(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Whether a store can have its place at `path`, as far as directories tell.
+/// Checks that a store can have its place at `path`, as far as directories tell.
 /// # Errors
 /// Where its directory is not there and is not that of this user's stores, which is made.
 pub fn check_place(path: &Path) -> Result<(), Failure> {

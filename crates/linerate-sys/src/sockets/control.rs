@@ -88,7 +88,7 @@ pub(crate) fn receive_named(
 pub struct Noted {
     /// Octets of it that the buffer has.
     pub len: usize,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
     /// The kernel's time of arrival on CLOCK_REALTIME, where told.
     pub arrived_ns: Option<u64>,

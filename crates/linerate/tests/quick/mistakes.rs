@@ -206,6 +206,7 @@ fn no_directory_is_made_for_an_output_whose_own_is_not_there() {
     let store = place.store();
     ends_with(0, &["ping", "127.0.0.1", "-c", "1", "-q", "--store", &store]);
     let here = "127.0.0.1:1";
+    let serve = ["serve", "-p", "0", "--stamp-port", "none", "--foreign", "none"];
     let [opened, written, made] = ["open store", "write", "make directory"];
     for (attempt, line) in [
         (opened, &["ping", "127.0.0.1", "-c", "1", "--store", &below][..]),
@@ -218,8 +219,8 @@ fn no_directory_is_made_for_an_output_whose_own_is_not_there() {
         (opened, &["compare", "127.0.0.1", "127.0.0.2", "--store", &below]),
         (opened, &["study", "run", "pren", "--store", &below]),
         (opened, &["bench", "--demo", "--store", &below]),
-        (opened, &["serve", "-p", "0", "--store", &below]),
-        (opened, &["agent", "--join", "http://127.0.0.1:1", "--store", &below]),
+        (opened, &[&serve[..], &["--store", &below]].concat()),
+        (opened, &["agent", "--join", "https://127.0.0.1:1", "--store", &below]),
         (written, &["tcp", here, "-o", &below]),
         (written, &["test", here, "--save-path", &below]),
         (written, &["rrul", here, "--flent", &below]),
@@ -236,7 +237,7 @@ fn no_directory_is_made_for_an_output_whose_own_is_not_there() {
         (made, &["bench", "--demo", "--report", &below, "--store", &store]),
         (made, &["path", "simulate", "--rate", "1M", "--bytes", "1K", "--svg", &below]),
         (made, &["ceiling", "--link", "1g", "--rtt", "21ms", "--svg", &below]),
-        (made, &["serve", "-p", "0", "--acme", "a.example.org", "--acme-folder", &below]),
+        (made, &[&serve[..], &["--acme", "a.example.org", "--acme-folder", &below]].concat()),
     ] {
         let object = format!("{attempt} {below}: no such file or directory");
         check_wrong_use(line, &[&object, &format!("make {missing} first")]);

@@ -131,9 +131,12 @@ impl Receiver {
             receiving.calls += 1;
             match result {
                 Ok(()) => {
-                    let before = if receiving.came() { receiving.last } else { self.opened };
-                    let ahead_max = contradiction::datagrams_max(now.nanos_since(before));
-                    receiving.tracker.allow_ahead(ahead_max);
+                    // What a pace allows is told at the end.
+                    if !paced {
+                        let before = if receiving.came() { receiving.last } else { self.opened };
+                        let ahead_max = contradiction::datagrams_max(now.nanos_since(before));
+                        receiving.tracker.allow_ahead(ahead_max);
+                    }
                     for arrived in batch.arrived() {
                         receiving.take(&arrived, now, self);
                     }
@@ -369,7 +372,7 @@ impl Receiving {
         }
     }
 
-    /// Whether any datagram of the stream came.
+    /// True once a datagram of the stream came.
     fn came(&self) -> bool {
         self.tracker.received() > 0
     }

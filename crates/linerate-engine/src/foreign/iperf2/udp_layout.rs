@@ -56,8 +56,8 @@ pub(super) fn wall_us(at: MonoTime) -> u64 {
     ns.cast_unsigned() / 1000
 }
 
-/// When a datagram arrived, by the monotonic clock: the kernel's time by the wall clock, `offset_ns`
-/// ahead, where that is plausible, else `now`, the time of reading it. A busy host reads late.
+/// When a datagram arrived, by the monotonic clock: the kernel's time by the wall clock, which is
+/// `offset_ns` ahead, where that is plausible; else `now`, when it is read. A busy host reads late.
 pub(super) fn arrived_at(arrived_ns: Option<u64>, offset_ns: i64, now: MonoTime) -> MonoTime {
     let at = |ns: u64| u64::try_from(ns.cast_signed().saturating_sub(offset_ns)).ok();
     let kernel = arrived_ns.and_then(at).map(MonoTime::from_nanos);
