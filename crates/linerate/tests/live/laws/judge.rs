@@ -329,9 +329,11 @@ fn untold_rest(case: &Case<'_>, parts: &[&Row], total: &Row) -> f64 {
     case.bound(total, (seconds.high() - told).max(0.0) + case.stall)
 }
 
-/// Whether the rows have that rest too, as those of ours do. The end that receives words nuttcp's.
+/// Whether the rows have that rest too, as ours do but for what a client of iperf 2 sends over UDP.
+/// The end that receives words nuttcp's.
 fn tells_rest(cell: &Cell, row: &Row) -> bool {
     let by_client = match cell.protocol {
+        Protocol::Iperf2 if cell.udp && row.printer == Printer::Client => return false,
         Protocol::Iperf2 => row.printer == Printer::Client,
         Protocol::Nuttcp => row.direction == Direction::Down,
         Protocol::Native | Protocol::Iperf3 | Protocol::Ttcp => return true,
