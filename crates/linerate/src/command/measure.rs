@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use linerate_core::record::{Event, Failure, FailureCode, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
 use linerate_report::Detail;
-use linerate_server::store::check_place;
+use linerate_store::check_place;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
