@@ -357,7 +357,9 @@ impl Count {
             None => now.since(told.0) * 2 >= asked,
             Some(_) => self.begin != Some(told.0) && bytes > told.1,
         })?;
-        let now = self.end.map_or(now, |end| end.max(self.last));
+        // What came before a late line and was read after it has the time of that.
+        let end = self.end.map_or(now, |end| end.max(self.last));
+        let now = if end > told.0 { end } else { now };
         let size = i64::from(self.size_bytes.max(1));
         let came = bytes.saturating_sub(told.1);
         let datagrams = announced.map(|announced| {

@@ -129,11 +129,13 @@ impl Client<'_> {
     fn done(&mut self, report: &EndReport) {
         let end = &report.end;
         let told = self.before(report.direction).map_or((0, 0), |it| (it.t_ns, it.bytes));
-        // A row may end a moment after the last byte.
+        // A row may end a moment after the last byte; a rest without a time has no row.
         let ended = end.span_ns.max(told.0) as f64 / 1e9;
         let rest = end.bytes.saturating_sub(told.1);
         let last = Sender::of_end(end);
-        if let Some(before) = self.before(report.direction).filter(|_| rest > 0) {
+        if let Some(before) =
+            self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told.0)
+        {
             let sent_again = before.retransmits.unwrap_or(0);
             let retransmits = last.retransmits.map(|all| all.saturating_sub(sent_again));
             let added = (Sender { retransmits, ..last }, None);

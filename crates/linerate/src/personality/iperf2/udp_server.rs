@@ -168,14 +168,15 @@ impl<'a> Printer<'a> {
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
         let mut lines = Lines { printer: self, peer, client: &client, headed };
-        // A row may end a moment after the last datagram.
+        // A row may end a moment after the last datagram; a rest without a time has no row.
         let (told_s, has_rows) = (client.span_s, client.span_s > 0.0);
         let ended = |span_ns: u64| (span_ns as f64 / 1e9).max(told_s);
+        let has_rest = |end_s: f64| has_rows && end_s > told_s;
         let span = (0.0, ended(moved.span_ns));
         match moved.received {
             Some(UdpCounted::Iperf(counts)) => {
                 let rest = Received::between(&client.received, &counts);
-                if has_rows && (rest.total > 0) {
+                if has_rest(span.1) && rest.total > 0 {
                     lines.received((told_s, span.1), &rest);
                 }
                 lines.received(span, &Received::of(&counts));
@@ -191,7 +192,7 @@ impl<'a> Printer<'a> {
             sent.bytes.saturating_sub(client.sent.bytes),
             sent.datagrams.saturating_sub(client.sent.datagrams),
         );
-        if has_rows && rest.0 > 0 {
+        if has_rest(span.1) && rest.0 > 0 {
             lines.sent((told_s, span.1), rest, false);
         }
         lines.sent(span, (sent.bytes, sent.datagrams), true);
