@@ -104,29 +104,45 @@ impl Client<'_> {
     }
 
     fn interval(&mut self, samples: &[Sample]) {
-        let mut rows = Vec::new();
         for sample in samples {
-            let same = |other: &&Sample| other.direction == sample.direction;
-            let before = self.before.iter().find(same);
-            let (t_ns, bytes) = before.map_or((0, 0), |before| (before.t_ns, before.bytes));
+            let before = self.before(sample.direction).cloned();
+            let (t_ns, bytes) =
+                before.as_ref().map_or((0, 0), |before| (before.t_ns, before.bytes));
             let span = (t_ns as f64 / 1e9, sample.t_ns as f64 / 1e9);
-            // The rest after the last whole interval has no row.
+            // After a late row the next has what a short one would have.
             if (span.1 - span.0) * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            let added = (Sender::of_sample(sample, before), None);
-            rows.push((sample.direction, span, sample.bytes.saturating_sub(bytes), added));
+            let added = (Sender::of_sample(sample, before.as_ref()), None);
+            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes), added);
+            self.before.retain(|other| other.direction != sample.direction);
+            self.before.push(sample.clone());
         }
-        for (direction, span, bytes, added) in rows {
-            self.row(direction, span, bytes, added);
-        }
-        self.before = samples.to_vec();
     }
 
+    /// The sample of the last row of a direction.
+    fn before(&self, direction: Direction) -> Option<&Sample> {
+        self.before.iter().find(|other| other.direction == direction)
+    }
+
+    /// The row of what came after the last interval, and that of all.
     fn done(&mut self, report: &EndReport) {
-        let span = (0.0, report.end.span_ns as f64 / 1e9);
-        let added = (Sender::of_end(&report.end), Some(report.end.io_calls));
-        self.row(report.direction, span, report.end.bytes, added);
+        let end = &report.end;
+        let told = self.before(report.direction).map_or((0, 0), |it| (it.t_ns, it.bytes));
+        // A row may end a moment after the last byte; a rest without a time has no row.
+        let ended = end.span_ns.max(told.0) as f64 / 1e9;
+        let rest = end.bytes.saturating_sub(told.1);
+        let last = Sender::of_end(end);
+        if let Some(before) =
+            self.before(report.direction).filter(|_| rest > 0 && end.span_ns > told.0)
+        {
+            let sent_again = before.retransmits.unwrap_or(0);
+            let retransmits = last.retransmits.map(|all| all.saturating_sub(sent_again));
+            let added = (Sender { retransmits, ..last }, None);
+            self.row(report.direction, (told.0 as f64 / 1e9, ended), rest, added);
+        }
+        self.row(report.direction, (0.0, ended), end.bytes, (last, Some(end.io_calls)));
+        self.before.retain(|other| other.direction != report.direction);
     }
 
     /// A row, with what `-e` adds to it.

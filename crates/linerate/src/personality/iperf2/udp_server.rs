@@ -167,17 +167,35 @@ impl<'a> Printer<'a> {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
-        let span = (0.0, moved.span_ns as f64 / 1e9);
         let mut lines = Lines { printer: self, peer, client: &client, headed };
+        // A row may end a moment after the last datagram; a rest without a time has no row.
+        let (told_s, has_rows) = (client.span_s, client.span_s > 0.0);
+        let ended = |span_ns: u64| (span_ns as f64 / 1e9).max(told_s);
+        let has_rest = |end_s: f64| has_rows && end_s > told_s;
+        let span = (0.0, ended(moved.span_ns));
         match moved.received {
-            Some(UdpCounted::Iperf(counts)) => lines.received(span, &Received::of(&counts)),
+            Some(UdpCounted::Iperf(counts)) => {
+                let rest = Received::between(&client.received, &counts);
+                if has_rest(span.1) && rest.total > 0 {
+                    lines.received((told_s, span.1), &rest);
+                }
+                lines.received(span, &Received::of(&counts));
+            }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
                 lines.sent(span, (bytes, datagrams), true);
             }
             None => {}
         }
         let Some(sent) = moved.sent else { return };
-        lines.sent((0.0, sent.span_ns as f64 / 1e9), (sent.bytes, sent.datagrams), true);
+        let span = (0.0, ended(sent.span_ns));
+        let rest = (
+            sent.bytes.saturating_sub(client.sent.bytes),
+            sent.datagrams.saturating_sub(client.sent.datagrams),
+        );
+        if has_rest(span.1) && rest.0 > 0 {
+            lines.sent((told_s, span.1), rest, false);
+        }
+        lines.sent(span, (sent.bytes, sent.datagrams), true);
         if self.asked.csv {
             return;
         }
