@@ -61,7 +61,9 @@ pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Co
                     error.kind() == ErrorKind::InvalidSubcommand && !line.contains("similar");
                 match words.get(1).and_then(|word| word.to_str()) {
                     Some(name) if unknown && help::is_left_out(name) => {
-                        format!("linerate {name} is not in this build; ./dev build makes one with it")
+                        format!(
+                            "linerate {name} is not in this build; ./dev build makes one with it"
+                        )
                     }
                     _ if unknown => format!("{line}; {TO_BEGIN}"),
                     _ => line,
