@@ -159,10 +159,10 @@ fn rows_of_an_iperf_server_add_up_to_its_sum_with_what_came_after_the_last_inter
         let found = parts_and_whole(&served);
         assert_eq!(found.len(), streams, "{client:?}: {served}");
         for [parts, whole] in found {
-            assert_eq!(parts.1, whole.1, "they end together: {client:?}: {served}");
             // What a busy host read after a late row, although it came before, has no time left.
-            let late = udp && parts.0 < whole.0;
-            assert!(late || parts.0 == whole.0, "{client:?}: {served}");
+            let end = |row: &(u64, String)| row.1.parse::<f64>().expect("seconds");
+            let late = udp && end(&parts) >= end(&whole) && parts.0 <= whole.0;
+            assert!(late || parts == whole, "{client:?}: {served}");
         }
     }
 }

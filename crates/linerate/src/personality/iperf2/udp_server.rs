@@ -168,11 +168,10 @@ impl<'a> Printer<'a> {
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
         let mut lines = Lines { printer: self, peer, client: &client, headed };
-        // A row may end a moment after the last datagram; a rest without a time has no row.
-        let (told_s, has_rows) = (client.span_s, client.span_s > 0.0);
-        let ended = |span_ns: u64| (span_ns as f64 / 1e9).max(told_s);
-        let has_rest = |end_s: f64| has_rows && end_s > told_s;
-        let span = (0.0, ended(moved.span_ns));
+        // A busy host's last row may end after the last datagram: then the rest has no time.
+        let told_s = client.span_s;
+        let has_rest = |end_s: f64| told_s > 0.0 && end_s > told_s;
+        let span = (0.0, moved.span_ns as f64 / 1e9);
         match moved.received {
             Some(UdpCounted::Iperf(counts)) => {
                 let rest = Received::between(&client.received, &counts);
@@ -187,7 +186,7 @@ impl<'a> Printer<'a> {
             None => {}
         }
         let Some(sent) = moved.sent else { return };
-        let span = (0.0, ended(sent.span_ns));
+        let span = (0.0, sent.span_ns as f64 / 1e9);
         let rest = (
             sent.bytes.saturating_sub(client.sent.bytes),
             sent.datagrams.saturating_sub(client.sent.datagrams),
