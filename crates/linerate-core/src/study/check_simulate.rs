@@ -20,7 +20,7 @@ const SPREAD_SECONDS_MAX: f64 = 3600.0;
 /// Whether the test can be simulated wherever it is on.
 pub(super) fn check_simulate(study: &StudyPlan, test: &Test, simulate: &SimulateSweep) -> Checked {
     let id = &test.id;
-    named(id, check_lists(&simulate.lists()))?;
+    named(id, check_lists(&simulate.lists(), "windows_bytes or another list"))?;
     named(id, check_values(simulate))?;
     named(id, check_end(&simulate.common))?;
     named(id, check_settings(simulate))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::embedded::{Embedded, refused};
-use super::parameter::Parameter;
+use super::list::List;
 use super::{StudyPlan, TcpSweep, Test};
 use crate::lab::{Problem, Step, is_congestion_control};
 use crate::record::TcpTest;
@@ -37,9 +37,7 @@ pub(super) fn named(id: &str, inner: Checked) -> Checked {
 /// Whether the test can be asked for on every topology of `study` that it is on.
 pub(super) fn check_tcp(study: &StudyPlan, test: &Test, tcp: &TcpSweep) -> Checked {
     let id = &test.id;
-    let lists: Vec<(Parameter, usize)> =
-        tcp.lists().map(|(axis, length)| (axis.parameter(), length)).collect();
-    named(id, check_lists(&lists))?;
+    named(id, check_lists(&tcp.lists(), "windows_bytes or another list"))?;
     named(id, check_values(tcp))?;
     named(id, check_end(tcp))?;
     named(id, check_base(&tcp.base, TcpTest::check))?;
@@ -57,19 +55,21 @@ pub(super) fn check_base<T: Embedded, E: ToString>(
     }
 }
 
-/// One list has several values at most.
-pub(super) fn check_lists(lists: &[(Parameter, usize)]) -> Checked {
-    if lists.is_empty() {
-        return problem(&[], "it varies nothing; give it windows_bytes or another list".to_owned());
+/// The plan has a list, none is empty, and one has several values at most; `choice` are the lists
+/// to choose from where it has none.
+pub(super) fn check_lists(lists: &[List], choice: &str) -> Checked {
+    let lengths = lists.iter().filter_map(|list| Some((list.parameter.key, list.length()?)));
+    let lengths: Vec<(&'static str, usize)> = lengths.collect();
+    if lengths.is_empty() {
+        return problem(&[], format!("it varies nothing; give it {choice}"));
     }
-    if let Some((Parameter { key, .. }, _)) = lists.iter().find(|(_, length)| *length == 0) {
+    if let Some((key, _)) = lengths.iter().find(|(_, length)| *length == 0) {
         return problem(&[Step::Key(key)], format!("{key} is empty"));
     }
-    let mut varied = lists.iter().filter(|(_, length)| *length > 1);
+    let mut varied = lengths.iter().filter(|(_, length)| *length > 1);
     let (Some((first, _)), Some((second, _))) = (varied.next(), varied.next()) else {
         return Ok(());
     };
-    let (first, second) = (first.key, second.key);
     let message = format!("{first} and {second} both have several values; vary one in a test");
     problem(&[Step::Key(second)], message)
 }

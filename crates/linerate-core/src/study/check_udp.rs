@@ -1,7 +1,7 @@
 //! What a UDP test of a study must hold: one varied list, datagrams that there are, an end.
 
 use super::UdpSweep;
-use super::check_tcp::{Checked, check_base, check_seconds, problem};
+use super::check_tcp::{Checked, check_base, check_lists, check_seconds, problem};
 use crate::lab::Step;
 
 /// The protocol's bounds on datagrams.
@@ -9,23 +9,7 @@ const SIZE_BYTES: (u32, u32) = (16, 65_507);
 
 /// Whether the test can be asked for.
 pub(super) fn check_udp(udp: &UdpSweep) -> Checked {
-    let lists = [
-        ("rates", udp.rates.as_ref().map(Vec::len)),
-        ("sizes_bytes", udp.sizes_bytes.as_ref().map(Vec::len)),
-    ];
-    if let Some((key, _)) = lists.iter().find(|(_, length)| *length == Some(0)) {
-        return problem(&[Step::Key(key)], format!("{key} is empty"));
-    }
-    match lists.map(|(_, length)| length.unwrap_or(0)) {
-        [0, 0] => {
-            return problem(&[], "it varies nothing; give it rates or sizes_bytes".to_owned());
-        }
-        [rates, sizes] if rates > 1 && sizes > 1 => {
-            let reason = "rates and sizes_bytes both have several values; vary one in a test";
-            return problem(&[Step::Key("sizes_bytes")], reason.to_owned());
-        }
-        _ => {}
-    }
+    check_lists(&udp.lists(), "rates or sizes_bytes")?;
     let sizes = udp.sizes_bytes.as_deref().unwrap_or_default();
     let (least, most) = SIZE_BYTES;
     if let Some(at) = sizes.iter().position(|size| !(least..=most).contains(size)) {

@@ -12,6 +12,7 @@ mod check_udp;
 mod embedded;
 mod estimate;
 mod frames_sweep;
+mod list;
 mod parameter;
 mod plan;
 mod published;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::list::{List, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_sweep::{Axis, nanos, pick};
+use super::tcp_sweep::{nanos, pick};
 use super::{TcpSweep, Topology};
 use crate::lab::Layout;
 use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
@@ -56,51 +57,25 @@ pub(super) struct EmulatedLink {
     pub(super) mtu_bytes: u32,
 }
 
-/// What a simulated test varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Varied {
-    Shared(Axis),
-    Recovery,
-}
-
 /// The recoveries as a parameter.
 const RECOVERIES: Parameter = Parameter { key: "recoveries", name: "recovery", unit: None };
 
 impl SimulateSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
-        match self.varied() {
-            Varied::Shared(axis) => axis.parameter(),
-            Varied::Recovery => RECOVERIES,
-        }
+        varied_list(self.lists()).parameter
     }
 
     /// The values of the parameter, in the order of the plan.
     pub fn values(&self) -> Vec<Value> {
-        match self.varied() {
-            Varied::Shared(axis) => self.common.values_on(axis),
-            Varied::Recovery => {
-                let names = self.recoveries.iter().flatten().map(|recovery| recovery.name());
-                let value = |(number, name): (u64, &str)| Value { number, label: name.to_owned() };
-                (1..).zip(names).map(value).collect()
-            }
-        }
+        varied_list(self.lists()).values.unwrap_or_default()
     }
 
-    /// Lists that the plan has, with their lengths.
-    pub(super) fn lists(&self) -> Vec<(Parameter, usize)> {
-        let shared = self.common.lists().map(|(axis, length)| (axis.parameter(), length));
-        let own = self.recoveries.as_ref().map(|list| (RECOVERIES, list.len()));
-        shared.chain(own).collect()
-    }
-
-    fn varied(&self) -> Varied {
-        let recoveries = self.recoveries.as_ref().map_or(0, Vec::len);
-        let shared = self.common.lists().next().is_some();
-        if recoveries > 1 || (recoveries == 1 && !shared) {
-            return Varied::Recovery;
-        }
-        Varied::Shared(self.common.axis())
+    /// Every list that the plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> Vec<List> {
+        let recoveries = self.recoveries.as_ref();
+        let recoveries = List::from_names(RECOVERIES, recoveries, |recovery| recovery.name());
+        self.common.lists().into_iter().chain([recoveries]).collect()
     }
 
     /// What to simulate for each value on `topology`; nothing on one that has no way for it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::list::{List, memory_label, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology, embedded};
 use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan, TcpTest};
@@ -50,44 +51,24 @@ pub struct TcpSweep {
     pub base: TcpTest,
 }
 
-/// What a TCP test can vary, in the order that decides where nothing is varied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Axis {
-    Window,
-    Streams,
-    Transfer,
-    CongestionControl,
-    Sack,
-    Read,
-}
-
-/// Every axis, in that order.
-const AXES: [Axis; 6] =
-    [Axis::Window, Axis::Streams, Axis::Transfer, Axis::CongestionControl, Axis::Sack, Axis::Read];
-
-impl Axis {
-    pub(super) const fn parameter(self) -> Parameter {
-        let (key, name, unit) = match self {
-            Self::Window => ("windows_bytes", "window", Some("bytes")),
-            Self::Streams => ("streams", "streams", None),
-            Self::Transfer => ("transfer_bytes", "transfer", Some("bytes")),
-            Self::CongestionControl => ("congestion_controls", "congestion control", None),
-            Self::Sack => ("sack", "SACK", None),
-            Self::Read => ("read_bytes", "read size", Some("bytes")),
-        };
-        Parameter { key, name, unit }
-    }
-}
+const WINDOWS: Parameter = Parameter { key: "windows_bytes", name: "window", unit: Some("bytes") };
+const STREAMS: Parameter = Parameter { key: "streams", name: "streams", unit: None };
+const TRANSFERS: Parameter =
+    Parameter { key: "transfer_bytes", name: "transfer", unit: Some("bytes") };
+const CONTROLS: Parameter =
+    Parameter { key: "congestion_controls", name: "congestion control", unit: None };
+const SACK: Parameter = Parameter { key: "sack", name: "SACK", unit: None };
+const READS: Parameter = Parameter { key: "read_bytes", name: "read size", unit: Some("bytes") };
 
 impl TcpSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
-        self.axis().parameter()
+        varied_list(self.lists()).parameter
     }
 
     /// The values of the parameter, in the order of the plan.
     pub fn values(&self) -> Vec<Value> {
-        self.values_on(self.axis())
+        varied_list(self.lists()).values.unwrap_or_default()
     }
 
     /// Payload of each run, where it is the same for all.
@@ -95,73 +76,30 @@ impl TcpSweep {
         only(self.transfer_bytes.as_ref())
     }
 
-    /// Lists that the plan has, by axis, with their lengths.
-    pub(super) fn lists(&self) -> impl Iterator<Item = (Axis, usize)> {
-        AXES.into_iter().filter_map(|axis| Some((axis, self.length(axis)?)))
-    }
-
-    pub(super) fn axis(&self) -> Axis {
-        let varied = self.lists().find(|(_, length)| *length > 1);
-        varied.or_else(|| self.lists().next()).map_or(Axis::Window, |(axis, _)| axis)
-    }
-
-    pub(super) fn values_on(&self, axis: Axis) -> Vec<Value> {
-        fn list<T>(list: Option<&Vec<T>>, value: impl Fn(&T) -> Value) -> Vec<Value> {
-            list.map(|list| list.iter().map(value).collect()).unwrap_or_default()
-        }
-        let memory = |bytes: u64| match bytes {
-            0 => "auto".to_owned(),
-            _ => Bytes::new(bytes).to_string(),
+    /// Every list that the plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> [List; 6] {
+        let controls = self.congestion_controls.as_ref();
+        let switch = |&on: &bool| Value {
+            number: on.into(),
+            label: if on { "on" } else { "off" }.to_owned(),
         };
-        match axis {
-            Axis::Window => list(self.windows_bytes.as_ref(), |&bytes| Value {
-                number: bytes,
-                label: memory(bytes),
-            }),
-            Axis::Streams => list(self.streams.as_ref(), |&count| Value {
-                number: count.into(),
-                label: count.to_string(),
-            }),
-            Axis::Transfer => list(self.transfer_bytes.as_ref(), |&bytes| Value {
-                number: bytes,
-                label: amount(bytes),
-            }),
-            Axis::CongestionControl => {
-                let names = self.congestion_controls.as_deref().unwrap_or_default();
-                let value = |(number, name): (u64, &String)| Value { number, label: name.clone() };
-                (1..).zip(names).map(value).collect()
-            }
-            Axis::Sack => list(self.sack.as_ref(), |&on| Value {
-                number: on.into(),
-                label: if on { "on" } else { "off" }.to_owned(),
-            }),
-            Axis::Read => list(self.read_bytes.as_ref(), |&bytes| Value {
-                number: bytes.into(),
-                label: memory(bytes.into()),
-            }),
-        }
-    }
-
-    fn length(&self, axis: Axis) -> Option<usize> {
-        match axis {
-            Axis::Window => self.windows_bytes.as_ref().map(Vec::len),
-            Axis::Streams => self.streams.as_ref().map(Vec::len),
-            Axis::Transfer => self.transfer_bytes.as_ref().map(Vec::len),
-            Axis::CongestionControl => self.congestion_controls.as_ref().map(Vec::len),
-            Axis::Sack => self.sack.as_ref().map(Vec::len),
-            Axis::Read => self.read_bytes.as_ref().map(Vec::len),
-        }
+        [
+            List::from_numbers(WINDOWS, self.windows_bytes.as_ref(), memory_label),
+            List::from_numbers(STREAMS, self.streams.as_ref(), |count| count.to_string()),
+            List::from_numbers(TRANSFERS, self.transfer_bytes.as_ref(), amount),
+            List::from_names(CONTROLS, controls, String::as_str),
+            List::from_values(SACK, self.sack.as_ref(), switch),
+            List::from_numbers(READS, self.read_bytes.as_ref(), memory_label),
+        ]
     }
 
     /// What to measure for each value on `topology`.
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        let axis = self.axis();
-        let values = self.values_on(axis).into_iter().enumerate();
-        values.map(|(at, value)| self.step(topology, axis, at, value)).collect()
+        let values = self.values().into_iter().enumerate();
+        values.map(|(at, value)| self.step(topology, at, value)).collect()
     }
 
-    fn step(&self, topology: &Topology, axis: Axis, at: usize, value: Value) -> TestStep {
-        debug_assert!(at == 0 || self.length(axis).is_some_and(|length| length > at));
+    fn step(&self, topology: &Topology, at: usize, value: Value) -> TestStep {
         let finish = match pick(self.transfer_bytes.as_ref(), at) {
             Some(bytes) => Finish::Bytes(bytes),
             None => Finish::TimeNs(nanos(self.seconds.unwrap_or_default())),

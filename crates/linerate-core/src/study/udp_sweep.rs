@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::embedded;
+use super::list::{List, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_sweep::{nanos, pick};
 use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, UdpPlan, UdpTest};
@@ -95,19 +96,22 @@ const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: 
 impl UdpSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
-        let sizes = self.sizes_bytes.as_ref().map_or(0, Vec::len);
-        if sizes > 1 || (sizes == 1 && self.rates.is_none()) { SIZES } else { RATES }
+        varied_list(self.lists()).parameter
     }
 
     /// The values of the parameter, in the order of the plan; as fast as possible is 0.
     pub fn values(&self) -> Vec<Value> {
-        if self.parameter() == SIZES {
-            let sizes = self.sizes_bytes.iter().flatten();
-            return sizes.map(|&n| Value { number: n.into(), label: n.to_string() }).collect();
-        }
+        varied_list(self.lists()).values.unwrap_or_default()
+    }
+
+    /// Every list that the plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> [List; 2] {
         let number = |rate: &OfferedRate| rate.0.map_or(0, BitRate::bits_per_sec);
         let value = |rate: &OfferedRate| Value { number: number(rate), label: rate.to_string() };
-        self.rates.iter().flatten().map(value).collect()
+        [
+            List::from_values(RATES, self.rates.as_ref(), value),
+            List::from_numbers(SIZES, self.sizes_bytes.as_ref(), |bytes| bytes.to_string()),
+        ]
     }
 
     /// What to measure for each value.
