@@ -159,8 +159,12 @@ impl OrderedContract {
         let rate = |key: &'static str, text: &String| {
             text.parse::<BitRate>().map_err(|error| (key, error.to_string()))
         };
+        let cir = rate("cir", &self.cir)?;
+        if cir.bits_per_sec() == 0 {
+            return Err(("cir", "a rate of 0".to_owned()));
+        }
         Ok(BenchContract {
-            cir: rate("cir", &self.cir)?,
+            cir,
             cbs_bytes: self.cbs_bytes,
             eir: self.eir.as_ref().map(|text| rate("eir", text)).transpose()?,
             ebs_bytes: self.ebs_bytes,

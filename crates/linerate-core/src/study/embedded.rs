@@ -8,6 +8,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::fault::{Checked, fault};
+use crate::lab::Step;
 use crate::record::{BenchFrames, BenchPlan, PingMode, PingPlan, TcpTest, UdpTest};
 
 /// Keys of a table.
@@ -95,15 +97,18 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-/// The first key of a plan that a check refuses, with the reason.
-pub(super) fn refused<T: Embedded, E: ToString>(
+/// Every key that a test gives of its plan passes the plan's check by itself.
+pub(super) fn check<T: Embedded, E: ToString>(
     plan: &T,
     check: impl Fn(&T) -> Result<(), E>,
-) -> Option<(String, String)> {
-    differing(plan).into_iter().find_map(|(key, value)| {
-        let alone = plan_of(&Keys::from_iter([(key.clone(), value)])).ok()?;
-        check(&alone).err().map(|error| (key, error.to_string()))
-    })
+) -> Checked {
+    for (key, value) in differing(plan) {
+        let alone = plan_of(&Keys::from_iter([(key.clone(), value)]));
+        if let Some(Err(error)) = alone.ok().map(|alone| check(&alone)) {
+            return fault(&[Step::Named(key)], error.to_string());
+        }
+    }
+    Ok(())
 }
 
 fn keys_of<T: Serialize>(plan: &T) -> Keys {

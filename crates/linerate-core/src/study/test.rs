@@ -4,11 +4,15 @@
 //! The parameter's name and unit and the label of each value are here, so that tables, legends
 //! and progress lines name every test alike.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::embedded::{self, Embedded, Keys};
+use super::list::{List, pick, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
+use super::tcp_sweep::count_label;
 use super::{
     Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateSweep, TcpSweep, Topology, UdpSweep,
@@ -65,7 +69,41 @@ impl TestKind {
     pub fn ping(sizes_bytes: Vec<u32>, count: u64) -> Self {
         Self::Ping { sizes_bytes, count, base: PingPlan::base() }
     }
+
+    /// Every list that its plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> Vec<List> {
+        match self {
+            Self::Ping { sizes_bytes, .. } => {
+                vec![List::from_numbers(SIZES, Some(sizes_bytes), SIZE_BYTES, count_label)]
+            }
+            Self::Tcp(tcp) => tcp.lists(),
+            Self::Simulate(simulate) => simulate.lists(),
+            Self::Udp(udp) => udp.lists(),
+            Self::Bench(bench) => bench.lists(),
+        }
+    }
+
+    /// What to measure on `topology` for the value at a place of the varied list, without a target.
+    /// # Errors
+    /// Why it cannot be measured there.
+    fn plan(&self, topology: &Topology, at: usize) -> Result<Plan, String> {
+        Ok(match self {
+            Self::Ping { sizes_bytes, count, base } => Plan::Ping(PingPlan {
+                sizes_bytes: sizes_bytes.get(at).copied().into_iter().collect(),
+                count: Some(*count),
+                ..base.clone()
+            }),
+            Self::Tcp(tcp) => Plan::Tcp(tcp.plan(topology, at)?),
+            Self::Simulate(simulate) => Plan::Simulate(simulate.plan(topology, at)?),
+            Self::Udp(udp) => Plan::Udp(udp.plan(at)),
+            Self::Bench(bench) => Plan::Bench(bench.plan(topology, at)?),
+        })
+    }
 }
+
+const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") };
+/// Payload of an IPv4 echo: 65,535 less 20 bytes of IP and 8 of ICMP (RFC 791, RFC 792).
+const SIZE_BYTES: RangeInclusive<u64> = 0..=65_507;
 
 impl Test {
     /// Whether it belongs to the topology of this identifier.
@@ -75,15 +113,7 @@ impl Test {
 
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
-        match &self.kind {
-            TestKind::Ping { .. } => {
-                Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") }
-            }
-            TestKind::Tcp(tcp) => tcp.parameter(),
-            TestKind::Simulate(simulate) => simulate.parameter(),
-            TestKind::Udp(udp) => udp.parameter(),
-            TestKind::Bench(bench) => bench.parameter(),
-        }
+        varied_list(self.kind.lists()).parameter
     }
 
     /// A value of the parameter in words, by its label: `window 32 KiB`, `ping of 56 bytes`.
@@ -98,34 +128,19 @@ impl Test {
 
     /// The values of the parameter, in the order of the plan.
     pub fn values(&self) -> Vec<Value> {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, .. } => {
-                let value = |&size: &u32| Value { number: size.into(), label: size.to_string() };
-                sizes_bytes.iter().map(value).collect()
-            }
-            TestKind::Tcp(tcp) => tcp.values(),
-            TestKind::Simulate(simulate) => simulate.values(),
-            TestKind::Udp(udp) => udp.values(),
-            TestKind::Bench(bench) => bench.values(),
-        }
+        varied_list(self.kind.lists()).values()
     }
 
-    /// What to measure for each value on `topology`, without a target.
+    /// What to measure for each value on `topology`; nothing where it cannot be measured.
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, count, base } => {
-                let plan = |&size: &u32| {
-                    let (sizes_bytes, count) = (vec![size], Some(*count));
-                    Plan::Ping(PingPlan { sizes_bytes, count, ..base.clone() })
-                };
-                let steps = sizes_bytes.iter().map(plan).zip(self.values());
-                steps.map(|(plan, value)| TestStep { value, plan, sack: None }).collect()
-            }
-            TestKind::Tcp(tcp) => tcp.steps(topology),
-            TestKind::Simulate(simulate) => simulate.steps(topology),
-            TestKind::Udp(udp) => udp.steps(),
-            TestKind::Bench(bench) => bench.steps(topology),
-        }
+        let step = |(at, value)| {
+            let sack = match &self.kind {
+                TestKind::Tcp(tcp) => pick(tcp.sack.as_ref(), at),
+                _ => None,
+            };
+            Some(TestStep { value, plan: self.kind.plan(topology, at).ok()?, sack })
+        };
+        self.values().into_iter().enumerate().filter_map(step).collect()
     }
 }
 
