@@ -29,7 +29,7 @@ pub struct Background {
 impl Background {
     /// Payload rate of the flow on `topology`.
     /// # Errors
-    /// What is wrong with it, or that no link of the topology has a rate to take a share of.
+    /// A fault of its keys, or that no link of the topology has a rate to take a share of.
     pub fn rate_on(&self, topology: &Topology) -> Result<BitRate, String> {
         match (&self.rate, self.utilisation) {
             (Some(text), None) => {

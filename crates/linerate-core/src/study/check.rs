@@ -1,4 +1,4 @@
-//! What a study must hold beyond its types: names that meet, numbers that can be measured, and
+//! Rules for a study beyond its types: names that meet, numbers that can be measured, and
 //! laboratories that can be built.
 //!
 //! Finds the first problem and where it is; the text of a file turns that into line and column.
@@ -15,7 +15,7 @@ use crate::lab::{Problem, Step};
 const CELLS_MAX: usize = 100_000;
 
 impl StudyPlan {
-    /// Whether the study can be run on a machine that allows its laboratories.
+    /// Refuses a study that no machine could run, even one that allows its laboratories.
     /// # Errors
     /// The first problem, with its place.
     pub fn check(&self) -> Result<(), Problem> {
@@ -122,7 +122,7 @@ fn check_on(study: &StudyPlan, test: &Test) -> Checked {
     Ok(())
 }
 
-/// Whether a test can be asked for on every topology that it is on.
+/// Refuses a test that cannot be measured on every topology that it is on.
 fn check_test(study: &StudyPlan, test: &Test) -> Checked {
     check_on(study, test)?;
     require(test.repetitions > 0, "repetitions", "repetitions is 0; measure at least once")?;

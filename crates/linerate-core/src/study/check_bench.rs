@@ -1,4 +1,4 @@
-//! What a device benchmark of a study must hold: frames that fit the links, measures and goals that
+//! Rules for a device benchmark of a study: frames that fit the links, measures and goals that
 //! belong together, and a laboratory where nothing else is on the links.
 
 use std::ops::RangeInclusive;
@@ -32,7 +32,7 @@ const GOALS_MAX: usize = 8;
 /// More would leave less than a millisecond of a trial of 1 s.
 const QUICK_MAX: u64 = 1000;
 
-/// Whether the test can be asked for, wherever it is.
+/// Refuses values and settings that no benchmark can have, wherever it is.
 pub(super) fn check_bench(bench: &FramesSweep) -> Checked {
     check_frames(bench)?;
     check_measures(bench)?;
@@ -186,7 +186,7 @@ fn check_line(bench: &FramesSweep) -> Checked {
     }
 }
 
-/// Whether the frames can be sent on a topology.
+/// Refuses a topology on which the frames cannot be sent.
 pub(super) fn check_ports(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
     if bench.plan.as_ref().is_some_and(|plan| !plan.ports.is_empty()) {
         // Interfaces of the host itself: what they take is asked when they are used.

@@ -25,7 +25,7 @@ pub(super) trait Embedded: Default + Serialize + DeserializeOwned {
         Self::default()
     }
 
-    /// Whether a field is no key of a test.
+    /// True for a field that is no key of a test.
     fn withholds(field: &str) -> bool {
         Self::WITHHELD.split(' ').any(|withheld| withheld == field)
     }
@@ -72,7 +72,7 @@ pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, crate::tree::Error
     crate::tree::from_value(Value::Object(keys))
 }
 
-/// Whether a plan has a key.
+/// True for a key that the plan has.
 /// # Errors
 /// Where it has, but for values of another type.
 pub(super) fn has<T: Embedded>(key: &str, value: &Value) -> Result<bool, crate::tree::Error> {

@@ -27,9 +27,9 @@ pub struct FramesSweep {
     /// A mix of lengths in their place: `imix` or `64:7,594:4,1518:1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<String>,
-    /// What is measured, in this order.
+    /// Measures to take, in this order.
     pub measures: Vec<Measure>,
-    /// What searches go by, all at once; strict and typical when absent.
+    /// Goals of searches, all at once; strict and typical when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goals: Option<Vec<GoalWord>>,
     /// Trials of the goals are so many times as short.
@@ -60,17 +60,17 @@ pub struct FramesSweep {
     /// laboratory have no medium.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// What was ordered, for the measure `contract`.
+    /// Contract of a policer or shaper, for the measure `contract`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<OrderedContract>,
-    /// What was ordered in cells instead: frames of each length stand for them.
+    /// Contract in cells instead: frames of each length stand for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_contract: Option<OrderedCells>,
     /// Which frames, by the names of a plan: `protocol`, `flows`, `burst`, `vlans`, `dscp`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchFrames>"))]
     pub frames: BenchFrames,
-    /// What holds for every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
+    /// Options of every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
     /// a mesh every host of the laboratory is a port.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchPlan>"))]
@@ -103,7 +103,7 @@ impl FramesSweep {
         ]
     }
 
-    /// What to measure for the value at a place of the varied list.
+    /// Plan of the benchmark for the value at a place of the varied list.
     /// # Errors
     /// Why the topology has no ports for it.
     pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<BenchPlan, String> {
@@ -152,7 +152,7 @@ impl FramesSweep {
         }
     }
 
-    /// What searches go by.
+    /// Goals of searches, shortened where the test is quick.
     fn goals(&self) -> Vec<BenchGoal> {
         let all = match &self.goals {
             Some(words) => words.iter().map(GoalWord::goal).collect(),

@@ -77,7 +77,7 @@ impl SimulateSweep {
         lists
     }
 
-    /// Whether the model has every value and setting, wherever the test is.
+    /// Refuses values and settings that the model does not have.
     pub(super) fn check(&self) -> Checked {
         let common = &self.common;
         let live = embedded::differing(&common.base).into_iter().map(|(key, _)| key);
@@ -117,7 +117,7 @@ impl SimulateSweep {
         check_number("start_spread_seconds", self.start_spread_seconds, 0.0..=SPREAD_SECONDS_MAX)
     }
 
-    /// What to simulate for the value at a place of the list.
+    /// Plan of the simulation for the value at a place of the varied list.
     /// # Errors
     /// Why it cannot be simulated on this topology.
     pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<SimulatePlan, String> {

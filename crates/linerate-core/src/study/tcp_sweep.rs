@@ -43,7 +43,7 @@ pub struct TcpSweep {
     /// A flow from the server to the client while the test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// What holds for every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
+    /// Options of every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<TcpTest>"))]
     pub base: TcpTest,
@@ -104,7 +104,7 @@ impl TcpSweep {
         ]
     }
 
-    /// Whether every run can be asked for, wherever the test is.
+    /// Refuses values and settings that the protocol cannot ask for.
     pub(super) fn check(&self) -> Checked {
         check_lists(&self.lists(), "windows_bytes or another list")?;
         self.check_controls(|name| {
@@ -141,7 +141,7 @@ impl TcpSweep {
         check_omitted(self.omit_seconds)
     }
 
-    /// Whether the flow against the test can be on a topology.
+    /// Refuses a flow against the test that a topology cannot have.
     pub(super) fn check_background(&self, topology: &Topology) -> Checked {
         let rate = self.background.as_ref().map(|flow| flow.rate_on(topology)).transpose();
         rate.map(drop).or_else(|reason| key_fault("background", reason))

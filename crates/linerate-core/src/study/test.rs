@@ -30,14 +30,14 @@ pub struct Test {
     /// The topologies that it belongs to; all of them when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
-    /// What is measured, and the values of its parameter.
+    /// The kind of measurement, and the values of its parameter.
     #[serde(flatten)]
     pub kind: TestKind,
     /// How often each value is measured.
     pub repetitions: u32,
 }
 
-/// What a test measures.
+/// Kind of measurement of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -49,7 +49,7 @@ pub enum TestKind {
         sizes_bytes: Vec<u32>,
         /// Probes of each size.
         count: u64,
-        /// What holds for every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
+        /// Options of every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
         #[serde(flatten, with = "embedded")]
         #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<PingPlan>"))]
         base: PingPlan,
@@ -83,7 +83,8 @@ impl TestKind {
         }
     }
 
-    /// What to measure on `topology` for the value at a place of the varied list, without a target.
+    /// Plan of a measurement on `topology`, for the value at a place of the varied list; the target
+    /// is left open.
     /// # Errors
     /// Why it cannot be measured there.
     fn plan(&self, topology: &Topology, at: usize) -> Result<Plan, String> {
@@ -106,7 +107,7 @@ const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: 
 const SIZE_BYTES: RangeInclusive<u64> = 0..=65_507;
 
 impl Test {
-    /// Whether it belongs to the topology of this identifier.
+    /// True for a topology, by its identifier, on which the test is measured.
     pub fn is_on(&self, topology: &str) -> bool {
         self.on.as_ref().is_none_or(|on| on.iter().any(|id| id == topology))
     }
@@ -131,7 +132,7 @@ impl Test {
         varied_list(self.kind.lists()).values()
     }
 
-    /// What to measure for each value on `topology`; nothing where it cannot be measured.
+    /// Plans for all values on `topology`; none where it cannot be measured.
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
         let step = |(at, value)| {
             let sack = match &self.kind {
@@ -221,7 +222,7 @@ enum KindName {
 }
 
 impl KindName {
-    /// Whether the plan that this kind embeds has a key, for which the value has to fit.
+    /// True for a key of the plan that this kind embeds; the value has to fit it.
     fn has(self, key: &str, value: &Json) -> Result<bool, crate::tree::Error> {
         match self {
             Self::Ping => embedded::has::<PingPlan>(key, value),
@@ -254,7 +255,7 @@ impl TestTable {
         self.fault(format!(" has no key '{key}'"), Some((key, false)))
     }
 
-    /// Whether the keys of a plan are those of the kind's.
+    /// Refuses keys that the plan of the kind does not have.
     fn check_plan(&self) -> Result<(), TestFault> {
         self.of_plan.iter().try_for_each(|(key, value)| match self.kind.has(key, value) {
             Ok(true) => Ok(()),

@@ -31,7 +31,7 @@ pub struct UdpSweep {
     /// Datagrams sent within this span at the start of each run are left out of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_seconds: Option<f64>,
-    /// What holds for every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
+    /// Options of every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(
         feature = "schema",
@@ -107,7 +107,7 @@ impl UdpSweep {
         ]
     }
 
-    /// Whether every run can be asked for.
+    /// Refuses values and settings that the protocol cannot ask for.
     pub(super) fn check(&self) -> Checked {
         check_lists(&self.lists(), "rates or sizes_bytes")?;
         let (least, most) = (SIZE_BYTES.start(), SIZE_BYTES.end());
