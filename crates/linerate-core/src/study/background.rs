@@ -29,7 +29,7 @@ pub struct Background {
 impl Background {
     /// Payload rate of the flow on `topology`.
     /// # Errors
-    /// What is wrong with it, or that no link of the topology has a rate to take a share of.
+    /// A fault of its keys, or that no link of the topology has a rate to take a share of.
     pub fn rate_on(&self, topology: &Topology) -> Result<BitRate, String> {
         match (&self.rate, self.utilisation) {
             (Some(text), None) => {
@@ -79,24 +79,13 @@ fn emulated_bps(link: &LinkPlan) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::LabPlan;
 
     fn topology(link: &str) -> Topology {
         let text = format!(
             "host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
              link = [{{ ends = [\"a\", \"b\"]{link} }}]"
         );
-        Topology {
-            id: "t".to_owned(),
-            title: "t".to_owned(),
-            class: "c".to_owned(),
-            lab: LabPlan::from_toml(&text, "t.toml").expect("a sound laboratory"),
-            client: "a".to_owned(),
-            server: "b".to_owned(),
-            l2_hops: 0,
-            l3_hops: 0,
-            published: None,
-        }
+        Topology::from_lab(&text, "a", "b")
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::units::{BitRate, parse_span};
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Measure(
-    /// What it names.
+    /// The measure that it names.
     pub record::BenchTest,
 );
 
@@ -38,7 +38,7 @@ impl From<Measure> for String {
     }
 }
 
-/// What a search goes by: a name or a table.
+/// Goal of a search: a name or a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -105,7 +105,7 @@ impl GoalWord {
 }
 
 impl<'de> Deserialize<'de> for GoalWord {
-    /// By hand: an untagged enum would not say what is wrong with a table.
+    /// Written by hand: an untagged enum would not say what is wrong with a table.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Word;
         impl<'de> Visitor<'de> for Word {
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for GoalWord {
     }
 }
 
-/// What was ordered of a policer or shaper.
+/// Contract of a policer or shaper, in bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -159,8 +159,12 @@ impl OrderedContract {
         let rate = |key: &'static str, text: &String| {
             text.parse::<BitRate>().map_err(|error| (key, error.to_string()))
         };
+        let cir = rate("cir", &self.cir)?;
+        if cir.bits_per_sec() == 0 {
+            return Err(("cir", "a rate of 0".to_owned()));
+        }
         Ok(BenchContract {
-            cir: rate("cir", &self.cir)?,
+            cir,
             cbs_bytes: self.cbs_bytes,
             eir: self.eir.as_ref().map(|text| rate("eir", text)).transpose()?,
             ebs_bytes: self.ebs_bytes,
@@ -168,7 +172,7 @@ impl OrderedContract {
     }
 }
 
-/// What was ordered in cells, or frames of one length.
+/// Contract of a policer or shaper in cells, or frames of one length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -1,44 +1,43 @@
-//! What a study must hold beyond its types: names that meet, numbers that can be measured, and
+//! Rules for a study beyond its types: names that meet, numbers that can be measured, and
 //! laboratories that can be built.
 //!
 //! Finds the first problem and where it is; the text of a file turns that into line and column.
 
 use std::collections::BTreeSet;
 
-use super::check_bench::check_bench;
-use super::check_simulate::check_simulate;
-use super::check_tcp::{check_tcp, named};
-use super::check_udp::check_udp;
+use super::check_bench::{check_bench, check_ports};
+use super::fault::{Checked, fault, item_fault, key_fault, prefix_place, require};
+use super::list::check_lists;
 use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
 
 /// Most cells in one study: at a second each more than a day.
 const CELLS_MAX: usize = 100_000;
 
-/// Largest payload of an IPv4 echo: 65,535 less 20 bytes of IP and 8 of ICMP (RFC 791, RFC 792).
-const PING_PAYLOAD_BYTES_MAX: u32 = 65_507;
-
 impl StudyPlan {
-    /// Whether the study can be run on a machine that allows its laboratories.
+    /// Refuses a study that no machine could run, even one that allows its laboratories.
     /// # Errors
     /// The first problem, with its place.
     pub fn check(&self) -> Result<(), Problem> {
         well_named("study", &self.name, &[Step::Key("name")])?;
         if self.topologies.is_empty() {
-            return problem(&[], "the study has no [[topology]]");
+            return fault(&[], "the study has no [[topology]]");
         }
         if self.tests.is_empty() {
-            return problem(&[], "the study has no [[test]]");
+            return fault(&[], "the study has no [[test]]");
         }
         let topologies = self.topologies.iter().map(|topology| topology.id.as_str());
         check_ids("topology", topologies)?;
         check_ids("test", self.tests.iter().map(|test| test.id.as_str()))?;
         for (index, topology) in self.topologies.iter().enumerate() {
-            within("topology", index, check_topology(topology))?;
+            prefix_place("topology", index, check_topology(topology))?;
         }
         for (index, test) in self.tests.iter().enumerate() {
-            within("test", index, check_on(self, test))?;
-            within("test", index, check_test(self, test))?;
+            let outcome = check_test(self, test).map_err(|problem| Problem {
+                message: format!("test '{}': {}", test.id, problem.message),
+                ..problem
+            });
+            prefix_place("test", index, outcome)?;
         }
         self.check_used()?;
         self.check_size()?;
@@ -46,18 +45,18 @@ impl StudyPlan {
     }
 
     /// A topology that no test is on would be built for nothing.
-    fn check_used(&self) -> Result<(), Problem> {
+    fn check_used(&self) -> Checked {
         let unused = |topology: &Topology| !self.tests.iter().any(|test| test.is_on(&topology.id));
         match self.topologies.iter().position(unused) {
             Some(index) => {
                 let path = [Step::Key("topology"), Step::Index(index), Step::Key("id")];
-                problem(&path, format!("no test is on topology '{}'", self.topologies[index].id))
+                fault(&path, format!("no test is on topology '{}'", self.topologies[index].id))
             }
             None => Ok(()),
         }
     }
 
-    fn check_size(&self) -> Result<(), Problem> {
+    fn check_size(&self) -> Checked {
         let topologies_of = |test: &Test| test.on.as_ref().map_or(self.topologies.len(), Vec::len);
         let cells_of = |test: &Test| {
             let cells = test.values().len().saturating_mul(test.repetitions as usize);
@@ -67,51 +66,38 @@ impl StudyPlan {
         if cells <= CELLS_MAX {
             return Ok(());
         }
-        problem(&[], format!("the study has {cells} measurements; the most is {CELLS_MAX}"))
+        fault(&[], format!("the study has {cells} measurements; the most is {CELLS_MAX}"))
     }
 }
 
-fn problem<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { path: path.to_vec(), message: message.into() })
-}
-
-/// The same outcome, its place seen from the top of the study.
-fn within(list: &'static str, index: usize, inner: Result<(), Problem>) -> Result<(), Problem> {
-    inner.map_err(|problem| {
-        let mut path = vec![Step::Key(list), Step::Index(index)];
-        path.extend(problem.path);
-        Problem { path, ..problem }
-    })
-}
-
-fn well_named(what: &str, name: &str, path: &[Step]) -> Result<(), Problem> {
+fn well_named(what: &str, name: &str, path: &[Step]) -> Checked {
     let fits = |c: char| c.is_ascii_alphanumeric() || "./-_".contains(c);
     if !name.is_empty() && name.chars().all(fits) {
         return Ok(());
     }
     let rule = "use letters, digits and . / - _ only, at least one";
-    problem(path, format!("{what} '{name}': {rule}"))
+    fault(path, format!("{what} '{name}': {rule}"))
 }
 
-fn check_ids<'a>(list: &'static str, ids: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
+fn check_ids<'a>(list: &'static str, ids: impl Iterator<Item = &'a str>) -> Checked {
     let mut seen = BTreeSet::new();
     for (index, id) in ids.enumerate() {
         let path = [Step::Key(list), Step::Index(index), Step::Key("id")];
         well_named(list, id, &path)?;
         if !seen.insert(id) {
-            return problem(&path, format!("{list} '{id}' is there twice"));
+            return fault(&path, format!("{list} '{id}' is there twice"));
         }
     }
     Ok(())
 }
 
-fn check_topology(topology: &Topology) -> Result<(), Problem> {
+fn check_topology(topology: &Topology) -> Checked {
     let id = &topology.id;
     for (role, host) in [("client", &topology.client), ("server", &topology.server)] {
         if !topology.lab.hosts.iter().any(|plan| plan.name == *host) {
             let message =
                 format!("topology '{id}': its {role} '{host}' is no host of its laboratory");
-            return problem(&[Step::Key(role)], message);
+            return key_fault(role, message);
         }
     }
     topology.lab.check().map_err(|problem| {
@@ -122,62 +108,47 @@ fn check_topology(topology: &Topology) -> Result<(), Problem> {
 }
 
 /// The topologies that a test names are those of the study, each once.
-fn check_on(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
-    let id = &test.id;
+fn check_on(study: &StudyPlan, test: &Test) -> Checked {
     let Some(on) = &test.on else { return Ok(()) };
-    if on.is_empty() {
-        let reason = "on is empty; name topologies, or leave it out for all";
-        return problem(&[Step::Key("on")], format!("test '{id}': {reason}"));
-    }
-    let mut seen = BTreeSet::new();
+    require(!on.is_empty(), "on", "on is empty; name topologies, or leave it out for all")?;
     for (index, name) in on.iter().enumerate() {
-        let path = [Step::Key("on"), Step::Index(index)];
         if !study.topologies.iter().any(|topology| topology.id == *name) {
-            return problem(&path, format!("test '{id}': the study has no topology '{name}'"));
+            return item_fault("on", index, format!("the study has no topology '{name}'"));
         }
-        if !seen.insert(name) {
-            return problem(&path, format!("test '{id}': topology '{name}' is there twice"));
+        if on[..index].contains(name) {
+            return item_fault("on", index, format!("topology '{name}' is there twice"));
         }
     }
     Ok(())
 }
 
-fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
-    let fault = |key: &'static str, reason: &str| {
-        problem(&[Step::Key(key)], format!("test '{}': {reason}", test.id))
-    };
-    if test.repetitions == 0 {
-        return fault("repetitions", "repetitions is 0; measure at least once");
-    }
+/// Refuses a test that cannot be measured on every topology that it is on.
+fn check_test(study: &StudyPlan, test: &Test) -> Checked {
+    check_on(study, test)?;
+    require(test.repetitions > 0, "repetitions", "repetitions is 0; measure at least once")?;
     match &test.kind {
-        TestKind::Ping { sizes_bytes, count, .. } => {
-            if *count == 0 {
-                return fault("count", "count is 0; send at least one probe");
+        TestKind::Ping { count, .. } => {
+            require(*count > 0, "count", "count is 0; send at least one probe")?;
+            check_lists(&test.kind.lists(), "sizes_bytes")?;
+        }
+        TestKind::Tcp(tcp) => tcp.check()?,
+        TestKind::Simulate(simulate) => simulate.check()?,
+        TestKind::Udp(udp) => udp.check()?,
+        TestKind::Bench(bench) => check_bench(bench)?,
+    }
+    // What does not fit a topology lies in the choice of topologies, where there is one.
+    let place = if test.on.is_some() { vec![Step::Key("on")] } else { Vec::new() };
+    for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
+        match &test.kind {
+            TestKind::Ping { .. } | TestKind::Udp(_) => {}
+            TestKind::Tcp(tcp) => tcp.check_background(topology)?,
+            TestKind::Simulate(simulate) => {
+                simulate.common.check_background(topology)?;
+                let plan = simulate.plan(topology, 0).map(drop);
+                plan.or_else(|reason| fault(&place, reason))?;
             }
-            check_sizes(test, sizes_bytes)
-        }
-        TestKind::Tcp(tcp) => check_tcp(study, test, tcp),
-        TestKind::Simulate(simulate) => check_simulate(study, test, simulate),
-        TestKind::Udp(udp) => named(&test.id, check_udp(udp)),
-        TestKind::Bench(bench) => check_bench(study, test, bench),
-    }
-}
-
-/// A value that is listed twice would fill the same cell twice.
-fn check_sizes(test: &Test, values: &[u32]) -> Result<(), Problem> {
-    let id = &test.id;
-    if values.is_empty() {
-        return problem(&[Step::Key("sizes_bytes")], format!("test '{id}': sizes_bytes is empty"));
-    }
-    let max = PING_PAYLOAD_BYTES_MAX;
-    let mut seen = BTreeSet::new();
-    for (index, &value) in values.iter().enumerate() {
-        let path = [Step::Key("sizes_bytes"), Step::Index(index)];
-        if value > max {
-            return problem(&path, format!("test '{id}': {value} bytes; the most is {max}"));
-        }
-        if !seen.insert(value) {
-            return problem(&path, format!("test '{id}': {value} is there twice"));
+            TestKind::Bench(bench) => check_ports(topology, bench)
+                .or_else(|reason| fault(&place, format!("topology '{}': {reason}", topology.id)))?,
         }
     }
     Ok(())
@@ -186,11 +157,11 @@ fn check_sizes(test: &Test, values: &[u32]) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::{HostPlan, LabPlan};
     use crate::study::{Background, TcpSweep};
 
+    /// One host that measures itself.
     fn plan() -> StudyPlan {
-        let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
+        let topology = Topology::from_lab("host = [{ name = \"h\" }]", "h", "h");
         StudyPlan {
             name: "s".to_owned(),
             title: "t".to_owned(),
@@ -198,17 +169,7 @@ mod tests {
             purpose: None,
             shuffle_seed: None,
             retries: None,
-            topologies: vec![Topology {
-                id: "i.1/10".to_owned(),
-                title: "one".to_owned(),
-                class: "c".to_owned(),
-                lab: LabPlan { hosts: vec![host], ..LabPlan::default() },
-                client: "h".to_owned(),
-                server: "h".to_owned(),
-                l2_hops: 0,
-                l3_hops: 0,
-                published: None,
-            }],
+            topologies: vec![Topology { id: "i.1/10".to_owned(), ..topology }],
             tests: vec![Test {
                 id: "tcp".to_owned(),
                 on: None,

@@ -1,106 +1,83 @@
-//! What a device benchmark of a study must hold: frames that fit the links, measures and goals that
+//! Rules for a device benchmark of a study: frames that fit the links, measures and goals that
 //! belong together, and a laboratory where nothing else is on the links.
 
-use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
-use super::bench_words::GoalWord;
-use super::check_tcp::{Checked, list, named, problem};
-use super::frames_sweep::parse_mix;
-use super::{FramesSweep, StudyPlan, Test, Topology};
+use super::bench_words::{GoalTable, GoalWord};
+use super::fault::{
+    Checked, SECONDS_MAX, check_number, check_once, check_seconds, fault, item_fault, key_fault,
+    prefix_place, require,
+};
+use super::frames_sweep::{FRAME_BYTES, parse_mix};
+use super::list::check_lists;
+use super::{FramesSweep, Topology};
 use crate::lab::{Layout, Step};
 use crate::record;
 use crate::units::BitRate;
 
-/// Shortest Ethernet frame with FCS (IEEE 802.3 §3.2.6).
-const FRAME_BYTES_MIN: u32 = 64;
-/// Longest frame of RFC 5180 §5.1.
-const FRAME_BYTES_MAX: u32 = 9216;
 /// Header and FCS of a frame around an IP packet, and a tag (IEEE 802.1Q).
 const AROUND_BYTES: u32 = 18;
 const TAG_BYTES: u32 = 4;
 /// Tags that a frame may have.
 const VLANS_MAX: usize = 2;
 /// The numbers of VLANs that carry frames (IEEE 802.1Q table 9-2).
-const VLAN_IDS: (u16, u16) = (1, 4094);
+const VLAN_IDS: RangeInclusive<u16> = 1..=4094;
 /// It has 6 bits (RFC 2474 §3).
 const DSCP_MAX: u8 = 63;
 const FLOWS_MAX: u32 = 1_000_000;
 const BURST_MAX: u32 = 65_536;
 const TRIALS_MAX: u32 = 1000;
-/// Longest trial: a day.
-const SECONDS_MAX: f64 = 86_400.0;
 /// As many as a search can tell apart in one run.
 const GOALS_MAX: usize = 8;
 /// More would leave less than a millisecond of a trial of 1 s.
 const QUICK_MAX: u64 = 1000;
 
-/// Whether the test can be asked for on every topology of `study` that it is on.
-pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &FramesSweep) -> Checked {
-    let id = &test.id;
-    named(id, check_frames(bench))?;
-    named(id, check_measures(bench))?;
-    named(id, check_goals(bench))?;
-    named(id, check_numbers(bench))?;
-    named(id, check_rates(bench))?;
-    named(id, check_headers(bench))?;
-    let place = if test.on.is_some() { vec![Step::Key("on")] } else { Vec::new() };
-    for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
-        if let Err(reason) = fits(topology, bench) {
-            return named(id, problem(&place, format!("topology '{}': {reason}", topology.id)));
-        }
+/// Refuses values and settings that no benchmark can have, wherever it is.
+pub(super) fn check_bench(bench: &FramesSweep) -> Checked {
+    check_frames(bench)?;
+    check_measures(bench)?;
+    check_goals(bench)?;
+    check_numbers(bench)?;
+    check_line(bench)?;
+    check_headers(bench)
+}
+
+fn check_frames(bench: &FramesSweep) -> Checked {
+    let both = "frame_sizes and mix both say how long frames are; give one of them";
+    require(bench.frame_sizes.is_none() || bench.mix.is_none(), "mix", both)?;
+    check_lists(&bench.lists(), "frame_sizes or a mix")?;
+    let Some(mix) = &bench.mix else { return Ok(()) };
+    let (least, most) = (FRAME_BYTES.start(), FRAME_BYTES.end());
+    for part in parse_mix(mix).or_else(|reason| key_fault("mix", reason))? {
+        let message = format!("{} bytes; {least} to {most} are allowed", part.length);
+        require(FRAME_BYTES.contains(&part.length), "mix", message)?;
     }
     Ok(())
 }
 
-fn check_frames(bench: &FramesSweep) -> Checked {
-    match (&bench.frame_sizes, &bench.mix) {
-        (None, None) => {
-            return problem(&[], "it varies nothing; give it frame_sizes or a mix".to_owned());
+/// Lengths that hold the headers, once it is known that these can be.
+fn check_headers(bench: &FramesSweep) -> Checked {
+    check_number("dscp", Some(bench.frames.dscp), 0..=DSCP_MAX)?;
+    for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
+        if let Some(reason) = too_short(bench, length) {
+            return item_fault("frame_sizes", index, reason);
         }
-        (Some(_), Some(_)) => {
-            let message = "frame_sizes and mix both say how long frames are; give one of them";
-            return problem(&[Step::Key("mix")], message.to_owned());
-        }
-        (Some(sizes), None) if sizes.is_empty() => {
-            return problem(&[Step::Key("frame_sizes")], "frame_sizes is empty".to_owned());
-        }
-        _ => {}
     }
-    list("frame_sizes", bench.frame_sizes.as_ref(), FRAME_BYTES_MIN, FRAME_BYTES_MAX)?;
-    let Some(mix) = &bench.mix else { return Ok(()) };
-    let parts =
-        parse_mix(mix).or_else(|reason| problem(&[Step::Key("mix")], reason).map(|()| vec![]))?;
-    let wrong = |length: &u32| !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(length);
-    match parts.into_iter().map(|part| part.0).find(wrong) {
-        Some(length) => {
-            let bounds = format!("{FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} are allowed");
-            problem(&[Step::Key("mix")], format!("{length} bytes; {bounds}"))
-        }
+    match mix_lengths(bench).into_iter().find_map(|length| too_short(bench, length)) {
+        Some(reason) => key_fault("mix", reason),
         None => Ok(()),
     }
 }
 
-/// Lengths that hold the headers, once it is known that these can be.
-fn check_headers(bench: &FramesSweep) -> Checked {
-    if bench.frames.dscp > DSCP_MAX {
-        let message = format!("dscp is {}; 0 to {DSCP_MAX} are allowed", bench.frames.dscp);
-        return problem(&[Step::Key("dscp")], message);
-    }
-    for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
-        if let Some(reason) = too_short(bench, length) {
-            return problem(&[Step::Key("frame_sizes"), Step::Index(index)], reason);
-        }
-    }
+/// Lengths of the frames of a mix; none without one.
+fn mix_lengths(bench: &FramesSweep) -> Vec<u32> {
     let parts = bench.mix.as_deref().and_then(|mix| parse_mix(mix).ok()).unwrap_or_default();
-    match parts.into_iter().find_map(|(length, _)| too_short(bench, length)) {
-        Some(reason) => problem(&[Step::Key("mix")], reason),
-        None => Ok(()),
-    }
+    parts.into_iter().map(|part| part.length).collect()
 }
 
 /// Why a frame of that length cannot be: its headers and the signature need more.
 fn too_short(bench: &FramesSweep, length: u32) -> Option<String> {
-    let (protocol, tags) = (bench.protocol(), bench.frames.vlans.len());
+    let (protocol, tags) = (bench.whole_plan().frames.protocol, bench.frames.vlans.len());
     let least = protocol.shortest_frame_bytes(tags);
     let with = match tags {
         0 => String::new(),
@@ -115,161 +92,102 @@ fn too_short(bench: &FramesSweep, length: u32) -> Option<String> {
 }
 
 fn check_measures(bench: &FramesSweep) -> Checked {
-    if bench.measures.is_empty() {
-        return problem(&[Step::Key("measures")], "measures is empty".to_owned());
-    }
-    let names = bench.measures.iter().map(|measure| measure.0.name());
-    once("measures", names)?;
-    check_contract(bench)
-}
-
-fn check_contract(bench: &FramesSweep) -> Checked {
-    let ordered = bench.measures.iter().any(|it| it.0 == record::BenchTest::Contract);
-    let (key, wrong) = match (&bench.contract, &bench.cell_contract) {
-        (None, None) if ordered => {
+    require(!bench.measures.is_empty(), "measures", "measures is empty")?;
+    let names: Vec<&str> = bench.measures.iter().map(|measure| measure.0.name()).collect();
+    check_once("measures", &names)?;
+    let ordered = names.contains(&record::BenchTest::Contract.name());
+    let (key, contract) = match (&bench.contract, &bench.cell_contract) {
+        (None, None) => {
             let message = "the measure contract needs contract = { cir = …, cbs_bytes = … } or \
                            cell_contract = { pcr = …, scr = …, mbs = … }";
-            return problem(&[Step::Key("measures")], message.to_owned());
+            return require(!ordered, "measures", message);
         }
-        (None, None) => return Ok(()),
         (Some(_), Some(_)) => {
             let message = "contract and cell_contract both say what was ordered; give one of them";
-            return problem(&[Step::Key("cell_contract")], message.to_owned());
-        }
-        (Some(contract), None) => {
-            let zero = |it: &record::BenchContract| it.cir.bits_per_sec() == 0;
-            let wrong = match contract.contract() {
-                Ok(contract) if zero(&contract) => Some(("cir", "a rate of 0".to_owned())),
-                other => other.err(),
-            };
-            ("contract", wrong)
+            return key_fault("cell_contract", message);
         }
         (None, Some(_)) if bench.mix.is_some() => {
-            let message = "cells are frames of one length; a mix has several";
-            return problem(&[Step::Key("mix")], message.to_owned());
+            return key_fault("mix", "cells are frames of one length; a mix has several");
         }
-        (None, Some(cells)) => ("cell_contract", cells.contract().err()),
+        (Some(contract), None) => ("contract", contract.contract().map(drop)),
+        (None, Some(cells)) => ("cell_contract", cells.contract().map(drop)),
     };
-    if !ordered {
-        let message = "a contract that no measure asks for; add \"contract\" to measures";
-        return problem(&[Step::Key(key)], message.to_owned());
-    }
-    match wrong {
-        Some((of, reason)) => problem(&[Step::Key(key), Step::Key(of)], reason),
-        None => Ok(()),
-    }
+    require(ordered, key, "a contract that no measure asks for; add \"contract\" to measures")?;
+    contract.or_else(|(field, reason)| fault(&[Step::Key(key), Step::Key(field)], reason))
 }
 
 fn check_goals(bench: &FramesSweep) -> Checked {
     let Some(goals) = &bench.goals else { return Ok(()) };
-    let key = Step::Key("goals");
-    if goals.is_empty() || goals.len() > GOALS_MAX {
-        let message = format!("{} goals; 1 to {GOALS_MAX} are allowed", goals.len());
-        return problem(&[key], message);
-    }
-    let own = goals.iter().map(GoalWord::goal).collect::<Vec<_>>();
-    once("goals", own.iter().map(|goal| goal.name.as_str()))?;
-    for (index, word) in goals.iter().enumerate() {
-        let GoalWord::Table(table) = word else { continue };
-        let at = |name| [Step::Key("goals"), Step::Index(index), Step::Key(name)];
-        if table.name.is_empty() {
-            return problem(&at("name"), "a goal without a name".to_owned());
-        }
-        check_span("trial_seconds", Some(table.trial_seconds), &at("trial_seconds"))?;
-        check_span("sum_seconds", table.sum_seconds, &at("sum_seconds"))?;
-        if table.sum_seconds.is_some_and(|sum| sum < table.trial_seconds) {
-            let message = "sum_seconds is less than one trial".to_owned();
-            return problem(&at("sum_seconds"), message);
-        }
-        let ratios = [
-            ("loss_ratio", table.loss_ratio, 0.0),
-            ("exceed_ratio", table.exceed_ratio, 0.0),
-            ("width", table.width, f64::MIN_POSITIVE),
-        ];
-        for (name, value, least) in ratios {
-            if value.is_some_and(|value| !(least..1.0).contains(&value)) {
-                let value = value.unwrap_or_default();
-                return problem(&at(name), format!("{name} of {value}; a share below 1"));
-            }
-        }
-    }
-    Ok(())
+    let message = format!("{} goals; 1 to {GOALS_MAX} are allowed", goals.len());
+    require((1..=GOALS_MAX).contains(&goals.len()), "goals", message)?;
+    let names: Vec<String> = goals.iter().map(|word| word.goal().name).collect();
+    check_once("goals", &names)?;
+    goals.iter().enumerate().try_for_each(|(index, word)| match word {
+        GoalWord::Named(_) => Ok(()),
+        GoalWord::Table(table) => prefix_place("goals", index, check_goal(table)),
+    })
 }
 
-/// A value that is listed twice would be measured twice.
-fn once<'a>(key: &'static str, names: impl Iterator<Item = &'a str>) -> Checked {
-    let mut seen = BTreeSet::new();
-    for (index, name) in names.enumerate() {
-        if !seen.insert(name) {
-            let path = [Step::Key(key), Step::Index(index)];
-            return problem(&path, format!("{name} is there twice"));
-        }
+fn check_goal(goal: &GoalTable) -> Checked {
+    require(!goal.name.is_empty(), "name", "a goal without a name")?;
+    check_seconds("trial_seconds", Some(goal.trial_seconds))?;
+    check_seconds("sum_seconds", goal.sum_seconds)?;
+    let is_less = goal.sum_seconds.is_some_and(|sum| sum < goal.trial_seconds);
+    require(!is_less, "sum_seconds", "sum_seconds is less than one trial")?;
+    for (key, ratio, least) in [
+        ("loss_ratio", goal.loss_ratio, 0.0),
+        ("exceed_ratio", goal.exceed_ratio, 0.0),
+        ("width", goal.width, f64::MIN_POSITIVE),
+    ] {
+        let ratio = ratio.unwrap_or(least);
+        let message = format!("{key} of {ratio}; a share below 1");
+        require((least..1.0).contains(&ratio), key, message)?;
     }
     Ok(())
 }
 
 fn check_numbers(bench: &FramesSweep) -> Checked {
-    check_span("trial_seconds", bench.trial_seconds, &[Step::Key("trial_seconds")])?;
-    check_span("latency_seconds", bench.latency_seconds, &[Step::Key("latency_seconds")])?;
-    check_span("soak_seconds", bench.soak_seconds, &[Step::Key("soak_seconds")])?;
+    check_seconds("trial_seconds", bench.trial_seconds)?;
+    check_seconds("latency_seconds", bench.latency_seconds)?;
+    check_seconds("soak_seconds", bench.soak_seconds)?;
     for (key, seconds) in [
         ("before_seconds", bench.before_seconds),
         ("after_seconds", bench.after_seconds),
         ("settle_seconds", bench.settle_seconds),
     ] {
-        if let Some(seconds) = seconds.filter(|it| !(0.0..=SECONDS_MAX).contains(it)) {
-            let message = format!("{key} is {seconds}; use 0 or more, at most a day");
-            return problem(&[Step::Key(key)], message);
-        }
+        let seconds = seconds.unwrap_or(0.0);
+        let message = format!("{key} is {seconds}; use 0 or more, at most a day");
+        require((0.0..=SECONDS_MAX).contains(&seconds), key, message)?;
     }
-    let bounds = [
-        ("quick", bench.quick, QUICK_MAX),
-        ("trials", bench.trials.map(u64::from), TRIALS_MAX.into()),
-        ("flows", Some(bench.frames.flows.into()), FLOWS_MAX.into()),
-        ("burst", Some(bench.frames.burst.into()), BURST_MAX.into()),
-        ("frames_per_sec_max", bench.base.frames_per_sec_max, u64::from(u32::MAX)),
-    ];
-    for (key, value, most) in bounds {
-        if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
-            let message = format!("{key} is {value}; 1 to {most} are allowed");
-            return problem(&[Step::Key(key)], message);
+    check_number("quick", bench.quick, 1..=QUICK_MAX)?;
+    check_number("trials", bench.trials, 1..=TRIALS_MAX)?;
+    check_number("flows", Some(bench.frames.flows), 1..=FLOWS_MAX)?;
+    check_number("burst", Some(bench.frames.burst), 1..=BURST_MAX)?;
+    let frame_rate_max = bench.base.frames_per_sec_max;
+    check_number("frames_per_sec_max", frame_rate_max, 1..=u32::MAX.into())?;
+    let tags = &bench.frames.vlans;
+    let message = format!("at most {VLANS_MAX} tags are allowed");
+    require(tags.len() <= VLANS_MAX, "vlans", message)?;
+    let (least, most) = (VLAN_IDS.start(), VLAN_IDS.end());
+    match tags.iter().position(|tag| !VLAN_IDS.contains(tag)) {
+        Some(index) => {
+            let message = format!("VLAN {}; {least} to {most} are allowed", tags[index]);
+            item_fault("vlans", index, message)
         }
-    }
-    if bench.frames.vlans.len() > VLANS_MAX {
-        let message = format!("at most {VLANS_MAX} tags are allowed");
-        return problem(&[Step::Key("vlans")], message);
-    }
-    let (least, most) = VLAN_IDS;
-    for (index, tag) in bench.frames.vlans.iter().enumerate() {
-        if !(least..=most).contains(tag) {
-            let path = [Step::Key("vlans"), Step::Index(index)];
-            return problem(&path, format!("VLAN {tag}; {least} to {most} are allowed"));
-        }
-    }
-    Ok(())
-}
-
-fn check_span(key: &str, seconds: Option<f64>, path: &[Step]) -> Checked {
-    match seconds {
-        Some(seconds) if !(seconds > 0.0 && seconds <= SECONDS_MAX) => {
-            problem(path, format!("{key} is {seconds}; use more than 0, at most a day"))
-        }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
-fn check_rates(bench: &FramesSweep) -> Checked {
+fn check_line(bench: &FramesSweep) -> Checked {
     match bench.line.as_deref().map(str::parse::<BitRate>) {
-        Some(Err(error)) => problem(&[Step::Key("line")], error.to_string()),
-        Some(Ok(rate)) if rate.bits_per_sec() == 0 => {
-            problem(&[Step::Key("line")], "a line of rate 0".to_owned())
-        }
-        _ => Ok(()),
+        Some(Err(error)) => key_fault("line", error.to_string()),
+        Some(Ok(rate)) => require(rate.bits_per_sec() > 0, "line", "a line of rate 0"),
+        None => Ok(()),
     }
 }
 
-/// Whether the frames can be sent on a topology.
-fn fits(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
+/// Refuses a topology on which the frames cannot be sent.
+pub(super) fn check_ports(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
     if bench.plan.as_ref().is_some_and(|plan| !plan.ports.is_empty()) {
         // Interfaces of the host itself: what they take is asked when they are used.
         return Ok(());
@@ -288,8 +206,7 @@ fn fits(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
     let way = node.zip(target).map(|(node, target)| layout.way(node, target)).unwrap_or_default();
     let mtu = way.iter().map(|crossing| layout.links[crossing.link].mtu_bytes).min();
     let tags = u32::try_from(bench.frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
-    let mix = bench.mix.as_deref().and_then(|mix| parse_mix(mix).ok()).unwrap_or_default();
-    let lengths = mix.into_iter().map(|part| part.0);
+    let lengths = mix_lengths(bench).into_iter();
     let longest = lengths.chain(bench.frame_sizes.iter().flatten().copied()).max();
     match (mtu, longest) {
         (Some(mtu), Some(longest)) if longest > mtu + AROUND_BYTES + tags => {

@@ -8,6 +8,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::fault::{Checked, fault};
+use crate::lab::Step;
 use crate::record::{BenchFrames, BenchPlan, PingMode, PingPlan, TcpTest, UdpTest};
 
 /// Keys of a table.
@@ -23,7 +25,7 @@ pub(super) trait Embedded: Default + Serialize + DeserializeOwned {
         Self::default()
     }
 
-    /// Whether a field is no key of a test.
+    /// True for a field that is no key of a test.
     fn withholds(field: &str) -> bool {
         Self::WITHHELD.split(' ').any(|withheld| withheld == field)
     }
@@ -70,7 +72,7 @@ pub(super) fn plan_of<T: Embedded>(given: &Keys) -> Result<T, crate::tree::Error
     crate::tree::from_value(Value::Object(keys))
 }
 
-/// Whether a plan has a key.
+/// True for a key that the plan has.
 /// # Errors
 /// Where it has, but for values of another type.
 pub(super) fn has<T: Embedded>(key: &str, value: &Value) -> Result<bool, crate::tree::Error> {
@@ -95,15 +97,18 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-/// The first key of a plan that a check refuses, with the reason.
-pub(super) fn refused<T: Embedded, E: ToString>(
+/// Every key that a test gives of its plan passes the plan's check by itself.
+pub(super) fn check<T: Embedded, E: ToString>(
     plan: &T,
     check: impl Fn(&T) -> Result<(), E>,
-) -> Option<(String, String)> {
-    differing(plan).into_iter().find_map(|(key, value)| {
-        let alone = plan_of(&Keys::from_iter([(key.clone(), value)])).ok()?;
-        check(&alone).err().map(|error| (key, error.to_string()))
-    })
+) -> Checked {
+    for (key, value) in differing(plan) {
+        let alone = plan_of(&Keys::from_iter([(key.clone(), value)]));
+        if let Some(Err(error)) = alone.ok().map(|alone| check(&alone)) {
+            return fault(&[Step::Named(key)], error.to_string());
+        }
+    }
+    Ok(())
 }
 
 fn keys_of<T: Serialize>(plan: &T) -> Keys {

@@ -4,16 +4,17 @@
 //! It varies the length of frames; a mix of lengths stands for one value. Ports come from the
 //! layout of the topology's laboratory. The rules are in `check_bench`.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
-use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_sweep::nanos;
+use super::list::{List, pick};
+use super::parameter::{Parameter, Value};
+use super::tcp_sweep::{count_label, nanos};
 use super::{Topology, embedded};
 use crate::lab::Layout;
-use crate::record::{
-    self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, Plan,
-};
+use crate::record::{self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchTimes, BenchWay};
 use crate::units::BitRate;
 
 /// A benchmark of a device by length of frames.
@@ -26,9 +27,9 @@ pub struct FramesSweep {
     /// A mix of lengths in their place: `imix` or `64:7,594:4,1518:1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<String>,
-    /// What is measured, in this order.
+    /// Measures to take, in this order.
     pub measures: Vec<Measure>,
-    /// What searches go by, all at once; strict and typical when absent.
+    /// Goals of searches, all at once; strict and typical when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goals: Option<Vec<GoalWord>>,
     /// Trials of the goals are so many times as short.
@@ -59,17 +60,17 @@ pub struct FramesSweep {
     /// laboratory have no medium.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// What was ordered, for the measure `contract`.
+    /// Contract of a policer or shaper, for the measure `contract`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<OrderedContract>,
-    /// What was ordered in cells instead: frames of each length stand for them.
+    /// Contract in cells instead: frames of each length stand for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell_contract: Option<OrderedCells>,
     /// Which frames, by the names of a plan: `protocol`, `flows`, `burst`, `vlans`, `dscp`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchFrames>"))]
     pub frames: BenchFrames,
-    /// What holds for every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
+    /// Options of every run, by the names of a plan: `way`, `generator`, `counter`, `seed`. In
     /// a mesh every host of the laboratory is a port.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<BenchPlan>"))]
@@ -84,28 +85,75 @@ pub struct FramesSweep {
 const SIZES: Parameter = Parameter { key: "frame_sizes", name: "frame", unit: Some("bytes") };
 const MIX: Parameter = Parameter { key: "mix", name: "mix", unit: None };
 
+/// Shortest Ethernet frame with FCS (IEEE 802.3 §3.2.6), and longest of RFC 5180 §5.1.
+pub(super) const FRAME_BYTES: RangeInclusive<u32> = 64..=9216;
+
 impl FramesSweep {
-    /// The parameter that it varies.
-    pub fn parameter(&self) -> Parameter {
-        if self.mix.is_some() { MIX } else { SIZES }
+    /// Every list that the plan may have: a mix is one value with the number of its mean length.
+    pub(super) fn lists(&self) -> Vec<List> {
+        let mix = self.mix.as_ref().map(|mix| vec![mix.clone()]);
+        let mean = |mix: &String| Value {
+            number: mean_of_mix(mix).unwrap_or_default().into(),
+            label: mix.clone(),
+        };
+        let bounds = (*FRAME_BYTES.start()).into()..=(*FRAME_BYTES.end()).into();
+        vec![
+            List::from_numbers(SIZES, self.frame_sizes.as_ref(), bounds, count_label),
+            List::from_values(MIX, mix.as_ref(), mean),
+        ]
     }
 
-    /// The values of the parameter, in the order of the plan; a mix has the number of its mean
-    /// length.
-    pub fn values(&self) -> Vec<Value> {
-        if let Some(mix) = &self.mix {
-            let mean = mean_of_mix(mix).unwrap_or_default();
-            return vec![Value { number: mean.into(), label: mix.clone() }];
+    /// Plan of the benchmark for the value at a place of the varied list.
+    /// # Errors
+    /// Why the topology has no ports for it.
+    pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<BenchPlan, String> {
+        let plan = self.whole_plan();
+        let mean = self.mix.as_deref().map(|mix| mean_of_mix(mix).unwrap_or_default());
+        let size_bytes = mean.or_else(|| pick(self.frame_sizes.as_ref(), at)).unwrap_or_default();
+        let frames = BenchFrames { size_bytes, mix: self.mix.clone(), ..plan.frames.clone() };
+        let ports = self.ports(topology)?;
+        let layout = Layout::of(&topology.lab).ok();
+        let filters = || layout?.filters_between(&topology.client, &topology.server);
+        Ok(BenchPlan { frames, ports, filters: plan.filters.or_else(filters), ..plan })
+    }
+
+    /// The ports between which frames go on `topology`.
+    pub(super) fn ports(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
+        let plan = self.whole_plan();
+        if !plan.ports.is_empty() {
+            return Ok(plan.ports);
         }
-        let sizes = self.frame_sizes.iter().flatten();
-        sizes.map(|&size| Value { number: size.into(), label: size.to_string() }).collect()
+        let third = [record::BenchTest::Addresses, record::BenchTest::Blocking];
+        let is_many = plan.way == BenchWay::Mesh || third.iter().any(|it| plan.tests.contains(it));
+        let Topology { client, server, .. } = topology;
+        let mut hosts = vec![client.as_str(), server.as_str()];
+        if is_many {
+            let all = topology.lab.hosts.iter().map(|host| host.name.as_str());
+            hosts.extend(all.filter(|name| *name != client && *name != server));
+        }
+        let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
+        layout.bench_ports_of(&hosts, plan.frames.protocol)
     }
 
-    /// What searches go by.
-    pub fn goals(&self) -> Vec<BenchGoal> {
+    /// The plan of all runs but for the length of frames.
+    pub(super) fn whole_plan(&self) -> BenchPlan {
         if let Some(plan) = &self.plan {
-            return plan.goals.clone();
+            return plan.as_ref().clone();
         }
+        BenchPlan {
+            frames: self.frames.clone(),
+            tests: self.measures.iter().map(|measure| measure.0).collect(),
+            goals: self.goals(),
+            times: self.times(),
+            line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
+            contract: self.contract.as_ref().and_then(|ordered| ordered.contract().ok()),
+            cell_contract: self.cell_contract.as_ref().and_then(|ordered| ordered.contract().ok()),
+            ..self.base.clone()
+        }
+    }
+
+    /// Goals of searches, shortened where the test is quick.
+    fn goals(&self) -> Vec<BenchGoal> {
         let all = match &self.goals {
             Some(words) => words.iter().map(GoalWord::goal).collect(),
             None => vec![BenchGoal::strict(), BenchGoal::typical()],
@@ -113,70 +161,6 @@ impl FramesSweep {
         match self.quick {
             Some(divisor @ 2..) => all.into_iter().map(|goal| goal.quick(divisor)).collect(),
             _ => all,
-        }
-    }
-
-    /// What its frames carry.
-    pub fn protocol(&self) -> BenchProtocol {
-        if let Some(plan) = &self.plan {
-            return plan.frames.protocol;
-        }
-        self.frames.protocol
-    }
-
-    /// What to measure for each value on `topology`; nothing on one that has no ports for it.
-    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        let Ok(ports) = self.ports(topology) else { return Vec::new() };
-        let layout = Layout::of(&topology.lab).ok();
-        let made = || layout?.filters_between(&topology.client, &topology.server);
-        let asked = self.plan.as_ref().and_then(|plan| plan.filters);
-        let filters = asked.or_else(made);
-        let step = |value: Value| {
-            let plan = BenchPlan { ports: ports.clone(), filters, ..self.plan(&value) };
-            TestStep { value, plan: Plan::Bench(plan), sack: None }
-        };
-        self.values().into_iter().map(step).collect()
-    }
-
-    /// The ports between which frames go on `topology`.
-    pub(super) fn ports(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
-        if let Some(plan) = self.plan.as_ref().filter(|plan| !plan.ports.is_empty()) {
-            return Ok(plan.ports.clone());
-        }
-        let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
-        layout.bench_ports_of(&self.hosts(topology), self.protocol())
-    }
-
-    /// Hosts that have a port: client and server, and every other host where a mesh or a measure
-    /// needs a third one.
-    fn hosts<'a>(&self, topology: &'a Topology) -> Vec<&'a str> {
-        let way = self.plan.as_ref().map_or(self.base.way, |plan| plan.way);
-        let of_many = [record::BenchTest::Addresses, record::BenchTest::Blocking];
-        let mut hosts = vec![topology.client.as_str(), topology.server.as_str()];
-        let many = self.measures.iter().any(|measure| of_many.contains(&measure.0));
-        if many || way == BenchWay::Mesh {
-            let all = topology.lab.hosts.iter().map(|host| host.name.as_str());
-            hosts.extend(all.filter(|name| *name != topology.client && *name != topology.server));
-        }
-        hosts
-    }
-
-    fn plan(&self, value: &Value) -> BenchPlan {
-        let size_bytes = u32::try_from(value.number).unwrap_or(u32::MAX);
-        if let Some(plan) = &self.plan {
-            let mix = self.mix.clone();
-            let frames = BenchFrames { size_bytes, mix, ..plan.frames.clone() };
-            return BenchPlan { frames, ..plan.as_ref().clone() };
-        }
-        BenchPlan {
-            frames: BenchFrames { size_bytes, mix: self.mix.clone(), ..self.frames.clone() },
-            tests: self.measures.iter().map(|measure| measure.0).collect(),
-            goals: self.goals(),
-            times: self.times(),
-            line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
-            contract: self.contract.as_ref().and_then(|it| it.contract().ok()),
-            cell_contract: self.cell_contract.as_ref().and_then(|it| it.contract().ok()),
-            ..self.base.clone()
         }
     }
 
@@ -197,13 +181,20 @@ impl FramesSweep {
 /// Lengths of the simple Internet mix with their weights.
 const IMIX: &str = "64:7,594:4,1518:1";
 
-/// Lengths of a mix with their weights: `imix`, or `length:weight` with commas between.
-pub(super) fn parse_mix(text: &str) -> Result<Vec<(u32, u32)>, String> {
+/// Part of a mix of lengths.
+pub(super) struct MixPart {
+    pub(super) length: u32,
+    weight: u32,
+}
+
+/// Parts of a mix: `imix`, or `length:weight` with commas between.
+pub(super) fn parse_mix(text: &str) -> Result<Vec<MixPart>, String> {
     let text = if text == "imix" { IMIX } else { text };
     let part = |part: &str| {
         let (length, weight) = part.split_once(':').unwrap_or((part, "1"));
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number > 0);
-        number(length).zip(number(weight)).ok_or_else(|| {
+        let parsed = number(length).zip(number(weight));
+        parsed.map(|(length, weight)| MixPart { length, weight }).ok_or_else(|| {
             format!("`{part}` is no part of a mix; write imix, or for example {IMIX}")
         })
     };
@@ -211,10 +202,10 @@ pub(super) fn parse_mix(text: &str) -> Result<Vec<(u32, u32)>, String> {
 }
 
 /// Mean length of a mix, rounded.
-pub(super) fn mean_of_mix(text: &str) -> Result<u32, String> {
+fn mean_of_mix(text: &str) -> Result<u32, String> {
     let parts = parse_mix(text)?;
-    let weights: u64 = parts.iter().map(|(_, weight)| u64::from(*weight)).sum();
-    let bytes: u64 =
-        parts.iter().map(|(length, weight)| u64::from(*length) * u64::from(*weight)).sum();
-    u32::try_from((bytes + weights / 2) / weights).map_err(|error| error.to_string())
+    let weights: u64 = parts.iter().map(|part| u64::from(part.weight)).sum();
+    let bytes = parts.iter().map(|part| u64::from(part.length) * u64::from(part.weight));
+    let mean = (bytes.sum::<u64>() + weights / 2) / weights;
+    u32::try_from(mean).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use crate::record::Plan;
 
-/// What a test varies: words for headings and axes.
+/// Parameter that a test varies: words for headings and axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The key that lists its values in the plan: `windows_bytes`.

@@ -21,7 +21,7 @@ pub struct StudyPlan {
     pub name: String,
     /// One line for headings.
     pub title: String,
-    /// What the study rebuilds: authors, year, where it was published.
+    /// Origin of the study that is rebuilt: authors, year, where it was published.
     #[serde(default)]
     pub source: Option<String>,
     /// One or two sentences for the head of the report.
@@ -38,10 +38,10 @@ pub struct StudyPlan {
     /// Where to measure, in order.
     #[serde(rename = "topology")]
     pub topologies: Vec<Topology>,
-    /// What to measure on each topology, in order.
+    /// Tests of each topology, in order.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
-    /// What the study asks, answered by the figures of a run.
+    /// Questions of the study, answered by the figures of a run.
     #[serde(rename = "question", default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
 }
@@ -51,7 +51,7 @@ pub struct StudyPlan {
 pub struct CellPlan {
     /// Its place; `run` is empty until a run gives it one.
     pub cell: Cell,
-    /// What to measure; `host` is empty until the laboratory gives addresses.
+    /// Plan of the measurement; `host` is empty until the laboratory gives addresses.
     pub plan: Plan,
     /// Selective acknowledgements at both ends meanwhile; none leaves them as the topology has
     /// them.
@@ -73,7 +73,7 @@ pub struct CellKey {
 
 impl CellKey {
     /// The place of `cell` within whatever run it belongs to.
-    pub fn of(cell: &Cell) -> Self {
+    pub fn from_cell(cell: &Cell) -> Self {
         Self {
             topology: cell.topology.clone(),
             test: cell.test.clone(),
@@ -91,12 +91,12 @@ impl fmt::Display for CellKey {
 }
 
 impl StudyPlan {
-    /// What a cell measures, in words: `one switch: window 32 KiB, run 5 of 5`.
+    /// Words for the measurement of a cell: `one switch: window 32 KiB, run 5 of 5`.
     pub fn words_of(&self, cell: &Cell) -> String {
         let topology = self.topologies.iter().find(|topology| topology.id == cell.topology);
         let test = self.tests.iter().find(|test| test.id == cell.test);
         let Some((topology, test)) = topology.zip(test) else {
-            return CellKey::of(cell).to_string();
+            return CellKey::from_cell(cell).to_string();
         };
         let value = test.values().into_iter().find(|value| value.number == cell.parameter);
         let label = value.map_or_else(|| cell.parameter.to_string(), |value| value.label);
@@ -254,7 +254,7 @@ repetitions = 3
         // By hand: 2 topologies x (2 sizes x 1 + 2 windows x 3) = 16.
         let cells = plan().cells();
         let keys: Vec<String> =
-            cells.iter().map(|cell| CellKey::of(&cell.cell).to_string()).collect();
+            cells.iter().map(|cell| CellKey::from_cell(&cell.cell).to_string()).collect();
         assert_eq!(keys.len(), 16);
         let first_topology = [
             "a ping 56 #1",
@@ -404,7 +404,7 @@ repetitions = 3
     fn a_seed_decides_the_order_within_each_topology_and_loses_no_cell() {
         let keys = |seed| -> Vec<CellKey> {
             let plan = StudyPlan { shuffle_seed: seed, ..plan() };
-            plan.cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+            plan.cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
         };
         let straight = keys(None);
         let shuffled = keys(Some(7));

@@ -1,19 +1,21 @@
 //! A simulated test of a study: the emulated link of a topology in virtual time, with a model of
 //! TCP at both ends. It has the lists of a TCP test and one of recoveries.
 //!
-//! Left out: the clock and the driving, which are the engine's. The rules are in
-//! `check_simulate`.
+//! Left out: the clock and the driving, which are the engine's.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_sweep::{Axis, nanos, pick};
-use super::{TcpSweep, Topology};
-use crate::lab::Layout;
-use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
-use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
+use super::fault::{Checked, check_number, fault, item_fault, key_fault, require};
+use super::list::{List, check_lists, pick};
+use super::parameter::Parameter;
+use super::tcp_sweep::{TcpLimits, nanos};
+use super::{TcpSweep, Topology, embedded};
+use crate::lab::{Layout, Step};
+use crate::record::{ControlName, Finish, LossRecovery, PathPlan, SimulatePlan, SimulatedTcp};
+use crate::simulate::{HEADER_BYTES, INITIAL_WINDOW_MAX, Stack, TcpChoice};
+use crate::theory::window::WINDOW_MAX_BYTES;
 
 /// Virtual time after which a transfer is given up: a day.
 const TRANSFER_TIME_MAX_NS: u64 = 86_400_000_000_000;
@@ -56,64 +58,66 @@ pub(super) struct EmulatedLink {
     pub(super) mtu_bytes: u32,
 }
 
-/// What a simulated test varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Varied {
-    Shared(Axis),
-    Recovery,
-}
-
 /// The recoveries as a parameter.
 const RECOVERIES: Parameter = Parameter { key: "recoveries", name: "recovery", unit: None };
 
+/// The most of a model in a study: 1000 flows have been run in seconds, and the largest transfer
+/// takes most of a day at 100 Gbit/s.
+const LIMITS: TcpLimits =
+    TcpLimits { windows_bytes: WINDOW_MAX_BYTES, streams: 1000, transfer_bytes: 1 << 50 };
+/// Longest span of starts.
+const SPREAD_SECONDS_MAX: f64 = 3600.0;
+
 impl SimulateSweep {
-    /// The parameter that it varies.
-    pub fn parameter(&self) -> Parameter {
-        match self.varied() {
-            Varied::Shared(axis) => axis.parameter(),
-            Varied::Recovery => RECOVERIES,
+    /// Every list that the plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> Vec<List> {
+        let mut lists = self.common.lists_within(&LIMITS);
+        let recoveries = self.recoveries.as_ref();
+        lists.push(List::from_names(RECOVERIES, recoveries, |recovery| recovery.name()));
+        lists
+    }
+
+    /// Refuses values and settings that the model does not have.
+    pub(super) fn check(&self) -> Checked {
+        let common = &self.common;
+        let live = embedded::differing(&common.base).into_iter().map(|(key, _)| key);
+        let mut live = live.chain(common.read_bytes.as_ref().map(|_| "read_bytes".to_owned()));
+        if let Some(key) = live.find(|key| key != "congestion_control") {
+            let message = format!("simulate has no key '{key}'");
+            return fault(&[Step::Named(key)], message);
         }
-    }
-
-    /// The values of the parameter, in the order of the plan.
-    pub fn values(&self) -> Vec<Value> {
-        match self.varied() {
-            Varied::Shared(axis) => self.common.values_on(axis),
-            Varied::Recovery => {
-                let names = self.recoveries.iter().flatten().map(|recovery| recovery.name());
-                let value = |(number, name): (u64, &str)| Value { number, label: name.to_owned() };
-                (1..).zip(names).map(value).collect()
-            }
+        check_lists(&self.lists(), "windows_bytes or another list")?;
+        let one = common.base.congestion_control.as_ref();
+        let controls = || common.congestion_controls.iter().flatten();
+        if let Some(index) = controls().position(|name| Some(name) == one) {
+            let name = one.map(String::as_str).unwrap_or_default();
+            return item_fault("congestion_controls", index, format!("{name} is there twice"));
         }
+        common.check_controls(|name| {
+            let unlike = format!("`{name}`: the model has `reno`, `cubic` and `bbr`");
+            name.parse::<ControlName>().is_err().then_some(unlike)
+        })?;
+        common.check_end()?;
+        self.check_settings()
     }
 
-    /// Lists that the plan has, with their lengths.
-    pub(super) fn lists(&self) -> Vec<(Parameter, usize)> {
-        let shared = self.common.lists().map(|(axis, length)| (axis.parameter(), length));
-        let own = self.recoveries.as_ref().map(|list| (RECOVERIES, list.len()));
-        shared.chain(own).collect()
-    }
-
-    fn varied(&self) -> Varied {
-        let recoveries = self.recoveries.as_ref().map_or(0, Vec::len);
-        let shared = self.common.lists().next().is_some();
-        if recoveries > 1 || (recoveries == 1 && !shared) {
-            return Varied::Recovery;
+    fn check_settings(&self) -> Checked {
+        let common = &self.common;
+        let both = "sack and recoveries both say how losses are repaired; give one of them";
+        require(common.sack.is_none() || self.recoveries.is_none(), "sack", both)?;
+        let whole = "a transfer is timed whole; leave omit_seconds out, or give it seconds";
+        let omitted = common.omit_seconds.is_some() && common.transfer_bytes.is_some();
+        require(!omitted, "omit_seconds", whole)?;
+        if let Some(segments) =
+            self.initial_window.filter(|it| !(1..=INITIAL_WINDOW_MAX).contains(it))
+        {
+            let message = format!("initial_window of {segments}; 1 to {INITIAL_WINDOW_MAX}");
+            return key_fault("initial_window", message);
         }
-        Varied::Shared(self.common.axis())
+        check_number("start_spread_seconds", self.start_spread_seconds, 0.0..=SPREAD_SECONDS_MAX)
     }
 
-    /// What to simulate for each value on `topology`; nothing on one that has no way for it.
-    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        let plans = self.values().into_iter().enumerate();
-        let step = |(at, value)| {
-            let plan = Plan::Simulate(self.plan(topology, at).ok()?);
-            Some(TestStep { value, plan, sack: None })
-        };
-        plans.filter_map(step).collect()
-    }
-
-    /// What to simulate for the value at a place of the list.
+    /// Plan of the simulation for the value at a place of the varied list.
     /// # Errors
     /// Why it cannot be simulated on this topology.
     pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<SimulatePlan, String> {
@@ -152,12 +156,10 @@ impl SimulateSweep {
 
     fn choice(&self, at: usize) -> TcpChoice {
         let lists = &self.common;
-        let named = pick(lists.congestion_controls.as_ref(), at);
-        let named = named.or_else(|| lists.base.congestion_control.clone());
         let sack = pick(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
         TcpChoice {
             stack: self.tcp,
-            congestion_control: named.and_then(|name| name.parse().ok()),
+            congestion_control: lists.control(at).and_then(|name| name.parse().ok()),
             recovery: pick(self.recoveries.as_ref(), at).or(sack),
             window_bytes: pick(lists.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
             initial_window: self.initial_window,
@@ -230,21 +232,7 @@ fn span_ns(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::LabPlan;
-
-    fn topology(lab: &str, client: &str, server: &str) -> Topology {
-        Topology {
-            id: "t".to_owned(),
-            title: "t".to_owned(),
-            class: "c".to_owned(),
-            lab: LabPlan::from_toml(lab, "t.toml").expect("a sound laboratory"),
-            client: client.to_owned(),
-            server: server.to_owned(),
-            l2_hops: 0,
-            l3_hops: 0,
-            published: None,
-        }
-    }
+    use crate::study::list::varied_list;
 
     /// A router before an OC-12 with its own loss on the way to b.
     const ROUTED: &str = r#"
@@ -260,14 +248,14 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[test]
     fn the_emulated_link_is_found_behind_a_router_with_the_smallest_mtu() {
-        let way = way(&topology(ROUTED, "a", "b")).expect("a way");
+        let way = way(&Topology::from_lab(ROUTED, "a", "b")).expect("a way");
         assert_eq!((way.place.as_str(), way.mtu_bytes), ("r eth1 - b eth0", 9000));
         assert_eq!(way.path.direction(false).loss.as_deref(), Some("1%"));
     }
 
     #[test]
     fn a_link_that_is_crossed_from_its_second_end_is_turned_round() {
-        let way = way(&topology(ROUTED, "b", "a")).expect("a way");
+        let way = way(&Topology::from_lab(ROUTED, "b", "a")).expect("a way");
         assert_eq!(way.place, "b eth0 - r eth1");
         assert_eq!(way.path.direction(false).loss, None);
         assert_eq!(way.path.direction(true).loss.as_deref(), Some("1%"));
@@ -275,7 +263,7 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[track_caller]
     fn refused(lab: &str, client: &str, server: &str, words: &str) {
-        let error = way(&topology(lab, client, server)).expect_err("no way for a model");
+        let error = way(&Topology::from_lab(lab, client, server)).expect_err("no way for a model");
         assert!(error.contains(words) && error.contains("topology 't'"), "{error}");
     }
 
@@ -297,11 +285,13 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             recoveries: Some(vec![LossRecovery::Reno, LossRecovery::Sack]),
             ..SimulateSweep::default()
         };
-        assert_eq!(test.parameter().title(), "recovery");
-        let labels: Vec<(u64, String)> =
-            test.values().into_iter().map(|value| (value.number, value.label)).collect();
+        let list = varied_list(test.lists());
+        assert_eq!(list.parameter.title(), "recovery");
+        let values = list.values().into_iter();
+        let labels: Vec<_> = values.map(|value| (value.number, value.label)).collect();
         assert_eq!(labels, [(1, "reno".to_owned()), (2, "sack".to_owned())]);
-        let plan = test.plan(&topology(ROUTED, "a", "b"), 1).expect("it can be simulated");
+        let plan =
+            test.plan(&Topology::from_lab(ROUTED, "a", "b"), 1).expect("it can be simulated");
         assert_eq!((plan.tcp.recovery, plan.streams), (LossRecovery::Sack, 4));
         // MTU 9000 less 52; several flows begin within the round trip of 45 ms.
         assert_eq!((plan.tcp.mss_bytes, plan.start_spread_ns), (8948, 45_000_000));
@@ -318,7 +308,7 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             let common = TcpSweep { seconds: Some(1.0), sack, ..TcpSweep::default() };
             let test = SimulateSweep { common, tcp, ..SimulateSweep::default() };
             let recovery = |at| {
-                let plan = test.plan(&topology(ROUTED, "a", "b"), at).expect("a plan");
+                let plan = test.plan(&Topology::from_lab(ROUTED, "a", "b"), at).expect("a plan");
                 plan.tcp.recovery
             };
             assert_eq!([recovery(0), recovery(1)], [with, without]);

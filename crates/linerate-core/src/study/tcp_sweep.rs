@@ -1,16 +1,15 @@
-//! A TCP test of a study: several lists of values, of which one at most has more than one value.
-//! That one is varied; a list of one value holds for the whole test.
-//!
-//! With no list longer than one value, the first that is there, in the order of the fields, is
-//! the parameter. The rules are in `check_tcp`.
+//! A TCP test of a study: six lists of values, of which one is varied, and what holds for all runs.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::parameter::{Parameter, TestStep, Value};
+use super::fault::{Checked, check_number, check_seconds, fault, item_fault, key_fault, require};
+use super::list::{List, check_lists, memory_label, pick};
+use super::parameter::{Parameter, Value};
 use super::{Background, Topology, embedded};
-use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan, TcpTest};
+use crate::lab::is_congestion_control;
+use crate::record::{DEFAULT_PORT, Finish, ServerPlan, TcpPlan, TcpTest};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
@@ -44,163 +43,151 @@ pub struct TcpSweep {
     /// A flow from the server to the client while the test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// What holds for every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
+    /// Options of every run, by the names of a plan: `congestion_control`, `nodelay`, `dscp`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<TcpTest>"))]
     pub base: TcpTest,
 }
 
-/// What a TCP test can vary, in the order that decides where nothing is varied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Axis {
-    Window,
-    Streams,
-    Transfer,
-    CongestionControl,
-    Sack,
-    Read,
+const WINDOWS: Parameter = Parameter { key: "windows_bytes", name: "window", unit: Some("bytes") };
+const STREAMS: Parameter = Parameter { key: "streams", name: "streams", unit: None };
+const TRANSFERS: Parameter =
+    Parameter { key: "transfer_bytes", name: "transfer", unit: Some("bytes") };
+const CONTROLS: Parameter =
+    Parameter { key: "congestion_controls", name: "congestion control", unit: None };
+const SACK: Parameter = Parameter { key: "sack", name: "SACK", unit: None };
+const READS: Parameter = Parameter { key: "read_bytes", name: "read size", unit: Some("bytes") };
+
+/// Largest values that the lists of a TCP test may have.
+pub(super) struct TcpLimits {
+    pub(super) windows_bytes: u64,
+    pub(super) streams: u64,
+    pub(super) transfer_bytes: u64,
 }
 
-/// Every axis, in that order.
-const AXES: [Axis; 6] =
-    [Axis::Window, Axis::Streams, Axis::Transfer, Axis::CongestionControl, Axis::Sack, Axis::Read];
-
-impl Axis {
-    pub(super) const fn parameter(self) -> Parameter {
-        let (key, name, unit) = match self {
-            Self::Window => ("windows_bytes", "window", Some("bytes")),
-            Self::Streams => ("streams", "streams", None),
-            Self::Transfer => ("transfer_bytes", "transfer", Some("bytes")),
-            Self::CongestionControl => ("congestion_controls", "congestion control", None),
-            Self::Sack => ("sack", "SACK", None),
-            Self::Read => ("read_bytes", "read size", Some("bytes")),
-        };
-        Parameter { key, name, unit }
-    }
-}
+/// The most of the protocol; a window is an int (setsockopt(2), SO_RCVBUF).
+const LIMITS: TcpLimits =
+    TcpLimits { windows_bytes: i32::MAX as u64, streams: 128, transfer_bytes: 1 << 60 };
+/// The protocol's bounds on reads and on the span that a test may leave out.
+const READ_BYTES_MAX: u64 = 16 << 20;
+const OMIT_SECONDS_MAX: f64 = 600.0;
 
 impl TcpSweep {
-    /// The parameter that it varies.
-    pub fn parameter(&self) -> Parameter {
-        self.axis().parameter()
-    }
-
-    /// The values of the parameter, in the order of the plan.
-    pub fn values(&self) -> Vec<Value> {
-        self.values_on(self.axis())
-    }
-
     /// Payload of each run, where it is the same for all.
     pub fn transfer(&self) -> Option<u64> {
-        only(self.transfer_bytes.as_ref())
+        let transfers = self.transfer_bytes.as_ref().filter(|transfers| transfers.len() == 1);
+        pick(transfers, 0)
     }
 
-    /// Lists that the plan has, by axis, with their lengths.
-    pub(super) fn lists(&self) -> impl Iterator<Item = (Axis, usize)> {
-        AXES.into_iter().filter_map(|axis| Some((axis, self.length(axis)?)))
+    /// Every list that the plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> Vec<List> {
+        self.lists_within(&LIMITS)
     }
 
-    pub(super) fn axis(&self) -> Axis {
-        let varied = self.lists().find(|(_, length)| *length > 1);
-        varied.or_else(|| self.lists().next()).map_or(Axis::Window, |(axis, _)| axis)
-    }
-
-    pub(super) fn values_on(&self, axis: Axis) -> Vec<Value> {
-        fn list<T>(list: Option<&Vec<T>>, value: impl Fn(&T) -> Value) -> Vec<Value> {
-            list.map(|list| list.iter().map(value).collect()).unwrap_or_default()
-        }
-        let memory = |bytes: u64| match bytes {
-            0 => "auto".to_owned(),
-            _ => Bytes::new(bytes).to_string(),
+    /// The lists with the bounds of whoever measures or simulates them.
+    pub(super) fn lists_within(&self, most: &TcpLimits) -> Vec<List> {
+        let controls = self.congestion_controls.as_ref();
+        let switch = |&on: &bool| {
+            let label = if on { "on" } else { "off" };
+            Value { number: on.into(), label: label.to_owned() }
         };
-        match axis {
-            Axis::Window => list(self.windows_bytes.as_ref(), |&bytes| Value {
-                number: bytes,
-                label: memory(bytes),
-            }),
-            Axis::Streams => list(self.streams.as_ref(), |&count| Value {
-                number: count.into(),
-                label: count.to_string(),
-            }),
-            Axis::Transfer => list(self.transfer_bytes.as_ref(), |&bytes| Value {
-                number: bytes,
-                label: amount(bytes),
-            }),
-            Axis::CongestionControl => {
-                let names = self.congestion_controls.as_deref().unwrap_or_default();
-                let value = |(number, name): (u64, &String)| Value { number, label: name.clone() };
-                (1..).zip(names).map(value).collect()
+        let windows = self.windows_bytes.as_ref();
+        let transfers = self.transfer_bytes.as_ref();
+        let reads = self.read_bytes.as_ref();
+        vec![
+            List::from_numbers(WINDOWS, windows, 0..=most.windows_bytes, memory_label),
+            List::from_numbers(STREAMS, self.streams.as_ref(), 1..=most.streams, count_label),
+            List::from_numbers(TRANSFERS, transfers, 1..=most.transfer_bytes, amount_label),
+            List::from_names(CONTROLS, controls, String::as_str),
+            List::from_values(SACK, self.sack.as_ref(), switch),
+            List::from_numbers(READS, reads, 0..=READ_BYTES_MAX, memory_label),
+        ]
+    }
+
+    /// Refuses values and settings that the protocol cannot ask for.
+    pub(super) fn check(&self) -> Checked {
+        check_lists(&self.lists(), "windows_bytes or another list")?;
+        self.check_controls(|name| {
+            let unlike = format!("`{name}` is no name of a congestion control, as `cubic` is");
+            (!is_congestion_control(name)).then_some(unlike)
+        })?;
+        self.check_end()?;
+        embedded::check(&self.base, TcpTest::check)
+    }
+
+    /// Congestion controls are given one way, and `refusal` has a reason against none of them.
+    pub(super) fn check_controls(&self, refusal: impl Fn(&str) -> Option<String>) -> Checked {
+        let one = self.base.congestion_control.as_deref();
+        if let Some(reason) = one.and_then(&refusal) {
+            return key_fault("congestion_control", reason);
+        }
+        for (index, name) in self.congestion_controls.iter().flatten().enumerate() {
+            if let Some(reason) = refusal(name) {
+                return item_fault("congestion_controls", index, reason);
             }
-            Axis::Sack => list(self.sack.as_ref(), |&on| Value {
-                number: on.into(),
-                label: if on { "on" } else { "off" }.to_owned(),
-            }),
-            Axis::Read => list(self.read_bytes.as_ref(), |&bytes| Value {
-                number: bytes.into(),
-                label: memory(bytes.into()),
-            }),
         }
+        let both = "congestion_control and congestion_controls; give one of them";
+        require(one.is_none() || self.congestion_controls.is_none(), "congestion_control", both)
     }
 
-    fn length(&self, axis: Axis) -> Option<usize> {
-        match axis {
-            Axis::Window => self.windows_bytes.as_ref().map(Vec::len),
-            Axis::Streams => self.streams.as_ref().map(Vec::len),
-            Axis::Transfer => self.transfer_bytes.as_ref().map(Vec::len),
-            Axis::CongestionControl => self.congestion_controls.as_ref().map(Vec::len),
-            Axis::Sack => self.sack.as_ref().map(Vec::len),
-            Axis::Read => self.read_bytes.as_ref().map(Vec::len),
+    /// A run ends by its time or by its bytes.
+    pub(super) fn check_end(&self) -> Checked {
+        if self.seconds.is_none() && self.transfer_bytes.is_none() {
+            return fault(&[], "it has no end; give it seconds or transfer_bytes");
         }
+        let both = "seconds and transfer_bytes both end a run; give one of them";
+        require(self.seconds.is_none() || self.transfer_bytes.is_none(), "seconds", both)?;
+        check_seconds("seconds", self.seconds)?;
+        check_omitted(self.omit_seconds)
     }
 
-    /// What to measure for each value on `topology`.
-    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        let axis = self.axis();
-        let values = self.values_on(axis).into_iter().enumerate();
-        values.map(|(at, value)| self.step(topology, axis, at, value)).collect()
+    /// Refuses a flow against the test that a topology cannot have.
+    pub(super) fn check_background(&self, topology: &Topology) -> Checked {
+        let rate = self.background.as_ref().map(|flow| flow.rate_on(topology)).transpose();
+        rate.map(drop).or_else(|reason| key_fault("background", reason))
     }
 
-    fn step(&self, topology: &Topology, axis: Axis, at: usize, value: Value) -> TestStep {
-        debug_assert!(at == 0 || self.length(axis).is_some_and(|length| length > at));
-        let finish = match pick(self.transfer_bytes.as_ref(), at) {
-            Some(bytes) => Finish::Bytes(bytes),
-            None => Finish::TimeNs(nanos(self.seconds.unwrap_or_default())),
+    /// The test for the value at a place of the varied list.
+    /// # Errors
+    /// Why its background cannot be on this topology.
+    pub(super) fn plan(&self, topology: &Topology, at: usize) -> Result<TcpPlan, String> {
+        let (finish, span_ns) = match pick(self.transfer_bytes.as_ref(), at) {
+            Some(bytes) => (Finish::Bytes(bytes), 0),
+            None => {
+                let span_ns = nanos(self.seconds.unwrap_or_default());
+                (Finish::TimeNs(span_ns), span_ns)
+            }
         };
-        let named = pick(self.congestion_controls.as_ref(), at);
-        let background = self.background.as_ref().and_then(|flow| flow.rate_on(topology).ok());
-        let interval_ns = match finish {
-            Finish::TimeNs(ns) => (ns / 10).max(INTERVAL_NS_MIN),
-            _ => INTERVAL_NS_MIN,
+        let test = TcpTest {
+            finish,
+            interval_ns: interval_ns(span_ns),
+            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+            streams: pick(self.streams.as_ref(), at).unwrap_or(1),
+            window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            congestion_control: self.control(at),
+            background: self.background.as_ref().map(|flow| flow.rate_on(topology)).transpose()?,
+            ..self.base.clone()
         };
-        let plan = TcpPlan {
-            server: ServerPlan::new(None, "", DEFAULT_PORT),
-            test: TcpTest {
-                finish,
-                interval_ns,
-                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-                streams: pick(self.streams.as_ref(), at).unwrap_or(1),
-                window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-                read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-                congestion_control: named.or_else(|| self.base.congestion_control.clone()),
-                background,
-                ..self.base.clone()
-            },
-            ..TcpPlan::default()
-        };
-        TestStep { value, plan: Plan::Tcp(plan), sack: pick(self.sack.as_ref(), at) }
+        let server = ServerPlan::new(None, "", DEFAULT_PORT);
+        Ok(TcpPlan { server, test, ..TcpPlan::default() })
+    }
+
+    /// Congestion control of the sender for the value at a place.
+    pub(super) fn control(&self, at: usize) -> Option<String> {
+        let varied = pick(self.congestion_controls.as_ref(), at);
+        varied.or_else(|| self.base.congestion_control.clone())
     }
 }
 
-/// Shortest reporting interval of a study's runs.
-const INTERVAL_NS_MIN: u64 = 100_000_000;
-
-/// The value of a list at a place; of a list of one, that one.
-pub(super) fn pick<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
-    list.and_then(|list| list.get(if list.len() > 1 { at } else { 0 }).cloned())
+/// The span at the start of a run that does not count has the protocol's bounds.
+pub(super) fn check_omitted(omit_seconds: Option<f64>) -> Checked {
+    check_number("omit_seconds", omit_seconds, 0.0..=OMIT_SECONDS_MAX)
 }
 
-fn only<T: Copy>(list: Option<&Vec<T>>) -> Option<T> {
-    list.filter(|list| list.len() == 1).and_then(|list| list.first().copied())
+/// Reporting interval of a run: a tenth of its time, 0.1 s at least.
+pub(super) fn interval_ns(span_ns: u64) -> u64 {
+    (span_ns / 10).max(100_000_000)
 }
 
 pub(super) fn nanos(seconds: f64) -> u64 {
@@ -208,9 +195,13 @@ pub(super) fn nanos(seconds: f64) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
+pub(super) fn count_label(count: u64) -> String {
+    count.to_string()
+}
+
 /// An amount of data as the studies write it: `100 MB`, decimal where that is exact, and to three
 /// digits from a megabyte on, so that transfers beside each other have units of one kind.
-fn amount(bytes: u64) -> String {
+fn amount_label(bytes: u64) -> String {
     let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
     let exact = decimal.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size));
     let rounded = || decimal[..2].iter().find(|(size, _)| bytes >= *size);
@@ -228,9 +219,11 @@ fn amount(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::list::varied_list;
 
     fn labels(test: &TcpSweep) -> Vec<(u64, String)> {
-        test.values().into_iter().map(|value| (value.number, value.label)).collect()
+        let values = varied_list(test.lists()).values().into_iter();
+        values.map(|value| (value.number, value.label)).collect()
     }
 
     fn named(pairs: &[(u64, &str)]) -> Vec<(u64, String)> {
@@ -245,10 +238,10 @@ mod tests {
             streams: Some(vec![1, 2, 4, 8]),
             ..TcpSweep::default()
         };
-        assert_eq!(test.parameter().title(), "streams");
+        assert_eq!(varied_list(test.lists()).parameter.title(), "streams");
         assert_eq!(labels(&test), named(&[(1, "1"), (2, "2"), (4, "4"), (8, "8")]));
         let test = TcpSweep { windows_bytes: one_window(), streams: Some(vec![4]), ..test };
-        assert_eq!(test.parameter().title(), "window, bytes");
+        assert_eq!(varied_list(test.lists()).parameter.title(), "window, bytes");
         assert_eq!(labels(&test), named(&[(2_097_152, "2 MiB")]));
     }
 

@@ -4,11 +4,15 @@
 //! The parameter's name and unit and the label of each value are here, so that tables, legends
 //! and progress lines name every test alike.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::embedded::{self, Embedded, Keys};
+use super::list::{List, pick, varied_list};
 use super::parameter::{Parameter, TestStep, Value};
+use super::tcp_sweep::count_label;
 use super::{
     Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateSweep, TcpSweep, Topology, UdpSweep,
@@ -26,14 +30,14 @@ pub struct Test {
     /// The topologies that it belongs to; all of them when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
-    /// What is measured, and the values of its parameter.
+    /// The kind of measurement, and the values of its parameter.
     #[serde(flatten)]
     pub kind: TestKind,
     /// How often each value is measured.
     pub repetitions: u32,
 }
 
-/// What a test measures.
+/// Kind of measurement of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -45,7 +49,7 @@ pub enum TestKind {
         sizes_bytes: Vec<u32>,
         /// Probes of each size.
         count: u64,
-        /// What holds for every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
+        /// Options of every run, by the names of a plan: `interval_ns`, `dscp`, `wait`.
         #[serde(flatten, with = "embedded")]
         #[cfg_attr(feature = "schema", schemars(schema_with = "embedded::schema::<PingPlan>"))]
         base: PingPlan,
@@ -65,25 +69,52 @@ impl TestKind {
     pub fn ping(sizes_bytes: Vec<u32>, count: u64) -> Self {
         Self::Ping { sizes_bytes, count, base: PingPlan::base() }
     }
+
+    /// Every list that its plan may have, in the order that decides where nothing is varied.
+    pub(super) fn lists(&self) -> Vec<List> {
+        match self {
+            Self::Ping { sizes_bytes, .. } => {
+                vec![List::from_numbers(SIZES, Some(sizes_bytes), SIZE_BYTES, count_label)]
+            }
+            Self::Tcp(tcp) => tcp.lists(),
+            Self::Simulate(simulate) => simulate.lists(),
+            Self::Udp(udp) => udp.lists(),
+            Self::Bench(bench) => bench.lists(),
+        }
+    }
+
+    /// Plan of a measurement on `topology`, for the value at a place of the varied list; the target
+    /// is left open.
+    /// # Errors
+    /// Why it cannot be measured there.
+    fn plan(&self, topology: &Topology, at: usize) -> Result<Plan, String> {
+        Ok(match self {
+            Self::Ping { sizes_bytes, count, base } => Plan::Ping(PingPlan {
+                sizes_bytes: sizes_bytes.get(at).copied().into_iter().collect(),
+                count: Some(*count),
+                ..base.clone()
+            }),
+            Self::Tcp(tcp) => Plan::Tcp(tcp.plan(topology, at)?),
+            Self::Simulate(simulate) => Plan::Simulate(simulate.plan(topology, at)?),
+            Self::Udp(udp) => Plan::Udp(udp.plan(at)),
+            Self::Bench(bench) => Plan::Bench(bench.plan(topology, at)?),
+        })
+    }
 }
 
+const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") };
+/// Payload of an IPv4 echo: 65,535 less 20 bytes of IP and 8 of ICMP (RFC 791, RFC 792).
+const SIZE_BYTES: RangeInclusive<u64> = 0..=65_507;
+
 impl Test {
-    /// Whether it belongs to the topology of this identifier.
+    /// True for a topology, by its identifier, on which the test is measured.
     pub fn is_on(&self, topology: &str) -> bool {
         self.on.as_ref().is_none_or(|on| on.iter().any(|id| id == topology))
     }
 
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
-        match &self.kind {
-            TestKind::Ping { .. } => {
-                Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") }
-            }
-            TestKind::Tcp(tcp) => tcp.parameter(),
-            TestKind::Simulate(simulate) => simulate.parameter(),
-            TestKind::Udp(udp) => udp.parameter(),
-            TestKind::Bench(bench) => bench.parameter(),
-        }
+        varied_list(self.kind.lists()).parameter
     }
 
     /// A value of the parameter in words, by its label: `window 32 KiB`, `ping of 56 bytes`.
@@ -98,34 +129,19 @@ impl Test {
 
     /// The values of the parameter, in the order of the plan.
     pub fn values(&self) -> Vec<Value> {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, .. } => {
-                let value = |&size: &u32| Value { number: size.into(), label: size.to_string() };
-                sizes_bytes.iter().map(value).collect()
-            }
-            TestKind::Tcp(tcp) => tcp.values(),
-            TestKind::Simulate(simulate) => simulate.values(),
-            TestKind::Udp(udp) => udp.values(),
-            TestKind::Bench(bench) => bench.values(),
-        }
+        varied_list(self.kind.lists()).values()
     }
 
-    /// What to measure for each value on `topology`, without a target.
+    /// Plans for all values on `topology`; none where it cannot be measured.
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, count, base } => {
-                let plan = |&size: &u32| {
-                    let (sizes_bytes, count) = (vec![size], Some(*count));
-                    Plan::Ping(PingPlan { sizes_bytes, count, ..base.clone() })
-                };
-                let steps = sizes_bytes.iter().map(plan).zip(self.values());
-                steps.map(|(plan, value)| TestStep { value, plan, sack: None }).collect()
-            }
-            TestKind::Tcp(tcp) => tcp.steps(topology),
-            TestKind::Simulate(simulate) => simulate.steps(topology),
-            TestKind::Udp(udp) => udp.steps(),
-            TestKind::Bench(bench) => bench.steps(topology),
-        }
+        let step = |(at, value)| {
+            let sack = match &self.kind {
+                TestKind::Tcp(tcp) => pick(tcp.sack.as_ref(), at),
+                _ => None,
+            };
+            Some(TestStep { value, plan: self.kind.plan(topology, at).ok()?, sack })
+        };
+        self.values().into_iter().enumerate().filter_map(step).collect()
     }
 }
 
@@ -206,7 +222,7 @@ enum KindName {
 }
 
 impl KindName {
-    /// Whether the plan that this kind embeds has a key, for which the value has to fit.
+    /// True for a key of the plan that this kind embeds; the value has to fit it.
     fn has(self, key: &str, value: &Json) -> Result<bool, crate::tree::Error> {
         match self {
             Self::Ping => embedded::has::<PingPlan>(key, value),
@@ -239,7 +255,7 @@ impl TestTable {
         self.fault(format!(" has no key '{key}'"), Some((key, false)))
     }
 
-    /// Whether the keys of a plan are those of the kind's.
+    /// Refuses keys that the plan of the kind does not have.
     fn check_plan(&self) -> Result<(), TestFault> {
         self.of_plan.iter().try_for_each(|(key, value)| match self.kind.has(key, value) {
             Ok(true) => Ok(()),

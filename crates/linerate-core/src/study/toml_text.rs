@@ -16,7 +16,7 @@ use crate::lab::{Problem, Step, line_and_column, one_line, place_of};
 pub struct PlanError {
     /// Line and column, where the text has a place for it.
     pub place: Option<(usize, usize)>,
-    /// What does not fit, on one line.
+    /// The fault, on one line.
     pub reason: String,
 }
 

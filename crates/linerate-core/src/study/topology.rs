@@ -32,6 +32,24 @@ pub struct Topology {
     pub published: Option<PublishedAs>,
 }
 
+#[cfg(test)]
+impl Topology {
+    /// The topology `t` of a laboratory in TOML, for tests of this folder.
+    pub(super) fn from_lab(lab: &str, client: &str, server: &str) -> Self {
+        Self {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            class: "c".to_owned(),
+            lab: LabPlan::from_toml(lab, "t.toml").expect("a sound laboratory"),
+            client: client.to_owned(),
+            server: server.to_owned(),
+            l2_hops: 0,
+            l3_hops: 0,
+            published: None,
+        }
+    }
+}
+
 /// The published rows that belong to a topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,21 +1,20 @@
-//! A UDP test of a study: offered rates and sizes of datagrams, of which one list at most has more
-//! than one value. That one is varied; a list of one value holds for the whole test.
+//! A UDP test of a study: lists of offered rates and of sizes of datagrams, of which one is varied.
 //!
 //! Left out: streams and directions. The result is goodput at the receiver, as of a TCP test.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::embedded;
-use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_sweep::{nanos, pick};
-use crate::record::{DEFAULT_PORT, Finish, Plan, ServerPlan, UdpPlan, UdpTest};
+use super::fault::{Checked, check_seconds, item_fault};
+use super::list::{List, check_lists, pick};
+use super::parameter::{Parameter, Value};
+use super::tcp_sweep::{check_omitted, count_label, interval_ns, nanos};
+use crate::record::{DEFAULT_PORT, Finish, ServerPlan, UdpPlan, UdpTest};
 use crate::units::BitRate;
-
-/// Shortest reporting interval of a study's runs.
-const INTERVAL_NS_MIN: u64 = 100_000_000;
 
 /// UDP throughput by offered rate or by size of datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +31,7 @@ pub struct UdpSweep {
     /// Datagrams sent within this span at the start of each run are left out of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_seconds: Option<f64>,
-    /// What holds for every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
+    /// Options of every run, by the names of a plan: `dscp`, `window_bytes`, `joined`.
     #[serde(flatten, with = "embedded")]
     #[cfg_attr(
         feature = "schema",
@@ -92,50 +91,58 @@ impl From<OfferedRate> for String {
 const RATES: Parameter = Parameter { key: "rates", name: "rate", unit: Some("bit/s") };
 const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") };
 
-impl UdpSweep {
-    /// The parameter that it varies.
-    pub fn parameter(&self) -> Parameter {
-        let sizes = self.sizes_bytes.as_ref().map_or(0, Vec::len);
-        if sizes > 1 || (sizes == 1 && self.rates.is_none()) { SIZES } else { RATES }
-    }
+/// The protocol's bounds on the payload of a datagram.
+const SIZE_BYTES: RangeInclusive<u32> = 16..=65_507;
 
-    /// The values of the parameter, in the order of the plan; as fast as possible is 0.
-    pub fn values(&self) -> Vec<Value> {
-        if self.parameter() == SIZES {
-            let sizes = self.sizes_bytes.iter().flatten();
-            return sizes.map(|&n| Value { number: n.into(), label: n.to_string() }).collect();
-        }
+impl UdpSweep {
+    /// Every list that the plan may have, in the order that decides where nothing is varied; as
+    /// fast as possible is 0.
+    pub(super) fn lists(&self) -> Vec<List> {
         let number = |rate: &OfferedRate| rate.0.map_or(0, BitRate::bits_per_sec);
         let value = |rate: &OfferedRate| Value { number: number(rate), label: rate.to_string() };
-        self.rates.iter().flatten().map(value).collect()
+        let sizes = self.sizes_bytes.as_ref();
+        vec![
+            List::from_values(RATES, self.rates.as_ref(), value),
+            List::from_numbers(SIZES, sizes, 0..=u64::MAX, count_label),
+        ]
     }
 
-    /// What to measure for each value.
-    pub(super) fn steps(&self) -> Vec<TestStep> {
-        let measured_ns = nanos(self.seconds);
-        let step = |(at, value)| {
-            let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
-            let plan = UdpPlan {
-                server: ServerPlan::new(None, "", DEFAULT_PORT),
-                test: UdpTest {
-                    finish: Finish::TimeNs(measured_ns),
-                    omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-                    interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
-                    size_bytes: pick(self.sizes_bytes.as_ref(), at),
-                    pace: rate.0,
-                    ..self.base.clone()
-                },
-                ..UdpPlan::default()
-            };
-            TestStep { value, plan: Plan::Udp(plan), sack: None }
+    /// Refuses values and settings that the protocol cannot ask for.
+    pub(super) fn check(&self) -> Checked {
+        check_lists(&self.lists(), "rates or sizes_bytes")?;
+        let (least, most) = (SIZE_BYTES.start(), SIZE_BYTES.end());
+        for (index, size) in self.sizes_bytes.iter().flatten().enumerate() {
+            if !SIZE_BYTES.contains(size) {
+                let message = format!("{size} bytes; {least} to {most} are allowed");
+                return item_fault("sizes_bytes", index, message);
+            }
+        }
+        // The length is checked above; this one fits every packet.
+        embedded::check(&self.base, |base| base.clone().with_size(*least).check())?;
+        check_seconds("seconds", Some(self.seconds))?;
+        check_omitted(self.omit_seconds)
+    }
+
+    /// The test for the value at a place of the varied list.
+    pub(super) fn plan(&self, at: usize) -> UdpPlan {
+        let span_ns = nanos(self.seconds);
+        let test = UdpTest {
+            finish: Finish::TimeNs(span_ns),
+            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+            interval_ns: interval_ns(span_ns),
+            size_bytes: pick(self.sizes_bytes.as_ref(), at),
+            pace: pick(self.rates.as_ref(), at).and_then(|rate| rate.0),
+            ..self.base.clone()
         };
-        self.values().into_iter().enumerate().map(step).collect()
+        let server = ServerPlan::new(None, "", DEFAULT_PORT);
+        UdpPlan { server, test, ..UdpPlan::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Plan;
     use crate::study::{StudyPlan, TestKind};
 
     /// A study of one host that measures itself, with this UDP test.

@@ -25,7 +25,7 @@ use linerate_core::study::{CellKey, CellPlan, Estimator, StudyPlan, Topology};
 use linerate_core::time::{Clock, MonoTime};
 use linerate_sys::stop::Stop;
 
-/// What makes the measurements of a study.
+/// Maker of the measurements of a study.
 pub trait Measurer {
     /// Builds what the cells of `topology` are measured on; replaces what was built before.
     /// # Errors
@@ -54,7 +54,7 @@ pub struct Options {
     pub retries: u8,
 }
 
-/// What a run works with.
+/// Measurer, clock and outlets that a run works with.
 pub struct Tools<'a> {
     /// Makes the measurements.
     pub measurer: &'a mut dyn Measurer,
@@ -79,11 +79,11 @@ pub struct Progress<'a> {
     pub elapsed_ns: u64,
     /// Time that the rest is expected to take.
     pub remaining_ns: u64,
-    /// What happens.
+    /// The step that begins or has ended.
     pub step: Step<'a>,
 }
 
-/// What happens in a run.
+/// Steps of a run, as they are reported.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
     /// A laboratory is about to be built.
@@ -121,7 +121,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Whether the user stopped the run before its end.
+    /// True for a run that the user stopped before its end.
     pub const fn interrupted(&self) -> bool {
         self.left > 0
     }
@@ -137,7 +137,7 @@ pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result
     let cells: Vec<CellPlan> = plan.cells();
     let missing: Vec<CellPlan> = cells
         .iter()
-        .filter(|cell| !options.done.contains(&CellKey::of(&cell.cell)))
+        .filter(|cell| !options.done.contains(&CellKey::from_cell(&cell.cell)))
         .map(|cell| in_run(cell, &options.run))
         .collect();
     let found = cells.len() - missing.len();
@@ -171,7 +171,7 @@ struct Walk<'a, 'b> {
     started: MonoTime,
     total: usize,
     missing: &'a [CellPlan],
-    /// What stands.
+    /// Topology of the laboratory that stands.
     topology: Option<&'a Topology>,
     next: usize,
     retries: u8,

@@ -35,7 +35,7 @@ impl Shipped {
     pub fn published(&self) -> Result<PublishedFigures, PublishedError> {
         let own = TABLES.iter().filter(|table| table.about.study == self.name);
         let tables: Result<Vec<PublishedTable>, PublishedError> = own.map(Table::read).collect();
-        tables.map(PublishedFigures::of)
+        tables.map(PublishedFigures::from_tables)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A laboratory that stands, with linerate's own server at work on its server host.
 //!
-//! What the server is comes from the program, because servers stand above engines: [`Serve`].
+//! The kind of server comes from the program, because servers stand above engines: [`Serve`].
 
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
@@ -68,7 +68,7 @@ impl Site {
         Ok(site)
     }
 
-    /// What `make` measures on the client's host by this plan, aimed at the server's.
+    /// Record that `make` measures on the client's host by this plan, aimed at the server's.
     /// # Errors
     /// When the client's host cannot be entered.
     pub fn measure(
@@ -129,7 +129,7 @@ impl Drop for Site {
     }
 }
 
-/// What was measured over a path that was not the planned one is invalid.
+/// A measurement over a path that was not the planned one is invalid.
 fn held_to_plan(mut record: Record) -> Record {
     let late = record.paths.iter().find(|path| path.late);
     let failure = late.map(|path| {

@@ -5,7 +5,7 @@ use linerate_core::study::{PublishedError, PublishedTable, TableAbout};
 /// A table that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What it is.
+    /// Title, study and source of the table.
     pub about: TableAbout,
     csv: &'static str,
 }

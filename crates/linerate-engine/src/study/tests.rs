@@ -129,7 +129,7 @@ impl Measurer for Hand<'_> {
             Some(Trouble::StopAfter) => fake.stop.ask(),
             None => {}
         }
-        fake.measured.push(CellKey::of(&cell.cell));
+        fake.measured.push(CellKey::from_cell(&cell.cell));
         record
     }
 
@@ -159,7 +159,7 @@ fn session(fake: Fake, done: &[Record]) -> Session {
 
 fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
     let done = done.iter().filter(|record| record.status == Status::Ok);
-    let done = done.map(|record| CellKey::of(record.cell.as_ref().expect("set"))).collect();
+    let done = done.map(|record| CellKey::from_cell(record.cell.as_ref().expect("set"))).collect();
     let options = Options { run: "r".to_owned(), done, retries: 2 };
     let fake = std::cell::RefCell::new(fake);
     let stop = fake.borrow().stop.clone();
@@ -176,11 +176,11 @@ fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
             progress: &mut |now| {
                 let step = match now.step {
                     Step::Building(topology) => format!("build {}", topology.id),
-                    Step::Measuring(cell) => CellKey::of(cell).to_string(),
+                    Step::Measuring(cell) => CellKey::from_cell(cell).to_string(),
                     Step::Failed(_, failure) | Step::NotBuilt(_, failure) => failure.to_string(),
                     Step::Slipped(_, _, slips) => slips.to_owned(),
                     Step::Again(cell, failure, again, of) => {
-                        format!("{}: {failure}, again {again} of {of}", CellKey::of(cell))
+                        format!("{}: {failure}, again {again} of {of}", CellKey::from_cell(cell))
                     }
                     Step::Through(topology) => format!("through {}", topology.id),
                 };
@@ -193,11 +193,11 @@ fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
 }
 
 fn keys(records: &[Record]) -> Vec<CellKey> {
-    records.iter().map(|record| CellKey::of(record.cell.as_ref().expect("set"))).collect()
+    records.iter().map(|record| CellKey::from_cell(record.cell.as_ref().expect("set"))).collect()
 }
 
 fn all_keys() -> Vec<CellKey> {
-    plan().cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+    plan().cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Measurer for Fake {
     }
 
     fn measure(&mut self, cell: &CellPlan) -> Record {
-        self.measured.push(CellKey::of(&cell.cell));
+        self.measured.push(CellKey::from_cell(&cell.cell));
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let plan = Plan::Ping(PingPlan::default());
         let mut record = Record::begin(clock::record_id(), tool, plan, clock::wall());
@@ -84,7 +84,7 @@ impl Measurer for Fake {
 /// Measures what the store lacks.
 fn session(store: &mut Store, mut kept: impl FnMut()) -> (Ending, Vec<CellKey>) {
     let records = store.run_records(RUN).expect("readable");
-    let done = records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::of));
+    let done = records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::from_cell));
     let options = Options { run: RUN.to_owned(), done: done.collect(), retries: 0 };
     let mut fake = Fake { measured: Vec::new() };
     let mut tools = Tools {
@@ -146,7 +146,8 @@ fn a_study_killed_twice_has_every_cell_once() {
     let mut store = store(&path);
     let (ending, measured) = session(&mut store, || {});
     assert_eq!((ending.found, ending.measured), (stored, CELLS - stored));
-    let all: Vec<CellKey> = plan().cells().iter().map(|cell| CellKey::of(&cell.cell)).collect();
+    let all: Vec<CellKey> =
+        plan().cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect();
     assert_eq!(measured, all[stored..], "exactly the rest, in order");
     store.finish_run(RUN, StudyState::Finished, clock::wall()).expect("room");
     check_complete(&store, &all);
@@ -161,7 +162,7 @@ fn check_complete(store: &Store, all: &[CellKey]) {
         let expected = (cell.parameter * u64::from(cell.repetition)) as f64;
         assert_eq!(record.value(MetricId::Rtt, Stat::Mean, None), Some(expected));
         assert_eq!((record.status, cell.run.as_str()), (Status::Ok, RUN));
-        keys.push(CellKey::of(cell));
+        keys.push(CellKey::from_cell(cell));
     }
     let mut expected = all.to_vec();
     keys.sort();

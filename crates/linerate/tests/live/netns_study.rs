@@ -160,12 +160,15 @@ fn said(output: &Output) -> String {
 }
 
 fn keys(records: &[Record]) -> Vec<CellKey> {
-    records.iter().map(|record| CellKey::of(record.cell.as_ref().expect("in a study"))).collect()
+    records
+        .iter()
+        .map(|record| CellKey::from_cell(record.cell.as_ref().expect("in a study")))
+        .collect()
 }
 
 fn all_keys() -> Vec<CellKey> {
     let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
-    plan.cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+    plan.cells().iter().map(|cell| CellKey::from_cell(&cell.cell)).collect()
 }
 
 #[test]

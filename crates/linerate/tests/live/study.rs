@@ -258,12 +258,12 @@ fn check_report(report: &Path) {
     let records: Vec<Record> =
         lines.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
     let keys: Vec<CellKey> =
-        records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::of)).collect();
+        records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::from_cell)).collect();
     let expected: Vec<CellKey> = StudyPlan::from_toml(PLAN)
         .expect("a sound plan")
         .cells()
         .iter()
-        .map(|cell| CellKey::of(&cell.cell))
+        .map(|cell| CellKey::from_cell(&cell.cell))
         .collect();
     assert_eq!(keys, expected);
 }

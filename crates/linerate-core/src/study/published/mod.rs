@@ -21,12 +21,12 @@ use serde::Serialize;
 
 use super::PublishedAs;
 
-/// What a table is and where it is from.
+/// Title and origin of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TableAbout {
     /// Its name: that of its file without the ending.
     pub id: &'static str,
-    /// What is in it.
+    /// Title of its rows, for headings.
     pub title: &'static str,
     /// The study, by a short name: `pren`.
     pub study: &'static str,
@@ -39,7 +39,7 @@ pub struct TableAbout {
 /// One published table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedTable {
-    /// What it is.
+    /// Title, study and source of the table.
     pub about: TableAbout,
     /// Its headings.
     pub columns: Vec<String>,
@@ -79,9 +79,9 @@ impl PublishedTable {
         Ok(Self { about, columns, cells, rows })
     }
 
-    /// What theory says of a row, counted from 0.
+    /// Figure of theory for a row, counted from 0.
     pub fn theory(&self, row: usize) -> Option<Theory> {
-        theory::of(self, row)
+        theory::row_theory(self, row)
     }
 
     /// How a row's published figure compares with theory; `None` where either is absent and for a
@@ -115,7 +115,7 @@ pub struct PublishedFigures {
 
 impl PublishedFigures {
     /// The rows of these tables, milestones left out.
-    pub fn of(tables: impl IntoIterator<Item = PublishedTable>) -> Self {
+    pub fn from_tables(tables: impl IntoIterator<Item = PublishedTable>) -> Self {
         let mut figures = Self::default();
         for table in tables {
             match table.rows {

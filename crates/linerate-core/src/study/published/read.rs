@@ -23,7 +23,7 @@ pub struct PublishedError {
     pub line: u64,
     /// The column; absent where the whole line does not fit.
     pub column: ErrorColumn,
-    /// What is wrong.
+    /// The fault, on one line.
     pub reason: String,
 }
 

@@ -53,11 +53,11 @@ pub struct PublishedTcp {
 pub struct PublishedRouter {
     /// The device that was tested.
     pub device: String,
-    /// What it forwarded: `ip`, `bridge`, `decnet`, `appletalk2`, `ipx`.
+    /// Protocol that it forwarded: `ip`, `bridge`, `decnet`, `appletalk2`, `ipx`.
     pub protocol: String,
-    /// Whether input and output were on one card.
+    /// Cards of input and output: one or two.
     pub cards: Cards,
-    /// Whether one stream was offered or two at once.
+    /// Streams offered at once: one or two.
     pub streams: Streams,
     /// Which of the streams this row is about, counted from 1.
     pub stream: u32,
@@ -65,13 +65,13 @@ pub struct PublishedRouter {
     pub filters: u32,
     /// Length of a frame with its FCS.
     pub frame_bytes: u32,
-    /// What the study says that the link carries.
+    /// Rate that the link carries, as the study says it.
     pub theoretical_fps: Option<u64>,
     /// The highest rate that the generator offered.
     pub offered_max_fps: Option<u64>,
     /// The highest rate that passed without loss.
     pub max_rate_fps: Option<u64>,
-    /// What came through when the highest rate was offered.
+    /// Rate that came through when the highest was offered.
     pub flood_rate_fps: Option<u64>,
 }
 
@@ -104,7 +104,7 @@ pub struct PublishedItem {
     pub value: Option<Printed>,
     /// Its unit.
     pub unit: String,
-    /// What the text says about it.
+    /// Remark of the text about it.
     pub note: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub struct PublishedItem {
 pub struct Milestone {
     /// When; a range where the text gives the years around it only.
     pub year: Printed,
-    /// Who, or between whom.
+    /// Site that reached it, or the two sites of the path.
     pub label: String,
     /// Whose table it is from.
     pub set: MilestoneSet,

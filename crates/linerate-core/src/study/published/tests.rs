@@ -22,10 +22,10 @@ fn table(id: &'static str) -> PublishedTable {
 }
 
 fn figures() -> PublishedFigures {
-    PublishedFigures::of([table("pren-2000-ping"), table("pren-2000-ttcp")])
+    PublishedFigures::from_tables([table("pren-2000-ping"), table("pren-2000-ttcp")])
 }
 
-fn of(test: &str, mtu_bytes: Option<u32>) -> PublishedAs {
+fn published_as(test: &str, mtu_bytes: Option<u32>) -> PublishedAs {
     PublishedAs { test: test.to_owned(), mtu_bytes }
 }
 
@@ -43,7 +43,7 @@ fn tcp_rows_are_those_of_the_printed_tables() {
     ];
     for &(test, mtu_bytes, window, expected) in printed {
         let figures = figures();
-        let row = figures.tcp_row(&of(test, mtu_bytes), window).expect("a printed row");
+        let row = figures.tcp_row(&published_as(test, mtu_bytes), window).expect("a printed row");
         assert_eq!(row.throughput_mbit_s, Some(expected), "{test} {window}");
     }
 }
@@ -60,7 +60,7 @@ fn ping_rows_are_those_of_the_printed_tables() {
     ];
     for &(test, payload, avg_ms, pings) in printed {
         let figures = figures();
-        let row = figures.ping_row(&of(test, None), payload).expect("a printed row");
+        let row = figures.ping_row(&published_as(test, None), payload).expect("a printed row");
         assert_eq!((row.rtt_avg_ms, row.pings_per_s), (Some(avg_ms), Some(pings)), "{test}");
     }
 }
@@ -68,12 +68,12 @@ fn ping_rows_are_those_of_the_printed_tables() {
 #[test]
 fn a_figure_that_was_not_printed_is_absent_and_not_zero() {
     let figures = figures();
-    let row = figures.ping_row(&of("c.3", None), 1500).expect("the row has a place");
+    let row = figures.ping_row(&published_as("c.3", None), 1500).expect("the row has a place");
     assert_eq!((row.rtt_avg_ms, row.pings_per_s), (None, None));
-    let row = figures.ping_row(&of("e.1", None), 56).expect("a printed row");
+    let row = figures.ping_row(&published_as("e.1", None), 56).expect("a printed row");
     assert_eq!((row.l2_hops, row.l3_hops), (None, None));
-    assert_eq!(figures.ping_row(&of("c.2", None), 57), None);
-    assert_eq!(figures.tcp_row(&of("c.2", Some(9000)), 32_768), None);
+    assert_eq!(figures.ping_row(&published_as("c.2", None), 57), None);
+    assert_eq!(figures.tcp_row(&published_as("c.2", Some(9000)), 32_768), None);
 }
 
 fn routers() -> Vec<PublishedRouter> {

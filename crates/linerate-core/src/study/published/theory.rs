@@ -1,4 +1,4 @@
-//! What theory says of published figures: the same figure computed, or the ceiling above a
+//! Theory beside published figures: the same figure computed, or the ceiling above a
 //! measured one. Rows of which theory says nothing have `None`.
 //!
 //! Where the two differ by more than the printed rounding, the reason is beside them; the reader
@@ -81,7 +81,7 @@ impl Theory {
 }
 
 /// Theory for a row of a table, counted from 0.
-pub(super) fn of(table: &PublishedTable, row: usize) -> Option<Theory> {
+pub(super) fn row_theory(table: &PublishedTable, row: usize) -> Option<Theory> {
     match &table.rows {
         PublishedRows::Routers(rows) => of_router(rows.get(row)?),
         PublishedRows::Tcp(rows) => of_tcp(rows.get(row)?),
@@ -103,7 +103,7 @@ pub(super) fn published(table: &PublishedTable, row: usize) -> Option<(f64, f64)
         PublishedRows::Items(rows) => {
             let printed = rows.get(row)?.value.as_ref()?;
             let of_range = |printed: &Printed| {
-                let relation = of(table, row)?.relation;
+                let relation = row_theory(table, row)?.relation;
                 printed.high().filter(|_| relation == Relation::Ceiling)
             };
             Some((printed.value().or_else(|| of_range(printed))?, printed.rounding()))

@@ -53,7 +53,7 @@ impl<'a> Setting<'a> {
         Ok(Self { topology, test, value })
     }
 
-    /// What chance decides there in every run, where it does: nothing can be said of a place by
+    /// Chance that decides there in every run, where it does: nothing can be said of a place by
     /// fewer than [`CHANCE_RUNS_MIN`] runs then.
     pub fn chance(&self) -> Option<&'static str> {
         let plans = self.topology.lab.links.iter().filter_map(|link| link.path.as_ref());
@@ -88,7 +88,7 @@ pub trait Figures {
     fn bound_bps(&self, place: &Setting<'_>) -> Option<f64>;
     /// A single figure that the study published.
     fn published(&self, item: &str) -> Option<&PublishedItem>;
-    /// What the study published in a place, in the metric's unit.
+    /// Figure that the study published in a place, in the metric's unit.
     fn published_at(&self, place: &Setting<'_>, metric: MetricId) -> Option<f64>;
 }
 
@@ -380,14 +380,14 @@ impl Sums<'_> {
             return Err(Missing::Chance(place.name(), runs.len(), why));
         }
         let row = metric.row();
-        let value = of.stat.of(&runs, row.better == Better::Higher);
+        let value = of.stat.evaluate(&runs, row.better == Better::Higher);
         let value = value.filter(|value| value.is_finite());
         let usual = Measured { metric: None, ..of.clone() }.metric_of(place.test);
         let missing = || match self.figures.runs(&place, usual).is_empty() {
             true => Missing::Result(place.name()),
             false => Missing::Metric(place.name(), row.title),
         };
-        Ok(Quantity::of(value.ok_or_else(missing)?, Unit::of_metric(row.unit)))
+        Ok(Quantity::from_value(value.ok_or_else(missing)?, Unit::of_metric(row.unit)))
     }
 
     fn published(&self, item: &str) -> Result<Quantity, Missing> {
@@ -412,20 +412,20 @@ impl Sums<'_> {
         let metric = of.metric_of(place.test);
         let value = self.figures.published_at(&place, metric);
         let value = value.ok_or_else(|| Missing::PublishedAt(place.name()))?;
-        Ok(Quantity::of(value, Unit::of_metric(metric.row().unit)))
+        Ok(Quantity::from_value(value, Unit::of_metric(metric.row().unit)))
     }
 
     fn ceiling(&self, name: &str) -> Result<Quantity, Missing> {
         let (place, _) = self.place(name)?;
         let bps = self.figures.ceiling_bps(&place);
         let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
-        Ok(Quantity::of(bps, Unit::Rate))
+        Ok(Quantity::from_value(bps, Unit::Rate))
     }
 
     fn bound(&self, name: &str) -> Result<Quantity, Missing> {
         let (place, _) = self.place(name)?;
         let bps = self.figures.bound_bps(&place);
         let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
-        Ok(Quantity::of(bps, Unit::Rate))
+        Ok(Quantity::from_value(bps, Unit::Rate))
     }
 }

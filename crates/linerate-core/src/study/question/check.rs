@@ -1,4 +1,4 @@
-//! What questions must hold beyond their types: names that meet, places that are measured, units
+//! Rules for questions beyond their types: names that meet, places that are measured, units
 //! that can be compared, no figure that is made from itself.
 //!
 //! Left out: whether an item was published, which the tables know and the plan does not.
@@ -17,7 +17,7 @@ use crate::study::{StudyPlan, TestKind};
 
 type Checked = Result<(), Problem>;
 
-/// Whether every question of the study can be asked of a run of it.
+/// Refuses a question that cannot be asked of a run of the study.
 pub(in crate::study) fn check(study: &StudyPlan) -> Checked {
     // The cells are many; they are counted out once, and only for those who ask.
     let mut cells = BTreeSet::new();
@@ -104,7 +104,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Whether the figures that a figure is made from come to an end.
+    /// Refuses figures that are made from each other without an end.
     fn ends<'q>(
         &'q self,
         name: &'q str,
@@ -172,7 +172,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether figures count the same, as far as the plan tells.
+    /// True for figures that count the same, as far as the plan tells.
     fn alike(&self, name: &str, names: &[String]) -> Result<(), String> {
         let units: Vec<Unit> = names.iter().filter_map(|of| self.unit(of)).collect();
         let Some((first, rest)) = units.split_first() else { return Ok(()) };

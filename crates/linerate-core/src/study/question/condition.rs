@@ -66,7 +66,7 @@ impl Condition {
 }
 
 impl Comparison {
-    /// Whether it holds; `None` where ranges leave it open.
+    /// Truth of the condition; `None` where ranges leave it open.
     pub(super) fn holds(&self, left: &Quantity, right: &Quantity) -> Option<bool> {
         let (small, large, or_same) = match self.operator {
             Operator::Less => (left, right, false),
@@ -142,9 +142,9 @@ fn term(text: &str) -> Result<Term, String> {
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let wrong = || format!("'{text}' is neither a figure's name nor a number");
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    let (unit, factor) = Unit::of(unit);
+    let (unit, factor) = Unit::from_text(unit);
     if let Unit::Count(unit) = unit {
         return Err(format!("'{text}': no unit is called '{unit}'; counts have none here"));
     }
-    Ok(Term::Constant(text.to_owned(), Quantity::of(number * factor, unit)))
+    Ok(Term::Constant(text.to_owned(), Quantity::from_value(number * factor, unit)))
 }

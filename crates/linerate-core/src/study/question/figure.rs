@@ -14,7 +14,7 @@ use crate::study::{Test, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "FigureTable", into = "FigureTable")]
 pub struct Figure {
-    /// What it is called in texts and tables; its place where absent.
+    /// Name in texts and tables; its place where absent.
     pub title: Option<String>,
     /// Where its value is from.
     pub kind: FigureKind,
@@ -27,7 +27,7 @@ pub enum FigureKind {
     Measured(Measured),
     /// A single figure that the study published, by its name in the table.
     Published(String),
-    /// What the study published beside a measured figure.
+    /// Published figure of the study, beside a measured one.
     PublishedOf(String),
     /// The ceiling of a measured goodput.
     CeilingOf(String),
@@ -62,7 +62,7 @@ pub struct Measured {
     pub value: Option<ValueName>,
     /// The metric; goodput where absent, and the round-trip time of a ping test.
     pub metric: Option<MetricId>,
-    /// What is made of the repetitions.
+    /// Statistic of the repetitions.
     pub stat: FigureStat,
 }
 
@@ -110,7 +110,7 @@ impl FigureKind {
         }
     }
 
-    /// Whether the study that is rebuilt published it.
+    /// True for a figure that the rebuilt study published.
     pub const fn is_published(&self) -> bool {
         matches!(self, Self::Published(_) | Self::PublishedOf(_))
     }
@@ -122,7 +122,7 @@ impl FigureKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct FigureTable {
-    /// What it is called in texts and tables.
+    /// Name in texts and tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     /// Measured on this topology, by `test` at `value`.
@@ -137,7 +137,7 @@ struct FigureTable {
     /// Key of a metric, with or without its unit: `goodput`, `retransmits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     metric: Option<String>,
-    /// What is made of the repetitions; the median when absent.
+    /// Statistic of the repetitions; the median when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     stat: Option<FigureStat>,
     /// An item of the study's published table of single figures.
@@ -323,6 +323,6 @@ fn metric_of(text: &str) -> Result<MetricId, String> {
 
 /// A number with its unit.
 pub(super) fn constant(number: f64, unit: Option<&str>) -> Quantity {
-    let (unit, factor) = Unit::of(unit.unwrap_or_default());
-    Quantity::of(number * factor, unit)
+    let (unit, factor) = Unit::from_text(unit.unwrap_or_default());
+    Quantity::from_value(number * factor, unit)
 }

@@ -9,7 +9,7 @@
 //! answer = "{large}, {share} of the ceiling."
 //! ```
 //!
-//! What the figures are is asked of whoever has the results ([`Figures`]); nothing here measures,
+//! The values of figures are asked of whoever has the results ([`Figures`]); nothing here measures,
 //! and how a figure is written is the report's.
 
 mod answer;
@@ -46,10 +46,10 @@ pub struct Question {
     pub yes_when: Option<Condition>,
     /// The answer, with figures in braces.
     pub answer: Template,
-    /// What follows where the answer is yes.
+    /// Conclusion where the answer is yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yes: Option<Template>,
-    /// What follows where the answer is no.
+    /// Conclusion where the answer is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no: Option<Template>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::stats::{Moments, median};
 use crate::study::Printed;
 
-/// What a figure counts.
+/// Quantity that a figure counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bits per second.
@@ -50,7 +50,7 @@ const WRITTEN: [(&str, Unit, f64); 17] = [
 
 impl Unit {
     /// The unit that a text names, and the factor from a number in it to what is kept.
-    pub fn of(text: &str) -> (Self, f64) {
+    pub fn from_text(text: &str) -> (Self, f64) {
         let text = text.trim();
         let known = WRITTEN.iter().find(|(name, ..)| *name == text);
         known.map_or_else(
@@ -61,10 +61,10 @@ impl Unit {
 
     /// The unit of a metric, whose table has `1` for ratios.
     pub(super) fn of_metric(unit: &str) -> Self {
-        if unit == "1" { Self::Share } else { Self::of(unit).0 }
+        if unit == "1" { Self::Share } else { Self::from_text(unit).0 }
     }
 
-    /// Whether two figures can be held against each other. A number without a unit fits ratios
+    /// True for two figures that can be compared. A number without a unit fits ratios
     /// and counts.
     pub fn fits(&self, other: &Self) -> bool {
         let bare = |unit: &Self| matches!(unit, Self::Share | Self::Times | Self::Number);
@@ -97,19 +97,19 @@ pub struct Quantity {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// What both are in.
+    /// Unit that both are in.
     pub unit: Unit,
 }
 
 impl Quantity {
     /// One value.
-    pub const fn of(value: f64, unit: Unit) -> Self {
+    pub const fn from_value(value: f64, unit: Unit) -> Self {
         Self { low: value, high: value, unit }
     }
 
-    /// What was printed, in the unit that was printed beside it.
+    /// Printed number, in the unit that was printed beside it.
     pub fn printed(printed: &Printed, unit: &str) -> Self {
-        let (unit, factor) = Unit::of(unit);
+        let (unit, factor) = Unit::from_text(unit);
         Self {
             low: printed.low().map_or(f64::NEG_INFINITY, |low| low * factor),
             high: printed.high().map_or(f64::INFINITY, |high| high * factor),
@@ -146,7 +146,7 @@ impl Quantity {
     }
 }
 
-/// What is made of the repetitions of one value.
+/// Statistic of the repetitions of one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -169,9 +169,9 @@ pub enum FigureStat {
 }
 
 impl FigureStat {
-    /// What it makes of the runs; `more_is_better` tells the best from the worst. `None` without
+    /// Statistic of the runs; `more_is_better` tells the best from the worst. `None` without
     /// runs, and of one run for the deviation.
-    pub fn of(self, runs: &[f64], more_is_better: bool) -> Option<f64> {
+    pub fn evaluate(self, runs: &[f64], more_is_better: bool) -> Option<f64> {
         let mut moments = Moments::default();
         runs.iter().for_each(|run| moments.record(*run));
         let largest = || runs.iter().copied().reduce(f64::max);

@@ -102,7 +102,7 @@ fn part(text: &str) -> Result<Part, String> {
     Ok(if title { Part::Title(name) } else { Part::Value(name) })
 }
 
-/// Whether a text can be the name of a figure: a small letter, then small letters, digits and `_`.
+/// True for a text that can name a figure: a small letter, then small letters, digits and `_`.
 pub(super) fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(fits)

@@ -28,7 +28,7 @@ const START_S: u128 = 1_769_904_000;
 pub fn published() -> PublishedFigures {
     let about = TableAbout { id: "pren", title: "", study: "pren", year: 2000, source: "" };
     let table = |text| PublishedTable::from_csv(about, text).expect("the tables fit their types");
-    PublishedFigures::of([PING, TCP].map(table))
+    PublishedFigures::from_tables([PING, TCP].map(table))
 }
 
 /// The study's plan as far as a report reads it: one topology per published test and MTU.

@@ -137,7 +137,7 @@ pub fn plan() -> StudyPlan {
 pub fn published() -> PublishedFigures {
     let id = "gigasunet-2004";
     let about = TableAbout { id, title: "", study: "gigasunet", year: 2004, source: "" };
-    PublishedFigures::of([PublishedTable::from_csv(about, ITEMS).expect("a sound table")])
+    PublishedFigures::from_tables([PublishedTable::from_csv(about, ITEMS).expect("a sound table")])
 }
 
 /// Every cell of the plan with a result.

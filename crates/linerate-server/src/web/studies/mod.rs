@@ -283,7 +283,7 @@ pub(crate) async fn report(
 /// What was published of the study that a plan rebuilds.
 fn published(plan: &StudyPlan) -> PublishedFigures {
     let of_study = TABLES.iter().filter(|table| table.about.study == plan.name);
-    PublishedFigures::of(of_study.filter_map(|table| table.read().ok()))
+    PublishedFigures::from_tables(of_study.filter_map(|table| table.read().ok()))
 }
 
 #[cfg(test)]

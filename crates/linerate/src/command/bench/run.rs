@@ -96,7 +96,7 @@ fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
 /// What a session has not measured.
 fn left(session: &Session) -> Vec<CellPlan> {
     let mut cells = session.plan.cells();
-    cells.retain(|cell| !session.options.done.contains(&CellKey::of(&cell.cell)));
+    cells.retain(|cell| !session.options.done.contains(&CellKey::from_cell(&cell.cell)));
     cells
 }
 

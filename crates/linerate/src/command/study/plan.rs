@@ -57,5 +57,5 @@ pub(crate) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
     if tables.is_empty() && points {
         tables = SHIPPED.first().map(|shipped| of_study(shipped.name)).unwrap_or_default();
     }
-    Ok(PublishedFigures::of(published::read(tables.into_iter())?))
+    Ok(PublishedFigures::from_tables(published::read(tables.into_iter())?))
 }

@@ -146,7 +146,7 @@ pub(crate) fn go_on(
     let done = records
         .iter()
         .filter(|record| record.status == Status::Ok)
-        .filter_map(|record| record.cell.as_ref().map(CellKey::of))
+        .filter_map(|record| record.cell.as_ref().map(CellKey::from_cell))
         .collect();
     store.finish_run(&run.id, StudyState::Running, clock::wall())?;
     let retries = retries.or(run.plan.retries).unwrap_or(RETRIES);
@@ -172,8 +172,9 @@ impl Session {
             return format!("study {study}, run {run}: {}", show::extent(&self.plan));
         }
         let cells = self.plan.cells();
-        let missing =
-            || cells.iter().filter(|cell| !self.options.done.contains(&CellKey::of(&cell.cell)));
+        let missing = || {
+            cells.iter().filter(|cell| !self.options.done.contains(&CellKey::from_cell(&cell.cell)))
+        };
         let laboratories = StudyPlan::laboratories(missing());
         let expected = Estimator::default().remaining_ns(missing(), laboratories);
         let (left, total) = (missing().count(), cells.len());
