@@ -104,7 +104,7 @@ fn limits(whole: &Record) -> Vec<Fact> {
         });
         let text = format!("{way} {}{sign}{next}", crate::explain::named(&verdict));
         facts.push(Fact::new("limit", LABEL, text.trim_start().to_owned()));
-        let remedy = verdict.remedy.first().map(crate::explain::remedy);
+        let remedy = verdict.remedy.first().map(crate::verdict::remedy::line);
         facts.extend(remedy.map(|text| Fact::new("remedy", LABEL, text)));
     }
     facts

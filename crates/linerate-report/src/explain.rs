@@ -3,14 +3,15 @@
 
 use linerate_core::explain::Decision;
 use linerate_core::record::{
-    At, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, OnModel,
-    OptionChange, Outcome, ProbeLoss, Reached, Record, RemedyLine, SHARE_MAX, Sign, TcpOption,
-    TransferFigures, Verdict,
+    Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, OnModel,
+    OptionChange, Outcome, ProbeLoss, Reached, Record, SHARE_MAX, Sign, TcpOption, TransferFigures,
+    Verdict,
 };
 
 use crate::document::{Block, Document, Fact, Section};
 use crate::headline::Headline;
 use crate::verdict::cause::{self, name, sign};
+use crate::verdict::remedy;
 use crate::{number, words};
 
 /// Columns of the labels.
@@ -135,7 +136,7 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
     let next =
         verdict.next.as_ref().map(|next| format!("{}, at {}", next.name, number::rate(next.bps)));
     add("next limit", next.into_iter().collect());
-    add("remedy", verdict.remedy.iter().map(remedy).collect());
+    add("remedy", verdict.remedy.iter().map(remedy::line).collect());
     add("model", verdict.model.iter().flat_map(|it| model(it, verdict.measured_bps)).collect());
     let innocent = verdict.innocent.iter();
     let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
@@ -242,20 +243,11 @@ fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
     let without = model.without_cause_bps.map(|bps| {
         format!("without the cause: {measured} -> {} on the model", number::measured_rate(bps))
     });
-    let tried = model.remedies.iter().map(|it| {
-        let after = number::measured_rate(it.bps);
-        format!("tried on a model of the path: {measured} -> {after} ({})", it.text)
+    let tried = model.remedies.iter().map(|tried| {
+        let (after, remedy) = (number::measured_rate(tried.bps), remedy::text(&tried.remedy));
+        format!("tried on a model of the path: {measured} -> {after} ({remedy})")
     });
     std::iter::once(reached).chain(without).chain(tried).collect()
-}
-
-/// What to do, and where.
-pub fn remedy(line: &RemedyLine) -> String {
-    let tried = line.tried.map_or_else(String::new, |tried| {
-        let [before, after] = [tried.before_bps, tried.after_bps].map(number::measured_rate);
-        format!(" (tried: {before} -> {after})")
-    });
-    format!("{}: {}{tried}", at(line.at), line.text)
 }
 
 /// The figure that a verdict rests on first.
@@ -294,19 +286,12 @@ fn latency(latency: &Latency) -> String {
     format!("{idle} ms at rest, {loaded} ms under load{cause}")
 }
 
-const fn at(at: At) -> &'static str {
-    match at {
-        At::Sender => "at the sender",
-        At::Receiver => "at the receiver",
-        At::Path => "on the path",
-        At::Test => "this test",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{Cause, LossState, NextLimit, StateLikelihood};
+    use linerate_core::record::{
+        At, Cause, HostCommand, LossState, NextLimit, RemedyLine, StateLikelihood,
+    };
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
@@ -317,7 +302,7 @@ mod tests {
             ceiling_bps: Some(94.1e6),
             evidence: vec![Sign::at_least("in flight over that window", 0.98, 0.85, "1")],
             next: Some(NextLimit { name: "the send buffer".to_owned(), bps: 500e6 }),
-            remedy: vec![RemedyLine::command(At::Receiver, "sysctl -w a=1")],
+            remedy: vec![RemedyLine::command(At::Receiver, HostCommand::ScaleWindows)],
             ..Verdict::of(Some(Direction::Up), Outcome::Limited)
         };
         let text = foreign_document(&[verdict], 0).text(None);
@@ -327,7 +312,7 @@ mod tests {
             "the receive window (confidence high)",
             "in flight over that window 0.98 (at least 0.85)",
             "the send buffer, at 500 Mbit/s",
-            "at the receiver: sysctl -w a=1",
+            "at the receiver: sysctl -w net.ipv4.tcp_window_scaling=1",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

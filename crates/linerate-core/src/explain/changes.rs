@@ -5,9 +5,11 @@
 
 use super::evidence::Evidence;
 use super::path::payload_share;
-use super::remedy::tc_rate;
 use super::unlike;
-use crate::record::{At, Cause, Change, Family, RemedyLine, ShortRun, Verdict};
+use crate::record::{
+    At, Cause, Change, Family, HostAdvice, HostCommand, PathAdvice, Remedy, RemedyLine, ShortRun,
+    Verdict,
+};
 use crate::theory::ladder::Response;
 use crate::units::BitRate;
 
@@ -310,13 +312,13 @@ pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
 }
 
 pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
-    match change {
-        Change::CongestionControl(name) => {
-            line.text.ends_with(&format!("tcp_congestion_control={name}"))
+    let Remedy::Command(command) = &line.remedy else { return false };
+    match (change, command) {
+        (Change::CongestionControl(tried), HostCommand::UseCongestionControl { name }) => {
+            tried == name
         }
-        Change::Pace(_) => line.is_command && line.text.contains(" fq maxrate "),
-        Change::Streams(_) | Change::Segments(_) | Change::Buffers(_) => false,
-        Change::OtherPort | Change::Family(_) | Change::Writes(_) => false,
+        (Change::Pace(_), HostCommand::Pace { .. }) => true,
+        _ => false,
     }
 }
 
@@ -324,42 +326,26 @@ pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
 pub(super) fn line_of(change: &Change) -> RemedyLine {
     match change {
         Change::Streams(count) => {
-            RemedyLine::advice(At::Test, format!("several connections at once (-P {count})"))
+            RemedyLine::advice(At::Test, HostAdvice::SeveralStreams { count: *count })
         }
         Change::CongestionControl(name) => {
-            let line = format!("sysctl -w net.ipv4.tcp_congestion_control={name}");
-            RemedyLine::command(At::Sender, line)
+            let command = HostCommand::UseCongestionControl { name: name.clone() };
+            RemedyLine::command(At::Sender, command)
         }
         Change::Pace(pace) => {
-            let rate = tc_rate(pace.bits_per_sec() as f64);
-            let line = format!("tc qdisc replace dev DEV root fq maxrate {rate}");
-            RemedyLine::command(At::Sender, line)
+            let bps = pace.bits_per_sec() as f64;
+            RemedyLine::command(At::Sender, HostCommand::Pace { interface: None, bps })
         }
         Change::Segments(bytes) => {
-            RemedyLine::advice(At::Test, format!("segments of at most {bytes} bytes (-M {bytes})"))
+            RemedyLine::advice(At::Test, HostAdvice::SmallerSegments { bytes: *bytes })
         }
         Change::Buffers(bytes) => {
-            RemedyLine::advice(At::Test, format!("ask for buffers of {bytes} bytes (-w {bytes})"))
+            RemedyLine::advice(At::Test, HostAdvice::AskForBuffers { bytes: *bytes })
         }
-        Change::OtherPort => {
-            let text = "find the rule that names the server's port: a policer, a class of a \
-                        shaper, a filter";
-            RemedyLine::advice(At::Path, text)
-        }
-        Change::Family(family) => {
-            let (flag, other) = match family {
-                Family::V4 => ("-4", "IPv6"),
-                Family::V6 => ("-6", "IPv4"),
-            };
-            let text = format!(
-                "until the path of {other} is mended, use {} ({flag}): linerate trace by either \
-                 shows where they part",
-                family_in_words(*family)
-            );
-            RemedyLine::advice(At::Path, text)
-        }
+        Change::OtherPort => RemedyLine::on_path(PathAdvice::FindPortRule),
+        Change::Family(family) => RemedyLine::on_path(PathAdvice::UseFamily { family: *family }),
         Change::Writes(bytes) => {
-            RemedyLine::advice(At::Sender, format!("write more at once (-l {bytes})"))
+            RemedyLine::advice(At::Sender, HostAdvice::WriteMore { bytes: *bytes })
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::candidate::{Candidate, share_of};
 use super::evidence::{Datagrams, Evidence};
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, HostAdvice, RemedyLine, Sign};
 
 /// Share lost below which all that was sent counts as arrived.
 const ALL_ARRIVED: f64 = 1e-3;
@@ -25,8 +25,7 @@ fn own_rate(datagrams: &Datagrams) -> Option<Candidate> {
     let mut signs = vec![Sign::at_most("datagrams lost", lost, ALL_ARRIVED, "1")];
     signs.extend(datagrams.offered_bps.map(|bps| Sign::figure("rate sent", bps, "bit/s")));
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
-    let remedy =
-        vec![RemedyLine::advice(At::Test, "raise the rate (-b), until datagrams are lost")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::RaiseRate)];
     let candidate = candidate.mended_by(remedy);
     Some(match datagrams.offered_bps {
         Some(bps) => candidate.allowing(bps),

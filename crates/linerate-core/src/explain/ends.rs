@@ -7,7 +7,9 @@
 use super::candidate::{Candidate, share_of};
 use super::evidence::{Evidence, HostEvidence, NO_QUEUE};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
+use crate::record::{
+    At, Cause, Confidence, Handshake, HostAdvice, HostCommand, RemedyLine, Sign, TcpOption,
+};
 use crate::theory::ladder::{AGREES_WITHIN, Response};
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
@@ -134,7 +136,7 @@ pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
     ];
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
-    let remedy = vec![RemedyLine::advice(At::Test, "leave out -b (--bitrate), or raise it")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::LeaveOutPace)];
     Some(candidate.allowing(pace).mended_by(remedy))
 }
 
@@ -147,7 +149,7 @@ pub(super) fn own_read_pace(evidence: &Evidence) -> Option<Candidate> {
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
     ];
     let candidate = Candidate::new(Cause::ReceivingApplication, Confidence::High, signs);
-    let remedy = vec![RemedyLine::advice(At::Test, "leave out --read-pace, or raise it")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::LeaveOutReadPace)];
     Some(candidate.allowing(pace).mended_by(remedy))
 }
 
@@ -259,8 +261,8 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
     let bps = 8.0 * most * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let candidate = Candidate::new(Cause::CongestionControl, Confidence::Medium, signs);
     let remedy = vec![
-        RemedyLine::command(At::Sender, "ip route show; ip tcp_metrics show"),
-        RemedyLine::advice(At::Sender, "take a locked cwnd or window off the route to this peer"),
+        RemedyLine::command(At::Sender, HostCommand::ShowFixedMetrics),
+        RemedyLine::advice(At::Sender, HostAdvice::UnlockWindow),
     ];
     Some(candidate.allowing(bps).mended_by(remedy))
 }

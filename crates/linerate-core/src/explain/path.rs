@@ -4,7 +4,7 @@ use super::candidate::{Candidate, share_of};
 use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
+use crate::record::{Cause, Confidence, Handshake, PathAdvice, RemedyLine, Sign, TcpOption};
 use crate::theory::ladder::{AT_CEILING, Response};
 
 /// Round trip under load over that at rest: a queue stands from here on.
@@ -318,8 +318,7 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
     };
     let note = format!("both hosts offer SACK, and this connection does not have it{removed}");
     candidate.notes.push(note);
-    let text = "let the device keep the options of SYN segments (SACK, RFC 2018)";
-    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+    Some(candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::KeepSack)]))
 }
 
 /// Losses without a queue, which TCP's own counters cannot tell apart: random loss, a policer, a

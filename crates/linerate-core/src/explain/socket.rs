@@ -11,7 +11,7 @@ use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, NO_QUEUE, SocketMoment};
 use super::path::LOSSY;
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, HostAdvice, RemedyLine, Sign};
 use crate::theory::ladder::Response;
 
 /// Time of waiting over the busy time: the sender waited for that more than for all else.
@@ -166,7 +166,7 @@ fn own_pace(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
         Sign::figure("pace that the program allows (SO_MAX_PACING_RATE)", pace, "bit/s"),
         Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
     ];
-    let remedy = vec![RemedyLine::advice(At::Sender, "let the program allow a higher pace")];
+    let remedy = vec![RemedyLine::advice(At::Sender, HostAdvice::AllowPace)];
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
     Some(candidate.allowing(pace).mended_by(remedy))
 }

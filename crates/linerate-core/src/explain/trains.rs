@@ -5,7 +5,7 @@ use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::{Background, Findings, Overflow, PacedLoad};
 use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
 use super::{remedy, unlike};
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, HostCommand, PathAdvice, RemedyLine, Sign};
 
 /// The rate over what a bound allows, of a flow that this bound holds.
 const REACHES: f64 = 0.8;
@@ -154,8 +154,7 @@ fn packet_meter(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
 }
 
 fn counted(signs: Vec<Sign>, bps: f64) -> Candidate {
-    let text = "larger packets, or a device, a rule set or an offload that forwards more of them";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::ForwardMore)];
     let candidate = Candidate::new(Cause::PacketRate, Confidence::High, signs);
     candidate.allowing(bps).mended_by(remedy)
 }
@@ -183,8 +182,7 @@ fn made_small(evidence: &Evidence, signs: Vec<Sign>) -> Candidate {
          segments, and another forwards so many packets a second",
         evidence.mss_bytes.unwrap_or(0)
     ));
-    let text = "take the MSS clamp off, or set it to the path MTU less 40 (IPv6 less 60)";
-    candidate.mended_by(vec![RemedyLine::advice(At::Path, text)])
+    candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::LiftClamp)])
 }
 
 fn shaper(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
@@ -241,9 +239,8 @@ fn unequal_paths(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::at_least("rate of one flow over that", reached, REACHES, "1"),
         Sign::at_least("rate of several flows together over that", times, BUCKET, "1"),
     ];
-    let text = "one flow has one member of a trunk or one of several paths: use several (-P)";
     let candidate = Candidate::new(Cause::UnequalPaths, Confidence::Medium, signs).allowing(bps);
-    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+    Some(candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::UseSeveralFlows)]))
 }
 
 fn full_link(evidence: &Evidence) -> Option<Candidate> {
@@ -376,9 +373,7 @@ pub(super) fn acks_held(evidence: &Evidence) -> Option<Candidate> {
 }
 
 fn others(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
-    let text = "look at what else uses the path; a queue per flow (FQ-CoDel, CAKE) at the \
-                bottleneck gives each its share";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::QueuePerFlow)];
     Candidate::new(Cause::OtherTraffic, confidence, signs).mended_by(remedy)
 }
 
@@ -446,9 +441,8 @@ fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         Sign::figure("room of the queue", bytes, "bytes"),
         Sign::at_most("that over the bandwidth-delay product", of_bdp, SMALL, "1"),
     ];
-    let room = format!("a buffer of {bdp:.0} bytes at the bottleneck, for one flow");
     let mut remedy = remedy::bursts();
-    remedy.push(RemedyLine::advice(At::Path, room));
+    remedy.push(RemedyLine::on_path(PathAdvice::Buffer { bytes: bdp }));
     Some(Candidate::new(Cause::SmallBuffer, Confidence::High, signs).mended_by(remedy))
 }
 
@@ -466,10 +460,8 @@ pub(super) fn black_hole(evidence: &Evidence) -> Option<Candidate> {
         Sign::figure("largest packet that passes", f64::from(mtu.ip_bytes), "bytes"),
         Sign::figure("packets of a full segment", f64::from(segment), "bytes"),
     ];
-    let mss = mtu.ip_bytes.saturating_sub(40);
-    let clamp =
-        format!("nft add rule ip filter forward tcp flags syn tcp option maxseg size set {mss}");
+    let mss_bytes = mtu.ip_bytes.saturating_sub(40);
     let mut remedy = remedy::black_hole();
-    remedy.push(RemedyLine::command(At::Path, clamp));
+    remedy.push(RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes }));
     Some(Candidate::new(Cause::MtuBlackHole, Confidence::High, signs).mended_by(remedy))
 }

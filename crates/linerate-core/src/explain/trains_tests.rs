@@ -4,7 +4,9 @@
 use super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Together};
 use super::judge;
 use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Overflow, PacedLoad};
-use crate::record::{AboveMtu, Cause, Confidence, Direction, Outcome, PathMtu};
+use crate::record::{
+    AboveMtu, At, Cause, Confidence, Direction, HostCommand, Outcome, PathMtu, RemedyLine,
+};
 use crate::stats::Interval;
 
 fn capacity(ip_bytes: u32, mbps: f64) -> Capacity {
@@ -211,7 +213,8 @@ fn packets_that_vanish_below_a_full_segment_are_a_black_hole_once_tcp_stalls() {
     let wanted = (Some(Cause::MtuBlackHole), Some(Confidence::High));
     assert_eq!((verdict.cause, verdict.confidence), wanted);
     // 1400 bytes less 40 of IPv4 and TCP (RFC 9293 §3.7.1).
-    assert!(verdict.remedy.iter().any(|line| line.text.ends_with("maxseg size set 1360")));
+    let clamp = RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes: 1360 });
+    assert!(verdict.remedy.contains(&clamp));
     // A router that says so is heard; segments that fit are not held.
     let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
     let mut heard = hole.clone();

@@ -6,7 +6,7 @@ use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::Findings;
 use super::path::{LOSSY, payload_share};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{Cause, Confidence, PathAdvice, RemedyLine, Sign};
 use crate::theory::ladder::Response;
 
 /// Losses that probes would have, were each packet as likely to be lost as the flow's: six bursts
@@ -67,10 +67,7 @@ pub(super) fn duplex_mismatch(evidence: &Evidence, found: &Findings) -> Option<C
         Sign::at_most("probes lost one way at a time", alone, ALONE_SHARE * beside, "1"),
         Sign::at_least("segments sent again", again, LOSSY, "1"),
     ];
-    let text = "one end of a link is half duplex: set both ends to autonegotiate, or both to the \
-                same speed and full duplex; late collisions at one port and FCS errors at the \
-                other show which link (ethtool -S DEV)";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::SameDuplex)];
     Some(Candidate::new(Cause::DuplexMismatch, Confidence::High, signs).mended_by(remedy))
 }
 

@@ -35,6 +35,7 @@ mod path_plan;
 mod plain;
 mod plan;
 mod probes;
+mod remedy;
 mod sample;
 mod search;
 mod simulate_plan;
@@ -95,6 +96,9 @@ pub use plan::{
     TraceProbes, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
+pub use remedy::{
+    At, HostAdvice, HostCommand, PathAdvice, Remedy, RemedyLine, SHAPED_SHARE, SocketBuffer, Tried,
+};
 pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -109,10 +113,9 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
+    Against, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
     LossMechanism, LossState, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Reached,
-    RemedyLine, RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Tried,
-    Verdict,
+    RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Verdict,
 };
 
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! What limited a result, as a diagnosis says it.
 //!
-//! Left out: how it is decided; words for people.
+//! A verdict is made anew from a record and never stored; `linerate-report` writes its JSON. Left
+//! out: how it is decided (`explain`); words for people.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Direction, LimitedBy, Quality};
+use super::{Cause, Direction, LimitedBy, Quality, Remedy, RemedyLine};
 
 /// What a diagnosis came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,79 +23,57 @@ pub enum Outcome {
 }
 
 /// What limited one direction of a test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Which way the data went; null for the path as a whole.
     pub direction: Option<Direction>,
     /// Addresses of the connection, or the place of the result in its file, where a result of
     /// another program has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
     /// What the diagnosis came to.
     pub outcome: Outcome,
     /// The part that limited it, as headlines have it.
-    #[serde(default)]
     pub limited_by: LimitedBy,
     /// How far the whole result is to be trusted; null where no record stands behind it.
-    #[serde(default)]
     pub quality: Option<Quality>,
     /// The one cause; null where undetermined or without a verdict.
     pub cause: Option<Cause>,
     /// How far the cause is proved; null where none is named.
-    #[serde(default)]
     pub confidence: Option<Confidence>,
     /// The receiver's payload rate, bit/s.
-    #[serde(default)]
     pub measured_bps: Option<f64>,
     /// What the path could carry, payload bit/s.
-    #[serde(default)]
     pub ceiling_bps: Option<f64>,
     /// What the lowest known bound allows, payload bit/s.
-    #[serde(default)]
     pub expected_bps: Option<f64>,
     /// What decided.
-    #[serde(default)]
     pub evidence: Vec<Sign>,
     /// What limits once the cause is gone.
-    #[serde(default)]
     pub next: Option<NextLimit>,
     /// What to do, in the order in which to do it.
-    #[serde(default)]
     pub remedy: Vec<RemedyLine>,
     /// What is there and is not the cause.
-    #[serde(default)]
     pub innocent: Vec<Innocent>,
     /// The causes that agree with the evidence, where it does not decide between them.
-    #[serde(default)]
     pub between: Vec<Cause>,
     /// The test that would decide; null where none is needed or known.
-    #[serde(default)]
     pub deciding_test: Option<String>,
     /// The delay under load, which is judged apart from the rate.
-    #[serde(default)]
     pub latency: Option<Latency>,
     /// What loses probes on the path; null without trains of probes.
-    #[serde(default)]
     pub loss: Option<ProbeLoss>,
     /// Options of the handshake that arrived otherwise than they were sent: something between the
     /// hosts changes them, whether or not that limits the result.
-    #[serde(default)]
     pub handshake: Vec<OptionChange>,
     /// What could not be seen, so that it is not ruled out.
-    #[serde(default)]
     pub unseen: Vec<String>,
     /// What else a reader should know, in a sentence each.
-    #[serde(default)]
     pub notes: Vec<String>,
     /// What TCP reaches on a model of the path; null where there is none.
-    #[serde(default)]
     pub model: Option<OnModel>,
     /// The metrics of RFC 6349; null where the inputs of none were measured.
-    #[serde(default)]
     pub rfc6349: Option<TransferFigures>,
     /// Whether the path carries a goal that was named; null where none was.
-    #[serde(default)]
     pub goal: Option<GoalAnswer>,
 }
 
@@ -277,8 +256,7 @@ pub struct Criterion {
 }
 
 /// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OnModel {
     /// As measured, payload bit/s.
     pub reached_bps: f64,
@@ -292,11 +270,10 @@ pub struct OnModel {
 }
 
 /// A remedy that was tried on a model of the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RemedyOnModel {
-    /// The line of `remedy`.
-    pub text: String,
+    /// The remedy, as the verdict has it.
+    pub remedy: Remedy,
     /// What TCP reaches with it, payload bit/s.
     pub bps: f64,
 }
@@ -357,46 +334,6 @@ pub struct NextLimit {
     pub name: String,
     /// The rate that it allows, payload bit/s.
     pub bps: f64,
-}
-
-/// Where a remedy is to be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum At {
-    /// The host that sends the data.
-    Sender,
-    /// The host that receives the data.
-    Receiver,
-    /// A device on the path.
-    Path,
-    /// The command that was run.
-    Test,
-}
-
-/// One thing to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RemedyLine {
-    /// Where.
-    pub at: At,
-    /// A line to type, or a sentence where there is none.
-    pub text: String,
-    /// Whether `text` is a line to type.
-    pub is_command: bool,
-    /// What it did where it was tried on this path; absent where it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tried: Option<Tried>,
-}
-
-/// A remedy that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tried {
-    /// The rate without it, payload bit/s.
-    pub before_bps: f64,
-    /// The rate with it.
-    pub after_bps: f64,
 }
 
 /// Something that is there and costs nothing.
@@ -469,17 +406,5 @@ impl Sign {
     pub fn at_most(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
         let threshold = Some(Threshold { against: Against::AtMost, value: limit });
         Self { threshold, ..Self::figure(name, value, unit) }
-    }
-}
-
-impl RemedyLine {
-    /// A line to type.
-    pub fn command(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: true, tried: None }
-    }
-
-    /// A sentence.
-    pub fn advice(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: false, tried: None }
     }
 }

@@ -62,7 +62,7 @@ impl Shown {
         }
         text.push('.');
         if let Some(remedy) = self.verdict.as_ref().and_then(|verdict| verdict.remedy.first()) {
-            text.push_str(&format!(" Remedy {}.", explain::remedy(remedy)));
+            text.push_str(&format!(" Remedy {}.", crate::verdict::remedy::line(remedy)));
         }
         if let Some(without) = self.without_bps {
             let promised = self.promised_bps();

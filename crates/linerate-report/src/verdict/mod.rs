@@ -5,4 +5,8 @@
 
 pub(crate) mod cause;
 pub(crate) mod doubt;
+mod json;
 pub(crate) mod limit;
+pub mod remedy;
+
+pub use json::VerdictJson;

@@ -11,8 +11,8 @@ use crate::explain::mechanism::mechanism;
 use crate::explain::of_record::{directions, with_path};
 use crate::path::Framing;
 use crate::record::{
-    Cause, ControlName, Direction, OnModel, Outcome, PathPlan, Plan, Record, RemedyOnModel,
-    SimulatedTcp, TcpTest, Verdict,
+    Cause, ControlName, Direction, HostCommand, OnModel, Outcome, PathPlan, Plan, Record, Remedy,
+    RemedyOnModel, SimulatedTcp, SocketBuffer, TcpTest, Verdict,
 };
 use crate::simulate::{Stack, TcpChoice, mtu_bytes};
 use crate::theory::ladder::AGREES_WITHIN;
@@ -144,10 +144,9 @@ impl Model {
         let bps = without.as_ref().and_then(Self::goodput_bps).filter(|bps| *bps >= measured);
         found.without_cause_bps = bps;
         let next = without.zip(bps).map_or("", |(model, bps)| model.limit_in_words(bps));
-        let remedies = verdict.remedy.iter().filter(|line| line.is_command);
-        let remedies = remedies.filter_map(|line| {
-            let bps = self.with_setting(&line.text)?.goodput_bps()?;
-            Some(RemedyOnModel { text: line.text.clone(), bps })
+        let remedies = verdict.remedy.iter().filter_map(|line| {
+            let bps = self.with_setting(&line.remedy)?.goodput_bps()?;
+            Some(RemedyOnModel { remedy: line.remedy.clone(), bps })
         });
         found.remedies = remedies.take(2).collect();
         Some((found, next))
@@ -237,17 +236,25 @@ impl Model {
     }
 
     /// The same with what a line to type sets, of the settings that the model has.
-    fn with_setting(&self, text: &str) -> Option<Self> {
+    fn with_setting(&self, remedy: &Remedy) -> Option<Self> {
         let mut model = self.clone();
-        if text.ends_with("net.ipv4.tcp_congestion_control=bbr") {
-            (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
-            return (self.tcp.congestion_control != ControlName::Bbr).then_some(model);
+        match remedy {
+            Remedy::Command(HostCommand::UseCongestionControl { name }) if name == "bbr" => {
+                (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
+                (self.tcp.congestion_control != ControlName::Bbr).then_some(model)
+            }
+            Remedy::Command(HostCommand::RaiseBuffer {
+                buffer: SocketBuffer::Receive,
+                bytes,
+                ..
+            }) => {
+                // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale,
+                // tcp(7)).
+                model.tcp.window_bytes = bytes / 2;
+                self.link_payload_bps().map(|_| model)
+            }
+            _ => None,
         }
-        let values = text.strip_prefix("sysctl -w net.ipv4.tcp_rmem=")?.trim_matches('"');
-        let most: u64 = values.split_whitespace().last()?.parse().ok()?;
-        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, tcp(7)).
-        model.tcp.window_bytes = most / 2;
-        self.link_payload_bps().map(|_| model)
     }
 
     /// Limit of a rate that was reached, in words.
