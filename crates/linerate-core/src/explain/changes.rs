@@ -312,7 +312,7 @@ pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
 }
 
 pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
-    let Remedy::Command(command) = &line.remedy else { return false };
+    let Remedy::Line(command) = &line.remedy else { return false };
     match (change, command) {
         (Change::CongestionControl(tried), HostCommand::UseCongestionControl { name }) => {
             tried == name

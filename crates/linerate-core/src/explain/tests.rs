@@ -23,7 +23,7 @@ fn verdict(name: &str) -> Verdict {
 fn commands(lines: &[RemedyLine], at: At) -> Vec<&HostCommand> {
     let lines = lines.iter().filter(|line| line.at == at);
     let commands = lines.filter_map(|line| match &line.remedy {
-        Remedy::Command(command) => Some(command),
+        Remedy::Line(command) => Some(command),
         _ => None,
     });
     commands.collect()

@@ -1,8 +1,8 @@
 //! Remedies as values, each with the figures of its path: lines to type at a host, and things to do
 //! at an end or on the path.
 //!
-//! Left out: the words of a line or a sentence (`linerate-report`, `verdict/remedy.rs`); which cause
-//! has which remedy (`explain`). A verdict is made anew from a record and is never stored.
+//! Left out: their words (`linerate-report`, `verdict/remedy.rs`); which cause has which remedy
+//! (`explain`). A verdict is made anew from a record and is never stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub const SHAPED_SHARE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remedy {
     /// A line to type.
-    Command(HostCommand),
+    Line(HostCommand),
     /// Something to do at an end, or with the next test.
     Advice(HostAdvice),
     /// Something to do on the path between the hosts.
@@ -212,7 +212,7 @@ pub enum PathAdvice {
     ShareByFlow,
     /// A managed queue, shaped to a rate below the bottleneck's.
     ManageQueue {
-        /// That rate on the wire, bit/s: [`SHAPED_SHARE`] of the bottleneck's, where it is known.
+        /// The rate on the wire, bit/s: [`SHAPED_SHARE`] of the bottleneck's, where it is known.
         shaped_bps: Option<f64>,
     },
     /// The member of a trunk that loses is found and taken out.
@@ -244,7 +244,7 @@ pub enum PathAdvice {
 impl RemedyLine {
     /// A line to type.
     pub const fn command(at: At, command: HostCommand) -> Self {
-        Self { at, remedy: Remedy::Command(command), tried: None }
+        Self { at, remedy: Remedy::Line(command), tried: None }
     }
 
     /// Something to do at an end, or with the next test.

@@ -100,7 +100,7 @@ impl From<&RemedyLine> for RemedyJson {
         Self {
             at: line.at,
             text: remedy::text(&line.remedy),
-            is_command: matches!(line.remedy, Remedy::Command(_)),
+            is_command: matches!(line.remedy, Remedy::Line(_)),
             tried: line.tried,
         }
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_remedy_stands_in_words_and_says_whether_it_is_a_line_to_type() {
         let command = HostCommand::ScaleWindows;
-        let on_model = RemedyOnModel { remedy: Remedy::Command(command.clone()), bps: 9e7 };
+        let on_model = RemedyOnModel { remedy: Remedy::Line(command.clone()), bps: 9e7 };
         let verdict = Verdict {
             remedy: vec![RemedyLine::command(At::Receiver, command)],
             model: Some(OnModel {

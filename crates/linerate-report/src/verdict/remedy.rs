@@ -29,7 +29,7 @@ const fn place(at: At) -> &'static str {
 /// A line to type, or a sentence where there is none.
 pub(crate) fn text(remedy: &Remedy) -> String {
     match remedy {
-        Remedy::Command(command) => command_text(command),
+        Remedy::Line(command) => command_text(command),
         Remedy::Advice(advice) => host_sentence(advice),
         Remedy::OnPath(advice) => path_sentence(advice),
     }

@@ -239,14 +239,12 @@ impl Model {
     fn with_setting(&self, remedy: &Remedy) -> Option<Self> {
         let mut model = self.clone();
         match remedy {
-            Remedy::Command(HostCommand::UseCongestionControl { name }) if name == "bbr" => {
+            Remedy::Line(HostCommand::UseCongestionControl { name }) if name == "bbr" => {
                 (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
                 (self.tcp.congestion_control != ControlName::Bbr).then_some(model)
             }
-            Remedy::Command(HostCommand::RaiseBuffer {
-                buffer: SocketBuffer::Receive,
-                bytes,
-                ..
+            Remedy::Line(HostCommand::RaiseBuffer {
+                buffer: SocketBuffer::Receive, bytes, ..
             }) => {
                 // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale,
                 // tcp(7)).

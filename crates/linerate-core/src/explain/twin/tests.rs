@@ -36,7 +36,7 @@ fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
     assert_eq!((next.name.as_str(), next.bps), ("the narrowest link of the path", promised));
     // The buffer of the remedy is twice the bandwidth-delay product: the link is the limit then.
     let tried = model.remedies.first().expect("a line to type");
-    let raises = matches!(tried.remedy, Remedy::Command(HostCommand::RaiseBuffer { .. }));
+    let raises = matches!(tried.remedy, Remedy::Line(HostCommand::RaiseBuffer { .. }));
     assert!(raises && tried.bps > 0.9 * promised, "{tried:?}");
 }
 
