@@ -232,7 +232,8 @@ fn a_rate_that_rises_at_another_port_is_a_device_that_holds_one_port() {
     let verdict = judge(&evidence);
     let said = (verdict.cause, verdict.confidence);
     assert_eq!(said, (Some(Cause::Policer), Some(Confidence::High)), "{verdict:?}");
-    assert!(verdict.notes.iter().any(|note| note.contains("this port")), "{:?}", verdict.notes);
+    let rose = |note: &Note| matches!(note, Note::RateRose { change: Change::OtherPort, .. });
+    assert!(verdict.notes.iter().any(rose), "{:?}", verdict.notes);
     assert!(verdict.remedy.iter().any(|line| line.tried.is_some()), "{:?}", verdict.remedy);
     // A queue of its own, and no losses: a class of a shaper.
     let mut queued = evidence.clone();
@@ -243,7 +244,7 @@ fn a_rate_that_rises_at_another_port_is_a_device_that_holds_one_port() {
     evidence.interventions = vec![stays];
     let verdict = judge(&evidence);
     assert_eq!((verdict.cause, &verdict.between), (None, &judge(&lossy(4.0)).between));
-    assert!(verdict.notes.iter().any(|note| note.contains("treats this port apart")));
+    assert!(verdict.notes.contains(&Note::RateStayed(Change::OtherPort)));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::record::{
-    At, Cause, Confidence, HostAdvice, HostCommand, Outcome, Remedy, RemedyLine, SocketBuffer,
-    SynOptions,
+    At, Cause, Confidence, HostAdvice, HostCommand, Note, Outcome, Remedy, RemedyLine,
+    SocketBuffer, SynOptions,
 };
 use crate::theory::ladder::Response;
 
@@ -420,7 +420,7 @@ fn a_steady_rate_of_ethernet_is_a_full_link_where_no_round_trip_is_known() {
 fn the_next_limit_is_told_where_a_link_or_trains_tell_what_the_path_carries() {
     let unmeasured = |evidence: &Evidence| {
         let verdict = judge(evidence);
-        let said = verdict.notes.iter().any(|note| note.contains("was not measured"));
+        let said = verdict.notes.contains(&Note::PathNotMeasured);
         assert_eq!(said, verdict.next.is_none(), "{verdict:?}");
         said
     };

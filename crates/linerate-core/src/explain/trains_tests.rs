@@ -5,7 +5,8 @@ use super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Together};
 use super::judge;
 use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Overflow, PacedLoad};
 use crate::record::{
-    AboveMtu, At, Cause, Confidence, Direction, HostCommand, Outcome, PathMtu, RemedyLine,
+    AboveMtu, At, Cause, Confidence, Direction, HostCommand, NextBound, Outcome, PathMtu,
+    RemedyLine,
 };
 use crate::stats::Interval;
 
@@ -140,7 +141,7 @@ fn losses_far_below_what_probes_pass_are_of_the_line() {
     );
     // What passes for long is the link's own rate, and no meter's.
     let next = verdict.next.expect("the link is known");
-    assert_eq!(next.name, "the narrowest link of the path");
+    assert_eq!(next.bound, NextBound::PathLink);
     assert!((next.bps / 37.65e6 - 1.0).abs() < 0.01, "{next:?}");
     // Seldom enough, it is the flow that fills the link.
     let full = flow(36.5, [50.0, 52.2], (212.0, 0.018), lossy);
@@ -155,10 +156,7 @@ fn a_flow_behind_a_policer_is_held_by_it_unless_the_line_loses_too() {
     policed.overflow = Some(Overflow::Policer { rate_bps, burst_bytes });
     let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed.clone()));
     assert_eq!(verdict.cause, Some(Cause::Policer));
-    assert_eq!(
-        verdict.next.map(|next| next.name).as_deref(),
-        Some("the narrowest link of the path")
-    );
+    assert_eq!(verdict.next.map(|next| next.bound), Some(NextBound::PathLink));
     policed.background = Some(Background::Random { ratio: estimate(0.01) });
     let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed));
     assert_eq!(verdict.cause, Some(Cause::RandomLoss));

@@ -29,6 +29,7 @@ mod metric;
 mod metric_row;
 mod named;
 pub(crate) use named::named;
+mod note;
 mod page_datagrams;
 mod path;
 mod path_plan;
@@ -38,6 +39,7 @@ mod probes;
 mod remedy;
 mod sample;
 mod search;
+mod sign;
 mod simulate_plan;
 mod tcp_info;
 mod trace;
@@ -80,6 +82,10 @@ pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
 pub use metric::{METRICS, Metric, MetricId};
+pub use note::{
+    CriterionKind, DecidingTest, Harmless, Innocent, LossShift, NextBound, NextLimit, Note,
+    ScaleLoss, SocketNote, SourceNote, Unmeasured,
+};
 pub use page_datagrams::PageDatagrams;
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
@@ -104,6 +110,7 @@ pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
 };
+pub use sign::{Against, Sign, SignKind, SignUnit, Threshold};
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use trace::{
@@ -113,9 +120,9 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
-    LossMechanism, LossState, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Reached,
-    RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Verdict,
+    Confidence, Criterion, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, LossState,
+    OnModel, OptionChange, Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TcpOption,
+    TransferFigures, Verdict,
 };
 
 use std::collections::BTreeMap;

@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Direction, LimitedBy, Quality, Remedy, RemedyLine};
+use super::{
+    Cause, CriterionKind, DecidingTest, Direction, Innocent, LimitedBy, NextLimit, Note, Quality,
+    Remedy, RemedyLine, Sign, Unmeasured,
+};
 
 /// What a diagnosis came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,7 +60,7 @@ pub struct Verdict {
     /// The causes that agree with the evidence, where it does not decide between them.
     pub between: Vec<Cause>,
     /// The test that would decide; null where none is needed or known.
-    pub deciding_test: Option<String>,
+    pub deciding_test: Option<DecidingTest>,
     /// The delay under load, which is judged apart from the rate.
     pub latency: Option<Latency>,
     /// What loses probes on the path; null without trains of probes.
@@ -66,9 +69,9 @@ pub struct Verdict {
     /// hosts changes them, whether or not that limits the result.
     pub handshake: Vec<OptionChange>,
     /// What could not be seen, so that it is not ruled out.
-    pub unseen: Vec<String>,
-    /// What else a reader should know, in a sentence each.
-    pub notes: Vec<String>,
+    pub unseen: Vec<Unmeasured>,
+    /// Remarks for the reader beside all this.
+    pub notes: Vec<Note>,
     /// What TCP reaches on a model of the path; null where there is none.
     pub model: Option<OnModel>,
     /// The metrics of RFC 6349; null where the inputs of none were measured.
@@ -211,8 +214,7 @@ pub struct TransferFigures {
 }
 
 /// Whether a path carries a rate over a round trip longer than its own (RFC 8337).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GoalAnswer {
     /// The rate to hold.
     pub rate_bps: f64,
@@ -238,17 +240,14 @@ pub enum Reached {
 }
 
 /// One thing that a goal needs of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// What it is, in words.
-    pub name: String,
-    /// What was measured.
+    /// Kind of criterion, which has the unit of its figures.
+    pub kind: CriterionKind,
+    /// The figure that was measured.
     pub measured: Option<f64>,
     /// The least that is needed.
     pub needed: f64,
-    /// `bit/s`, `bytes`, `packets`.
-    pub unit: String,
     /// How it is met.
     pub reached: Reached,
     /// Further packets without a loss after which it would be met; null where it is decided.
@@ -289,61 +288,6 @@ pub enum Confidence {
     Medium,
     /// That, and several independent signs or a test that changed the cause alone.
     High,
-}
-
-/// How a value stands to its threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Against {
-    /// At least the threshold.
-    AtLeast,
-    /// At most the threshold.
-    AtMost,
-}
-
-/// A figure that a verdict rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Sign {
-    /// What it is, in words: `window the receiver offered`.
-    pub name: String,
-    /// How much.
-    pub value: f64,
-    /// `bit/s`, `bytes`, `ns`, `1` for a share, or what is counted.
-    pub unit: String,
-    /// What it was held against; null for a figure without a threshold.
-    pub threshold: Option<Threshold>,
-}
-
-/// The limit that a figure was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Threshold {
-    /// Which side of it the figure is on.
-    pub against: Against,
-    /// In the figure's unit.
-    pub value: f64,
-}
-
-/// The bound that is met once the cause is gone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NextLimit {
-    /// What it is, in words: `send buffer of the sender`.
-    pub name: String,
-    /// The rate that it allows, payload bit/s.
-    pub bps: f64,
-}
-
-/// Something that is there and costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Innocent {
-    /// What it would be if it cost anything.
-    pub cause: Cause,
-    /// What was seen and why it is none, in words.
-    pub why: String,
 }
 
 /// The delay under load of one direction.
@@ -387,24 +331,5 @@ impl Verdict {
             rfc6349: None,
             goal: None,
         }
-    }
-}
-
-impl Sign {
-    /// A figure without a threshold.
-    pub fn figure(name: impl Into<String>, value: f64, unit: &str) -> Self {
-        Self { name: name.into(), value, unit: unit.to_owned(), threshold: None }
-    }
-
-    /// A figure that is at least `limit`.
-    pub fn at_least(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
-        let threshold = Some(Threshold { against: Against::AtLeast, value: limit });
-        Self { threshold, ..Self::figure(name, value, unit) }
-    }
-
-    /// A figure that is at most `limit`.
-    pub fn at_most(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
-        let threshold = Some(Threshold { against: Against::AtMost, value: limit });
-        Self { threshold, ..Self::figure(name, value, unit) }
     }
 }

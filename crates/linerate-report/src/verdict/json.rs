@@ -3,13 +3,13 @@
 //! Left out: how it is decided (`core::explain`). Keys are kept: scripts read them.
 
 use linerate_core::record::{
-    At, Cause, Confidence, Direction, GoalAnswer, Innocent, Latency, LimitedBy, NextLimit, OnModel,
-    OptionChange, Outcome, ProbeLoss, Quality, Remedy, RemedyLine, Sign, TransferFigures, Tried,
-    Verdict,
+    At, Cause, Confidence, Criterion, Direction, GoalAnswer, Innocent, Latency, LimitedBy,
+    NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Quality, Reached, Remedy, RemedyLine,
+    Sign, Threshold, TransferFigures, Tried, Verdict,
 };
 use serde::Serialize;
 
-use super::remedy;
+use super::{note, remedy, sign};
 
 /// A verdict as `linerate explain --json` has it.
 #[derive(Debug, Serialize)]
@@ -25,20 +25,40 @@ pub struct VerdictJson<'a> {
     measured_bps: Option<f64>,
     ceiling_bps: Option<f64>,
     expected_bps: Option<f64>,
-    evidence: &'a [Sign],
-    next: Option<&'a NextLimit>,
+    evidence: Vec<SignJson>,
+    next: Option<NextJson>,
     remedy: Vec<RemedyJson>,
-    innocent: &'a [Innocent],
+    innocent: Vec<InnocentJson>,
     between: &'a [Cause],
-    deciding_test: Option<&'a str>,
+    deciding_test: Option<&'static str>,
     latency: Option<&'a Latency>,
     loss: Option<&'a ProbeLoss>,
     handshake: &'a [OptionChange],
-    unseen: &'a [String],
-    notes: &'a [String],
+    unseen: Vec<&'static str>,
+    notes: Vec<String>,
     model: Option<ModelJson>,
     rfc6349: Option<TransferFigures>,
-    goal: Option<&'a GoalAnswer>,
+    goal: Option<GoalJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct SignJson {
+    name: String,
+    value: f64,
+    unit: &'static str,
+    threshold: Option<Threshold>,
+}
+
+#[derive(Debug, Serialize)]
+struct NextJson {
+    name: &'static str,
+    bps: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct InnocentJson {
+    cause: Cause,
+    why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,6 +84,24 @@ struct RemedyOnModelJson {
     bps: f64,
 }
 
+#[derive(Debug, Serialize)]
+struct GoalJson {
+    rate_bps: f64,
+    rtt_ns: f64,
+    reached: Reached,
+    criteria: Vec<CriterionJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct CriterionJson {
+    name: &'static str,
+    measured: Option<f64>,
+    needed: f64,
+    unit: &'static str,
+    reached: Reached,
+    to_decide: Option<u64>,
+}
+
 impl<'a> From<&'a Verdict> for VerdictJson<'a> {
     fn from(verdict: &'a Verdict) -> Self {
         Self {
@@ -77,20 +115,67 @@ impl<'a> From<&'a Verdict> for VerdictJson<'a> {
             measured_bps: verdict.measured_bps,
             ceiling_bps: verdict.ceiling_bps,
             expected_bps: verdict.expected_bps,
-            evidence: &verdict.evidence,
-            next: verdict.next.as_ref(),
+            evidence: verdict.evidence.iter().map(SignJson::from).collect(),
+            next: verdict.next.map(NextJson::from),
             remedy: verdict.remedy.iter().map(RemedyJson::from).collect(),
-            innocent: &verdict.innocent,
+            innocent: verdict.innocent.iter().map(InnocentJson::from).collect(),
             between: &verdict.between,
-            deciding_test: verdict.deciding_test.as_deref(),
+            deciding_test: verdict.deciding_test.map(note::deciding_test),
             latency: verdict.latency.as_ref(),
             loss: verdict.loss.as_ref(),
             handshake: &verdict.handshake,
-            unseen: &verdict.unseen,
-            notes: &verdict.notes,
+            unseen: verdict.unseen.iter().copied().map(note::unmeasured).collect(),
+            notes: verdict.notes.iter().map(note::note).collect(),
             model: verdict.model.as_ref().map(ModelJson::from),
             rfc6349: verdict.rfc6349,
-            goal: verdict.goal.as_ref(),
+            goal: verdict.goal.as_ref().map(GoalJson::from),
+        }
+    }
+}
+
+impl From<&Sign> for SignJson {
+    fn from(sign: &Sign) -> Self {
+        Self {
+            name: sign::name(&sign.kind),
+            value: sign.value,
+            unit: sign.kind.unit().key(),
+            threshold: sign.threshold,
+        }
+    }
+}
+
+impl From<NextLimit> for NextJson {
+    fn from(next: NextLimit) -> Self {
+        Self { name: note::bound(next.bound), bps: next.bps }
+    }
+}
+
+impl From<&Innocent> for InnocentJson {
+    fn from(innocent: &Innocent) -> Self {
+        Self { cause: innocent.cause, why: note::harmless(innocent.seen) }
+    }
+}
+
+impl From<&GoalAnswer> for GoalJson {
+    fn from(goal: &GoalAnswer) -> Self {
+        Self {
+            rate_bps: goal.rate_bps,
+            rtt_ns: goal.rtt_ns,
+            reached: goal.reached,
+            criteria: goal.criteria.iter().map(CriterionJson::from).collect(),
+        }
+    }
+}
+
+impl From<&Criterion> for CriterionJson {
+    fn from(criterion: &Criterion) -> Self {
+        Self {
+            name: note::criterion(criterion.kind),
+            measured: criterion.measured,
+            needed: criterion.needed,
+            unit: criterion.kind.unit().key(),
+            reached: criterion.reached,
+            to_decide: criterion.to_decide,
         }
     }
 }

@@ -280,7 +280,7 @@ fn diagnosed(found: Cause, way: Option<Direction>, verdicts: &[Verdict]) -> Stri
         it.cause == Some(found) && way.is_none_or(|way| it.direction.is_none_or(|of| of == way))
     };
     let first = verdicts.iter().find(is_of).and_then(|verdict| verdict.evidence.first());
-    let first = first.map_or_else(String::new, |sign| format!(", {}", cause::sign(sign)));
+    let first = first.map_or_else(String::new, |sign| format!(", {}", super::sign::sign(sign)));
     format!("{}{first}", cause::name(found))
 }
 
