@@ -134,7 +134,7 @@ pub(super) fn as_of(verdict: Verdict, part: &Verdict) -> Verdict {
         confidence: part.confidence,
         expected_bps: part.expected_bps,
         evidence: part.evidence.clone(),
-        next: part.next.clone(),
+        next: part.next,
         remedy: part.remedy.clone(),
         // Trains leave fewer causes than a transfer does.
         between: match verdict.between.is_empty() || part.cause.is_some() {

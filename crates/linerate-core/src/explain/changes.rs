@@ -206,8 +206,8 @@ pub(super) fn mean_value(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Note on a change that moved the rate by this factor, or left it; `lost` are the shares sent again
-/// before and after.
+/// Note on a change that moved the rate by this factor, or left it; `lost` are the shares sent
+/// again before and after.
 pub(super) fn effect_note(
     change: &Change,
     moved: RateShift,

@@ -35,11 +35,11 @@ pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
         verdict.cause = Some(Cause::Tester);
         let busy = known.iter().sum::<f64>() >= BUSY_TOGETHER;
         verdict.confidence = Some(if busy { Confidence::High } else { Confidence::Low });
-        let ends = [(Side::Sender, &evidence.sender), (Side::Receiver, &evidence.receiver)];
-        let cpu_of = |(side, host): (Side, &HostEvidence)| {
-            Some(Sign::figure(SignKind::CpuUsed(side), host.cpu?))
+        let cpu_of = |side: Side, host: &HostEvidence| {
+            host.cpu.map(|cpu| Sign::figure(SignKind::CpuUsed(side), cpu))
         };
-        verdict.evidence = ends.into_iter().filter_map(cpu_of).collect();
+        verdict.evidence.extend(cpu_of(Side::Sender, &evidence.sender));
+        verdict.evidence.extend(cpu_of(Side::Receiver, &evidence.receiver));
         verdict.notes.push(Note::OneHost);
         return Some(verdict);
     }

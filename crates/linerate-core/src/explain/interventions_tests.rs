@@ -5,7 +5,7 @@ use super::*;
 use crate::explain::evidence::{Loss, RateEvidence, RoundTrips, TestOptions};
 use crate::explain::judge;
 use crate::explain::mechanism::{Capacity, Findings, PacedLoad, Reordering};
-use crate::record::{Direction, Family, PathAdvice};
+use crate::record::{Caveat, CaveatCode, Direction, Family, PathAdvice};
 use crate::stats::Interval;
 use crate::theory::ladder::Response;
 use crate::units::BitRate;
@@ -337,6 +337,7 @@ fn the_change_that_separates_the_causes_best_comes_first() {
     let mut tried = lossy(2.8);
     tried.interventions = vec![made(bbr(), &[2.8, 2.8], &[2.9, 2.8], (0.008, 0.008))];
     assert_ne!(next_change(&tried, &judge(&tried), by(&all)), Some(bbr()));
-    let spoilt = Evidence { spoilt: Some("stolen time".to_owned()), ..lossy(2.8) };
+    let caveat = Caveat::new(CaveatCode::StolenTime, "9 % of its CPU time", "repeat");
+    let spoilt = Evidence { spoilt: Some(caveat), ..lossy(2.8) };
     assert_eq!(next_change(&spoilt, &judge(&spoilt), by(&all)), None);
 }

@@ -30,6 +30,7 @@ mod metric_row;
 mod named;
 pub(crate) use named::named;
 mod note;
+mod option_change;
 mod page_datagrams;
 mod path;
 mod path_plan;
@@ -86,6 +87,7 @@ pub use note::{
     CriterionKind, DecidingTest, Harmless, Innocent, LossShift, NextBound, NextLimit, Note,
     ScaleLoss, SocketNote, SourceNote, Unmeasured,
 };
+pub use option_change::{Handshake, OptionChange, TcpOption};
 pub use page_datagrams::PageDatagrams;
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
@@ -120,9 +122,8 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Confidence, Criterion, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, LossState,
-    OnModel, OptionChange, Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TcpOption,
-    TransferFigures, Verdict,
+    Confidence, Criterion, GoalAnswer, Latency, LossKind, LossMechanism, LossState, OnModel,
+    Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TransferFigures, Verdict,
 };
 
 use std::collections::BTreeMap;

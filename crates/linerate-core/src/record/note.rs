@@ -39,7 +39,7 @@ pub enum Note {
     ScalingOff(Side),
     /// The rate is that of a slower Ethernet than the ports of both hosts have.
     SlowerEthernet {
-        /// That Ethernet, in Mbit/s.
+        /// Speed of the Ethernet, in Mbit/s.
         mbits_per_s: u32,
     },
     /// Both hosts offer SACK, and the connection does not have it.

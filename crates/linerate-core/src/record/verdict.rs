@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cause, CriterionKind, DecidingTest, Direction, Innocent, LimitedBy, NextLimit, Note, Quality,
-    Remedy, RemedyLine, Sign, Unmeasured,
+    Cause, CriterionKind, DecidingTest, Direction, Innocent, LimitedBy, NextLimit, Note,
+    OptionChange, Quality, Remedy, RemedyLine, Sign, Unmeasured,
 };
 
 /// What a diagnosis came to.
@@ -78,49 +78,6 @@ pub struct Verdict {
     pub rfc6349: Option<TransferFigures>,
     /// Whether the path carries a goal that was named; null where none was.
     pub goal: Option<GoalAnswer>,
-}
-
-/// An option of SYN or SYN-ACK that was removed or changed between the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OptionChange {
-    /// Which segment.
-    pub segment: Handshake,
-    /// Which option.
-    pub option: TcpOption,
-    /// Its value as sent: bytes of a segment size, shift of a window scale; null for an option
-    /// without one, and where it is not known.
-    pub sent: Option<u32>,
-    /// Its value as it arrived; null where the option was removed.
-    pub arrived: Option<u32>,
-}
-
-/// A segment that opens a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Handshake {
-    /// The client's.
-    Syn,
-    /// The server's answer.
-    SynAck,
-}
-
-/// What the ends of a connection agree on when it opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TcpOption {
-    /// Maximum segment size (RFC 9293 §3.7.1).
-    Mss,
-    /// Window scale (RFC 7323 §2).
-    WindowScale,
-    /// Selective acknowledgements (RFC 2018).
-    Sack,
-    /// Timestamps (RFC 7323 §3).
-    Timestamps,
-    /// Explicit congestion notification, by flags of the segment (RFC 3168 §6.1.1).
-    Ecn,
 }
 
 /// What became of the trains of probes that had the path for themselves, and what explains their

@@ -1,5 +1,5 @@
-//! Findings beside a cause, in words: options that were changed, losses of probes, delay under load,
-//! the metrics of RFC 6349, a goal, a model of the path.
+//! Findings beside a cause, in words: options that were changed, losses of probes, delay under
+//! load, the metrics of RFC 6349, a goal, a model of the path.
 //!
 //! Left out: how they are found (`core::explain`).
 

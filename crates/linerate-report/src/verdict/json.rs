@@ -208,7 +208,7 @@ impl From<&OnModel> for ModelJson {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{HostCommand, RemedyOnModel};
+    use linerate_core::record::{HostCommand, Note, RemedyOnModel, Side, SignKind, Unmeasured};
 
     use super::*;
 
@@ -232,5 +232,25 @@ mod tests {
         assert_eq!(json["remedy"], serde_json::json!([line]));
         assert_eq!(json["model"]["remedies"][0]["text"], typed);
         assert!(json.get("connection").is_none() && json["goal"].is_null());
+    }
+
+    #[test]
+    fn a_figure_has_name_value_unit_and_threshold() {
+        let verdict = Verdict {
+            evidence: vec![Sign::at_most(SignKind::DelayAddedForward, 2e6, 1e7)],
+            notes: vec![Note::PathNotMeasured],
+            unseen: vec![Unmeasured::Cpu(Side::Sender)],
+            ..Verdict::of(None, Outcome::Undetermined)
+        };
+        let json = serde_json::to_value(VerdictJson::from(&verdict)).expect("plain values");
+        let figure = serde_json::json!({
+            "name": "delay added on the way of the data",
+            "value": 2e6,
+            "unit": "ns",
+            "threshold": { "against": "at_most", "value": 1e7 },
+        });
+        assert_eq!(json["evidence"], serde_json::json!([figure]));
+        assert_eq!(json["notes"][0], "what the path itself carries was not measured");
+        assert_eq!(json["unseen"][0], "CPU of the sender");
     }
 }

@@ -320,3 +320,56 @@ pub(crate) const fn criterion(kind: CriterionKind) -> &'static str {
         CriterionKind::WindowOfEnds => "window that the ends can open",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_has_its_figures_and_the_place_where_something_was_lost() {
+        let rose = |change, factor, losses| Note::RateRose { change, factor, losses };
+        let bbr = Change::CongestionControl("bbr".to_owned());
+        for (value, words) in [
+            (
+                Note::OneHostIdle { cpu_most: Some(0.09) },
+                "both ends run on this host, so there is no path, and the CPU of no end that is known \
+                 is its limit (9 %)",
+            ),
+            (
+                Note::CloseLimits { next: NextBound::SendBuffer },
+                "two limits lie close together: the send buffer is next",
+            ),
+            (
+                Note::WindowScaleLost(ScaleLoss::RemovedFrom(Handshake::SynAck)),
+                "both hosts scale windows, and this connection does not: it was removed from the \
+                 SYN-ACK between the hosts",
+            ),
+            (
+                rose(bbr, 9.96, LossShift::Same),
+                "with bbr 10 times the rate, and no more was lost: losses that the congestion control \
+                 answers, and not its own queue",
+            ),
+            (
+                rose(Change::Streams(4), 3.96, LossShift::Unclear),
+                "with 4 streams 4.0 times the rate: a limit per flow, not the link",
+            ),
+            (
+                Note::Source(SourceNote::SmallConnections(vec!["a to b".to_owned(); 7])),
+                "below 1 % of the bytes, and left out: a to b; a to b; a to b; a to b; a to b; and 2 \
+                 more",
+            ),
+        ] {
+            assert_eq!(note(&value), words);
+        }
+    }
+
+    #[test]
+    fn a_figure_that_limits_nothing_says_so() {
+        assert_eq!(harmless(Harmless::Cpu(0.009)), "less than 1 % of a core");
+        assert_eq!(harmless(Harmless::Cpu(0.02)), "2 % of a core");
+        assert_eq!(
+            harmless(Harmless::FewRetransmits { count: 3.0, ratio: 5e-5 }),
+            "3 segments sent again (0.01 %): too few to matter"
+        );
+    }
+}

@@ -210,3 +210,49 @@ names! {
     EqualRunsApart = "equal runs here, one over another";
     StatedLinkCarries = "what the stated link carries";
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn a_figure_has_its_unit_and_the_threshold_that_it_was_held_against() {
+        let carries =
+            SignKind::InterfaceCarries { interface: Some("eth0".to_owned()), side: Side::Sender };
+        let paced = SignKind::RateWithChange(Change::Pace(BitRate::from_bits_per_sec(90_000_000)));
+        for (figure, words) in [
+            (
+                Sign::at_least(SignKind::FlightOverThatWindow, 0.9987, 0.85),
+                "in flight over that window 0.999 (at least 0.85)",
+            ),
+            (
+                Sign::figure(SignKind::PacketsForwarded, 2000.0),
+                "packets that a device forwards 2000 packets/s",
+            ),
+            (
+                Sign::at_most(SignKind::DelayAddedForward, 2e6, 10e6),
+                "delay added on the way of the data 2.0 ms (at most 10.0 ms)",
+            ),
+            (Sign::figure(carries, 94.1e6), "what eth0 of the sender carries 94.10 Mbit/s"),
+            (
+                Sign::figure(
+                    SignKind::DisciplinePasses { interface: None, side: Side::Receiver },
+                    1e7,
+                ),
+                "what a queueing discipline on interface of the receiver lets through 10.00 Mbit/s",
+            ),
+            (
+                Sign::figure(SignKind::ThreadWaited(Side::Receiver), 0.31),
+                "time the receiver's thread waited for a core 0.31",
+            ),
+            (
+                Sign::at_least(paced, 3.0, 1.5),
+                "rate paced at 90 Mbit/s over that without 3 (at least 1.5)",
+            ),
+        ] {
+            assert_eq!(sign(&figure), words);
+        }
+    }
+}
