@@ -9,7 +9,7 @@ use linerate_core::record::{
 };
 
 use crate::document::{Block, Document, Fact, Section, Table};
-use crate::{ceiling, delay, number, trains, words};
+use crate::{ceiling, delay, number, trains, verdict, words};
 
 /// Everything that the parts of a survey say.
 pub(crate) fn document(whole: &Record) -> Document {
@@ -97,14 +97,15 @@ fn limits(whole: &Record) -> Vec<Fact> {
     let verdicts = explain(whole).into_iter().filter(|it| it.cause != Some(Cause::Tester));
     for verdict in verdicts.filter(|it| it.confidence >= Some(Confidence::Medium)) {
         let way = verdict.direction.map_or("", words::way);
-        let sign = crate::explain::first_sign(&verdict);
+        let sign = verdict::outcome::first_sign(&verdict);
         let sign = sign.map_or_else(String::new, |sign| format!(": {sign}"));
         let next = verdict.next.as_ref().map_or_else(String::new, |next| {
-            format!("; next limit {} at {}", next.name, number::rate(next.bps))
+            let bound = verdict::bound(next.bound);
+            format!("; next limit {bound} at {}", number::rate(next.bps))
         });
-        let text = format!("{way} {}{sign}{next}", crate::explain::named(&verdict));
+        let text = format!("{way} {}{sign}{next}", verdict::named(&verdict));
         facts.push(Fact::new("limit", LABEL, text.trim_start().to_owned()));
-        let remedy = verdict.remedy.first().map(crate::explain::remedy);
+        let remedy = verdict.remedy.first().map(verdict::remedy::line);
         facts.extend(remedy.map(|text| Fact::new("remedy", LABEL, text)));
     }
     facts

@@ -1,16 +1,15 @@
 //! A verdict as a page of text: what limits, what shows it, what limits next, what to do about it,
 //! what is there and is not the cause, and what could not be seen.
+//!
+//! Left out: its sentences (`verdict`).
 
 use linerate_core::explain::Decision;
-use linerate_core::record::{
-    At, Confidence, Direction, GoalAnswer, Handshake, Latency, LossKind, LossMechanism, OnModel,
-    OptionChange, Outcome, ProbeLoss, Reached, Record, RemedyLine, SHARE_MAX, Sign, TcpOption,
-    TransferFigures, Verdict,
-};
+use linerate_core::record::{Direction, Outcome, Record, Verdict};
 
 use crate::document::{Block, Document, Fact, Section};
 use crate::headline::Headline;
-use crate::verdict::cause::{self, name, sign};
+use crate::verdict::outcome::{self, share_of_ceiling};
+use crate::verdict::{finding, note, remedy};
 use crate::{number, words};
 
 /// Columns of the labels.
@@ -101,23 +100,6 @@ fn headline(verdict: &Verdict, decision: &Decision) -> Headline {
     }
 }
 
-/// The share of what the path carries, and the same in words.
-fn share_of_ceiling(verdict: &Verdict) -> (Option<f64>, String) {
-    let bound = verdict.ceiling_bps.filter(|bps| *bps > 0.0);
-    let share = bound.zip(verdict.measured_bps).map(|(bound, bps)| bps / bound);
-    let ceiling = share.zip(bound).map_or_else(String::new, |(share, bps)| {
-        let bound = number::rate(bps);
-        match number::share(share) {
-            // A rate above its bound is within the error of both.
-            _ if (1.0..=SHARE_MAX).contains(&share) => {
-                format!("all of the {bound} that the path carries")
-            }
-            share => format!("{share} of the {bound} that the path carries"),
-        }
-    });
-    (share, ceiling)
-}
-
 fn facts(verdict: &Verdict) -> Vec<Fact> {
     let fact = |label: &str, text: String| Fact::new(label, LABEL, text);
     let mut facts = Vec::new();
@@ -128,185 +110,38 @@ fn facts(verdict: &Verdict) -> Vec<Fact> {
             label = "";
         }
     };
-    add("limited by", vec![named(verdict)]);
-    add("evidence", verdict.evidence.iter().map(sign).collect());
+    add("limited by", vec![outcome::named(verdict)]);
+    add("evidence", outcome::evidence(verdict));
     let expected = verdict.expected_bps.filter(|_| verdict.outcome == Outcome::Limited);
     add("expected", expected.map(number::rate).into_iter().collect());
-    let next =
-        verdict.next.as_ref().map(|next| format!("{}, at {}", next.name, number::rate(next.bps)));
-    add("next limit", next.into_iter().collect());
-    add("remedy", verdict.remedy.iter().map(remedy).collect());
-    add("model", verdict.model.iter().flat_map(|it| model(it, verdict.measured_bps)).collect());
-    let innocent = verdict.innocent.iter();
-    let innocent = innocent.map(|it| format!("{}: {}", name(it.cause), it.why));
-    add("not it", innocent.collect());
-    add("delay", verdict.latency.iter().map(latency).collect());
-    add("probes", verdict.loss.iter().map(loss).collect());
-    add("handshake", verdict.handshake.iter().map(changed).collect());
-    add("RFC 6349", verdict.rfc6349.iter().map(transfer).collect());
-    add("goal", verdict.goal.iter().flat_map(goal).collect());
-    add("decides", verdict.deciding_test.iter().cloned().collect());
-    let unseen = (!verdict.unseen.is_empty()).then(|| words::listed(&verdict.unseen));
+    add("next limit", verdict.next.map(finding::next_limit).into_iter().collect());
+    add("remedy", verdict.remedy.iter().map(remedy::line).collect());
+    let model = verdict.model.iter();
+    add("model", model.flat_map(|model| finding::model(model, verdict.measured_bps)).collect());
+    add("not it", verdict.innocent.iter().map(finding::innocent).collect());
+    add("delay", verdict.latency.iter().map(finding::latency).collect());
+    add("probes", verdict.loss.iter().map(finding::probe_loss).collect());
+    add("handshake", verdict.handshake.iter().map(finding::changed_option).collect());
+    add("RFC 6349", verdict.rfc6349.iter().map(finding::transfer).collect());
+    add("goal", verdict.goal.iter().flat_map(finding::goal).collect());
+    let test = verdict.deciding_test.map(|test| note::deciding_test(test).to_owned());
+    add("decides", test.into_iter().collect());
+    let unseen: Vec<String> =
+        verdict.unseen.iter().map(|quantity| note::unmeasured(*quantity).to_owned()).collect();
+    let unseen = (!unseen.is_empty()).then(|| words::listed(&unseen));
     add("not seen", unseen.into_iter().collect());
-    add("note", verdict.notes.clone());
+    add("note", verdict.notes.iter().map(note::note).collect());
     facts
-}
-
-/// An option that something between the hosts changed.
-fn changed(change: &OptionChange) -> String {
-    let segment = match change.segment {
-        Handshake::Syn => "the client's SYN",
-        Handshake::SynAck => "the server's SYN-ACK",
-    };
-    let option = match change.option {
-        TcpOption::Mss => "segment size",
-        TcpOption::WindowScale => "window scale",
-        TcpOption::Sack => "SACK",
-        TcpOption::Timestamps => "timestamps",
-        TcpOption::Ecn => "ECN",
-    };
-    let sent = change.sent.map_or_else(String::new, |value| format!(" {value}"));
-    match change.arrived {
-        Some(value) => format!("{segment} left with {option}{sent} and arrived with {value}"),
-        None => format!("{segment} left with {option}{sent} and arrived without it"),
-    }
-}
-
-/// Probes that were lost, and the mechanism that loses them. How well each hidden state foretells
-/// the losses is in the JSON alone.
-fn loss(loss: &ProbeLoss) -> String {
-    let named = |found: &LossMechanism| {
-        let size = sign(&Sign::figure("", found.size, &found.unit));
-        format!(", {} of{size}", kind(found.kind))
-    };
-    let found = loss.overflow.iter().chain(&loss.background).map(named).collect::<String>();
-    format!("{} of {} lost{found}", loss.lost, loss.sent)
-}
-
-const fn kind(kind: LossKind) -> &'static str {
-    match kind {
-        LossKind::ByteQueue => "a queue",
-        LossKind::PacketQueue => "a queue counted in packets,",
-        LossKind::Policer => "a policer",
-        LossKind::PacketRate => "a device",
-        LossKind::Random => "random loss",
-        LossKind::Bursts => "bursts of loss",
-    }
-}
-
-/// The metrics of RFC 6349 that are known.
-fn transfer(figures: &TransferFigures) -> String {
-    let ratio = figures.transfer_time_ratio.map(|it| format!("transfer time ratio {it:.2}"));
-    let kept = figures.efficiency.map(|it| format!("TCP efficiency {:.2} %", it * 100.0));
-    let delay = figures.buffer_delay.map(|it| format!("buffer delay {:.0} %", it * 100.0));
-    [ratio, kept, delay].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// Whether the path carries a goal, and each figure beside what the goal needs.
-pub fn goal(goal: &GoalAnswer) -> Vec<String> {
-    let (rate, rtt) = (number::rate(goal.rate_bps), number::ms_of_clock(goal.rtt_ns, 1));
-    let all = format!("{rate} over {rtt} ms: {}", reached(goal.reached));
-    let each = goal.criteria.iter().map(|it| {
-        let show = |value: f64| match it.unit.as_str() {
-            "bit/s" => number::rate(value),
-            unit => format!("{value:.0} {unit}"),
-        };
-        let measured = it.measured.map_or_else(|| "not measured".to_owned(), show);
-        let more = it.to_decide.map_or_else(String::new, |count| {
-            format!("; {count} further packets without a loss would pass it")
-        });
-        let met = reached(it.reached);
-        format!("{}: {measured}, needs {}: {met}{more}", it.name, show(it.needed))
-    });
-    std::iter::once(all).chain(each).collect()
-}
-
-const fn reached(reached: Reached) -> &'static str {
-    match reached {
-        Reached::Pass => "pass",
-        Reached::Fail => "fail",
-        Reached::Inconclusive => "inconclusive",
-    }
-}
-
-/// What a model of the path promises, and why it promises nothing.
-fn model(model: &OnModel, measured_bps: Option<f64>) -> Vec<String> {
-    let [reached, measured] = [Some(model.reached_bps), measured_bps]
-        .map(|bps| number::or_dash(bps, number::measured_rate));
-    if !model.agrees {
-        return vec![format!(
-            "the model of this path reaches {reached}, measured {measured}: no promise"
-        )];
-    }
-    let reached = format!("TCP on a model of this path reaches {reached}, measured {measured}");
-    let without = model.without_cause_bps.map(|bps| {
-        format!("without the cause: {measured} -> {} on the model", number::measured_rate(bps))
-    });
-    let tried = model.remedies.iter().map(|it| {
-        let after = number::measured_rate(it.bps);
-        format!("tried on a model of the path: {measured} -> {after} ({})", it.text)
-    });
-    std::iter::once(reached).chain(without).chain(tried).collect()
-}
-
-/// What to do, and where.
-pub fn remedy(line: &RemedyLine) -> String {
-    let tried = line.tried.map_or_else(String::new, |tried| {
-        let [before, after] = [tried.before_bps, tried.after_bps].map(number::measured_rate);
-        format!(" (tried: {before} -> {after})")
-    });
-    format!("{}: {}{tried}", at(line.at), line.text)
-}
-
-/// The figure that a verdict rests on first.
-pub(crate) fn first_sign(verdict: &Verdict) -> Option<String> {
-    verdict.evidence.first().map(sign)
-}
-
-/// The figures that a verdict rests on, in words.
-pub fn evidence(verdict: &Verdict) -> Vec<String> {
-    verdict.evidence.iter().map(sign).collect()
-}
-
-/// What limits, with how far it is proved.
-pub fn named(verdict: &Verdict) -> String {
-    let confidence = verdict.confidence.map_or_else(String::new, |it| match it {
-        Confidence::High => " (confidence high)".to_owned(),
-        Confidence::Medium => " (confidence medium)".to_owned(),
-        Confidence::Low => " (confidence low)".to_owned(),
-    });
-    match (verdict.outcome, verdict.cause) {
-        (Outcome::NoVerdict, _) => "no verdict: the tester spoilt the measurement".to_owned(),
-        (Outcome::AtCeiling, Some(cause)) => {
-            format!("{}: the path is full{confidence}", name(cause))
-        }
-        (_, Some(cause)) => format!("{}{confidence}", name(cause)),
-        (_, None) if verdict.between.is_empty() => {
-            "undetermined: nothing that was seen explains the rate".to_owned()
-        }
-        (_, None) => format!("undetermined between {}", cause::listed(&verdict.between)),
-    }
-}
-
-fn latency(latency: &Latency) -> String {
-    let [idle, loaded] = [latency.idle_ns, latency.loaded_ns].map(|ns| number::ms_of_clock(ns, 1));
-    let cause = latency.cause.map_or_else(String::new, |cause| format!(": {}", name(cause)));
-    format!("{idle} ms at rest, {loaded} ms under load{cause}")
-}
-
-const fn at(at: At) -> &'static str {
-    match at {
-        At::Sender => "at the sender",
-        At::Receiver => "at the receiver",
-        At::Path => "on the path",
-        At::Test => "this test",
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{Cause, LossState, NextLimit, StateLikelihood};
+    use linerate_core::record::{
+        At, Cause, Confidence, Criterion, CriterionKind, GoalAnswer, Handshake, HostCommand,
+        LossKind, LossMechanism, LossState, NextBound, NextLimit, OptionChange, ProbeLoss, Reached,
+        RemedyLine, Sign, SignKind, StateLikelihood, TcpOption, TransferFigures,
+    };
 
     #[test]
     fn a_verdict_says_limit_figures_next_limit_and_lines_to_type() {
@@ -315,9 +150,9 @@ mod tests {
             confidence: Some(Confidence::High),
             measured_bps: Some(15.7e6),
             ceiling_bps: Some(94.1e6),
-            evidence: vec![Sign::at_least("in flight over that window", 0.98, 0.85, "1")],
-            next: Some(NextLimit { name: "the send buffer".to_owned(), bps: 500e6 }),
-            remedy: vec![RemedyLine::command(At::Receiver, "sysctl -w a=1")],
+            evidence: vec![Sign::at_least(SignKind::FlightOverThatWindow, 0.98, 0.85)],
+            next: Some(NextLimit { bound: NextBound::SendBuffer, bps: 500e6 }),
+            remedy: vec![RemedyLine::command(At::Receiver, HostCommand::ScaleWindows)],
             ..Verdict::of(Some(Direction::Up), Outcome::Limited)
         };
         let text = foreign_document(&[verdict], 0).text(None);
@@ -327,7 +162,7 @@ mod tests {
             "the receive window (confidence high)",
             "in flight over that window 0.98 (at least 0.85)",
             "the send buffer, at 500 Mbit/s",
-            "at the receiver: sysctl -w a=1",
+            "at the receiver: sysctl -w net.ipv4.tcp_window_scaling=1",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
@@ -341,11 +176,10 @@ mod tests {
             efficiency: Some(100.0 / 102.0),
             buffer_delay: Some(0.28),
         };
-        let run = linerate_core::record::Criterion {
-            name: "packets between two losses".to_owned(),
+        let run = Criterion {
+            kind: CriterionKind::PacketsBetweenLosses,
             measured: Some(300.0),
             needed: 363.0,
-            unit: "packets".to_owned(),
             reached: Reached::Inconclusive,
             to_decide: Some(54),
         };
@@ -372,7 +206,8 @@ mod tests {
 
     #[test]
     fn a_page_has_the_verdict_of_each_way_before_its_figures() {
-        let signs = ["first", "second"].map(|name| Sign::at_least(name, 0.98, 0.85, "1"));
+        let kinds = [SignKind::FlightOverThatWindow, SignKind::WindowVaries];
+        let signs = kinds.map(|kind| Sign::at_least(kind, 0.98, 0.85));
         let up = Verdict {
             evidence: signs.to_vec(),
             ..Verdict::of(Some(Direction::Up), Outcome::Undetermined)
@@ -381,7 +216,12 @@ mod tests {
         let own = Document { sections: vec![Section::apart("Own", [])], ..Document::default() };
         let html = before(&[up, down], own).html();
         let place = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part} in {html}"));
-        let parts = ["from client to server", "<dd class=\"more\">second", "from server to", "Own"];
+        let parts = [
+            "from client to server",
+            "<dd class=\"more\">largest over smallest window",
+            "from server to",
+            "Own",
+        ];
         assert!(parts.map(place).is_sorted(), "{html}");
     }
 

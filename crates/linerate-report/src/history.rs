@@ -206,6 +206,9 @@ fn verdict(record: &Record, headline: &Headline) -> String {
         (Status::Ok, _) if record.failure.is_some() => why(),
         (Status::Ok, LimitedBy::Nothing) => headline.quality.to_string(),
         (Status::Ok, LimitedBy::NotKnown) => "limit not known".to_owned(),
+        (Status::Ok, by) if headline.limit.is_busy_host() => {
+            format!("limited by {}'s busy CPU", part(by))
+        }
         (Status::Ok, by) => format!("limited by {}", part(by)),
     }
 }
@@ -351,6 +354,35 @@ mod tests {
         assert_eq!(Line::of(&record).rtt_median_ns, Some(24.84e6));
         let followed = linerate_core::schedule::followed(&record);
         assert_eq!(followed.first().map(|(_, value)| *value), Some(24.84e6));
+    }
+
+    #[test]
+    fn a_host_that_was_too_busy_is_listed_by_its_cpu() {
+        use linerate_core::record::{
+            Caveat, CaveatCode, Direction, Flow, FlowEnd, RecordId, Summary, TcpPlan, Tool,
+        };
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let at = linerate_core::time::WallTime::from_unix_nanos(0);
+        let id = RecordId::from_parts(0, [0; 10]);
+        let mut record = Record::begin(id, tool, Plan::Tcp(TcpPlan::default()), at);
+        let goodput = Summary::of(MetricId::Goodput, Stat::Value, 84.8e6);
+        record.summary = vec![goodput.in_direction(Direction::Up)];
+        let end = |waited_ns| FlowEnd {
+            span_ns: 5_000_000_000,
+            run_queue_wait_ns: Some(waited_ns),
+            ..FlowEnd::default()
+        };
+        record.flows = vec![Flow {
+            flow: 0,
+            direction: Direction::Up,
+            client_addr: "192.0.2.1:1".to_owned(),
+            server_addr: "192.0.2.2:2".to_owned(),
+            sender: Some(end(0)),
+            receiver: Some(end(1_550_000_000)),
+            syn: None,
+        }];
+        record.caveats = vec![Caveat::new(CaveatCode::RunQueueWait, "waited", "stop other work")];
+        assert_eq!(Line::of(&record).verdict, "limited by the other end's busy CPU");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub mod simulate;
 pub mod study;
 pub mod svg;
 mod trains;
-mod verdict;
+pub mod verdict;
 mod words;
 
 pub use document::{Align, Block, Detail, Document, Fact, Screen, Table, markdown_cell};

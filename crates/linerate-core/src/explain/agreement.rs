@@ -4,7 +4,7 @@
 use super::evidence::Evidence;
 use super::limitation::{Ground, Limitation};
 use super::{counters, remedy};
-use crate::record::{Cause, Confidence, Outcome, Side, Sign, Verdict};
+use crate::record::{Cause, Confidence, Outcome, Side, Sign, SignKind, SignUnit, Verdict};
 
 /// A cause that a known bound or a counter names.
 struct Stated {
@@ -19,11 +19,11 @@ pub(super) fn agreeing(verdict: Verdict, limitation: &Limitation, evidence: &Evi
     let verdict = Verdict { limited_by: by, ..verdict };
     match &limitation.ground {
         Ground::Queue { least_ns, loaded_ns } => {
-            let name = "round trip under load over that at rest";
-            undetermined_between(verdict, &QUEUES, Sign::figure(name, loaded_ns / least_ns, "1"))
+            let sign = Sign::figure(SignKind::Inflation, loaded_ns / least_ns);
+            undetermined_between(verdict, &QUEUES, sign)
         }
         Ground::SentAgain(ratio) => {
-            let sign = Sign::at_least("segments sent again", *ratio, counters::LOSSY_FROM, "1");
+            let sign = Sign::at_least(SignKind::SegmentsAgain, *ratio, counters::LOSSY_FROM);
             undetermined_between(verdict, &LOSSES, sign)
         }
         ground => match stated(ground).filter(|implied| verdict.cause != Some(implied.cause)) {
@@ -44,7 +44,7 @@ fn undetermined_between(mut verdict: Verdict, causes: &[Cause], sign: Sign) -> V
         verdict.between = causes.to_vec();
         verdict.confidence = Some(Confidence::Low);
     }
-    if !verdict.evidence.iter().any(|known| known.name == sign.name) {
+    if !verdict.evidence.iter().any(|known| known.kind == sign.kind) {
         verdict.evidence.insert(0, sign);
     }
     verdict
@@ -58,47 +58,43 @@ pub(super) fn cause_of(ground: &Ground) -> Option<Cause> {
 fn stated(ground: &Ground) -> Option<Stated> {
     let of = |cause, confidence, sign| Some(Stated { cause, confidence, sign });
     let host = |side| match side {
-        Side::Sender => (Cause::SendingHost, "sender"),
-        Side::Receiver => (Cause::ReceivingHost, "receiver"),
+        Side::Sender => Cause::SendingHost,
+        Side::Receiver => Cause::ReceivingHost,
     };
     let (medium, low) = (Confidence::Medium, Confidence::Low);
     match ground {
         Ground::LinkFull { ratio } => {
-            let name = "rate over what the link carries";
-            let sign = Sign::at_least(name, *ratio, counters::FULL_FROM, "1");
+            let sign = Sign::at_least(SignKind::RateOverLink, *ratio, counters::FULL_FROM);
             of(Cause::Link, Confidence::High, sign)
         }
         Ground::Pace(bps) => {
-            let sign = Sign::figure("pace that was asked for", *bps, "bit/s");
+            let sign = Sign::figure(SignKind::PaceAsked, *bps);
             of(Cause::SendingApplication, medium, sign)
         }
         Ground::Window { kind, bps, .. } => match kind.as_str() {
             "send_buffer" => {
-                of(Cause::SendBuffer, medium, Sign::figure("the send buffer allows", *bps, "bit/s"))
+                of(Cause::SendBuffer, medium, Sign::figure(SignKind::SendBufferAllows, *bps))
             }
             _ => {
-                let sign = Sign::figure("the window allows", *bps, "bit/s");
+                let sign = Sign::figure(SignKind::WindowAllows, *bps);
                 of(Cause::ReceiveWindow, medium, sign)
             }
         },
         Ground::Computed(side, share) => {
-            let (cause, name) = host(*side);
-            of(cause, low, Sign::figure(format!("time the {name}'s thread computed"), *share, "1"))
+            of(host(*side), low, Sign::figure(SignKind::ThreadComputed(*side), *share))
         }
         Ground::WaitedForCore(side, share) => {
-            let (cause, name) = host(*side);
-            let name = format!("time the {name}'s thread waited for a core");
-            of(cause, low, Sign::figure(name, *share, "1"))
+            of(host(*side), low, Sign::figure(SignKind::ThreadWaited(*side), *share))
         }
         Ground::WaitedForWindow(share) => {
-            let name = "time the sender waited for the receiver's window";
-            of(Cause::ReceiveWindow, low, Sign::figure(name, *share, "1"))
+            let sign = Sign::figure(SignKind::SenderWaitedForWindow, *share);
+            of(Cause::ReceiveWindow, low, sign)
         }
         Ground::WaitedForBuffer(share) => {
-            let name = "time the sender waited for its buffer";
-            of(Cause::SendBuffer, low, Sign::figure(name, *share, "1"))
+            let sign = Sign::figure(SignKind::SenderWaitedForBuffer, *share);
+            of(Cause::SendBuffer, low, sign)
         }
-        Ground::Caveat(_) => of(Cause::Tester, low, Sign::figure("ends that were busy", 1.0, "1")),
+        Ground::Caveat(_) => of(Cause::Tester, low, Sign::figure(SignKind::BusyEnds, 1.0)),
         _ => None,
     }
 }
@@ -107,7 +103,7 @@ fn stated(ground: &Ground) -> Option<Stated> {
 fn naming(verdict: Verdict, stated: Stated, evidence: &Evidence) -> Verdict {
     let Stated { cause, confidence, sign } = stated;
     let full = cause == Cause::Link;
-    let allowed = (sign.unit == "bit/s").then_some(sign.value);
+    let allowed = (sign.kind.unit() == SignUnit::BitsPerSecond).then_some(sign.value);
     let carried = verdict.measured_bps.map(|bps| bps / sign.value).filter(|_| full);
     // Why there was no verdict is news beside one; notes on another cause are not.
     let notes = if verdict.outcome == Outcome::NoVerdict { verdict.notes } else { Vec::new() };
@@ -138,7 +134,7 @@ pub(super) fn as_of(verdict: Verdict, part: &Verdict) -> Verdict {
         confidence: part.confidence,
         expected_bps: part.expected_bps,
         evidence: part.evidence.clone(),
-        next: part.next.clone(),
+        next: part.next,
         remedy: part.remedy.clone(),
         // Trains leave fewer causes than a transfer does.
         between: match verdict.between.is_empty() || part.cause.is_some() {

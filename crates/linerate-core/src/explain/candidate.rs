@@ -1,6 +1,6 @@
 //! One cause that agrees with the evidence, before it is chosen.
 
-use crate::record::{Cause, Confidence, RemedyLine, Sign};
+use crate::record::{Cause, Confidence, Note, RemedyLine, Sign};
 
 /// A cause and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(super) struct Candidate {
     /// Commands and advice against the cause.
     pub remedy: Vec<RemedyLine>,
     /// Remarks for the reader beside the cause.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Candidate {

@@ -1,13 +1,15 @@
 //! The changes that can be tried, one at a time: where each can be made, what the rate does then
-//! where a cause holds it, what that means in words, and the change as a remedy.
+//! where a cause holds it, what that means, and the change as a remedy.
 //!
 //! Left out: whether runs show what a change did, and what that leaves of the causes.
 
 use super::evidence::Evidence;
 use super::path::payload_share;
-use super::remedy::tc_rate;
 use super::unlike;
-use crate::record::{At, Cause, Change, Family, RemedyLine, ShortRun, Verdict};
+use crate::record::{
+    At, Cause, Change, Family, HostAdvice, HostCommand, LossShift, Note, PathAdvice, Remedy,
+    RemedyLine, ShortRun, Verdict,
+};
 use crate::theory::ladder::Response;
 use crate::units::BitRate;
 
@@ -204,103 +206,26 @@ pub(super) fn mean_value(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The figure that a change gives.
-pub(super) fn figure(change: &Change) -> String {
-    match change {
-        Change::Streams(count) => format!("rate with {count} streams over that with one"),
-        Change::CongestionControl(name) => format!("rate with {name} over that without"),
-        Change::Pace(pace) => {
-            format!("rate paced at {pace} over that without")
-        }
-        Change::Segments(bytes) => format!("rate with segments of {bytes} bytes over that"),
-        Change::Buffers(bytes) => format!("rate with buffers of {bytes} bytes over that"),
-        Change::OtherPort => "rate at another port of the server over that".to_owned(),
-        Change::Family(family) => format!("rate over {} over that", family_in_words(*family)),
-        Change::Writes(bytes) => format!("rate with writes of {bytes} bytes over that"),
-    }
-}
-
-/// Sentence about a change that moved the rate by this factor; `lost` are the shares sent again
-/// before and after.
-pub(super) fn meaning(
+/// Note on a change that moved the rate by this factor, or left it; `lost` are the shares sent
+/// again before and after.
+pub(super) fn effect_note(
     change: &Change,
     moved: RateShift,
     factor: f64,
     lost: Option<(f64, f64)>,
-) -> Option<String> {
-    let times = factor_in_words(factor);
+) -> Option<Note> {
     let lost = lost.filter(|(before, _)| *before > 0.0);
     let as_lost = lost.is_some_and(|(before, after)| after <= AS_LOST * before);
     let more = lost.is_some_and(|(before, after)| after >= MORE_LOST * before);
-    Some(match (change, moved) {
-        (Change::Streams(count), RateShift::Rises) => {
-            format!("with {count} streams {times} the rate: a limit per flow, not the link")
-        }
-        (Change::Streams(count), RateShift::Stays) => {
-            format!("with {count} streams the same rate: the limit is shared by all flows")
-        }
-        (Change::CongestionControl(name), RateShift::Rises) if as_lost => format!(
-            "with {name} {times} the rate, and no more was lost: losses that the congestion \
-             control answers, and not its own queue"
-        ),
-        (Change::CongestionControl(name), RateShift::Rises) if more => {
-            format!("with {name} {times} the rate, and more was lost: it does not answer losses")
-        }
-        (Change::CongestionControl(name), RateShift::Rises) => {
-            format!("with {name} {times} the rate: losses that the congestion control answers")
-        }
-        (Change::CongestionControl(name), RateShift::Stays) => {
-            format!("with {name} the same rate: it is not how losses are answered")
-        }
-        (Change::Pace(_), RateShift::Rises) => {
-            format!("paced below the bottleneck {times} the rate: bursts overran it")
-        }
-        (Change::Pace(_), RateShift::Stays) => {
-            "paced below the bottleneck the same rate: it is not the bursts".to_owned()
-        }
-        (Change::Segments(bytes), RateShift::Rises) => {
-            format!("with segments of {bytes} bytes {times} the rate: large ones do not pass")
-        }
-        (Change::Buffers(_), RateShift::Rises) => {
-            format!("with larger buffers {times} the rate: a buffer held it")
-        }
-        (Change::Buffers(_), RateShift::Stays) => {
-            "with larger buffers the same rate: it is not a buffer".to_owned()
-        }
-        (Change::OtherPort, RateShift::Rises) => format!(
-            "at another port of the server {times} the rate: a device on the way holds this port \
-             back, and neither the ends nor the link do"
-        ),
-        (Change::OtherPort, RateShift::Stays) => {
-            "at another port of the server the same rate: no device treats this port apart"
-                .to_owned()
-        }
-        (Change::Family(family), RateShift::Rises) => format!(
-            "over {} {times} the rate: the limit lies on the other family's path, and not at an end",
-            family_in_words(*family)
-        ),
-        (Change::Family(family), RateShift::Stays) => {
-            format!("over {} the same rate: no path of one family alone", family_in_words(*family))
-        }
-        (Change::Writes(bytes), RateShift::Rises) => format!(
-            "with writes of {bytes} bytes {times} the rate: the sender's calls cost what its \
-             bytes do not"
-        ),
-        (Change::Writes(_), RateShift::Stays) => {
-            "with fewer, larger writes the same rate: it is not the number of calls".to_owned()
-        }
-        (Change::Segments(_), _) | (_, RateShift::Falls) => return None,
-    })
-}
-
-fn factor_in_words(factor: f64) -> String {
-    if factor >= 9.95 { format!("{factor:.0} times") } else { format!("{factor:.1} times") }
-}
-
-const fn family_in_words(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "IPv4",
-        Family::V6 => "IPv6",
+    let losses = match (as_lost, more) {
+        (true, _) => LossShift::Same,
+        (false, true) => LossShift::More,
+        (false, false) => LossShift::Unclear,
+    };
+    match (change, moved) {
+        (_, RateShift::Rises) => Some(Note::RateRose { change: change.clone(), factor, losses }),
+        (Change::Segments(_), RateShift::Stays) | (_, RateShift::Falls) => None,
+        (_, RateShift::Stays) => Some(Note::RateStayed(change.clone())),
     }
 }
 
@@ -310,13 +235,13 @@ pub(super) fn is_remedy(change: &Change, verdict: &Verdict) -> bool {
 }
 
 pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
-    match change {
-        Change::CongestionControl(name) => {
-            line.text.ends_with(&format!("tcp_congestion_control={name}"))
+    let Remedy::Line(command) = &line.remedy else { return false };
+    match (change, command) {
+        (Change::CongestionControl(tried), HostCommand::UseCongestionControl { name }) => {
+            tried == name
         }
-        Change::Pace(_) => line.is_command && line.text.contains(" fq maxrate "),
-        Change::Streams(_) | Change::Segments(_) | Change::Buffers(_) => false,
-        Change::OtherPort | Change::Family(_) | Change::Writes(_) => false,
+        (Change::Pace(_), HostCommand::Pace { .. }) => true,
+        _ => false,
     }
 }
 
@@ -324,42 +249,26 @@ pub(super) fn is_line(change: &Change, line: &RemedyLine) -> bool {
 pub(super) fn line_of(change: &Change) -> RemedyLine {
     match change {
         Change::Streams(count) => {
-            RemedyLine::advice(At::Test, format!("several connections at once (-P {count})"))
+            RemedyLine::advice(At::Test, HostAdvice::SeveralStreams { count: *count })
         }
         Change::CongestionControl(name) => {
-            let line = format!("sysctl -w net.ipv4.tcp_congestion_control={name}");
-            RemedyLine::command(At::Sender, line)
+            let command = HostCommand::UseCongestionControl { name: name.clone() };
+            RemedyLine::command(At::Sender, command)
         }
         Change::Pace(pace) => {
-            let rate = tc_rate(pace.bits_per_sec() as f64);
-            let line = format!("tc qdisc replace dev DEV root fq maxrate {rate}");
-            RemedyLine::command(At::Sender, line)
+            let bps = pace.bits_per_sec() as f64;
+            RemedyLine::command(At::Sender, HostCommand::Pace { interface: None, bps })
         }
         Change::Segments(bytes) => {
-            RemedyLine::advice(At::Test, format!("segments of at most {bytes} bytes (-M {bytes})"))
+            RemedyLine::advice(At::Test, HostAdvice::SmallerSegments { bytes: *bytes })
         }
         Change::Buffers(bytes) => {
-            RemedyLine::advice(At::Test, format!("ask for buffers of {bytes} bytes (-w {bytes})"))
+            RemedyLine::advice(At::Test, HostAdvice::AskForBuffers { bytes: *bytes })
         }
-        Change::OtherPort => {
-            let text = "find the rule that names the server's port: a policer, a class of a \
-                        shaper, a filter";
-            RemedyLine::advice(At::Path, text)
-        }
-        Change::Family(family) => {
-            let (flag, other) = match family {
-                Family::V4 => ("-4", "IPv6"),
-                Family::V6 => ("-6", "IPv4"),
-            };
-            let text = format!(
-                "until the path of {other} is mended, use {} ({flag}): linerate trace by either \
-                 shows where they part",
-                family_in_words(*family)
-            );
-            RemedyLine::advice(At::Path, text)
-        }
+        Change::OtherPort => RemedyLine::on_path(PathAdvice::FindPortRule),
+        Change::Family(family) => RemedyLine::on_path(PathAdvice::UseFamily { family: *family }),
         Change::Writes(bytes) => {
-            RemedyLine::advice(At::Sender, format!("write more at once (-l {bytes})"))
+            RemedyLine::advice(At::Sender, HostAdvice::WriteMore { bytes: *bytes })
         }
     }
 }

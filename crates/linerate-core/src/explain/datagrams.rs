@@ -5,7 +5,7 @@
 
 use super::candidate::{Candidate, share_of};
 use super::evidence::{Datagrams, Evidence};
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{At, Cause, Confidence, DecidingTest, HostAdvice, RemedyLine, Sign, SignKind};
 
 /// Share lost below which all that was sent counts as arrived.
 const ALL_ARRIVED: f64 = 1e-3;
@@ -22,11 +22,10 @@ pub(super) fn first_cause(evidence: &Evidence, datagrams: &Datagrams) -> Option<
 /// All arrived: the rate asked for is the limit.
 fn own_rate(datagrams: &Datagrams) -> Option<Candidate> {
     let lost = lost_share(datagrams).filter(|lost| *lost < ALL_ARRIVED)?;
-    let mut signs = vec![Sign::at_most("datagrams lost", lost, ALL_ARRIVED, "1")];
-    signs.extend(datagrams.offered_bps.map(|bps| Sign::figure("rate sent", bps, "bit/s")));
+    let mut signs = vec![Sign::at_most(SignKind::DatagramsLost, lost, ALL_ARRIVED)];
+    signs.extend(datagrams.offered_bps.map(|bps| Sign::figure(SignKind::DatagramRate, bps)));
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
-    let remedy =
-        vec![RemedyLine::advice(At::Test, "raise the rate (-b), until datagrams are lost")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::RaiseRate)];
     let candidate = candidate.mended_by(remedy);
     Some(match datagrams.offered_bps {
         Some(bps) => candidate.allowing(bps),
@@ -52,24 +51,24 @@ fn full_ethernet(evidence: &Evidence, datagrams: &Datagrams) -> Option<Candidate
     let mut carried = lines.into_iter().map(|line: f64| line * payload / frame);
     let line = carried.find(|line| (rate / line - 1.0).abs() < LINE_RATE)?;
     let signs = vec![
-        Sign::figure("what Ethernet of that speed carries of these datagrams", line, "bit/s"),
-        Sign::at_least("rate received over that", rate / line, 1.0 - LINE_RATE, "1"),
-        Sign::at_least("datagrams lost", lost, ALL_ARRIVED, "1"),
+        Sign::figure(SignKind::EthernetCarriesDatagrams, line),
+        Sign::at_least(SignKind::ReceivedOverThat, rate / line, 1.0 - LINE_RATE),
+        Sign::at_least(SignKind::DatagramsLost, lost, ALL_ARRIVED),
     ];
     let candidate = Candidate::new(Cause::Link, Confidence::Medium, signs).allowing(line);
     Some(candidate)
 }
 
 /// Losses that more than one cause explains: signs, causes, and what decides.
-pub(super) fn causes_of_loss(datagrams: &Datagrams) -> (Vec<Sign>, Vec<Cause>, &'static str) {
+pub(super) fn causes_of_loss(datagrams: &Datagrams) -> (Vec<Sign>, Vec<Cause>, DecidingTest) {
     let Some(lost) = lost_share(datagrams) else {
-        return (Vec::new(), Vec::new(), "the result of the receiving end: how many were lost");
+        return (Vec::new(), Vec::new(), DecidingTest::ReceiversResult);
     };
-    let mut signs = vec![Sign::at_least("datagrams lost", lost, ALL_ARRIVED, "1")];
-    signs.extend(datagrams.offered_bps.map(|bps| Sign::figure("rate sent", bps, "bit/s")));
+    let mut signs = vec![Sign::at_least(SignKind::DatagramsLost, lost, ALL_ARRIVED)];
+    signs.extend(datagrams.offered_bps.map(|bps| Sign::figure(SignKind::DatagramRate, bps)));
     let mut between = vec![Cause::Link, Cause::Shaper, Cause::Policer, Cause::ReceivingHost];
     if lost < OVERLOADED {
         between.insert(0, Cause::RandomLoss);
     }
-    (signs, between, "the rate up to which all arrive: linerate test HOST")
+    (signs, between, DecidingTest::LosslessRate)
 }

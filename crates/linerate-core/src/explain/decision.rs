@@ -61,8 +61,7 @@ impl Decision {
         });
         let limitations: Vec<Limitation> = limitations.collect();
         let spoilt = verdicts.iter().find(|verdict| verdict.outcome == Outcome::NoVerdict);
-        let spoilt =
-            spoilt.map(|part| Doubt::Spoilt(part.notes.first().cloned().unwrap_or_default()));
+        let spoilt = spoilt.map(|part| Doubt::Spoilt(part.notes.first().cloned()));
         let parts: Vec<LimitedBy> = limitations.iter().map(|limit| limit.by).collect();
         let decided = Self::new(limitations, verdicts.to_vec(), |_| match spoilt {
             Some(doubt) => (Quality::Doubtful, Some(doubt)),

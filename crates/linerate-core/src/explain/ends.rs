@@ -7,7 +7,10 @@
 use super::candidate::{Candidate, share_of};
 use super::evidence::{Evidence, HostEvidence, NO_QUEUE};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
+use crate::record::{
+    At, Cause, Confidence, HostAdvice, HostCommand, Note, RemedyLine, ScaleLoss, Side, Sign,
+    SignKind, TcpOption,
+};
 use crate::theory::ladder::{AGREES_WITHIN, Response};
 
 /// In flight over a window: full from here on (0.96 to 1.00 measured with CUBIC and BBR).
@@ -47,9 +50,9 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let bps = 8.0 * window * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let mut signs = vec![
-        Sign::figure("window the receiver offered", window, "bytes"),
-        Sign::at_least("in flight over that window", full, WINDOW_FULL, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+        Sign::figure(SignKind::WindowOffered, window),
+        Sign::at_least(SignKind::FlightOverThatWindow, full, WINDOW_FULL),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
     ];
     let varies =
         evidence.window.offered_range.filter(|range| range.0 > 0.0).map(|range| range.1 / range.0);
@@ -60,7 +63,7 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     if let Some(varies) = varies.filter(|varies| *varies <= WINDOW_CONSTANT) {
-        signs.push(Sign::at_most("largest over smallest window", varies, WINDOW_CONSTANT, "1"));
+        signs.push(Sign::at_most(SignKind::WindowVaries, varies, WINDOW_CONSTANT));
     }
     let (cause, notes) = whose_window(evidence);
     let agrees = evidence.steady_bps().is_some_and(|rate| (rate / bps - 1.0).abs() < AGREES_WITHIN);
@@ -76,7 +79,7 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
 }
 
 /// A full window is the receiver's setting, or a device's on the way, or a late reader's.
-fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
+fn whose_window(evidence: &Evidence) -> (Cause, Vec<Note>) {
     if let Some(why) = changed_window(evidence) {
         return (Cause::Middlebox, vec![why]);
     }
@@ -86,43 +89,34 @@ fn whose_window(evidence: &Evidence) -> (Cause, Vec<String>) {
             Some(_) => Cause::ReceivingHost,
             None => Cause::ReceivingApplication,
         };
-        return (cause, vec!["the receiver's socket held data that nobody read".to_owned()]);
+        return (cause, vec![Note::UnreadAtReceiver]);
     }
     let mut notes = Vec::new();
     if evidence.scale_agreed() == Some(false) {
-        let off = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
-        let off = off.into_iter().find(|(_, host)| host.window_scaling == Some(false));
-        if let Some((name, _)) = off {
-            notes.push(format!(
-                "tcp_window_scaling is 0 at the {name}: no window is above 65,535 bytes"
-            ));
-        }
+        let ends = [(Side::Sender, &evidence.sender), (Side::Receiver, &evidence.receiver)];
+        let off = ends.into_iter().find(|(_, host)| host.window_scaling == Some(false));
+        notes.extend(off.map(|(side, _)| Note::ScalingOff(side)));
     }
     (Cause::ReceiveWindow, notes)
 }
 
-/// True when something between the ends changed the window: both hosts scale and the connection
+/// Something between the ends changed the window: both hosts scale and the connection
 /// does not, or the window that one end advertised is not the one that the other was offered.
-pub(super) fn changed_window(evidence: &Evidence) -> Option<String> {
+pub(super) fn changed_window(evidence: &Evidence) -> Option<Note> {
     let scales = |host: &HostEvidence| host.window_scaling == Some(true);
     let both = scales(&evidence.sender) && scales(&evidence.receiver);
     if both && evidence.scale_agreed() == Some(false) {
-        let where_lost = match (evidence.removed(TcpOption::WindowScale), evidence.syn.arrived) {
-            (Some(Handshake::Syn), _) => "it was removed from the SYN between the hosts",
-            (Some(Handshake::SynAck), _) => "it was removed from the SYN-ACK between the hosts",
-            (None, Some(syn)) if syn.window_scale.is_none() => "the SYN arrived without it",
-            (None, Some(_)) => "the SYN arrived with it: it was lost from the SYN-ACK",
-            (None, None) => "it was lost on the way",
+        let place = match (evidence.removed(TcpOption::WindowScale), evidence.syn.arrived) {
+            (Some(segment), _) => ScaleLoss::RemovedFrom(segment),
+            (None, Some(syn)) if syn.window_scale.is_none() => ScaleLoss::BeforeSynArrived,
+            (None, Some(_)) => ScaleLoss::AfterSynArrived,
+            (None, None) => ScaleLoss::NotKnown,
         };
-        return Some(format!(
-            "both hosts scale windows, and this connection does not: {where_lost}"
-        ));
+        return Some(Note::WindowScaleLost(place));
     }
     let (seen, told) = (evidence.window.offered_max_bytes?, evidence.window.advertised_max_bytes?);
     let apart = evidence.scale_agreed() == Some(true) && told > REWRITTEN * seen;
-    apart.then(|| {
-        format!("the receiver advertised {told:.0} bytes, and the sender was offered {seen:.0}")
-    })
+    apart.then_some(Note::WindowRewritten { advertised_bytes: told, offered_bytes: seen })
 }
 
 /// A pace that was asked for and kept.
@@ -130,11 +124,11 @@ pub(super) fn own_pace(evidence: &Evidence) -> Option<Candidate> {
     let (pace, rate) = (evidence.asked.pace_bps?, evidence.steady_bps()?);
     let kept = share_of(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
-        Sign::figure("pace that was asked for", pace, "bit/s"),
-        Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
+        Sign::figure(SignKind::PaceAsked, pace),
+        Sign::at_least(SignKind::RateOverPace, kept, PACE_KEPT),
     ];
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
-    let remedy = vec![RemedyLine::advice(At::Test, "leave out -b (--bitrate), or raise it")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::LeaveOutPace)];
     Some(candidate.allowing(pace).mended_by(remedy))
 }
 
@@ -143,11 +137,11 @@ pub(super) fn own_read_pace(evidence: &Evidence) -> Option<Candidate> {
     let (pace, rate) = (evidence.asked.read_pace_bps?, evidence.steady_bps()?);
     let kept = share_of(Some(rate), Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
-        Sign::figure("pace of reading that was asked for", pace, "bit/s"),
-        Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
+        Sign::figure(SignKind::ReadPaceAsked, pace),
+        Sign::at_least(SignKind::RateOverPace, kept, PACE_KEPT),
     ];
     let candidate = Candidate::new(Cause::ReceivingApplication, Confidence::High, signs);
-    let remedy = vec![RemedyLine::advice(At::Test, "leave out --read-pace, or raise it")];
+    let remedy = vec![RemedyLine::advice(At::Test, HostAdvice::LeaveOutReadPace)];
     Some(candidate.allowing(pace).mended_by(remedy))
 }
 
@@ -160,8 +154,8 @@ pub(super) fn idle_sender(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("time the sender slept", host.asleep?, WRITES_BLOCK, "1"),
-        Sign::at_most("time it was blocked in write()", blocked, 0.2, "1"),
+        Sign::at_least(SignKind::SenderSlept, host.asleep?, WRITES_BLOCK),
+        Sign::at_most(SignKind::SenderBlocked, blocked, 0.2),
     ];
     Some(Candidate::new(Cause::SendingApplication, Confidence::Medium, signs))
 }
@@ -171,11 +165,11 @@ fn cpu_signs(host: &HostEvidence) -> Option<Vec<Sign>> {
     let mut signs = Vec::new();
     let used = host.cpu? + host.waited.unwrap_or(0.0);
     if used >= BUSY {
-        let name = "time its thread computed or waited for a CPU";
-        signs.push(Sign::at_least(name, used, BUSY, "1"));
+        let name = SignKind::ComputedOrWaited;
+        signs.push(Sign::at_least(name, used, BUSY));
     }
     if let Some(throttled) = host.throttled.filter(|share| *share >= THROTTLED) {
-        signs.push(Sign::at_least("time a CPU quota stopped it", throttled, THROTTLED, "1"));
+        signs.push(Sign::at_least(SignKind::Throttled, throttled, THROTTLED));
     }
     (!signs.is_empty()).then_some(signs)
 }
@@ -213,16 +207,16 @@ pub(super) fn send_buffer(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![
-        Sign::figure("send buffer that the kernel granted", buffer, "bytes"),
-        Sign::at_least("in flight over that buffer", held, BUFFER_FLIGHT.0, "1"),
-        Sign::at_most("in flight over the window offered", by_window, WINDOW_FULL, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+        Sign::figure(SignKind::SendBufferGranted, buffer),
+        Sign::at_least(SignKind::FlightOverBuffer, held, BUFFER_FLIGHT.0),
+        Sign::at_most(SignKind::FlightOverWindow, by_window, WINDOW_FULL),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
     ];
     if let Some(memory) = memory {
-        signs.push(Sign::at_least("memory of the buffer in use", memory, BUFFER_FULL, "1"));
+        signs.push(Sign::at_least(SignKind::BufferMemoryUsed, memory, BUFFER_FULL));
     }
     if let Some(blocked) = evidence.sender.blocked {
-        signs.push(Sign::at_least("time blocked in write()", blocked, WRITES_BLOCK, "1"));
+        signs.push(Sign::at_least(SignKind::BlockedInWrite, blocked, WRITES_BLOCK));
     }
     let confidence = if memory.is_some() { Confidence::High } else { Confidence::Medium };
     let candidate = Candidate::new(Cause::SendBuffer, confidence, signs);
@@ -250,17 +244,17 @@ pub(super) fn clamped_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_most("largest over smallest congestion window", most / least, STILL, "1"),
-        Sign::figure("congestion window", most, "bytes"),
-        Sign::at_least("in flight over it", full, CLAMP_FULL, "1"),
-        Sign::at_least("round trips in which it did not grow", rounds, STILL_ROUNDS, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+        Sign::at_most(SignKind::CwndVaries, most / least, STILL),
+        Sign::figure(SignKind::Cwnd, most),
+        Sign::at_least(SignKind::FlightOverIt, full, CLAMP_FULL),
+        Sign::at_least(SignKind::RoundsWithoutGrowth, rounds, STILL_ROUNDS),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
     ];
     let bps = 8.0 * most * f64::from(evidence.flows.max(1)) / evidence.rtt.base_s?;
     let candidate = Candidate::new(Cause::CongestionControl, Confidence::Medium, signs);
     let remedy = vec![
-        RemedyLine::command(At::Sender, "ip route show; ip tcp_metrics show"),
-        RemedyLine::advice(At::Sender, "take a locked cwnd or window off the route to this peer"),
+        RemedyLine::command(At::Sender, HostCommand::ShowFixedMetrics),
+        RemedyLine::advice(At::Sender, HostAdvice::UnlockWindow),
     ];
     Some(candidate.allowing(bps).mended_by(remedy))
 }
@@ -275,13 +269,13 @@ pub(super) fn start_up(evidence: &Evidence) -> Option<Candidate> {
     if !(short || growing && lossless) {
         return None;
     }
-    let mut signs = vec![Sign::figure("round trips that the transfer took", rounds, "1")];
+    let mut signs = vec![Sign::figure(SignKind::RoundTripsTaken, rounds)];
     if short {
-        signs[0] = Sign::at_most("round trips that the transfer took", rounds, START_ROUNDS, "1");
+        signs[0] = Sign::at_most(SignKind::RoundTripsTaken, rounds, START_ROUNDS);
     }
     if let Some((first, last)) = evidence.window.cwnd_ends {
-        signs.push(Sign::figure("congestion window at first", first, "bytes"));
-        signs.push(Sign::figure("congestion window at last", last, "bytes"));
+        signs.push(Sign::figure(SignKind::CwndAtFirst, first));
+        signs.push(Sign::figure(SignKind::CwndAtLast, last));
     }
     let candidate = Candidate::new(Cause::StartUp, Confidence::Medium, signs);
     Some(candidate.mended_by(remedy::start_up()))

@@ -6,7 +6,8 @@
 
 use super::mechanism::Findings;
 use crate::record::{
-    Direction, Handshake, Intervention, OptionChange, PathMtu, SynOptions, TcpOption,
+    Caveat, Direction, Handshake, Intervention, OptionChange, PathMtu, SourceNote, SynOptions,
+    TcpOption, Unmeasured,
 };
 use crate::theory::ladder::Response;
 
@@ -23,8 +24,8 @@ pub struct Evidence {
     pub connection: Option<String>,
     /// Connections that carried data in it.
     pub flows: u32,
-    /// Why the measurement says nothing of the path, where the tester spoilt it.
-    pub spoilt: Option<String>,
+    /// Caveat for which the measurement says nothing of the path: the tester spoilt it.
+    pub spoilt: Option<Caveat>,
     /// Both ends are one host without a path between them.
     pub loopback: bool,
     /// Failure that ended the transfer early.
@@ -75,10 +76,10 @@ pub struct Evidence {
     pub moment: Option<SocketMoment>,
     /// Datagrams instead of a connection.
     pub datagrams: Option<Datagrams>,
-    /// Quantities that could not be measured, in words.
-    pub unseen: Vec<String>,
-    /// Remarks on the source of the record, a sentence each.
-    pub remarks: Vec<String>,
+    /// Quantities that could not be measured.
+    pub unseen: Vec<Unmeasured>,
+    /// Remarks on the source of the record.
+    pub remarks: Vec<SourceNote>,
 }
 
 /// Several flows at once.

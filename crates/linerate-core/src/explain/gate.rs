@@ -1,7 +1,9 @@
 //! Whether there is a measurement to explain at all.
 
-use super::evidence::Evidence;
-use crate::record::{Cause, Confidence, Outcome, Sign, Verdict};
+use super::evidence::{Evidence, HostEvidence};
+use crate::record::{
+    Cause, Confidence, DecidingTest, Note, Outcome, Side, Sign, SignKind, Verdict,
+};
 
 /// A tester that is its own limit computes for more than this share of the time: over loopback
 /// nothing else takes any.
@@ -13,28 +15,19 @@ const BUSY_TOGETHER: f64 = 0.8;
 
 /// A verdict without a diagnosis: the tester spoilt the measurement, or both ends are one host.
 pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
-    if let Some(why) = &evidence.spoilt {
+    if let Some(caveat) = &evidence.spoilt {
         let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
-        verdict.notes.push(why.clone());
-        verdict.deciding_test = Some("the same test again on a quiet host".to_owned());
+        verdict.notes.push(Note::Spoilt(caveat.clone()));
+        verdict.deciding_test = Some(DecidingTest::QuietHost);
         return Some(verdict);
     }
     let ends = [&evidence.sender, &evidence.receiver];
     let known: Vec<f64> = ends.iter().filter_map(|end| end.cpu).collect();
     if evidence.loopback && known.iter().all(|cpu| *cpu < IDLE_CPU) {
-        let most = known.iter().copied().reduce(f64::max);
+        let cpu_most = known.iter().copied().reduce(f64::max);
         let mut verdict = Verdict::of(evidence.direction, Outcome::NoVerdict);
-        verdict.notes.push(match most {
-            Some(most) => format!(
-                "both ends run on this host, so there is no path, and the CPU of no end that is \
-                 known is its limit ({:.0} %)",
-                most * 100.0
-            ),
-            None => "both ends run on this host, so there is no path, and the CPU time that they \
-                     took is not known"
-                .to_owned(),
-        });
-        verdict.deciding_test = Some("the same test from another host".to_owned());
+        verdict.notes.push(Note::OneHostIdle { cpu_most });
+        verdict.deciding_test = Some(DecidingTest::AnotherHost);
         return Some(verdict);
     }
     if evidence.loopback {
@@ -42,13 +35,12 @@ pub(super) fn failure_verdict(evidence: &Evidence) -> Option<Verdict> {
         verdict.cause = Some(Cause::Tester);
         let busy = known.iter().sum::<f64>() >= BUSY_TOGETHER;
         verdict.confidence = Some(if busy { Confidence::High } else { Confidence::Low });
-        let ends = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
-        verdict.evidence = ends
-            .into_iter()
-            .filter_map(|(name, host)| Some((name, host.cpu?)))
-            .map(|(name, cpu)| Sign::figure(format!("CPU of the {name}"), cpu, "1"))
-            .collect();
-        verdict.notes.push("both ends run on this host: there is no path".to_owned());
+        let cpu_of = |side: Side, host: &HostEvidence| {
+            host.cpu.map(|cpu| Sign::figure(SignKind::CpuUsed(side), cpu))
+        };
+        verdict.evidence.extend(cpu_of(Side::Sender, &evidence.sender));
+        verdict.evidence.extend(cpu_of(Side::Receiver, &evidence.receiver));
+        verdict.notes.push(Note::OneHost);
         return Some(verdict);
     }
     None
@@ -71,7 +63,8 @@ mod tests {
         {
             let verdict = over_loopback(sender, receiver);
             assert_eq!((verdict.outcome, verdict.cause), (Outcome::NoVerdict, None));
-            assert!(verdict.notes[0].contains("no path"), "{:?}", verdict.notes);
+            let idle = matches!(verdict.notes[..], [Note::OneHostIdle { .. }]);
+            assert!(idle, "{:?}", verdict.notes);
         }
         for (sender, receiver) in
             [(Some(0.9), None), (Some(0.02), Some(0.8)), (Some(0.37), Some(0.5))]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::evidence::Evidence;
 use super::twin::measured;
 use crate::record::{
-    Criterion, Direction, GoalAnswer, GoalPlan, Plan, Reached, Record, Side, TestPlan,
-    TransferFigures, Verdict,
+    Criterion, CriterionKind, Direction, GoalAnswer, GoalPlan, Plan, Reached, Record, Side,
+    TestPlan, TransferFigures, Verdict,
 };
 use crate::theory::rfc6349::{buffer_delay, efficiency, transfer_time_ratio};
 use crate::theory::sequential::{Decision, Risk, Sprt, Target, target_run_packets};
@@ -150,16 +150,11 @@ fn rate_criterion(needed: f64, evidence: &Evidence) -> Criterion {
         Some(_) if path.is_some() => Reached::Fail,
         _ => Reached::Inconclusive,
     };
-    let name =
-        if path.is_some() { "payload that the path carries" } else { "rate of the transfer" };
-    Criterion {
-        name: name.to_owned(),
-        measured,
-        needed,
-        unit: "bit/s".to_owned(),
-        reached,
-        to_decide: None,
-    }
+    let kind = match path {
+        Some(_) => CriterionKind::PathPayload,
+        None => CriterionKind::TransferRate,
+    };
+    Criterion { kind, measured, needed, reached, to_decide: None }
 }
 
 /// Packets between two losses, by Wald's test on trains that leave room on the path.
@@ -179,10 +174,9 @@ fn losses(target: &Target, evidence: &Evidence) -> Option<Criterion> {
     };
     let more = test.packets_to_pass(lost).saturating_sub(sent);
     Some(Criterion {
-        name: "packets between two losses".to_owned(),
+        kind: CriterionKind::PacketsBetweenLosses,
         measured: (sent > 0).then(|| sent as f64 / lost.max(1) as f64),
         needed: run,
-        unit: "packets".to_owned(),
         reached,
         to_decide: (reached == Reached::Inconclusive).then_some(more),
     })
@@ -204,8 +198,7 @@ fn window(bps: f64, rtt: Duration, evidence: &Evidence) -> Criterion {
         Some(_) => Reached::Fail,
         None => Reached::Inconclusive,
     };
-    let name = "window that the ends can open".to_owned();
-    Criterion { name, measured, needed, unit: "bytes".to_owned(), reached, to_decide: None }
+    Criterion { kind: CriterionKind::WindowOfEnds, measured, needed, reached, to_decide: None }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::candidate::share_of;
 use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, HostEvidence};
 use super::path::LOSSY;
-use crate::record::{Cause, Innocent, Outcome, Verdict};
+use crate::record::{Cause, Harmless, Innocent, Outcome, Verdict};
 
 /// CPU and waiting below this share of the time hold nobody.
 const IDLE_ENOUGH: f64 = 0.7;
@@ -19,9 +19,9 @@ const JITTER_S: f64 = 0.003;
 /// Findings beside a verdict.
 pub(super) fn findings(evidence: &Evidence, verdict: &Verdict) -> Vec<Innocent> {
     let mut found = Vec::new();
-    let mut add = |cause: Cause, why: Option<String>| {
-        if let Some(why) = why.filter(|_| verdict.cause != Some(cause)) {
-            found.push(Innocent { cause, why });
+    let mut add = |cause: Cause, seen: Option<Harmless>| {
+        if let Some(seen) = seen.filter(|_| verdict.cause != Some(cause)) {
+            found.push(Innocent { cause, seen });
         }
     };
     let reached = verdict.outcome == Outcome::AtCeiling;
@@ -30,8 +30,8 @@ pub(super) fn findings(evidence: &Evidence, verdict: &Verdict) -> Vec<Innocent> 
     add(Cause::RandomLoss, explained.then(|| losses(evidence, reached)).flatten());
     add(Cause::OtherTraffic, reached.then(|| jitter(evidence)).flatten());
     add(Cause::ReceiveWindow, window(evidence));
-    add(Cause::SendingHost, idle_cpu_note(&evidence.sender));
-    add(Cause::ReceivingHost, idle_cpu_note(&evidence.receiver));
+    add(Cause::SendingHost, idle_cpu(&evidence.sender));
+    add(Cause::ReceivingHost, idle_cpu(&evidence.receiver));
     found
 }
 
@@ -50,44 +50,37 @@ const fn is_loss(cause: Cause) -> bool {
     )
 }
 
-fn reordering(evidence: &Evidence) -> Option<String> {
+fn reordering(evidence: &Evidence) -> Option<Harmless> {
     let ratio = evidence.loss.out_of_order?;
     let events = evidence.loss.reordered_events.unwrap_or(0.0);
-    (ratio >= OUT_OF_ORDER && events >= 1.0).then(|| {
-        format!("{:.1} % of the segments came out of order, and it cost nothing", ratio * 100.0)
-    })
+    (ratio >= OUT_OF_ORDER && events >= 1.0).then_some(Harmless::OutOfOrder(ratio))
 }
 
-fn losses(evidence: &Evidence, reached: bool) -> Option<String> {
+fn losses(evidence: &Evidence, reached: bool) -> Option<Harmless> {
     let (count, ratio) = (evidence.loss.retransmits?, evidence.loss.ratio?);
     if count < 1.0 {
-        return Some("no segment was sent again".to_owned());
+        return Some(Harmless::NoRetransmit);
     }
-    let why = match (reached, ratio < LOSSY) {
-        (true, _) => "the path was full all the same",
-        (false, true) => "too few to matter",
-        (false, false) => return None,
-    };
-    Some(format!("{count:.0} segments sent again ({:.2} %): {why}", ratio * 100.0))
+    match (reached, ratio < LOSSY) {
+        (true, _) => Some(Harmless::RetransmitsOfFullPath { count, ratio }),
+        (false, true) => Some(Harmless::FewRetransmits { count, ratio }),
+        (false, false) => None,
+    }
 }
 
-fn jitter(evidence: &Evidence) -> Option<String> {
-    let spread = evidence.probes.idle_spread_s.filter(|spread| *spread >= JITTER_S)?;
-    Some(format!("delay varies by {:.1} ms at rest, and it cost nothing", spread * 1e3))
+fn jitter(evidence: &Evidence) -> Option<Harmless> {
+    evidence.probes.idle_spread_s.filter(|spread| *spread >= JITTER_S).map(Harmless::Jitter)
 }
 
-fn window(evidence: &Evidence) -> Option<String> {
+fn window(evidence: &Evidence) -> Option<Harmless> {
     let (window, flight) = (evidence.offered_bytes()?, evidence.flight_bytes()?);
-    let used = share_of(Some(flight), Some(window)).filter(|used| *used < WINDOW_FULL)?;
-    Some(format!("{:.0} % of the window offered was in flight", used * 100.0))
+    let used = share_of(Some(flight), Some(window)).filter(|used| *used < WINDOW_FULL);
+    used.map(Harmless::WindowUsed)
 }
 
-fn idle_cpu_note(host: &HostEvidence) -> Option<String> {
+fn idle_cpu(host: &HostEvidence) -> Option<Harmless> {
     let cpu = host.cpu?;
     let used = cpu + host.waited.unwrap_or(0.0);
     let quiet = used < IDLE_ENOUGH && host.throttled.is_none_or(|share| share < 0.01);
-    quiet.then(|| match cpu < 0.01 {
-        true => "less than 1 % of a core".to_owned(),
-        false => format!("{:.0} % of a core", cpu * 100.0),
-    })
+    quiet.then_some(Harmless::Cpu(cpu))
 }

@@ -10,14 +10,14 @@
 
 use super::candidate::{Candidate, share_of};
 use super::changes::{
-    AS_LOST, Choices, RISES, RateShift, entropy, figure, is_apart, is_line, is_remedy, line_of,
-    mean_of, mean_value, meaning, possible, predict_effect,
+    AS_LOST, Choices, RISES, RateShift, effect_note, entropy, is_apart, is_line, is_remedy,
+    line_of, mean_of, mean_value, possible, predict_effect,
 };
 use super::evidence::{Evidence, NO_QUEUE};
 use super::path::LOSSY;
 use crate::record::{
-    Cause, Change, Confidence, Intervention, InterventionEnd, Outcome, RemedyLine, ShortRun, Sign,
-    Tried, Verdict,
+    Cause, Change, Confidence, Intervention, InterventionEnd, Note, Outcome, RemedyLine, ShortRun,
+    Sign, SignKind, Tried, Verdict,
 };
 
 /// From this Bayes factor on a finding is clear.
@@ -230,19 +230,19 @@ impl TriedChange<'_> {
     }
 
     fn effect_sign(&self) -> Sign {
-        let name = figure(&self.made.change);
+        let kind = SignKind::RateWithChange(self.made.change.clone());
         let (factor, apart) = (self.weighed.factor, self.weighed.apart);
         match self.weighed.moved {
-            Some(RateShift::Rises) => Sign::at_least(name, factor, RISES * apart, "1"),
-            Some(RateShift::Stays) => Sign::at_most(name, factor, STAYS, "1"),
-            Some(RateShift::Falls) => Sign::at_most(name, factor, 1.0 / (RISES * apart), "1"),
-            None => Sign::figure(name, factor, "1"),
+            Some(RateShift::Rises) => Sign::at_least(kind, factor, RISES * apart),
+            Some(RateShift::Stays) => Sign::at_most(kind, factor, STAYS),
+            Some(RateShift::Falls) => Sign::at_most(kind, factor, 1.0 / (RISES * apart)),
+            None => Sign::figure(kind, factor),
         }
     }
 
-    /// Sentence on the meaning of the effect.
-    fn meaning(&self) -> Option<String> {
-        meaning(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
+    /// Note on the effect.
+    fn note(&self) -> Option<Note> {
+        effect_note(&self.made.change, self.weighed.moved?, self.weighed.factor, self.lost)
     }
 
     fn before_and_after(&self) -> Option<Tried> {
@@ -363,7 +363,7 @@ pub(super) fn narrow_verdict(evidence: &Evidence, mut verdict: Verdict) -> Verdi
         verdict.between = left;
     }
     verdict.evidence.extend(effect_signs(&found));
-    verdict.notes.extend(found.iter().filter_map(TriedChange::meaning));
+    verdict.notes.extend(found.iter().filter_map(TriedChange::note));
     verdict
 }
 
@@ -382,13 +382,13 @@ pub(super) fn refuted_verdict(evidence: &Evidence, cause: Cause) -> Verdict {
 fn effect_signs(found: &[TriedChange<'_>]) -> Vec<Sign> {
     let mut signs: Vec<Sign> = found.iter().map(TriedChange::effect_sign).collect();
     let apart = found.iter().map(|tried| tried.weighed.apart).reduce(f64::max);
-    signs.extend(apart.map(|apart| Sign::figure("equal runs here, one over another", apart, "1")));
+    signs.extend(apart.map(|apart| Sign::figure(SignKind::EqualRunsApart, apart)));
     signs
 }
 
 fn add_effects(found: &[TriedChange<'_>], candidate: &mut Candidate) {
     candidate.signs.extend(effect_signs(found));
-    candidate.notes.extend(found.iter().filter_map(TriedChange::meaning));
+    candidate.notes.extend(found.iter().filter_map(TriedChange::note));
     for it in found {
         let tried = it.before_and_after();
         let line = candidate.remedy.iter_mut().find(|line| is_line(&it.made.change, line));

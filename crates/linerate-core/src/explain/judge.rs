@@ -7,7 +7,7 @@ use super::{
     datagrams, ends, gate, innocent, interventions, ladder, latency, members, others_queue, path,
     pings, remedy, socket, trains, unlike,
 };
-use crate::record::{Cause, Confidence, Outcome, Verdict};
+use crate::record::{Cause, Confidence, DecidingTest, Note, Outcome, Verdict};
 use crate::theory::ladder::APART;
 
 /// Verdict on one direction: the limit of its rate, with the evidence.
@@ -61,7 +61,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         verdict.remedy.extend(lines);
     }
     verdict.innocent = innocent::findings(evidence, &verdict);
-    verdict.notes.extend(evidence.remarks.iter().cloned());
+    verdict.notes.extend(evidence.remarks.iter().cloned().map(Note::Source));
     verdict
 }
 
@@ -129,15 +129,15 @@ fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
     let next = (!full && known).then(|| ladder::next(evidence, candidate.cause)).flatten();
     let mut notes = candidate.notes;
     if !full && !known {
-        notes.push("what the path itself carries was not measured".to_owned());
+        notes.push(Note::PathNotMeasured);
     }
     let close = next.as_ref().zip(candidate.bps).filter(|(next, bps)| next.bps < APART * bps);
     if let Some((next, _)) = close {
-        notes.push(format!("two limits lie close together: {} is next", next.name));
+        notes.push(Note::CloseLimits { next: next.bound });
     }
     // What the other way's own load does, a test without it shows.
     let by_load = matches!(candidate.cause, Cause::AckPath | Cause::DuplexMismatch);
-    let one_way = (by_load && evidence.asked.both_ways).then(|| ONE_WAY.to_owned());
+    let one_way = (by_load && evidence.asked.both_ways).then_some(DecidingTest::OneWay);
     Verdict {
         deciding_test: one_way,
         cause: Some(candidate.cause),
@@ -152,17 +152,12 @@ fn verdict_for(evidence: &Evidence, candidate: Candidate) -> Verdict {
     }
 }
 
-/// Test that decides whether the load of the other direction is the cause.
-const ONE_WAY: &str = "the same test with the other way idle: linerate tcp HOST, without --bidir";
-
 /// Nothing on the list, or more than one cause.
 fn undetermined(evidence: &Evidence) -> Verdict {
     let verdict = Verdict::of(evidence.direction, Outcome::Undetermined);
-    let trains = "trains of UDP probes: linerate test HOST";
-    let own = "linerate tcp HOST: both hosts' CPUs, buffers and queues beside the transfer";
-    let held = || Some((path::held_by_an_end(evidence)?, own));
-    let sizes = "packets of all sizes both ways: linerate test HOST (path MTU)";
-    let still = path::starved(evidence).map(|found| (found, sizes));
+    let trains = DecidingTest::ProbeTrains;
+    let held = || Some((path::held_by_an_end(evidence)?, DecidingTest::BothHosts));
+    let still = path::starved(evidence).map(|found| (found, DecidingTest::PacketSizes));
     let lossy = || Some((path::unexplained_loss(evidence)?, trains));
     let queue = || Some((path::standing_queue(evidence)?, trains));
     let found = still.or_else(lossy).or_else(held).or_else(queue);
@@ -175,10 +170,10 @@ fn undetermined(evidence: &Evidence) -> Verdict {
         Some((signs, between, test)) => Verdict {
             evidence: signs,
             between,
-            deciding_test: Some(test.to_owned()),
+            deciding_test: Some(test),
             confidence: Some(Confidence::Low),
             ..verdict
         },
-        None => Verdict { deciding_test: Some(trains.to_owned()), ..verdict },
+        None => Verdict { deciding_test: Some(trains), ..verdict },
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::evidence::Evidence;
 use super::mechanism::{Findings, Overflow};
 use super::path::payload_share;
-use crate::record::{Cause, Family, NextLimit};
+use crate::record::{Cause, Family, NextBound, NextLimit};
 use crate::theory::framing::{Segment, Transport};
 use crate::theory::ladder::{Facts, Known, Ladder, LinkFact, Packet, RungKind, climb};
 use crate::units::{BitRate, Bytes};
@@ -27,24 +27,24 @@ pub(super) fn next(evidence: &Evidence, cause: Cause) -> Option<NextLimit> {
     if is_window && rung.payload_bps > FLOW_BPS_MAX * f64::from(evidence.flows.max(1)) {
         return None;
     }
-    Some(NextLimit { name: rung_name(rung.kind).to_owned(), bps: rung.payload_bps })
+    Some(NextLimit { bound: bound_of(rung.kind), bps: rung.payload_bps })
 }
 
-/// Name of a rung, in words.
-const fn rung_name(kind: RungKind) -> &'static str {
+/// The bound that a rung of the ladder is.
+const fn bound_of(kind: RungKind) -> NextBound {
     match kind {
-        RungKind::LocalLink => "the link of an end",
-        RungKind::PathCapacity => "the narrowest link of the path",
-        RungKind::SustainedRate => "the rate that a policer or shaper lets through",
-        RungKind::PacketRate => "the packets per second of a device",
-        RungKind::ReceiveWindow => "the receive window",
-        RungKind::SendBuffer => "the send buffer",
-        RungKind::Loss => "loss",
-        RungKind::SenderHost => "the sending host",
-        RungKind::ReceiverHost => "the receiving host",
-        RungKind::StartUp => "the start",
-        RungKind::Application => "the pace asked for",
-        RungKind::ReversePath => "the way back",
+        RungKind::LocalLink => NextBound::EndLink,
+        RungKind::PathCapacity => NextBound::PathLink,
+        RungKind::SustainedRate => NextBound::RegulatedRate,
+        RungKind::PacketRate => NextBound::PacketRate,
+        RungKind::ReceiveWindow => NextBound::ReceiveWindow,
+        RungKind::SendBuffer => NextBound::SendBuffer,
+        RungKind::Loss => NextBound::Loss,
+        RungKind::SenderHost => NextBound::SendingHost,
+        RungKind::ReceiverHost => NextBound::ReceivingHost,
+        RungKind::StartUp => NextBound::StartUp,
+        RungKind::Application => NextBound::Pace,
+        RungKind::ReversePath => NextBound::WayBack,
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
             let mut evidence = Evidence { mss_bytes: Some(1448), flows: 1, ..Evidence::default() };
             evidence.sender.tcp_mem_bytes = Some([4096, 16_384, 4_194_304]);
             evidence.rtt.base_s = Some(base_s);
-            next(&evidence, Cause::ReceiveWindow).map(|limit| limit.name)
+            next(&evidence, Cause::ReceiveWindow).map(|limit| limit.bound)
         };
         // 4 MiB in 24.7 us are 1.36 Tbit/s, in 40 ms 839 Mbit/s.
         assert_eq!(next_at(24.7e-6), None);
-        assert_eq!(next_at(0.04).as_deref(), Some("the send buffer"));
+        assert_eq!(next_at(0.04), Some(NextBound::SendBuffer));
     }
 }

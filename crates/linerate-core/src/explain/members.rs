@@ -2,7 +2,7 @@
 
 use super::candidate::Candidate;
 use super::evidence::{EachFlow, Evidence};
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{Cause, Confidence, PathAdvice, RemedyLine, Sign, SignKind};
 
 /// Flows of one test that show groups.
 const FLOWS_MIN: usize = 4;
@@ -41,13 +41,11 @@ pub(super) fn bad_member(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("flows that lose packets", worse.len() as f64, "flows"),
-        Sign::at_least("least share lost of those", least, UNLIKE * most, "1"),
-        Sign::figure("flows that lose hardly any", better.len() as f64, "flows"),
-        Sign::at_most("rate of the former over the latter", slow / fast, SLOWER, "1"),
+        Sign::figure(SignKind::LossyFlows, worse.len() as f64),
+        Sign::at_least(SignKind::LossyShareLeast, least, UNLIKE * most),
+        Sign::figure(SignKind::LosslessFlows, better.len() as f64),
+        Sign::at_most(SignKind::LossyOverLossless, slow / fast, SLOWER),
     ];
-    let text = "flows of one test have unlike paths: look at the error counters of each member of \
-                a trunk (LACP, ECMP) on the way, and take the one that loses out of it";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::TakeOutMember)];
     Some(Candidate::new(Cause::UnequalPaths, Confidence::High, signs).mended_by(remedy))
 }

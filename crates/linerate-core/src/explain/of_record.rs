@@ -10,8 +10,8 @@ use super::evidence::{
 use super::handshake;
 use super::mechanism::{held_s, mechanism};
 use crate::record::{
-    CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record, Series,
-    Side, Stat, TcpDirections, TcpInfo, TcpTest,
+    Caveat, CaveatCode, Direction, End, Finish, Flow, FlowEnd, MetricId, Plan, Probes, Record,
+    Series, Side, Stat, TcpDirections, TcpInfo, TcpTest, Unmeasured,
 };
 use crate::theory::ladder::Response;
 
@@ -73,7 +73,7 @@ fn direction_evidence(record: &Record, test: &TcpTest, way: Direction) -> Eviden
         back_held_s: None,
         ..Evidence::default()
     };
-    evidence.unseen = unmeasured_in_words(&evidence);
+    evidence.unseen = unmeasured(&evidence);
     evidence
 }
 
@@ -114,8 +114,8 @@ fn loopback(record: &Record) -> bool {
     interfaces.filter_map(|interface| interface.kind.as_deref()).any(|kind| kind == "loopback")
 }
 
-/// Why the tester itself spoilt the measurement.
-fn spoilt(record: &Record) -> Option<String> {
+/// Caveat for which the tester itself spoilt the measurement.
+fn spoilt(record: &Record) -> Option<Caveat> {
     let spoils = |code| {
         matches!(
             code,
@@ -124,11 +124,11 @@ fn spoilt(record: &Record) -> Option<String> {
     };
     // Of an emulated path only whether it was the one that was asked for, by its own account.
     let late = record.paths.iter().any(|path| path.late);
-    let spoiling = record
+    record
         .caveats
         .iter()
-        .find(|caveat| spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate));
-    spoiling.map(|caveat| caveat.detail.clone())
+        .find(|caveat| spoils(caveat.code) || (late && caveat.code == CaveatCode::EmulatorLate))
+        .cloned()
 }
 
 fn test_options(test: &TcpTest) -> TestOptions {
@@ -550,14 +550,14 @@ fn probe_gaps(probes: &Probes, places: &[usize]) -> Option<(u64, f64)> {
     Some((count, longest as f64 / 1e9))
 }
 
-/// Quantities that were not measured, in words.
-fn unmeasured_in_words(evidence: &Evidence) -> Vec<String> {
+/// Quantities that were not measured.
+fn unmeasured(evidence: &Evidence) -> Vec<Unmeasured> {
     let seen = [
-        (evidence.rtt.base_is_idle, "round trip before the load"),
-        (evidence.window.offered_bytes.is_some(), "window that the receiver offered"),
-        (evidence.sender.cpu.is_some(), "CPU of the sender"),
-        (evidence.receiver.cpu.is_some(), "CPU of the receiver"),
-        (evidence.loss.ratio.is_some(), "segments sent again"),
+        (evidence.rtt.base_is_idle, Unmeasured::RoundTripAtRest),
+        (evidence.window.offered_bytes.is_some(), Unmeasured::WindowOffered),
+        (evidence.sender.cpu.is_some(), Unmeasured::Cpu(Side::Sender)),
+        (evidence.receiver.cpu.is_some(), Unmeasured::Cpu(Side::Receiver)),
+        (evidence.loss.ratio.is_some(), Unmeasured::SegmentsAgain),
     ];
-    seen.into_iter().filter(|(seen, _)| !seen).map(|(_, what)| what.to_owned()).collect()
+    seen.into_iter().filter(|(seen, _)| !seen).map(|(_, quantity)| quantity).collect()
 }

@@ -8,7 +8,7 @@
 use super::candidate::Candidate;
 use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
-use crate::record::{Cause, Confidence, Sign};
+use crate::record::{Cause, Confidence, Note, Sign, SignKind};
 
 /// Intervals of which the rate and the round trip are known, at the least.
 const INTERVALS_MIN: usize = 5;
@@ -47,16 +47,12 @@ pub(super) fn receive_window(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("window the receiver offered", window, "bytes"),
-        Sign::at_least("intervals whose rate times round trip is that", share, KEPT, "1"),
-        Sign::at_least("longest over shortest round trip", varies, VARIES, "1"),
+        Sign::figure(SignKind::WindowOffered, window),
+        Sign::at_least(SignKind::IntervalsAtWindow, share, KEPT),
+        Sign::at_least(SignKind::RoundTripVaries, varies, VARIES),
     ];
     let mut candidate = Candidate::new(Cause::ReceiveWindow, Confidence::Medium, signs);
-    candidate.notes.push(
-        "the rate falls as the round trip grows, by a queue that others fill: the window is the \
-         limit all the while"
-            .to_owned(),
-    );
+    candidate.notes.push(Note::QueueOfOthers);
     let bps = evidence.rtt.loaded_s.map(|rtt| 8.0 * window / rtt);
     let candidate = candidate.mended_by(remedy::receive_window(evidence));
     Some(match bps {

@@ -4,7 +4,9 @@ use super::candidate::{Candidate, share_of};
 use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, NO_QUEUE};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, Handshake, RemedyLine, Sign, TcpOption};
+use crate::record::{
+    Cause, Confidence, Note, PathAdvice, RemedyLine, Side, Sign, SignKind, TcpOption,
+};
 use crate::theory::ladder::{AT_CEILING, Response};
 
 /// Round trip under load over that at rest: a queue stands from here on.
@@ -40,35 +42,28 @@ const NOTHING_BYTES: f64 = 65_536.0;
 
 /// The rate of a link that is known: of an interface, of a discipline on it, or as stated.
 pub(super) fn known_link(evidence: &Evidence) -> Option<Candidate> {
-    let ends = [("sender", &evidence.sender), ("receiver", &evidence.receiver)];
+    let ends = [(Side::Sender, &evidence.sender), (Side::Receiver, &evidence.receiver)];
     let payload = payload_share(evidence);
-    let speeds = ends.iter().filter_map(|(name, host)| {
-        let (of, frame) = (host.interface.as_deref().unwrap_or("interface"), 38.0);
+    let speeds = ends.iter().filter_map(|(side, host)| {
+        let (interface, frame) = (host.interface.clone(), 38.0);
         let mss = f64::from(evidence.mss_bytes?);
         let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
         let bps = host.speed_bps? * mss / (packet + frame);
-        Some((format!("what {of} of the {name} carries"), bps, Cause::Link))
+        Some((SignKind::InterfaceCarries { interface, side: *side }, bps, Cause::Link))
     });
-    let shapers = ends.iter().take(1).filter_map(|(name, host)| {
-        let of = host.interface.as_deref().unwrap_or("interface");
+    let shapers = ends.iter().take(1).filter_map(|(side, host)| {
+        let interface = host.interface.clone();
         let bps = host.shaper_bps? * payload;
-        Some((
-            format!("what a queueing discipline on {of} of the {name} lets through"),
-            bps,
-            Cause::Shaper,
-        ))
+        Some((SignKind::DisciplinePasses { interface, side: *side }, bps, Cause::Shaper))
     });
-    let stated = evidence
-        .stated_bps
-        .map(|bps| ("what the stated link carries".to_owned(), bps * payload, Cause::Link));
+    let stated =
+        evidence.stated_bps.map(|bps| (SignKind::StatedLinkCarries, bps * payload, Cause::Link));
     let lowest = speeds.chain(shapers).chain(stated).min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (name, bps, cause) = lowest;
+    let (kind, bps, cause) = lowest;
     let least = if cause == Cause::Shaper { STAYS_FULL } else { 0.9 };
     let reached = share_of(evidence.steady_bps(), Some(bps)).filter(|share| *share >= least)?;
-    let signs = vec![
-        Sign::figure(name, bps, "bit/s"),
-        Sign::at_least("rate over that", reached, least, "1"),
-    ];
+    let signs =
+        vec![Sign::figure(kind, bps), Sign::at_least(SignKind::RateOverThat, reached, least)];
     let confidence = if reached >= AT_CEILING { Confidence::High } else { Confidence::Medium };
     let remedy = match cause {
         Cause::Shaper => remedy::own_shaper(evidence),
@@ -109,8 +104,8 @@ pub(super) fn full_bottleneck(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("round trip under load over that at rest", inflation, QUEUE, "1"),
-        Sign::at_least("rate over the highest rate of delivery", full, STAYS_FULL, "1"),
+        Sign::at_least(SignKind::Inflation, inflation, QUEUE),
+        Sign::at_least(SignKind::RateOverDelivery, full, STAYS_FULL),
     ];
     // Of several flows the sender's rate of delivery is that of one.
     let bps = if evidence.flows > 1 { evidence.steady_bps()? } else { delivery };
@@ -132,12 +127,12 @@ pub(super) fn standing_queue(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Caus
     if evidence.rtt.loaded_s? - evidence.rtt.base_s? < QUEUE_S {
         return None;
     }
-    let name = "round trip under load over the least";
-    let mut signs = vec![Sign::at_least(name, times, NO_QUEUE, "1")];
+    let name = SignKind::InflationOverLeast;
+    let mut signs = vec![Sign::at_least(name, times, NO_QUEUE)];
     let mut between = vec![Cause::Link, Cause::Shaper, Cause::OtherTraffic];
     if keeps_window_full(evidence) {
         let full = share_of(evidence.flight_bytes(), evidence.offered_bytes())?;
-        signs.push(Sign::at_least("in flight over the window offered", full, WINDOW_FULL, "1"));
+        signs.push(Sign::at_least(SignKind::FlightOverWindow, full, WINDOW_FULL));
         between.insert(0, Cause::ReceiveWindow);
     }
     Some((signs, between))
@@ -168,9 +163,9 @@ pub(super) fn bbr_found(evidence: &Evidence) -> Option<Candidate> {
     let room = share_of(evidence.flight_bytes(), evidence.window.cwnd_bytes)
         .filter(|share| *share < 0.9)?;
     let signs = vec![
-        Sign::at_least("rate over the highest rate of delivery", full, 0.9, "1"),
-        Sign::at_most("segments sent again", ratio, BBR_LOSS_MAX, "1"),
-        Sign::at_most("in flight over the congestion window", room, 0.9, "1"),
+        Sign::at_least(SignKind::RateOverDelivery, full, 0.9),
+        Sign::at_most(SignKind::SegmentsAgain, ratio, BBR_LOSS_MAX),
+        Sign::at_most(SignKind::FlightOverCwnd, room, 0.9),
     ];
     Some(link_candidate(evidence, delivery, signs))
 }
@@ -183,7 +178,7 @@ fn link_candidate(evidence: &Evidence, bps: f64, signs: Vec<Sign>) -> Candidate 
 }
 
 /// The payload rate of a slower Ethernet than the hosts' own interfaces: a link that fell back.
-fn fall_back(evidence: &Evidence, bps: f64) -> Option<String> {
+fn fall_back(evidence: &Evidence, bps: f64) -> Option<Note> {
     let packet = f64::from(evidence.packet_bytes.unwrap_or(1500));
     let mss = f64::from(evidence.mss_bytes?);
     let [ten, hundred] = [10e6, 100e6].map(|line: f64| line * mss / (packet + 38.0));
@@ -192,17 +187,14 @@ fn fall_back(evidence: &Evidence, bps: f64) -> Option<String> {
         speeds.into_iter().flatten().all(|speed| speed > line)
     };
     let is = |line: f64, rate: f64| (bps / rate - 1.0).abs() < 0.01 && faster(line);
-    let line = if is(10e6, ten) {
-        10
+    let slower = |mbits_per_s| Some(Note::SlowerEthernet { mbits_per_s });
+    if is(10e6, ten) {
+        slower(10)
     } else if is(100e6, hundred) {
-        100
+        slower(100)
     } else {
-        return None;
-    };
-    Some(format!(
-        "this is what {line} Mbit/s Ethernet carries: where more was ordered, look at the speed \
-         that each port of the path negotiated"
-    ))
+        None
+    }
 }
 
 /// Nothing moved, though the connection opened: full packets vanish, or the window was rewritten.
@@ -212,7 +204,7 @@ pub(super) fn nothing_moved(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     if let Some(why) = super::ends::changed_window(evidence) {
-        let signs = vec![Sign::at_most("payload that arrived", moved, NOTHING_BYTES, "bytes")];
+        let signs = vec![Sign::at_most(SignKind::PayloadArrived, moved, NOTHING_BYTES)];
         let mut candidate = Candidate::new(Cause::Middlebox, Confidence::High, signs);
         candidate.notes.push(why);
         return Some(candidate.mended_by(remedy::receive_window(evidence)));
@@ -220,11 +212,11 @@ pub(super) fn nothing_moved(evidence: &Evidence) -> Option<Candidate> {
     let timeouts = evidence.loss.timeouts.unwrap_or(0.0);
     let answered = evidence.probes.lost.filter(|lost| *lost < 0.5)?;
     let mut signs = vec![
-        Sign::at_most("payload that arrived", moved, NOTHING_BYTES, "bytes"),
-        Sign::at_most("small probes lost meanwhile", answered, 0.5, "1"),
+        Sign::at_most(SignKind::PayloadArrived, moved, NOTHING_BYTES),
+        Sign::at_most(SignKind::ProbesLostMeanwhile, answered, 0.5),
     ];
     if timeouts >= 1.0 {
-        signs.push(Sign::at_least("retransmission time-outs", timeouts, 1.0, "events"));
+        signs.push(Sign::at_least(SignKind::RetransmitTimeouts, timeouts, 1.0));
     }
     let candidate = Candidate::new(Cause::MtuBlackHole, Confidence::Medium, signs);
     Some(candidate.mended_by(remedy::black_hole()))
@@ -240,9 +232,9 @@ pub(super) fn smaller_segments(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_most("segment size in use", used, 0.95 * agreed, "bytes"),
-        Sign::at_least("retransmission time-outs", timeouts, 2.0, "events"),
-        Sign::figure("tcp_mtu_probing", probing as f64, "1"),
+        Sign::at_most(SignKind::SegmentSizeUsed, used, 0.95 * agreed),
+        Sign::at_least(SignKind::RetransmitTimeouts, timeouts, 2.0),
+        Sign::figure(SignKind::MtuProbing, probing as f64),
     ];
     let candidate = Candidate::new(Cause::MtuBlackHole, Confidence::Medium, signs);
     Some(candidate.mended_by(remedy::black_hole()))
@@ -261,12 +253,10 @@ pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![
-        Sign::at_least("stretches without an answer to a probe", count as f64, 1.0, "events"),
-        Sign::at_least("longest of them", longest * 1e9, GAP_S * 1e9, "ns"),
+        Sign::at_least(SignKind::ProbeGaps, count as f64, 1.0),
+        Sign::at_least(SignKind::LongestGap, longest * 1e9, GAP_S * 1e9),
     ];
-    signs.extend(
-        evidence.loss.timeouts.map(|timeouts| Sign::figure("time-outs", timeouts, "events")),
-    );
+    signs.extend(evidence.loss.timeouts.map(|timeouts| Sign::figure(SignKind::Timeouts, timeouts)));
     Some(Candidate::new(Cause::Outages, Confidence::Medium, signs).mended_by(remedy::outages()))
 }
 
@@ -280,8 +270,8 @@ pub(super) fn ack_path(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("delay added on the way back", back * 1e9, BACK_S * 1e9, "ns"),
-        Sign::at_most("delay added on the way of the data", forward * 1e9, back * 5e8, "ns"),
+        Sign::at_least(SignKind::DelayAddedBack, back * 1e9, BACK_S * 1e9),
+        Sign::at_most(SignKind::DelayAddedForward, forward * 1e9, back * 5e8),
     ];
     // Of a test of both ways at once the other way's own load is there too.
     let confidence = if evidence.asked.both_ways { Confidence::Medium } else { Confidence::High };
@@ -294,7 +284,7 @@ pub(super) fn reordering(evidence: &Evidence) -> Option<Candidate> {
     evidence.inflation_without_queue()?;
     let needless =
         share_of(evidence.loss.needless, Some(again)).filter(|share| *share >= NEEDLESS)?;
-    let signs = vec![Sign::at_least("retransmissions not needed", needless, NEEDLESS, "1")];
+    let signs = vec![Sign::at_least(SignKind::RetransmitsNeedless, needless, NEEDLESS)];
     Some(
         Candidate::new(Cause::Reordering, Confidence::Medium, signs)
             .mended_by(remedy::reordering()),
@@ -309,17 +299,11 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
     if agreed || !both {
         return None;
     }
-    let signs = vec![Sign::at_least("segments sent again", ratio, 1e-3, "1")];
+    let signs = vec![Sign::at_least(SignKind::SegmentsAgain, ratio, 1e-3)];
     let mut candidate = Candidate::new(Cause::Middlebox, Confidence::Medium, signs);
-    let removed = match evidence.removed(TcpOption::Sack) {
-        Some(Handshake::Syn) => ": it was removed from the SYN between them",
-        Some(Handshake::SynAck) => ": it was removed from the SYN-ACK between them",
-        None => "",
-    };
-    let note = format!("both hosts offer SACK, and this connection does not have it{removed}");
-    candidate.notes.push(note);
-    let text = "let the device keep the options of SYN segments (SACK, RFC 2018)";
-    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+    let removed_from = evidence.removed(TcpOption::Sack);
+    candidate.notes.push(Note::SackLost { removed_from });
+    Some(candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::KeepSack)]))
 }
 
 /// Losses without a queue, which TCP's own counters cannot tell apart: random loss, a policer, a
@@ -327,14 +311,14 @@ pub(super) fn sack_stripped(evidence: &Evidence) -> Option<Candidate> {
 pub(super) fn unexplained_loss(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
     let ratio = evidence.loss.ratio.filter(|ratio| *ratio >= LOSSY)?;
     evidence.loss.retransmits.filter(|count| *count >= LOSSES_MIN)?;
-    let mut signs = vec![Sign::at_least("segments sent again", ratio, LOSSY, "1")];
+    let mut signs = vec![Sign::at_least(SignKind::SegmentsAgain, ratio, LOSSY)];
     let mut between =
         vec![Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer, Cause::PacketRate];
     let queue = evidence.inflation().is_some_and(|times| times > NO_QUEUE);
     match evidence.inflation_without_queue() {
         Some(times) => {
-            let name = "round trip under load over that at rest";
-            signs.push(Sign::at_most(name, times, NO_QUEUE, "1"));
+            let name = SignKind::Inflation;
+            signs.push(Sign::at_most(name, times, NO_QUEUE));
         }
         // A queue or none: without round trips a full link is among them.
         None if queue => return None,
@@ -356,8 +340,8 @@ pub(super) fn fingerprint(evidence: &Evidence) -> Option<Candidate> {
     }
     let (rate, line) = (evidence.steady_bps()?, ethernet(evidence)?);
     let signs = vec![
-        Sign::figure("what Ethernet of that speed carries", line, "bit/s"),
-        Sign::at_least("rate over that", rate / line, 0.994, "1"),
+        Sign::figure(SignKind::EthernetCarries, line),
+        Sign::at_least(SignKind::RateOverThat, rate / line, 0.994),
     ];
     Some(link_candidate(evidence, line, signs))
 }
@@ -376,21 +360,21 @@ fn ethernet(evidence: &Evidence) -> Option<f64> {
 /// seen does not tell which.
 pub(super) fn held_by_an_end(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
     let again = evidence.loss.ratio.filter(|ratio| *ratio < LOSSY)?;
-    let mut signs = vec![Sign::at_most("segments sent again", again, LOSSY, "1")];
+    let mut signs = vec![Sign::at_most(SignKind::SegmentsAgain, again, LOSSY)];
     if let Some(times) = evidence.inflation() {
         let held = share_of(evidence.flight_bytes(), evidence.window.cwnd_bytes)?;
         if times > NO_QUEUE || held >= 0.8 {
             return None;
         }
-        signs.push(Sign::at_most("in flight over the congestion window", held, 0.8, "1"));
-        signs.push(Sign::at_most("round trip under load over the least", times, NO_QUEUE, "1"));
+        signs.push(Sign::at_most(SignKind::FlightOverCwnd, held, 0.8));
+        signs.push(Sign::at_most(SignKind::InflationOverLeast, times, NO_QUEUE));
     } else {
         // A congestion window that stands still without losses is not what holds the sender.
         let (first, last) = evidence.window.cwnd_ends.filter(|ends| ends.0 > 0.0)?;
         if last > 1.05 * first {
             return None;
         }
-        signs.push(Sign::at_most("growth of the congestion window", last / first, 1.05, "1"));
+        signs.push(Sign::at_most(SignKind::CwndGrowth, last / first, 1.05));
     }
     let mut between = vec![Cause::SendBuffer, Cause::SendingApplication, Cause::ReceivingHost];
     // A window that was seen is ruled out where what was in flight is known.
@@ -414,8 +398,8 @@ pub(super) fn starved(evidence: &Evidence) -> Option<(Vec<Sign>, Vec<Cause>)> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("intervals in which nothing moved", still as f64, 2.0, "intervals"),
-        Sign::at_least("segments sent again", again, 1.0, "segments"),
+        Sign::at_least(SignKind::StillIntervals, still as f64, 2.0),
+        Sign::at_least(SignKind::SegmentsAgainCount, again, 1.0),
     ];
     Some((signs, vec![Cause::MtuBlackHole, Cause::Offload, Cause::Outages]))
 }

@@ -3,7 +3,7 @@
 use super::candidate::{Candidate, share_of};
 use super::evidence::{Evidence, Pings};
 use super::remedy;
-use crate::record::{Cause, Confidence, MetricId, Plan, Record, Series, Sign};
+use crate::record::{Cause, Confidence, MetricId, Note, Plan, Record, Series, Sign, SignKind};
 
 /// A stretch without an answer that is an outage, in nanoseconds.
 const OUTAGE_NS: u64 = 200_000_000;
@@ -56,9 +56,9 @@ pub(super) fn outages(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("stretches without an answer to pings", pings.outages as f64, 1.0, "events"),
-        Sign::at_least("longest of them", longest * 1e9, OUTAGE_NS as f64, "ns"),
-        Sign::at_least("of the time", out, OUT_SHARE, "1"),
+        Sign::at_least(SignKind::PingGaps, pings.outages as f64, 1.0),
+        Sign::at_least(SignKind::LongestGap, longest * 1e9, OUTAGE_NS as f64),
+        Sign::at_least(SignKind::GapShare, out, OUT_SHARE),
     ];
     Some(Candidate::new(Cause::Outages, Confidence::Medium, signs).mended_by(remedy::outages()))
 }
@@ -70,10 +70,9 @@ pub(super) fn lossy_pings(evidence: &Evidence) -> Option<Candidate> {
     if lost < LOSES {
         return None;
     }
-    let signs = vec![Sign::at_least("pings at rest without an answer", lost, LOSES, "1")];
+    let signs = vec![Sign::at_least(SignKind::PingsLostAtRest, lost, LOSES)];
     let mut candidate = Candidate::new(Cause::RandomLoss, Confidence::Medium, signs);
-    let note = "pings do not show which way loses them: it is one way or both";
-    candidate.notes.push(note.to_owned());
+    candidate.notes.push(Note::PingsOfEitherWay);
     Some(candidate.mended_by(remedy::random_loss()))
 }
 

@@ -11,7 +11,9 @@ use super::ends::WINDOW_FULL;
 use super::evidence::{Evidence, NO_QUEUE, SocketMoment};
 use super::path::LOSSY;
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{
+    At, Cause, Confidence, DecidingTest, HostAdvice, Note, RemedyLine, Sign, SignKind, SocketNote,
+};
 use crate::theory::ladder::Response;
 
 /// Time of waiting over the busy time: the sender waited for that more than for all else.
@@ -61,15 +63,15 @@ pub(super) fn socket_cause(evidence: &Evidence, moment: &SocketMoment) -> Option
 /// Data lies in the receive queue of this host: its program does not read.
 fn unread(moment: &SocketMoment) -> Option<Candidate> {
     let queue = moment.receive_queue_bytes.filter(|bytes| *bytes >= UNREAD_BYTES)?;
-    let mut signs = vec![Sign::at_least("received and not read", queue, UNREAD_BYTES, "bytes")];
+    let mut signs = vec![Sign::at_least(SignKind::Unread, queue, UNREAD_BYTES)];
     let mut confidence = Confidence::Medium;
     if let Some(room) = moment.receive_room_bytes {
         let full = share_of(Some(queue), Some(room)).filter(|full| *full >= UNREAD)?;
-        signs.push(Sign::at_least("that over the room for it", full, UNREAD, "1"));
+        signs.push(Sign::at_least(SignKind::UnreadOverRoom, full, UNREAD));
         confidence = Confidence::High;
     }
     let mut candidate = Candidate::new(Cause::ReceivingApplication, confidence, signs);
-    candidate.notes.push("the program on this host does not read what has arrived".to_owned());
+    candidate.notes.push(Note::Socket(SocketNote::NotReadHere));
     Some(candidate.mended_by(remedy::reader()))
 }
 
@@ -81,14 +83,10 @@ fn closed_window(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate
         return None;
     }
     let unsent = evidence.window.unsent_bytes.unwrap_or(queue);
-    let mut signs = vec![Sign::figure("written and not sent", unsent, "bytes")];
+    let mut signs = vec![Sign::figure(SignKind::Unsent, unsent)];
     signs.extend(waited(evidence.window.window_limited));
     let mut candidate = Candidate::new(Cause::ReceivingApplication, Confidence::High, signs);
-    candidate.notes.push(
-        "the receiver's window is closed, and this host probes it (persist timer): its program \
-         does not read what has arrived"
-            .to_owned(),
-    );
+    candidate.notes.push(Note::Socket(SocketNote::WindowClosed));
     Some(candidate.mended_by(remedy::reader()))
 }
 
@@ -102,17 +100,17 @@ fn full_window(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     if full < WINDOW_FULL && !below_a_segment {
         return None;
     }
-    let mut signs = vec![Sign::figure("window the receiver offered", window, "bytes")];
+    let mut signs = vec![Sign::figure(SignKind::WindowOffered, window)];
     match below_a_segment {
         true => {
             let mss = f64::from(evidence.mss_bytes?);
-            signs.push(Sign::figure("segment", mss, "bytes"));
+            signs.push(Sign::figure(SignKind::SegmentSize, mss));
         }
         false => {
-            signs.push(Sign::at_least("in flight over that window", full, WINDOW_FULL, "1"));
+            signs.push(Sign::at_least(SignKind::FlightOverThatWindow, full, WINDOW_FULL));
         }
     }
-    signs.push(Sign::figure("written and not sent", unsent, "bytes"));
+    signs.push(Sign::figure(SignKind::Unsent, unsent));
     signs.extend(waited(evidence.window.window_limited));
     let for_long = evidence.window.window_limited.is_some_and(|share| share >= MOSTLY);
     let no_queue = evidence.inflation().is_some_and(|times| times <= NO_QUEUE);
@@ -124,15 +122,14 @@ fn full_window(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     if let Some(bps) = allowed.filter(is_bound) {
         candidate = candidate.allowing(bps);
     }
-    candidate.notes.push(LATE_READER.to_owned());
+    candidate.notes.push(MAY_READ_LATE);
     Some(candidate.mended_by(remedy::receive_window(evidence)))
 }
 
 /// The most that a rate is above what its window and its round trip allow: both vary.
 const AGREES: f64 = 1.2;
 /// Note on a small window, which the sender's end cannot tell from a late reader.
-const LATE_READER: &str = "a program that reads late offers a small window too: ss -tin at the \
-                           receiver tells (Recv-Q)";
+const MAY_READ_LATE: Note = Note::Socket(SocketNote::MayReadLate);
 
 /// A window that the kernel says it waited for most of the time, where this end does not print it.
 fn window_by_time(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
@@ -141,20 +138,18 @@ fn window_by_time(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     if known.is_some_and(|(window, flight)| flight < 0.5 * window) {
         return None;
     }
-    let mut signs = vec![Sign::at_least(WAITED, limited, MOSTLY, "1")];
+    let mut signs = vec![Sign::at_least(SignKind::BusyForWindow, limited, MOSTLY)];
     signs.extend(
-        evidence.offered_bytes().map(|bytes| Sign::figure("window offered", bytes, "bytes")),
+        evidence.offered_bytes().map(|bytes| Sign::figure(SignKind::WindowOfferedNow, bytes)),
     );
     let mut candidate = Candidate::new(Cause::ReceiveWindow, Confidence::Medium, signs);
-    candidate.notes.push(LATE_READER.to_owned());
+    candidate.notes.push(MAY_READ_LATE);
     Some(candidate.mended_by(remedy::receive_window(evidence)))
 }
 
 /// Time in which the peer's window held the sender.
-const WAITED: &str = "busy time that it waited for the receiver's window";
-
 fn waited(limited: Option<f64>) -> Option<Sign> {
-    limited.map(|share| Sign::figure(WAITED, share, "1"))
+    limited.map(|share| Sign::figure(SignKind::BusyForWindow, share))
 }
 
 /// A pace that the program gave the kernel, and that is kept.
@@ -163,10 +158,10 @@ fn own_pace(evidence: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
     let rate = moment.delivery_bps.or(evidence.rate.mean_bps);
     let kept = share_of(rate, Some(pace)).filter(|kept| *kept >= PACE_KEPT)?;
     let signs = vec![
-        Sign::figure("pace that the program allows (SO_MAX_PACING_RATE)", pace, "bit/s"),
-        Sign::at_least("rate over that pace", kept, PACE_KEPT, "1"),
+        Sign::figure(SignKind::PaceAllowed, pace),
+        Sign::at_least(SignKind::RateOverPace, kept, PACE_KEPT),
     ];
-    let remedy = vec![RemedyLine::advice(At::Sender, "let the program allow a higher pace")];
+    let remedy = vec![RemedyLine::advice(At::Sender, HostAdvice::AllowPace)];
     let candidate = Candidate::new(Cause::SendingApplication, Confidence::High, signs);
     Some(candidate.allowing(pace).mended_by(remedy))
 }
@@ -187,29 +182,28 @@ fn nothing_to_send(evidence: &Evidence, moment: &SocketMoment) -> Option<Candida
     }
     let mut signs = Vec::new();
     if let Some(share) = demand(moment) {
-        let name = "time with something to send, of its life";
+        let name = SignKind::TimeWithData;
         signs.push(match share < DEMAND {
-            true => Sign::at_most(name, share, DEMAND, "1"),
-            false => Sign::figure(name, share, "1"),
+            true => Sign::at_most(name, share, DEMAND),
+            false => Sign::figure(name, share),
         });
     }
-    signs.extend(moment.send_queue_bytes.map(|bytes| Sign::figure("send queue", bytes, "bytes")));
-    signs.push(Sign::at_most("in flight over the congestion window", by_cwnd, CWND_FULL, "1"));
+    signs.extend(moment.send_queue_bytes.map(|bytes| Sign::figure(SignKind::SendQueue, bytes)));
+    signs.push(Sign::at_most(SignKind::FlightOverCwnd, by_cwnd, CWND_FULL));
     Some(no_more(signs, Confidence::Medium))
 }
 
 /// Most of its life the program had nothing to send, whatever it is doing now.
 fn asks_for_little(_: &Evidence, moment: &SocketMoment) -> Option<Candidate> {
     let share = demand(moment).filter(|share| *share < DEMAND)?;
-    let name = "time with something to send, of its life";
-    let signs = vec![Sign::at_most(name, share, DEMAND, "1")];
+    let name = SignKind::TimeWithData;
+    let signs = vec![Sign::at_most(name, share, DEMAND)];
     Some(no_more(signs, Confidence::Medium))
 }
 
 fn no_more(signs: Vec<Sign>, confidence: Confidence) -> Candidate {
     let mut candidate = Candidate::new(Cause::SendingApplication, confidence, signs);
-    let note = "the program had nothing more to send: the network does not limit this connection";
-    candidate.notes.push(note.to_owned());
+    candidate.notes.push(Note::Socket(SocketNote::NothingToSend));
     candidate
 }
 
@@ -231,18 +225,18 @@ fn full_buffer(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
     }
     let mut signs = Vec::new();
     if let Some(memory) = memory_full(evidence) {
-        let name = "memory of the send buffer in use";
-        signs.push(Sign::at_least(name, memory, BUFFER_FULL, "1"));
+        let name = SignKind::SendMemoryUsed;
+        signs.push(Sign::at_least(name, memory, BUFFER_FULL));
     }
     let limited = evidence.window.buffer_limited.unwrap_or(0.0);
     if limited >= MOSTLY {
-        let name = "busy time that it waited for its send buffer";
-        signs.push(Sign::at_least(name, limited, MOSTLY, "1"));
+        let name = SignKind::BusyForBuffer;
+        signs.push(Sign::at_least(name, limited, MOSTLY));
     }
     if signs.is_empty() {
         return None;
     }
-    signs.push(Sign::at_most("in flight over the congestion window", by_cwnd, CWND_FULL, "1"));
+    signs.push(Sign::at_most(SignKind::FlightOverCwnd, by_cwnd, CWND_FULL));
     let candidate = Candidate::new(Cause::SendBuffer, Confidence::Medium, signs);
     Some(candidate.mended_by(remedy::send_buffer(evidence)))
 }
@@ -251,36 +245,35 @@ fn full_buffer(evidence: &Evidence, _: &SocketMoment) -> Option<Candidate> {
 pub(super) fn undecided_causes(
     evidence: &Evidence,
     moment: &SocketMoment,
-) -> (Vec<Sign>, Vec<Cause>, &'static str) {
+) -> (Vec<Sign>, Vec<Cause>, DecidingTest) {
     if receives(moment) {
         let queue = moment.receive_queue_bytes.unwrap_or(0.0);
-        let signs = vec![Sign::figure("received and not read", queue, "bytes")];
-        return (signs, Vec::new(), "ss -tin at the sender, while data flows");
+        let signs = vec![Sign::figure(SignKind::Unread, queue)];
+        return (signs, Vec::new(), DecidingTest::SsAtSender);
     }
     let window = &evidence.window;
     let waits = window.unsent_bytes.is_some_and(|bytes| bytes > 0.0);
     let by_cwnd = share_of(window.flight_bytes, window.cwnd_bytes).unwrap_or(0.0);
-    let name = "in flight over the congestion window";
+    let name = SignKind::FlightOverCwnd;
     if !waits && by_cwnd < CWND_FULL {
-        let mut signs = vec![Sign::at_most(name, by_cwnd, CWND_FULL, "1")];
+        let mut signs = vec![Sign::at_most(name, by_cwnd, CWND_FULL)];
         let limited = window.buffer_limited.unwrap_or(0.0);
-        let waited = "busy time that it waited for its send buffer";
-        signs.push(Sign::figure(waited, limited, "1"));
-        let test = "ss -tinm at the sender, while data flows: skmem has the memory in use (w) and \
-                    the send buffer (tb)";
-        return (signs, vec![Cause::SendBuffer, Cause::SendingApplication], test);
+        let waited = SignKind::BusyForBuffer;
+        signs.push(Sign::figure(waited, limited));
+        let between = vec![Cause::SendBuffer, Cause::SendingApplication];
+        return (signs, between, DecidingTest::SsWithMemory);
     }
     let mut signs = Vec::new();
     let mut between = Vec::new();
     if by_cwnd >= CWND_FULL {
-        signs.push(Sign::at_least(name, by_cwnd, CWND_FULL, "1"));
+        signs.push(Sign::at_least(name, by_cwnd, CWND_FULL));
     }
     let times = evidence.inflation();
     let stands = times.is_some_and(|times| times > NO_QUEUE);
-    let rtt = "round trip under load over the least";
+    let rtt = || SignKind::InflationOverLeast;
     signs.extend(times.map(|times| match stands {
-        true => Sign::at_least(rtt, times, NO_QUEUE, "1"),
-        false => Sign::at_most(rtt, times, NO_QUEUE, "1"),
+        true => Sign::at_least(rtt(), times, NO_QUEUE),
+        false => Sign::at_most(rtt(), times, NO_QUEUE),
     }));
     // BBR paces by the rate that its own model found of the path, and lets no queue stand.
     let paced = evidence.loss.response == Some(Response::Bbr) && waits && by_cwnd < CWND_FULL;
@@ -288,7 +281,7 @@ pub(super) fn undecided_causes(
         between.extend([Cause::Link, Cause::Shaper, Cause::OtherTraffic]);
     }
     if let Some(ratio) = evidence.loss.ratio.filter(|ratio| *ratio >= LOSSY) {
-        signs.push(Sign::at_least("segments sent again", ratio, LOSSY, "1"));
+        signs.push(Sign::at_least(SignKind::SegmentsAgain, ratio, LOSSY));
         if !stands {
             between.extend([Cause::RandomLoss, Cause::Policer, Cause::SmallBuffer]);
         }
@@ -297,8 +290,8 @@ pub(super) fn undecided_causes(
         between.push(Cause::StartUp);
     }
     let test = match between.is_empty() {
-        true => "ss -tinm several times while data flows, at both ends",
-        false => "trains of UDP probes: linerate test HOST",
+        true => DecidingTest::SsAtBothEnds,
+        false => DecidingTest::ProbeTrains,
     };
     (signs, between, test)
 }

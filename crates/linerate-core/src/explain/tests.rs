@@ -2,7 +2,10 @@
 //! kernel's counters, each as evidence by hand.
 
 use super::*;
-use crate::record::{At, Cause, Confidence, Outcome, RemedyLine, SynOptions};
+use crate::record::{
+    At, Cause, Confidence, HostAdvice, HostCommand, Note, Outcome, Remedy, RemedyLine,
+    SocketBuffer, SynOptions,
+};
 use crate::theory::ladder::Response;
 
 fn record(name: &str) -> Record {
@@ -17,9 +20,13 @@ fn verdict(name: &str) -> Verdict {
     verdicts.into_iter().next().expect("one")
 }
 
-fn commands(lines: &[RemedyLine], at: At) -> Vec<&str> {
-    let lines = lines.iter().filter(|line| line.is_command && line.at == at);
-    lines.map(|line| line.text.as_str()).collect()
+fn commands(lines: &[RemedyLine], at: At) -> Vec<&HostCommand> {
+    let lines = lines.iter().filter(|line| line.at == at);
+    let commands = lines.filter_map(|line| match &line.remedy {
+        Remedy::Line(command) => Some(command),
+        _ => None,
+    });
+    commands.collect()
 }
 
 #[test]
@@ -90,13 +97,20 @@ fn a_queue_is_the_delay_s_cause_and_not_the_rate_s() {
 #[test]
 fn a_remedy_is_a_line_for_the_end_that_needs_it() {
     // 1 Gbit/s over 40.1 ms is 5.01 MB; twice that is 9.56 MiB, so 10 MiB.
-    let line = "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 10485760\"";
-    assert_eq!(commands(&verdict("rmem").remedy, At::Receiver), [line]);
-    let line = "sysctl -w net.ipv4.tcp_wmem=\"4096 16384 10485760\"";
-    assert_eq!(commands(&verdict("wmembbr").remedy, At::Sender), [line]);
-    let line = "sysctl -w net.ipv4.tcp_window_scaling=1";
-    assert_eq!(commands(&verdict("noscale").remedy, At::Receiver), [line]);
-    assert!(verdict("ownw").remedy[0].text.starts_with("leave out -w"));
+    let raised = |buffer, default_bytes| HostCommand::RaiseBuffer {
+        buffer,
+        least_bytes: 4096,
+        default_bytes,
+        bytes: 10_485_760,
+    };
+    let receive = raised(SocketBuffer::Receive, 131_072);
+    assert_eq!(commands(&verdict("rmem").remedy, At::Receiver), [&receive]);
+    let send = raised(SocketBuffer::Send, 16_384);
+    assert_eq!(commands(&verdict("wmembbr").remedy, At::Sender), [&send]);
+    let scaled = [&HostCommand::ScaleWindows];
+    assert_eq!(commands(&verdict("noscale").remedy, At::Receiver), scaled);
+    let first = verdict("ownw").remedy.remove(0).remedy;
+    assert!(matches!(first, Remedy::Advice(HostAdvice::LeaveOutWindow { .. })), "{first:?}");
 }
 
 #[test]
@@ -406,7 +420,7 @@ fn a_steady_rate_of_ethernet_is_a_full_link_where_no_round_trip_is_known() {
 fn the_next_limit_is_told_where_a_link_or_trains_tell_what_the_path_carries() {
     let unmeasured = |evidence: &Evidence| {
         let verdict = judge(evidence);
-        let said = verdict.notes.iter().any(|note| note.contains("was not measured"));
+        let said = verdict.notes.contains(&Note::PathNotMeasured);
         assert_eq!(said, verdict.next.is_none(), "{verdict:?}");
         said
     };

@@ -5,7 +5,9 @@ use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::{Background, Findings, Overflow, PacedLoad};
 use super::path::{LOSSY, below_capacity, packet_bytes, payload_share};
 use super::{remedy, unlike};
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{
+    At, Cause, Confidence, HostCommand, Note, PathAdvice, RemedyLine, Sign, SignKind,
+};
 
 /// The rate over what a bound allows, of a flow that this bound holds.
 const REACHES: f64 = 0.8;
@@ -101,9 +103,9 @@ fn policer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("rate that probes passed above, without a queue", rate_bps.value, "bit/s"),
-        Sign::figure("its bucket", burst_bytes.value, "bytes"),
-        Sign::at_most("rate over what that allows", reached, most, "1"),
+        Sign::figure(SignKind::RateOfMeter, rate_bps.value),
+        Sign::figure(SignKind::Bucket, burst_bytes.value),
+        Sign::at_most(SignKind::RateOverAllowed, reached, most),
     ];
     let remedy = remedy::policer(evidence, bps, rate_bps.value);
     Some(Candidate::new(Cause::Policer, Confidence::High, signs).allowing(bps).mended_by(remedy))
@@ -121,8 +123,8 @@ fn packet_rate(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![
-        Sign::figure("packets that leave the bottleneck, short or long", per_s, "packets/s"),
-        Sign::at_least("rate over what that allows", reached, REACHES, "1"),
+        Sign::figure(SignKind::PacketsLeave, per_s),
+        Sign::at_least(SignKind::RateOverAllowed, reached, REACHES),
     ];
     Some(match clamped(evidence, found) {
         Some(more) => {
@@ -146,16 +148,15 @@ fn packet_meter(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("packets that a device forwards", packets_per_s.value, "packets/s"),
-        Sign::figure("packets that it lets pass at once", depth_packets.value, "packets"),
-        Sign::at_most("rate over what that allows", reached, most, "1"),
+        Sign::figure(SignKind::PacketsForwarded, packets_per_s.value),
+        Sign::figure(SignKind::PacketsAtOnce, depth_packets.value),
+        Sign::at_most(SignKind::RateOverAllowed, reached, most),
     ];
     Some(counted(signs, bps))
 }
 
 fn counted(signs: Vec<Sign>, bps: f64) -> Candidate {
-    let text = "larger packets, or a device, a rule set or an offload that forwards more of them";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::ForwardMore)];
     let candidate = Candidate::new(Cause::PacketRate, Confidence::High, signs);
     candidate.allowing(bps).mended_by(remedy)
 }
@@ -170,21 +171,17 @@ fn clamped(evidence: &Evidence, found: &Findings) -> Option<[Sign; 2]> {
     let gain = (passes / found.packet_ns(passes)?) / (packet / found.packet_ns(packet)?);
     (gain > 1.25).then(|| {
         [
-            Sign::figure("largest packet that passes", passes, "bytes"),
-            Sign::at_most("packets of the flow", packet, CLAMPED * passes, "bytes"),
+            Sign::figure(SignKind::LargestPassing, passes),
+            Sign::at_most(SignKind::FlowPackets, packet, CLAMPED * passes),
         ]
     })
 }
 
 fn made_small(evidence: &Evidence, signs: Vec<Sign>) -> Candidate {
     let mut candidate = Candidate::new(Cause::Middlebox, Confidence::High, signs);
-    candidate.notes.push(format!(
-        "segments are of {} bytes though larger packets pass: a device rewrites the MSS of SYN \
-         segments, and another forwards so many packets a second",
-        evidence.mss_bytes.unwrap_or(0)
-    ));
-    let text = "take the MSS clamp off, or set it to the path MTU less 40 (IPv6 less 60)";
-    candidate.mended_by(vec![RemedyLine::advice(At::Path, text)])
+    let mss_bytes = evidence.mss_bytes.unwrap_or(0);
+    candidate.notes.push(Note::SegmentsMadeSmall { mss_bytes });
+    candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::LiftClamp)])
 }
 
 fn shaper(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
@@ -200,10 +197,10 @@ fn shaper(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let mut signs = vec![
-        Sign::figure("rate that passes for long", rate, "bit/s"),
-        Sign::at_least("rate over what that allows", reached, REACHES, "1"),
+        Sign::figure(SignKind::RatePassing, rate),
+        Sign::at_least(SignKind::RateOverAllowed, reached, REACHES),
     ];
-    signs.extend(link.map(|bps| Sign::figure("rate of a short train", bps, "bit/s")));
+    signs.extend(link.map(|bps| Sign::figure(SignKind::ShortTrainRate, bps)));
     let confidence = if held.is_some() { Confidence::High } else { Confidence::Medium };
     Some(Candidate::new(Cause::Shaper, confidence, signs).allowing(bps))
 }
@@ -219,8 +216,8 @@ fn own_discipline(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("rate at which trains leave the sender", bps, "bit/s"),
-        Sign::at_least("rate over that", reached, FULL, "1"),
+        Sign::figure(SignKind::TrainsLeaveSender, bps),
+        Sign::at_least(SignKind::RateOverThat, reached, FULL),
     ];
     let candidate = Candidate::new(Cause::Shaper, Confidence::Medium, signs).allowing(bps);
     Some(candidate.mended_by(remedy::own_shaper(evidence)))
@@ -237,13 +234,12 @@ fn unequal_paths(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
-        Sign::at_least("rate of one flow over that", reached, REACHES, "1"),
-        Sign::at_least("rate of several flows together over that", times, BUCKET, "1"),
+        Sign::figure(SignKind::TrainsLeaveBottleneck, bps),
+        Sign::at_least(SignKind::OneFlowOverThat, reached, REACHES),
+        Sign::at_least(SignKind::SeveralFlowsOverThat, times, BUCKET),
     ];
-    let text = "one flow has one member of a trunk or one of several paths: use several (-P)";
     let candidate = Candidate::new(Cause::UnequalPaths, Confidence::Medium, signs).allowing(bps);
-    Some(candidate.mended_by(vec![RemedyLine::advice(At::Path, text)]))
+    Some(candidate.mended_by(vec![RemedyLine::on_path(PathAdvice::UseSeveralFlows)]))
 }
 
 fn full_link(evidence: &Evidence) -> Option<Candidate> {
@@ -252,8 +248,8 @@ fn full_link(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
-        Sign::at_least("rate over that", reached, REACHES, "1"),
+        Sign::figure(SignKind::TrainsLeaveBottleneck, bps),
+        Sign::at_least(SignKind::RateOverThat, reached, REACHES),
     ];
     // A member of a trunk, or a share that a fair queue leaves, looks like a link to one flow:
     // several reach more.
@@ -281,12 +277,12 @@ fn shared_load(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
-        Sign::at_most("rate over that", got, REACHES, "1"),
-        Sign::figure("what was offered below that", least.offered_bps, "bit/s"),
-        Sign::figure("what passed of it", least.received_bps, "bit/s"),
-        Sign::at_least("delay of those", least.delay_ns[1], queue_ns, "ns"),
-        Sign::at_least("what passed of more over that", grows, SHARED, "1"),
+        Sign::figure(SignKind::TrainsLeaveBottleneck, bps),
+        Sign::at_most(SignKind::RateOverThat, got, REACHES),
+        Sign::figure(SignKind::OfferedBelow, least.offered_bps),
+        Sign::figure(SignKind::PassedOfIt, least.received_bps),
+        Sign::at_least(SignKind::DelayOfThose, least.delay_ns[1], queue_ns),
+        Sign::at_least(SignKind::MorePassedOverThat, grows, SHARED),
     ];
     Some(others(Confidence::High, signs))
 }
@@ -309,10 +305,10 @@ fn filled_by_others(evidence: &Evidence, found: &Findings) -> Option<Candidate> 
         return None;
     }
     let signs = vec![
-        Sign::figure("load of probes that passed", passed, "bit/s"),
-        Sign::at_most("rate over that", got, NEARLY, "1"),
-        Sign::at_most("load below that", quiet.offered_bps, BELOW_PASSED * passed, "bit/s"),
-        Sign::at_least("delay of all but one in twenty of it", quiet.delay_ns[0], 1e6, "ns"),
+        Sign::figure(SignKind::LoadPassed, passed),
+        Sign::at_most(SignKind::RateOverThat, got, NEARLY),
+        Sign::at_most(SignKind::LoadBelow, quiet.offered_bps, BELOW_PASSED * passed),
+        Sign::at_least(SignKind::DelayOfMost, quiet.delay_ns[0], 1e6),
     ];
     Some(others(Confidence::Medium, signs).allowing(bps))
 }
@@ -339,9 +335,9 @@ fn shared_queue(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     }
     (got < REACHES).then_some(())?;
     let signs = vec![
-        Sign::figure("rate at which trains leave the bottleneck", bps, "bit/s"),
-        Sign::at_most("rate over that", got, REACHES, "1"),
-        Sign::at_least("delay that the queue always adds", added * 1e9, NEVER_EMPTY_S * 1e9, "ns"),
+        Sign::figure(SignKind::TrainsLeaveBottleneck, bps),
+        Sign::at_most(SignKind::RateOverThat, got, REACHES),
+        Sign::at_least(SignKind::DelayAlwaysAdded, added * 1e9, NEVER_EMPTY_S * 1e9),
     ];
     Some(others(Confidence::Medium, signs))
 }
@@ -369,16 +365,14 @@ pub(super) fn acks_held(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("time between packets of the way back", held * 1e9, HELD_S * 1e9, "ns"),
-        Sign::figure("round trip at rest, the least", base * 1e9, "ns"),
+        Sign::at_least(SignKind::WayBackGap, held * 1e9, HELD_S * 1e9),
+        Sign::figure(SignKind::RoundTripLeast, base * 1e9),
     ];
     Some(Candidate::new(Cause::AckPath, Confidence::Medium, signs).mended_by(remedy::ack_path()))
 }
 
 fn others(confidence: Confidence, signs: Vec<Sign>) -> Candidate {
-    let text = "look at what else uses the path; a queue per flow (FQ-CoDel, CAKE) at the \
-                bottleneck gives each its share";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::QueuePerFlow)];
     Candidate::new(Cause::OtherTraffic, confidence, signs).mended_by(remedy)
 }
 
@@ -390,11 +384,11 @@ fn random(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let lossy = evidence.loss.ratio.filter(|again| *again >= 0.2 * ratio)?;
     let inflation = evidence.inflation().filter(|times| *times <= NO_QUEUE)?;
     let mut signs = vec![
-        Sign::figure("probes lost at any load", ratio, "1"),
-        Sign::at_least("segments sent again", lossy, 0.2 * ratio, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
+        Sign::figure(SignKind::ProbesLostAtAnyLoad, ratio),
+        Sign::at_least(SignKind::SegmentsAgain, lossy, 0.2 * ratio),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
     ];
-    signs.extend(burst.map(|burst| Sign::figure("packets lost in a row", burst, "packets")));
+    signs.extend(burst.map(|burst| Sign::figure(SignKind::LostInARow, burst)));
     Some(loss_candidate(Confidence::High, signs))
 }
 
@@ -422,10 +416,10 @@ fn random_by_elimination(evidence: &Evidence, found: &Findings) -> Option<Candid
         return Some(order);
     }
     let signs = vec![
-        Sign::at_least("segments sent again", lossy, LOSSY, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
-        Sign::at_least("load of probes that passed", passed.received_bps, above, "bit/s"),
-        Sign::figure("probes lost of those", lost_below as f64 / sent.max(1) as f64, "1"),
+        Sign::at_least(SignKind::SegmentsAgain, lossy, LOSSY),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
+        Sign::at_least(SignKind::LoadPassed, passed.received_bps, above),
+        Sign::figure(SignKind::ProbesLostOfThose, lost_below as f64 / sent.max(1) as f64),
     ];
     Some(loss_candidate(if lost_below >= 2 { Confidence::High } else { Confidence::Medium }, signs))
 }
@@ -443,12 +437,11 @@ fn small_buffer(evidence: &Evidence, found: &Findings) -> Option<Candidate> {
     let bdp = evidence.bdp_bytes(evidence.capacity_bps?)?;
     let of_bdp = share_of(Some(bytes), Some(bdp)).filter(|share| *share <= SMALL)?;
     let signs = vec![
-        Sign::figure("room of the queue", bytes, "bytes"),
-        Sign::at_most("that over the bandwidth-delay product", of_bdp, SMALL, "1"),
+        Sign::figure(SignKind::QueueRoom, bytes),
+        Sign::at_most(SignKind::RoomOverBdp, of_bdp, SMALL),
     ];
-    let room = format!("a buffer of {bdp:.0} bytes at the bottleneck, for one flow");
     let mut remedy = remedy::bursts();
-    remedy.push(RemedyLine::advice(At::Path, room));
+    remedy.push(RemedyLine::on_path(PathAdvice::Buffer { bytes: bdp }));
     Some(Candidate::new(Cause::SmallBuffer, Confidence::High, signs).mended_by(remedy))
 }
 
@@ -463,13 +456,11 @@ pub(super) fn black_hole(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::figure("largest packet that passes", f64::from(mtu.ip_bytes), "bytes"),
-        Sign::figure("packets of a full segment", f64::from(segment), "bytes"),
+        Sign::figure(SignKind::LargestPassing, f64::from(mtu.ip_bytes)),
+        Sign::figure(SignKind::FullSegmentPackets, f64::from(segment)),
     ];
-    let mss = mtu.ip_bytes.saturating_sub(40);
-    let clamp =
-        format!("nft add rule ip filter forward tcp flags syn tcp option maxseg size set {mss}");
+    let mss_bytes = mtu.ip_bytes.saturating_sub(40);
     let mut remedy = remedy::black_hole();
-    remedy.push(RemedyLine::command(At::Path, clamp));
+    remedy.push(RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes }));
     Some(Candidate::new(Cause::MtuBlackHole, Confidence::High, signs).mended_by(remedy))
 }

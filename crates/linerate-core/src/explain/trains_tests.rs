@@ -4,7 +4,10 @@
 use super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Together};
 use super::judge;
 use super::mechanism::{Background, Capacity, Estimate, Findings, FirstLost, Overflow, PacedLoad};
-use crate::record::{AboveMtu, Cause, Confidence, Direction, Outcome, PathMtu};
+use crate::record::{
+    AboveMtu, At, Cause, Confidence, Direction, HostCommand, NextBound, Outcome, PathMtu,
+    RemedyLine,
+};
 use crate::stats::Interval;
 
 fn capacity(ip_bytes: u32, mbps: f64) -> Capacity {
@@ -138,7 +141,7 @@ fn losses_far_below_what_probes_pass_are_of_the_line() {
     );
     // What passes for long is the link's own rate, and no meter's.
     let next = verdict.next.expect("the link is known");
-    assert_eq!(next.name, "the narrowest link of the path");
+    assert_eq!(next.bound, NextBound::PathLink);
     assert!((next.bps / 37.65e6 - 1.0).abs() < 0.01, "{next:?}");
     // Seldom enough, it is the flow that fills the link.
     let full = flow(36.5, [50.0, 52.2], (212.0, 0.018), lossy);
@@ -153,10 +156,7 @@ fn a_flow_behind_a_policer_is_held_by_it_unless_the_line_loses_too() {
     policed.overflow = Some(Overflow::Policer { rate_bps, burst_bytes });
     let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed.clone()));
     assert_eq!(verdict.cause, Some(Cause::Policer));
-    assert_eq!(
-        verdict.next.map(|next| next.name).as_deref(),
-        Some("the narrowest link of the path")
-    );
+    assert_eq!(verdict.next.map(|next| next.bound), Some(NextBound::PathLink));
     policed.background = Some(Background::Random { ratio: estimate(0.01) });
     let verdict = judge(&flow(2.4, [40.0, 40.2], (60.0, 0.01), policed));
     assert_eq!(verdict.cause, Some(Cause::RandomLoss));
@@ -211,7 +211,8 @@ fn packets_that_vanish_below_a_full_segment_are_a_black_hole_once_tcp_stalls() {
     let wanted = (Some(Cause::MtuBlackHole), Some(Confidence::High));
     assert_eq!((verdict.cause, verdict.confidence), wanted);
     // 1400 bytes less 40 of IPv4 and TCP (RFC 9293 §3.7.1).
-    assert!(verdict.remedy.iter().any(|line| line.text.ends_with("maxseg size set 1360")));
+    let clamp = RemedyLine::command(At::Path, HostCommand::ClampSegments { mss_bytes: 1360 });
+    assert!(verdict.remedy.contains(&clamp));
     // A router that says so is heard; segments that fit are not held.
     let is_hole = |evidence: &Evidence| judge(evidence).cause == Some(Cause::MtuBlackHole);
     let mut heard = hole.clone();

@@ -3,7 +3,7 @@
 use super::limitation::{Ground, Limitation};
 use crate::comparison::{Comparison, ROUNDS_MIN};
 use crate::record::{
-    Caveat, CaveatCode, Failure, LimitedBy, MetricId, Plan, Quality, Record, Stat, Status,
+    Caveat, CaveatCode, Failure, LimitedBy, MetricId, Note, Plan, Quality, Record, Stat, Status,
 };
 
 /// A reason not to trust a result.
@@ -26,7 +26,7 @@ pub enum Doubt {
     /// Worst caveat of the record.
     Caveat(Caveat),
     /// The tester spoilt the measurement of another program, and how.
-    Spoilt(String),
+    Spoilt(Option<Note>),
     /// Fewer rounds than an interval takes.
     FewRounds(usize),
     /// The first candidate of a comparison differs from itself.

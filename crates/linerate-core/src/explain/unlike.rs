@@ -6,7 +6,7 @@ use super::evidence::{Evidence, NO_QUEUE};
 use super::mechanism::Findings;
 use super::path::{LOSSY, payload_share};
 use super::remedy;
-use crate::record::{At, Cause, Confidence, RemedyLine, Sign};
+use crate::record::{Cause, Confidence, Note, PathAdvice, RemedyLine, Sign, SignKind};
 use crate::theory::ladder::Response;
 
 /// Losses that probes would have, were each packet as likely to be lost as the flow's: six bursts
@@ -63,14 +63,11 @@ pub(super) fn duplex_mismatch(evidence: &Evidence, found: &Findings) -> Option<C
         return None;
     }
     let signs = vec![
-        Sign::at_least("probes lost with the other way busy", beside, BESIDE_SHARE, "1"),
-        Sign::at_most("probes lost one way at a time", alone, ALONE_SHARE * beside, "1"),
-        Sign::at_least("segments sent again", again, LOSSY, "1"),
+        Sign::at_least(SignKind::ProbesLostBothWays, beside, BESIDE_SHARE),
+        Sign::at_most(SignKind::ProbesLostOneWay, alone, ALONE_SHARE * beside),
+        Sign::at_least(SignKind::SegmentsAgain, again, LOSSY),
     ];
-    let text = "one end of a link is half duplex: set both ends to autonegotiate, or both to the \
-                same speed and full duplex; late collisions at one port and FCS errors at the \
-                other show which link (ethtool -S DEV)";
-    let remedy = vec![RemedyLine::advice(At::Path, text)];
+    let remedy = vec![RemedyLine::on_path(PathAdvice::SameDuplex)];
     Some(Candidate::new(Cause::DuplexMismatch, Confidence::High, signs).mended_by(remedy))
 }
 
@@ -85,10 +82,10 @@ pub(super) fn reordered(evidence: &Evidence, found: &Findings, lost: u64) -> Opt
         return None;
     }
     let signs = vec![
-        Sign::at_least("probes that came late", late, LATE_SHARE, "1"),
-        Sign::at_least("packets that overtook one", order.extent_packets as f64, 3.0, "packets"),
-        Sign::figure("segments sent again", again, "1"),
-        Sign::figure("probes lost", lost as f64, "packets"),
+        Sign::at_least(SignKind::ProbesLate, late, LATE_SHARE),
+        Sign::at_least(SignKind::PacketsOvertaking, order.extent_packets as f64, 3.0),
+        Sign::figure(SignKind::SegmentsAgain, again),
+        Sign::figure(SignKind::ProbesLost, lost as f64),
     ];
     Some(
         Candidate::new(Cause::Reordering, Confidence::Medium, signs)
@@ -113,14 +110,14 @@ pub(super) fn metered(evidence: &Evidence) -> Option<Candidate> {
         return None;
     }
     let signs = vec![
-        Sign::at_least("segments sent again", again, METER_LOSS, "1"),
-        Sign::at_most("round trip under load over that at rest", inflation, NO_QUEUE, "1"),
-        Sign::at_most("spread of the rate over its mean", spread, EVEN, "1"),
-        Sign::at_least("rate over what random loss would leave", above, ABOVE_RANDOM, "1"),
+        Sign::at_least(SignKind::SegmentsAgain, again, METER_LOSS),
+        Sign::at_most(SignKind::Inflation, inflation, NO_QUEUE),
+        Sign::at_most(SignKind::RateSpread, spread, EVEN),
+        Sign::at_least(SignKind::RateOverRandomLoss, above, ABOVE_RANDOM),
     ];
     let mut candidate = Candidate::new(Cause::Policer, Confidence::Medium, signs).allowing(rate);
     if evidence.trains.as_ref().is_some_and(|found| passes_more(found, rate)) {
-        candidate.notes.push("probes of UDP pass above this rate: it is held for TCP".to_owned());
+        candidate.notes.push(Note::HeldForTcp);
     }
     Some(candidate.mended_by(remedy::policer(evidence, rate, rate / payload_share(evidence))))
 }

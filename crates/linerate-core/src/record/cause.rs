@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum CauseCell {
     /// Name of a function, a recipe, a test or a row.
     Named(&'static str),
+    /// Another row's or a caveat's: a function of `explain` or a caveat that tells it instead
+    /// (`caveat::fragmented`), and the reason.
+    ByAnother(&'static str, &'static str),
     /// Nothing, and the reason.
     Lacking(&'static str),
 }
@@ -68,14 +71,27 @@ macro_rules! causes {
     };
 }
 
-use CauseCell::{Lacking, Named};
+use CauseCell::{ByAnother, Lacking, Named};
 
-const SLOW_OR_FELL_BACK: CauseCell =
-    Lacking("no figure tells a link that fell back from a slow one: a note beside the link does");
+const SLOW_OR_FELL_BACK: CauseCell = ByAnother(
+    "path::fall_back",
+    "no figure tells a link that fell back from a slow one: the link is named, and a note beside it \
+     says which Ethernet carries that rate",
+);
 const FRAGMENTS: CauseCell =
-    Lacking("a caveat of the test tells of fragments; no rule weighs them");
-const BY_ITS_WINDOW: CauseCell =
-    Lacking("a long round trip limits by a window, a buffer or the start, which are named");
+    ByAnother("caveat::fragmented", "the test itself tells of fragments; no rule weighs them");
+const LONG_BY_WINDOW: CauseCell = ByAnother(
+    "ends::receive_window",
+    "a long round trip limits by a window, a buffer or the start, which are named",
+);
+const LONG_REMEDY: CauseCell = ByAnother("remedy::receive_window", "a larger window fills it");
+const LONG_PLANTED: CauseCell =
+    Lacking("its planted cases are those of the window, the buffer and the start");
+const LINK_PLANTED: CauseCell = Lacking("its planted cases are those of the link: slow-link");
+const FRAGMENTS_PLANTED: CauseCell =
+    Lacking("no case of the bank has fragments: a test of the caveat has");
+const NAMED_BY_ANOTHER: CauseCell =
+    Lacking("no row of its own: the rule that names it instead has one");
 
 causes! {
     /// The receiver's window: its buffer, its limits, or a window scale that was lost.
@@ -110,8 +126,8 @@ causes! {
         Named("bottleneck link");
     /// A link below what its ends can do: a negotiation that fell back, a slow segment.
     LinkFallback = "a link that fell back to a lower rate",
-        SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, Named("fast-ethernet"),
-        SLOW_OR_FELL_BACK;
+        SLOW_OR_FELL_BACK, SLOW_OR_FELL_BACK, LINK_PLANTED, Named("fast-ethernet"),
+        NAMED_BY_ANOTHER;
     /// A duplex mismatch: loss where both directions are active.
     DuplexMismatch = "a duplex mismatch",
         Named("unlike::duplex_mismatch"), Named("unlike::duplex_mismatch"),
@@ -166,7 +182,7 @@ causes! {
         Named("black-hole"), Named("back-black-hole"), Named("MTU black hole");
     /// Fragments: the path's MTU is below the packets of its ends.
     TunnelMtu = "the MTU of a tunnel",
-        FRAGMENTS, FRAGMENTS, FRAGMENTS, Named("mtu-1400"), FRAGMENTS;
+        FRAGMENTS, FRAGMENTS, FRAGMENTS_PLANTED, Named("mtu-1400"), NAMED_BY_ANOTHER;
     /// Segmentation offload or a driver.
     Offload = "an offload or driver fault",
         Named("path::starved"), Named("changes::line_of"),
@@ -174,12 +190,13 @@ causes! {
         Named("segments of 1200 bytes");
     /// The delay itself: nothing else is at fault.
     LongDelay = "the round trip itself",
-        BY_ITS_WINDOW, BY_ITS_WINDOW, BY_ITS_WINDOW, Named("long-path"), BY_ITS_WINDOW;
+        LONG_BY_WINDOW, LONG_REMEDY, LONG_PLANTED, Named("long-path"), NAMED_BY_ANOTHER;
     /// Interruptions of the path and the time-outs that follow them.
     Outages = "outages",
         Named("path::outages"), Named("remedy::outages"), Named("outages"),
         Named("probes_that_are_refused_while_data_flows_are_no_outage"), Named("outages");
-    /// The congestion control: another one reaches more.
+    /// The congestion window, which grows no more without a loss: the congestion control holds it,
+    /// or a setting of the route does.
     CongestionControl = "the congestion control",
         Named("ends::clamped_window"), Named("ends::clamped_window"),
         Named("a_full_window_that_does_not_grow_without_a_loss_is_clamped"), Named("plain"),

@@ -29,14 +29,18 @@ mod metric;
 mod metric_row;
 mod named;
 pub(crate) use named::named;
+mod note;
+mod option_change;
 mod page_datagrams;
 mod path;
 mod path_plan;
 mod plain;
 mod plan;
 mod probes;
+mod remedy;
 mod sample;
 mod search;
+mod sign;
 mod simulate_plan;
 mod tcp_info;
 mod trace;
@@ -79,6 +83,11 @@ pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
 pub use metric::{METRICS, Metric, MetricId};
+pub use note::{
+    CriterionKind, DecidingTest, Harmless, Innocent, LossShift, NextBound, NextLimit, Note,
+    ScaleLoss, SocketNote, SourceNote, Unmeasured,
+};
+pub use option_change::{Handshake, OptionChange, TcpOption};
 pub use page_datagrams::PageDatagrams;
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
@@ -95,11 +104,15 @@ pub use plan::{
     TraceProbes, UdpPlan, WaitMode,
 };
 pub use probes::{ProbePhase, ProbeSpan, Probes};
+pub use remedy::{
+    At, HostAdvice, HostCommand, PathAdvice, Remedy, RemedyLine, SHAPED_SHARE, SocketBuffer, Tried,
+};
 pub use sample::{Direction, Distribution, LostStretch, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
 };
+pub use sign::{Against, Sign, SignKind, SignUnit, Threshold};
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use trace::{
@@ -109,10 +122,8 @@ pub use trace::{
 pub use train::{AboveMtu, PathMtu, Train};
 pub use transfer::{DEFAULT_PORT, Family, Finish, STAMP_PORT, TcpDirections, Via};
 pub use verdict::{
-    Against, At, Confidence, Criterion, GoalAnswer, Handshake, Innocent, Latency, LossKind,
-    LossMechanism, LossState, NextLimit, OnModel, OptionChange, Outcome, ProbeLoss, Reached,
-    RemedyLine, RemedyOnModel, Sign, StateLikelihood, TcpOption, Threshold, TransferFigures, Tried,
-    Verdict,
+    Confidence, Criterion, GoalAnswer, Latency, LossKind, LossMechanism, LossState, OnModel,
+    Outcome, ProbeLoss, Reached, RemedyOnModel, StateLikelihood, TransferFigures, Verdict,
 };
 
 use std::collections::BTreeMap;

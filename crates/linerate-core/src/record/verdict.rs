@@ -1,10 +1,14 @@
 //! What limited a result, as a diagnosis says it.
 //!
-//! Left out: how it is decided; words for people.
+//! A verdict is made anew from a record and never stored; `linerate-report` writes its JSON. Left
+//! out: how it is decided (`explain`); words for people.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Direction, LimitedBy, Quality};
+use super::{
+    Cause, CriterionKind, DecidingTest, Direction, Innocent, LimitedBy, NextLimit, Note,
+    OptionChange, Quality, Remedy, RemedyLine, Sign, Unmeasured,
+};
 
 /// What a diagnosis came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,123 +26,58 @@ pub enum Outcome {
 }
 
 /// What limited one direction of a test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Which way the data went; null for the path as a whole.
     pub direction: Option<Direction>,
     /// Addresses of the connection, or the place of the result in its file, where a result of
     /// another program has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
     /// What the diagnosis came to.
     pub outcome: Outcome,
     /// The part that limited it, as headlines have it.
-    #[serde(default)]
     pub limited_by: LimitedBy,
     /// How far the whole result is to be trusted; null where no record stands behind it.
-    #[serde(default)]
     pub quality: Option<Quality>,
     /// The one cause; null where undetermined or without a verdict.
     pub cause: Option<Cause>,
     /// How far the cause is proved; null where none is named.
-    #[serde(default)]
     pub confidence: Option<Confidence>,
     /// The receiver's payload rate, bit/s.
-    #[serde(default)]
     pub measured_bps: Option<f64>,
     /// What the path could carry, payload bit/s.
-    #[serde(default)]
     pub ceiling_bps: Option<f64>,
     /// What the lowest known bound allows, payload bit/s.
-    #[serde(default)]
     pub expected_bps: Option<f64>,
     /// What decided.
-    #[serde(default)]
     pub evidence: Vec<Sign>,
     /// What limits once the cause is gone.
-    #[serde(default)]
     pub next: Option<NextLimit>,
     /// What to do, in the order in which to do it.
-    #[serde(default)]
     pub remedy: Vec<RemedyLine>,
     /// What is there and is not the cause.
-    #[serde(default)]
     pub innocent: Vec<Innocent>,
     /// The causes that agree with the evidence, where it does not decide between them.
-    #[serde(default)]
     pub between: Vec<Cause>,
     /// The test that would decide; null where none is needed or known.
-    #[serde(default)]
-    pub deciding_test: Option<String>,
+    pub deciding_test: Option<DecidingTest>,
     /// The delay under load, which is judged apart from the rate.
-    #[serde(default)]
     pub latency: Option<Latency>,
     /// What loses probes on the path; null without trains of probes.
-    #[serde(default)]
     pub loss: Option<ProbeLoss>,
     /// Options of the handshake that arrived otherwise than they were sent: something between the
     /// hosts changes them, whether or not that limits the result.
-    #[serde(default)]
     pub handshake: Vec<OptionChange>,
     /// What could not be seen, so that it is not ruled out.
-    #[serde(default)]
-    pub unseen: Vec<String>,
-    /// What else a reader should know, in a sentence each.
-    #[serde(default)]
-    pub notes: Vec<String>,
+    pub unseen: Vec<Unmeasured>,
+    /// Remarks for the reader beside all this.
+    pub notes: Vec<Note>,
     /// What TCP reaches on a model of the path; null where there is none.
-    #[serde(default)]
     pub model: Option<OnModel>,
     /// The metrics of RFC 6349; null where the inputs of none were measured.
-    #[serde(default)]
     pub rfc6349: Option<TransferFigures>,
     /// Whether the path carries a goal that was named; null where none was.
-    #[serde(default)]
     pub goal: Option<GoalAnswer>,
-}
-
-/// An option of SYN or SYN-ACK that was removed or changed between the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OptionChange {
-    /// Which segment.
-    pub segment: Handshake,
-    /// Which option.
-    pub option: TcpOption,
-    /// Its value as sent: bytes of a segment size, shift of a window scale; null for an option
-    /// without one, and where it is not known.
-    pub sent: Option<u32>,
-    /// Its value as it arrived; null where the option was removed.
-    pub arrived: Option<u32>,
-}
-
-/// A segment that opens a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Handshake {
-    /// The client's.
-    Syn,
-    /// The server's answer.
-    SynAck,
-}
-
-/// What the ends of a connection agree on when it opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TcpOption {
-    /// Maximum segment size (RFC 9293 §3.7.1).
-    Mss,
-    /// Window scale (RFC 7323 §2).
-    WindowScale,
-    /// Selective acknowledgements (RFC 2018).
-    Sack,
-    /// Timestamps (RFC 7323 §3).
-    Timestamps,
-    /// Explicit congestion notification, by flags of the segment (RFC 3168 §6.1.1).
-    Ecn,
 }
 
 /// What became of the trains of probes that had the path for themselves, and what explains their
@@ -232,8 +171,7 @@ pub struct TransferFigures {
 }
 
 /// Whether a path carries a rate over a round trip longer than its own (RFC 8337).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GoalAnswer {
     /// The rate to hold.
     pub rate_bps: f64,
@@ -259,17 +197,14 @@ pub enum Reached {
 }
 
 /// One thing that a goal needs of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// What it is, in words.
-    pub name: String,
-    /// What was measured.
+    /// Kind of criterion, which has the unit of its figures.
+    pub kind: CriterionKind,
+    /// The figure that was measured.
     pub measured: Option<f64>,
     /// The least that is needed.
     pub needed: f64,
-    /// `bit/s`, `bytes`, `packets`.
-    pub unit: String,
     /// How it is met.
     pub reached: Reached,
     /// Further packets without a loss after which it would be met; null where it is decided.
@@ -277,8 +212,7 @@ pub struct Criterion {
 }
 
 /// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OnModel {
     /// As measured, payload bit/s.
     pub reached_bps: f64,
@@ -292,11 +226,10 @@ pub struct OnModel {
 }
 
 /// A remedy that was tried on a model of the path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RemedyOnModel {
-    /// The line of `remedy`.
-    pub text: String,
+    /// The remedy, as the verdict has it.
+    pub remedy: Remedy,
     /// What TCP reaches with it, payload bit/s.
     pub bps: f64,
 }
@@ -312,101 +245,6 @@ pub enum Confidence {
     Medium,
     /// That, and several independent signs or a test that changed the cause alone.
     High,
-}
-
-/// How a value stands to its threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Against {
-    /// At least the threshold.
-    AtLeast,
-    /// At most the threshold.
-    AtMost,
-}
-
-/// A figure that a verdict rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Sign {
-    /// What it is, in words: `window the receiver offered`.
-    pub name: String,
-    /// How much.
-    pub value: f64,
-    /// `bit/s`, `bytes`, `ns`, `1` for a share, or what is counted.
-    pub unit: String,
-    /// What it was held against; null for a figure without a threshold.
-    pub threshold: Option<Threshold>,
-}
-
-/// The limit that a figure was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Threshold {
-    /// Which side of it the figure is on.
-    pub against: Against,
-    /// In the figure's unit.
-    pub value: f64,
-}
-
-/// The bound that is met once the cause is gone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct NextLimit {
-    /// What it is, in words: `send buffer of the sender`.
-    pub name: String,
-    /// The rate that it allows, payload bit/s.
-    pub bps: f64,
-}
-
-/// Where a remedy is to be applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum At {
-    /// The host that sends the data.
-    Sender,
-    /// The host that receives the data.
-    Receiver,
-    /// A device on the path.
-    Path,
-    /// The command that was run.
-    Test,
-}
-
-/// One thing to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RemedyLine {
-    /// Where.
-    pub at: At,
-    /// A line to type, or a sentence where there is none.
-    pub text: String,
-    /// Whether `text` is a line to type.
-    pub is_command: bool,
-    /// What it did where it was tried on this path; absent where it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tried: Option<Tried>,
-}
-
-/// A remedy that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tried {
-    /// The rate without it, payload bit/s.
-    pub before_bps: f64,
-    /// The rate with it.
-    pub after_bps: f64,
-}
-
-/// Something that is there and costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Innocent {
-    /// What it would be if it cost anything.
-    pub cause: Cause,
-    /// What was seen and why it is none, in words.
-    pub why: String,
 }
 
 /// The delay under load of one direction.
@@ -450,36 +288,5 @@ impl Verdict {
             rfc6349: None,
             goal: None,
         }
-    }
-}
-
-impl Sign {
-    /// A figure without a threshold.
-    pub fn figure(name: impl Into<String>, value: f64, unit: &str) -> Self {
-        Self { name: name.into(), value, unit: unit.to_owned(), threshold: None }
-    }
-
-    /// A figure that is at least `limit`.
-    pub fn at_least(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
-        let threshold = Some(Threshold { against: Against::AtLeast, value: limit });
-        Self { threshold, ..Self::figure(name, value, unit) }
-    }
-
-    /// A figure that is at most `limit`.
-    pub fn at_most(name: impl Into<String>, value: f64, limit: f64, unit: &str) -> Self {
-        let threshold = Some(Threshold { against: Against::AtMost, value: limit });
-        Self { threshold, ..Self::figure(name, value, unit) }
-    }
-}
-
-impl RemedyLine {
-    /// A line to type.
-    pub fn command(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: true, tried: None }
-    }
-
-    /// A sentence.
-    pub fn advice(at: At, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_command: false, tried: None }
     }
 }

@@ -5,9 +5,9 @@ use linerate_core::lab::bank::{Case, Judged, Label};
 use linerate_core::record::{Outcome, Plan, Record, Verdict};
 
 use crate::document::{Answer, Block, Document, MISSED, Section, Tile};
-use crate::explain;
 use crate::iperf3::{Lines, Role, Sheet, Unit};
 use crate::number::{mbit, rate};
+use crate::verdict;
 
 /// A promise is kept where the path then gives this share of it.
 const KEPT: f64 = 0.8;
@@ -55,14 +55,14 @@ impl Shown {
     }
 
     fn answer(&self) -> Answer {
-        let named = self.verdict.as_ref().map_or_else(|| "nothing".to_owned(), explain::named);
+        let named = self.verdict.as_ref().map_or_else(|| "nothing".to_owned(), verdict::named);
         let mut text = format!("linerate names {named}");
-        if let Some(first) = self.verdict.as_ref().and_then(explain::first_sign) {
+        if let Some(first) = self.verdict.as_ref().and_then(verdict::outcome::first_sign) {
             text.push_str(&format!(", {first}"));
         }
         text.push('.');
         if let Some(remedy) = self.verdict.as_ref().and_then(|verdict| verdict.remedy.first()) {
-            text.push_str(&format!(" Remedy {}.", explain::remedy(remedy)));
+            text.push_str(&format!(" Remedy {}.", verdict::remedy::line(remedy)));
         }
         if let Some(without) = self.without_bps {
             let promised = self.promised_bps();
@@ -127,7 +127,7 @@ fn iperf3_line(record: &Record) -> Option<String> {
 mod tests {
     use super::*;
     use linerate_core::lab::bank::Reach;
-    use linerate_core::record::{Cause, NextLimit, RecordId, TcpPlan, Tool};
+    use linerate_core::record::{Cause, NextBound, NextLimit, RecordId, TcpPlan, Tool};
     use linerate_core::time::WallTime;
 
     fn shown(said: Cause, promised: f64) -> Shown {
@@ -150,7 +150,7 @@ mod tests {
         };
         let verdicts = [Verdict {
             cause: Some(said),
-            next: Some(NextLimit { name: "the link".to_owned(), bps: promised * 1e6 }),
+            next: Some(NextLimit { bound: NextBound::PathLink, bps: promised * 1e6 }),
             ..Verdict::of(None, Outcome::Limited)
         }];
         Shown::of(&case, &case.judged(&verdicts), &verdicts).expect("it counts")

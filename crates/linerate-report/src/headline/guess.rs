@@ -55,14 +55,15 @@ fn of_all_streams(record: &Record, way: Direction) -> Vec<f64> {
 /// From this share of an estimate on the path was full, but for the start.
 const FULL_FROM: f64 = 0.95;
 
-/// The estimate for a path that was full: `the path is full (it carries about 148.9 Mbit/s,
-/// estimated)`. None where less was reached.
-pub(super) fn full(record: &Record, way: Direction) -> Option<String> {
+/// The estimated rate of a path that was full, in bit/s. None where less was reached, and where a
+/// ceiling is known.
+pub(super) fn full_bps(record: &Record, way: Direction) -> Option<f64> {
+    if record.ceiling_of(way).is_some_and(|ceiling| ceiling.value.is_some()) {
+        return None;
+    }
     let bound = of(record, way)?;
     let reached = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
-    let is_full = (FULL_FROM * bound..=ABOVE_MAX * bound).contains(&reached);
-    let bound = number::measured_rate(bound);
-    is_full.then(|| format!("the path is full (it carries about {bound}, estimated)"))
+    (FULL_FROM * bound..=ABOVE_MAX * bound).contains(&reached).then_some(bound)
 }
 
 /// `about 93 % of an estimated 94.00 Mbit/s`
@@ -80,7 +81,8 @@ pub(super) fn in_words(record: &Record, way: Direction) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Caveat, CaveatCode, Ceiling, Flow, Plan, RecordId, Series, Side, Summary, TcpPlan, Tool,
+        Caveat, CaveatCode, Ceiling, Flow, Plan, RecordId, Series, ServerPlan, Side, Summary,
+        TcpPlan, TestPlan, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -139,11 +141,27 @@ mod tests {
         // 87.62 of 94: 93.2 %. It is no ceiling: a program finds no share.
         assert!(line.contains("about 93 % of an estimated 94.00 Mbit/s"), "{line}");
         assert_eq!(Headline::of(&full).share, None);
-        assert_eq!(super::full(&full, Direction::Up), None);
-        // 93.4 of 94 is all of it.
-        let said = super::full(&record([91.0, 94.0, 94.2, 94.0, 93.9], 120.0, 0.02), Direction::Up);
-        let told = "the path is full (it carries about 94.00 Mbit/s, estimated)";
-        assert_eq!(said.as_deref(), Some(told));
+        assert_eq!(full_bps(&full, Direction::Up), None);
+        // 148 of 149 is all of it.
+        let all = record([144.0, 149.0, 149.2, 149.0, 148.8], 120.0, 0.02);
+        assert_eq!(full_bps(&all, Direction::Up), Some(149e6));
+        let told =
+            "the path is full (it carries about 149.0 Mbit/s, estimated), its queue adds 100.0 ms";
+        let line = Headline::of(&all).line();
+        assert!(line.contains(told) && !line.contains("of an estimated"), "{line}");
+        // A survey's best transfer says it the same way.
+        let server = ServerPlan { host: "b".to_owned(), ..ServerPlan::default() };
+        let plan = Plan::Test(TestPlan {
+            server,
+            tcp_time_ns: None,
+            congestion_control: None,
+            ping_count: 10,
+            within_ns: None,
+            goal: None,
+        });
+        let whole = Record { plan, parts: vec![all.clone()], summary: Vec::new(), ..all };
+        let line = Headline::of(&whole).line();
+        assert!(line.contains(told), "{line}");
         for (what, other) in [
             ("no queue", record(slow_start, 25.0, 0.02)),
             ("a busy end", record(slow_start, 120.0, 0.7)),

@@ -10,13 +10,13 @@ mod result;
 mod surveyed;
 mod traced;
 
-use linerate_core::explain::{Decision, Ground, decide};
+use linerate_core::explain::{Decision, Ground, Limitation, best_part, decide};
 pub use linerate_core::record::Quality;
-use linerate_core::record::{Plan, Record};
+use linerate_core::record::{Direction, Plan, Record};
 
 use crate::device::limit as device;
 use crate::verdict::doubt::doubt;
-use crate::verdict::limit::added;
+use crate::verdict::limit::path_is_full;
 use crate::words;
 
 pub(crate) use crate::verdict::limit::part;
@@ -163,26 +163,30 @@ impl Headline {
 }
 
 /// The sentence for a path whose queue stood and of which all was reached: its estimated rate and
-/// the delay of the queue.
+/// the delay of the queue. Of a survey the best transfer of each way counts.
 fn full_path(record: &Record, decision: &Decision) -> Option<String> {
-    let Ground::Queue { least_ns, loaded_ns } = decision.limitation.ground else { return None };
-    let [way] = result::directions(&record.plan) else { return None };
-    if record.ceiling_of(*way).is_some_and(|ceiling| ceiling.value.is_some()) {
-        return None;
-    }
-    let full = guess::full(record, *way)?;
-    Some(format!("{full}, its queue adds {} ms", added(least_ns, loaded_ns)))
+    let Limitation { ground, way, .. } = &decision.limitation;
+    let Ground::Queue { least_ns, loaded_ns } = ground else { return None };
+    let measured: Vec<(&Record, Direction)> = match (&record.plan, result::directions(&record.plan))
+    {
+        (Plan::Test(_), ways) => {
+            let ways = ways.iter().copied().filter(|of| way.is_none_or(|way| way == *of));
+            ways.filter_map(|of| Some((best_part(&record.parts, of)?, of))).collect()
+        }
+        (_, [way]) => vec![(record, *way)],
+        _ => Vec::new(),
+    };
+    let carried = measured.iter().map(|(part, way)| guess::full_bps(part, *way));
+    path_is_full(&carried.collect::<Option<Vec<f64>>>()?, *least_ns, *loaded_ns)
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::Direction;
-
     use super::*;
 
     fn line(first: Limit, other: Limit) -> String {
         let whole = Headline {
-            result: "47.90 Mbit/s to b, 817.6 Mbit/s from it".to_owned(),
+            result: "47.90 Mbit/s up, 817.6 Mbit/s down with b".to_owned(),
             share: None,
             ceiling: String::new(),
             limit: Limit { other: Some(Box::new(other)), ..first },
@@ -202,8 +206,8 @@ mod tests {
         let up = limit(LimitedBy::Path, "a shaper, 49.54 Mbit/s", Direction::Up);
         let busy = "a receiver thread used 99 % of a core";
         let down = limit(LimitedBy::ThisHost, busy, Direction::Down);
-        let told = "Down limited by this host: 47.90 Mbit/s to b, 817.6 Mbit/s from it \u{b7} a \
-                    receiver thread used 99 % of a core \u{b7} up limited by the path: a shaper, \
+        let told = "Down limited by this host: 47.90 Mbit/s up, 817.6 Mbit/s down with b \u{b7} \
+                    a receiver thread used 99 % of a core \u{b7} up limited by the path: a shaper, \
                     49.54 Mbit/s \u{b7} good";
         assert_eq!(line(down, up.clone()), told);
         let unknown = limit(LimitedBy::NotKnown, "", Direction::Down);

@@ -62,7 +62,7 @@ fn flows(record: &Record, ways: TcpDirections) -> String {
     });
     let each: Vec<(f64, Direction)> = each.collect();
     if !each.is_empty() {
-        return rates(host, each);
+        return rates(host, &each);
     }
     let one_sided = record.caveats.iter().any(|it| it.code == CaveatCode::OneSided);
     let sent = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
@@ -74,14 +74,15 @@ fn flows(record: &Record, ways: TcpDirections) -> String {
     }
 }
 
-/// Rates with their directions; the other end is named once.
-pub(super) fn rates(host: &str, rates: impl IntoIterator<Item = (f64, Direction)>) -> String {
-    let mut host = host;
-    let each = rates.into_iter().map(|(bps, way)| {
-        let end = std::mem::replace(&mut host, "it");
-        format!("{} {} {end}", number::measured_rate(bps), toward(way))
-    });
-    each.collect::<Vec<String>>().join(", ")
+/// `94.10 Mbit/s to b`, and of both directions `94.10 Mbit/s up, 93.80 Mbit/s down with b`.
+fn rates(host: &str, rates: &[(f64, Direction)]) -> String {
+    if let [(bps, way)] = rates {
+        return format!("{} {} {host}", number::measured_rate(*bps), toward(*way));
+    }
+    let each = rates
+        .iter()
+        .map(|(bps, way)| format!("{} {}", number::measured_rate(*bps), words::way(*way)));
+    format!("{} with {host}", each.collect::<Vec<String>>().join(", "))
 }
 
 /// `to` or `from` the other end.
@@ -191,7 +192,7 @@ pub(super) fn of_best(best: &[(&Record, Direction)]) -> Option<String> {
     let each = best.iter().filter_map(|(part, way)| {
         Some((part.value(MetricId::Goodput, Stat::Value, Some(*way))?, *way))
     });
-    Some(rates(host, each))
+    Some(rates(host, &each.collect::<Vec<_>>()))
 }
 
 /// The typical round trip of a ping's first size.

@@ -4,6 +4,7 @@ use linerate_core::comparison::ROUNDS_MIN;
 use linerate_core::explain::{Decision, Doubt, Ground};
 use linerate_core::record::{Caveat, CaveatCode, Record};
 
+use super::note;
 use crate::{number, words};
 
 /// The reason in words; empty where the limit says the same in the same line.
@@ -22,7 +23,7 @@ pub(crate) fn doubt(decision: &Decision, record: Option<&Record>) -> String {
         Doubt::Caveat(caveat) if is_said(decision, caveat) => String::new(),
         Doubt::Caveat(caveat) if caveat.code == CaveatCode::EmulatorLate => emulator(record),
         Doubt::Caveat(caveat) => caveat.detail.clone(),
-        Doubt::Spoilt(why) => why.clone(),
+        Doubt::Spoilt(why) => why.as_ref().map_or_else(String::new, note::note),
         Doubt::FewRounds(rounds) => {
             let rounds = words::counted(*rounds as u64, "round");
             format!("{rounds} of the {ROUNDS_MIN} that an interval takes")

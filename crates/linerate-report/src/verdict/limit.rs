@@ -168,15 +168,33 @@ fn full_link(way: Option<Direction>, verdicts: &[Verdict]) -> Option<Sentence> {
         verdict.measured_bps.filter(|bps| *bps >= ALL_FROM * bound).map(|_| bound)
     });
     let carried: Vec<f64> = carried.collect::<Option<_>>()?;
-    let (least, most) =
-        (carried.iter().copied().reduce(f64::min)?, carried.iter().copied().reduce(f64::max)?);
-    let rates = match [least, most].map(number::rate) {
-        [one, other] if one == other => one,
-        [one, other] => format!("{one} to {other}"),
-    };
-    let both = if carried.len() > 1 { " both ways" } else { "" };
+    let (both, rates) = (both_ways(&carried), from_to(&carried, number::rate)?);
     let text = format!("the link is full{both} (it carries about {rates})");
     Some(Sentence { text, has_rate: true })
+}
+
+/// `the path is full (it carries about 148.9 Mbit/s, estimated), its queue adds 44 ms`; none
+/// without an estimate of a direction.
+pub(crate) fn path_is_full(carried: &[f64], least_ns: f64, loaded_ns: f64) -> Option<String> {
+    let (both, rates) = (both_ways(carried), from_to(carried, number::measured_rate)?);
+    let added = added(least_ns, loaded_ns);
+    Some(format!(
+        "the path is full{both} (it carries about {rates}, estimated), its queue adds {added} ms"
+    ))
+}
+
+const fn both_ways(carried: &[f64]) -> &'static str {
+    if carried.len() > 1 { " both ways" } else { "" }
+}
+
+/// The least and the most of some rates, once where they are the same in words.
+fn from_to(rates: &[f64], in_words: fn(f64) -> String) -> Option<String> {
+    let least = rates.iter().copied().reduce(f64::min)?;
+    let most = rates.iter().copied().reduce(f64::max)?;
+    Some(match [least, most].map(in_words) {
+        [one, other] if one == other => one,
+        [one, other] => format!("{one} to {other}"),
+    })
 }
 
 fn percent(share: f64) -> String {
@@ -252,7 +270,7 @@ fn evidence(limitation: &Limitation, verdicts: &[Verdict]) -> String {
 }
 
 /// Milliseconds that a queue adds.
-pub(crate) fn added(least_ns: f64, loaded_ns: f64) -> String {
+fn added(least_ns: f64, loaded_ns: f64) -> String {
     delay::ms(loaded_ns - least_ns)
 }
 
@@ -280,7 +298,7 @@ fn diagnosed(found: Cause, way: Option<Direction>, verdicts: &[Verdict]) -> Stri
         it.cause == Some(found) && way.is_none_or(|way| it.direction.is_none_or(|of| of == way))
     };
     let first = verdicts.iter().find(is_of).and_then(|verdict| verdict.evidence.first());
-    let first = first.map_or_else(String::new, |sign| format!(", {}", cause::sign(sign)));
+    let first = first.map_or_else(String::new, |sign| format!(", {}", super::sign::sign(sign)));
     format!("{}{first}", cause::name(found))
 }
 

@@ -5,4 +5,15 @@
 
 pub(crate) mod cause;
 pub(crate) mod doubt;
+pub(crate) mod finding;
+mod json;
 pub(crate) mod limit;
+pub(crate) mod note;
+pub(crate) mod outcome;
+pub mod remedy;
+pub(crate) mod sign;
+
+pub use finding::goal;
+pub use json::VerdictJson;
+pub use note::bound;
+pub use outcome::{evidence, named};

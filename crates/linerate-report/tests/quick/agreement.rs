@@ -134,7 +134,7 @@ fn verdicts_agree(name: &str, decision: &Decision) {
         let found = of_way.find(|verdict| verdict.limited_by == limit.by);
         let verdict = found.unwrap_or_else(|| panic!("{name}: {limit:?}, {:?}", decision.verdicts));
         assert_eq!(verdict.quality, Some(decision.quality), "{name}");
-        let said = explain::named(verdict);
+        let said = linerate_report::verdict::named(verdict);
         let open = said.starts_with("undetermined: nothing") || said.starts_with("no verdict");
         let unknown = matches!(limit.by, LimitedBy::NotKnown | LimitedBy::Nothing);
         assert!(unknown || !open, "{name}: {:?} beside {said:?}", limit.by);

@@ -155,7 +155,8 @@ fn both_directions_have_their_own_table() {
     record.ceiling = None;
     let text = record::document(&record).text(None);
     assert!(text.contains("\nclient to server\n") && text.contains("\nserver to client\n"));
-    let first = "933.0 Mbit/s to 10.0.0.2, 472.0 Mbit/s from it \u{b7} limit not known \u{b7} good";
+    let first =
+        "933.0 Mbit/s up, 472.0 Mbit/s down with 10.0.0.2 \u{b7} limit not known \u{b7} good";
     assert!(text.starts_with(first), "{text}");
 }
 

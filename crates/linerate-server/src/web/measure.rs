@@ -14,7 +14,7 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_engine::flow::admission::Permit;
 use linerate_engine::http_load::{LoadPlan, LoadRun, LoadSample, add_datagrams, add_delays};
-use linerate_report::explain::{evidence, named, remedy};
+use linerate_report::verdict::{bound, evidence, named, remedy};
 use linerate_store::Store;
 use linerate_sys::clock::{monotonic, sleep};
 use serde_json::{Value, json};
@@ -311,8 +311,9 @@ pub(crate) fn verdicts_said(records: &[Record], host: Option<&str>) -> Option<Va
 }
 
 fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
-    let remedies: Vec<String> = verdict.remedy.iter().map(remedy).collect();
-    let next = verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": it.name }));
+    let remedies: Vec<String> = verdict.remedy.iter().map(remedy::line).collect();
+    let next =
+        verdict.next.as_ref().map(|it| json!({ "rate_bps": it.bps, "say": bound(it.bound) }));
     json!({
         "outcome": verdict.outcome,
         "direction": verdict.direction,

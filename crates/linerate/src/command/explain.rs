@@ -10,6 +10,7 @@ use linerate_core::record::{Failure, FailureCode, Fault, Record, Verdict};
 use linerate_engine::failure::words_of;
 use linerate_report::Document;
 use linerate_report::explain::{foreign_document, of_several};
+use linerate_report::verdict::VerdictJson;
 
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -51,7 +52,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         return Err(failure.advise("linerate tcp HOST measures; linerate history lists").into());
     }
     if args.json {
-        output::line(&linerate_core::tree::to_json_pretty(&found.verdicts)?);
+        let verdicts: Vec<VerdictJson<'_>> = found.verdicts.iter().map(VerdictJson::from).collect();
+        output::line(&linerate_core::tree::to_json_pretty(&verdicts)?);
         return Ok(0);
     }
     output::document(&found.document);

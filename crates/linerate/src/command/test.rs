@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         let answers = verdicts.iter().filter_map(|it| Some((it.direction, it.goal.as_ref()?)));
         for (way, goal) in answers {
             let way = if way == Some(Direction::Down) { "down" } else { "up" };
-            let lines = linerate_report::explain::goal(goal);
+            let lines = linerate_report::verdict::goal(goal);
             lines.iter().for_each(|line| flags.say()(&format!("{way}: {line}")));
         }
     }

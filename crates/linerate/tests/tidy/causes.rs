@@ -15,6 +15,7 @@ const RULES: &str = "crates/linerate-core/src/explain/";
 const BANK: &str = "studies/bank/";
 const INNOCENT: &str = "studies/bank/innocent.toml";
 const MANUAL: &str = "docs/diagnosis.md";
+const CAVEATS: &str = "docs/manual/caveats.md";
 
 /// What the rows of the table may name.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub(crate) struct Tree<'a> {
     /// Recipes by identifier: their file, and the cause that they plant.
     recipes: BTreeMap<&'a str, Recipe<'a>>,
     manual: &'a str,
+    caveats: &'a str,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,8 @@ impl<'a> Tree<'a> {
                 tree.add_recipes(&file.path, &file.text);
             } else if file.path == MANUAL {
                 tree.manual = &file.text;
+            } else if file.path == CAVEATS {
+                tree.caveats = &file.text;
             }
         }
         tree
@@ -84,7 +88,11 @@ impl<'a> Tree<'a> {
         let holes = cells.into_iter().filter_map(|(what, cell, is_there)| match cell {
             CauseCell::Named(name) if is_there(name) => None,
             CauseCell::Lacking(why) if why.contains(' ') => None,
+            CauseCell::ByAnother(name, why) if why.contains(' ') && self.tells(name) => None,
             CauseCell::Named(name) => Some(format!("{key}: there is no {what} {name:?}")),
+            CauseCell::ByAnother(name, _) => {
+                Some(format!("{key}: {name:?} is not there, or say why it tells this instead"))
+            }
             CauseCell::Lacking(_) => Some(format!("{key}: say why it has no {what}")),
         });
         holes.collect()
@@ -95,6 +103,15 @@ impl<'a> Tree<'a> {
         let Some((file, function)) = name.split_once("::") else { return false };
         let text = self.rules.get(format!("{RULES}{file}.rs").as_str());
         text.is_some_and(|text| text.contains(&format!("fn {function}(")))
+    }
+
+    /// `ends::receive_window`, or `caveat::fragmented`: a function of the rules or a heading among
+    /// the caveats.
+    fn tells(&self, name: &str) -> bool {
+        match name.strip_prefix("caveat::") {
+            Some(code) => self.caveats.lines().any(|line| line == format!("## `{code}`")),
+            None => self.has_function(name),
+        }
     }
 
     fn has_test(&self, name: &str) -> bool {
@@ -111,6 +128,7 @@ fn a_row_that_names_what_is_not_there_is_found() {
         text("studies/bank/a.toml", "[[recipe]]\nid = \"small\"\nexpect = \"start_up\"\n"),
         text(INNOCENT, "[[recipe]]\nid = \"long\"\nexpect = \"at_ceiling\"\n"),
         text(MANUAL, "| start | signs |\n"),
+        text(CAVEATS, "## `fragmented`\n"),
     ];
     let tree = Tree::read(&texts);
     let named = CauseCell::Named;
@@ -124,9 +142,15 @@ fn a_row_that_names_what_is_not_there_is_found() {
         heading: named("start"),
     };
     assert_eq!(tree.holes(&row), Vec::<String>::new());
+    let by_another = |name| CauseCell::ByAnother(name, "it tells this");
+    for name in ["ends::start_up", "caveat::fragmented"] {
+        assert!(tree.holes(&CauseRow { rule: by_another(name), ..row }).is_empty(), "{name}");
+    }
     let empty = CauseCell::Lacking("");
     for broken in [
         CauseRow { rule: named("ends::start"), ..row },
+        CauseRow { rule: by_another("ends::start"), ..row },
+        CauseRow { rule: by_another("caveat::cut"), ..row },
         CauseRow { remedy: empty, ..row },
         CauseRow { planted: named("long"), ..row },
         CauseRow { innocent: named("small"), ..row },

@@ -11,7 +11,7 @@ use super::super::evidence::{
 };
 use super::super::of_record::response;
 use super::{Unreadable, median, never_seen, number, positive, quantile, small_count, whole_bytes};
-use crate::record::Direction;
+use crate::record::{Direction, SourceNote, Unmeasured};
 
 /// Evidence of each direction; `None` for a document that is none of iperf3.
 pub(super) fn read(json: &Value) -> Option<Result<Vec<Evidence>, Unreadable>> {
@@ -63,10 +63,12 @@ fn failed(error: &str) -> Unreadable {
 /// The evidence with what the document says of itself.
 fn finished(mut evidence: Evidence, json: &Value) -> Evidence {
     let word = |key: &str| json.get(key).and_then(Value::as_str);
-    evidence.remarks.extend(word("remark").map(str::to_owned));
+    if json.get("rounded") == Some(&Value::Bool(true)) {
+        evidence.remarks.push(SourceNote::RoundedFigures);
+    }
     if let Some(error) = word("error") {
         let error = error.trim().trim_start_matches("error - ").to_owned();
-        evidence.remarks.push(format!("the test ended early: {error}"));
+        evidence.remarks.push(SourceNote::EndedEarly { error: error.clone() });
         evidence.failure = Some(error);
     }
     evidence
@@ -318,12 +320,12 @@ fn connection(part: &Iperf3Direction<'_>) -> Evidence {
     sorted.sort_by(f64::total_cmp);
     let control = json.get("end").and_then(|end| end.get("sender_tcp_congestion"));
     let control = control.and_then(Value::as_str).map(str::to_owned);
-    let mut more = vec!["CPU waits of both hosts"];
+    let mut more = vec![Unmeasured::CpuWaits];
     if window.is_empty() {
-        more.push("window that the receiver offered");
+        more.push(Unmeasured::WindowOffered);
     }
     if rtt.is_empty() {
-        more.push("round trips");
+        more.push(Unmeasured::RoundTrips);
     }
     Evidence {
         rtt: part.round_trips(&rtt),
@@ -369,7 +371,7 @@ fn datagrams(part: &Iperf3Direction<'_>) -> Evidence {
     Evidence {
         rate,
         datagrams: Some(Datagrams { sent, lost, payload_bytes, offered_bps: offered }),
-        unseen: vec!["what lies behind losses".to_owned(), "CPU waits of both hosts".to_owned()],
+        unseen: vec![Unmeasured::LossMechanism, Unmeasured::CpuWaits],
         ..common
     }
 }

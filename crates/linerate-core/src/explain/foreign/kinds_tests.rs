@@ -2,7 +2,9 @@
 
 use super::super::judge;
 use super::*;
-use crate::record::{Cause, Direction, Outcome, Verdict};
+use crate::record::{
+    Cause, Direction, Note, Outcome, PathAdvice, Remedy, RemedyLine, SourceNote, Verdict,
+};
 
 macro_rules! file {
     ($name:literal) => {
@@ -50,7 +52,10 @@ fn each_planted_limit_of_a_socket_is_named_and_none_is_a_full_link() {
         assert_eq!((verdict.cause, &*verdict.between), (*cause, *between), "{text}{verdict:#?}");
         assert_ne!(verdict.outcome, Outcome::AtCeiling, "{text}");
         // A shaper would be set to a rate that nothing says of the path.
-        assert!(verdict.remedy.iter().all(|it| !it.text.contains("CAKE")), "{text}");
+        let shapes = |line: &RemedyLine| {
+            matches!(line.remedy, Remedy::OnPath(PathAdvice::ManageQueue { .. }))
+        };
+        assert!(!verdict.remedy.iter().any(shapes), "{text}");
         assert!(cause.is_some() || verdict.deciding_test.is_some(), "{text}");
     }
 }
@@ -94,7 +99,8 @@ fn the_rate_of_a_socket_is_over_its_life_where_its_counters_tell_that() {
     // It received too: 433 bytes over the 564 ms in which they were in flight, and that is said.
     let typed = main_verdict(file!("ss-typed.txt"));
     assert!((typed.measured_bps.expect("a rate") - 433.0 * 8.0 / 0.564).abs() < 1.0);
-    assert!(typed.notes.iter().any(|note| note.contains("in flight")), "{:?}", typed.notes);
+    let note = Note::Source(SourceNote::RateWhileInFlight);
+    assert!(typed.notes.contains(&note), "{:?}", typed.notes);
 }
 
 #[test]
@@ -109,8 +115,8 @@ fn sockets_have_their_addresses_and_the_headline_is_of_that_which_moved_most() {
         );
         assert_eq!(found.main, 0);
         // The control connection sent 165 bytes.
-        let left = "below 1 % of the bytes, and left out: 198.18.0.1:32908 to 198.18.0.2:5201";
-        assert_eq!(found.evidence[0].remarks, [left]);
+        let left = vec!["198.18.0.1:32908 to 198.18.0.2:5201".to_owned()];
+        assert_eq!(found.evidence[0].remarks, [SourceNote::SmallConnections(left)]);
     }
 }
 
@@ -303,7 +309,11 @@ fn of_several_documents_each_is_read_and_the_last_is_the_headline() {
     // What broke off is said, and does not hide what is whole.
     let half = &second[..second.len() / 2];
     let verdict = main_verdict(&format!("{first}\n{half}"));
-    assert!(verdict.notes.iter().any(|it| it.contains("breaks off")), "{:?}", verdict.notes);
+    let goes_on = |note: &Note| match note {
+        Note::Source(SourceNote::FileGoesOn { fault }) => fault.contains("breaks off"),
+        _ => false,
+    };
+    assert!(verdict.notes.iter().any(goes_on), "{:?}", verdict.notes);
 }
 
 #[test]

@@ -24,6 +24,7 @@ use serde_json::Value;
 pub use self::encoding::decode;
 use super::evidence::Evidence;
 use super::of_record::quantile;
+use crate::record::{SourceNote, Unmeasured};
 
 /// A text that has no result of a transfer in it, in words for the person who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,13 +177,13 @@ fn from_documents(found: documents::Documents) -> Result<ResultSource, Unreadabl
             evidence
         }));
     }
-    let mut remark = |text: String| all.evidence[all.main].remarks.push(text);
+    let mut remark = |note: SourceNote| all.evidence[all.main].remarks.push(note);
     if left_out > 0 {
-        let why = refused.map_or_else(String::new, |error| format!(": {error}"));
-        remark(format!("{left_out} further document(s) of the file are left out{why}"));
+        let why = refused.map(|error| error.to_string());
+        remark(SourceNote::DocumentsLeftOut { count: left_out, why });
     }
     if let Some(fault) = fault {
-        remark(format!("the file does not end there: {fault}"));
+        remark(SourceNote::FileGoesOn { fault: fault.to_string() });
     }
     Ok(ResultSource::Foreign(all))
 }
@@ -224,11 +225,7 @@ fn by_bytes(mut sockets: Vec<Evidence>) -> ForeignResults {
     let rest = sockets.split_off(small);
     let names: Vec<String> = rest.into_iter().filter_map(|socket| socket.connection).collect();
     if !names.is_empty() {
-        let listed = names.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
-        let more = names.len().saturating_sub(5);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        let text = format!("below 1 % of the bytes, and left out: {listed}{more}");
-        sockets[0].remarks.push(text);
+        sockets[0].remarks.push(SourceNote::SmallConnections(names));
     }
     ForeignResults { program: "ss", evidence: sockets, main: 0 }
 }
@@ -259,7 +256,8 @@ fn small_count(value: f64) -> Option<u32> {
 }
 
 /// Figures that none of these programs shows.
-fn never_seen(more: &[&str]) -> Vec<String> {
-    let always = ["round trip before the load", "send buffer in use", "what lies behind losses"];
-    always.iter().chain(more).map(|what| (*what).to_owned()).collect()
+fn never_seen(more: &[Unmeasured]) -> Vec<Unmeasured> {
+    let always =
+        [Unmeasured::RoundTripAtRest, Unmeasured::SendBufferInUse, Unmeasured::LossMechanism];
+    always.iter().chain(more).copied().collect()
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::evidence::{Evidence, Loss, RateEvidence, RoundTrips, Windows};
 use super::{median, never_seen, number, positive, small_count};
-use crate::record::Direction;
+use crate::record::{Direction, Unmeasured};
 use crate::theory::ladder::Response;
 
 pub(super) fn read(json: &Value) -> Option<Vec<Evidence>> {
@@ -62,7 +62,7 @@ fn download(test: &Value) -> Option<Evidence> {
         },
         mss_bytes: mss.and_then(small_count),
         packet_bytes: positive(last, &["PMTU"]).and_then(small_count),
-        unseen: never_seen(&["CPU of both hosts"]),
+        unseen: never_seen(&[Unmeasured::BothCpus]),
         ..Evidence::default()
     })
 }

@@ -7,6 +7,7 @@
 
 use super::super::evidence::{Datagrams, Evidence, HostEvidence, Loss, RateEvidence, RoundTrips};
 use super::never_seen;
+use crate::record::Unmeasured;
 
 /// Evidence of the last result in a text.
 pub(super) fn read(text: &str) -> Option<Vec<Evidence>> {
@@ -40,7 +41,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Evidence>> {
         sender,
         receiver,
         datagrams,
-        unseen: never_seen(&["windows", "round trips under load"]),
+        unseen: never_seen(&[Unmeasured::Windows, Unmeasured::RoundTripsUnderLoad]),
         ..Evidence::default()
     }])
 }

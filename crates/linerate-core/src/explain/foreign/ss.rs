@@ -11,6 +11,7 @@ use super::super::evidence::{
 };
 use super::super::of_record::response;
 use super::{never_seen, small_count};
+use crate::record::{SourceNote, Unmeasured};
 
 /// Sockets of an output, in its order. Of one that it has more than once the last is taken.
 pub(super) fn read(text: &str) -> Vec<Evidence> {
@@ -133,9 +134,10 @@ fn socket(words: &[&str]) -> Option<Evidence> {
     };
     let has_options = options != Agreed::default();
     let receives = moment.received_bytes > moment.acknowledged_bytes;
-    let mut unseen = never_seen(&["CPU of both hosts", "the other end", "any but this moment"]);
+    let mut unseen =
+        never_seen(&[Unmeasured::BothCpus, Unmeasured::OtherEnd, Unmeasured::OtherMoments]);
     if words.figure_after("snd_wnd").is_none() && !receives && !moment.persist_timer {
-        unseen.push("window that the receiver offered (ss of iproute2 5.4 and later)".to_owned());
+        unseen.push(Unmeasured::WindowOfferedBySs);
     }
     let (rate, remark) = rate_since_open(&moment);
     Some(Evidence {
@@ -199,25 +201,19 @@ fn moment(words: &SocketWords<'_>, head: Option<&SocketHead<'_>>) -> SocketMomen
 }
 
 /// The rate since the connection was opened, and what it is where that is not known.
-fn rate_since_open(moment: &SocketMoment) -> (RateEvidence, Option<String>) {
+fn rate_since_open(moment: &SocketMoment) -> (RateEvidence, Option<SourceNote>) {
     let receives = moment.received_bytes > moment.acknowledged_bytes;
     let bytes = moment.received_bytes.max(moment.acknowledged_bytes);
     let busy_s = moment.busy_s.filter(|_| !receives);
     let span_s = moment.age_s.or(busy_s).filter(|span| *span > 0.0);
     let remark = match (moment.age_s, busy_s, span_s) {
-        (None, Some(_), Some(_)) => Some(
-            "the rate is that over the time in which data was in flight: since when the connection \
-             is open is not in the output",
-        ),
-        (_, _, None) => Some(
-            "no rate: since when the connection is open is not in the output; twice the same \
-             command, a known time apart, shows one",
-        ),
+        (None, Some(_), Some(_)) => Some(SourceNote::RateWhileInFlight),
+        (_, _, None) => Some(SourceNote::AgeNotKnown),
         _ => None,
     };
     let mean_bps = span_s.map(|span| bytes * 8.0 / span);
     let rate = RateEvidence { mean_bps, bytes: Some(bytes), span_s, ..RateEvidence::default() };
-    (rate, remark.map(str::to_owned))
+    (rate, remark)
 }
 
 fn windows(words: &SocketWords<'_>, mss: f64, moment: &SocketMoment) -> Windows {

@@ -21,7 +21,7 @@ fn a_socket_of_ss_is_explained_by_its_window() {
                 rcv_space:14480 minrtt:40.1 snd_wnd:65535";
     let found = verdict(&format!("ESTAB 0 0 10.0.0.1:4 10.0.0.2:5\n{line}\n"));
     assert_eq!(found.cause, Some(Cause::ReceiveWindow));
-    assert!(found.unseen.iter().any(|what| what == "the other end"));
+    assert!(found.unseen.contains(&Unmeasured::OtherEnd));
 }
 
 #[test]

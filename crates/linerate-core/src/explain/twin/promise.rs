@@ -11,8 +11,8 @@ use crate::explain::mechanism::mechanism;
 use crate::explain::of_record::{directions, with_path};
 use crate::path::Framing;
 use crate::record::{
-    Cause, ControlName, Direction, OnModel, Outcome, PathPlan, Plan, Record, RemedyOnModel,
-    SimulatedTcp, TcpTest, Verdict,
+    Cause, ControlName, Direction, HostCommand, NextBound, NextLimit, OnModel, Outcome, PathPlan,
+    Plan, Record, Remedy, RemedyOnModel, SimulatedTcp, SocketBuffer, TcpTest, Verdict,
 };
 use crate::simulate::{Stack, TcpChoice, mtu_bytes};
 use crate::theory::ladder::AGREES_WITHIN;
@@ -52,8 +52,8 @@ pub fn try_changes(record: &Record, verdicts: &mut [Verdict]) {
                 .ask_model(verdict, &evidence)
         });
         if let Some((model, next)) = known {
-            if let Some(bps) = model.without_cause_bps {
-                verdict.next = Some(crate::record::NextLimit { name: next.to_owned(), bps });
+            if let Some((bound, bps)) = next.zip(model.without_cause_bps) {
+                verdict.next = Some(NextLimit { bound, bps });
             }
             verdict.model = Some(model);
         }
@@ -131,23 +131,26 @@ impl Model {
 
     /// Question for the model and its answer: the rate without the cause, and the limit that is met
     /// then.
-    fn ask_model(&self, verdict: &Verdict, evidence: &Evidence) -> Option<(OnModel, &'static str)> {
+    fn ask_model(
+        &self,
+        verdict: &Verdict,
+        evidence: &Evidence,
+    ) -> Option<(OnModel, Option<NextBound>)> {
         let measured = verdict.measured_bps?;
         let reached_bps = self.goodput_bps()?;
         let agrees = (reached_bps / measured - 1.0).abs() <= AGREES_WITHIN;
         let mut found =
             OnModel { reached_bps, agrees, without_cause_bps: None, remedies: Vec::new() };
         if !agrees {
-            return Some((found, ""));
+            return Some((found, None));
         }
         let without = verdict.cause.and_then(|cause| self.without(cause, evidence));
         let bps = without.as_ref().and_then(Self::goodput_bps).filter(|bps| *bps >= measured);
         found.without_cause_bps = bps;
-        let next = without.zip(bps).map_or("", |(model, bps)| model.limit_in_words(bps));
-        let remedies = verdict.remedy.iter().filter(|line| line.is_command);
-        let remedies = remedies.filter_map(|line| {
-            let bps = self.with_setting(&line.text)?.goodput_bps()?;
-            Some(RemedyOnModel { text: line.text.clone(), bps })
+        let next = without.zip(bps).map(|(model, bps)| model.bound_at(bps));
+        let remedies = verdict.remedy.iter().filter_map(|line| {
+            let bps = self.with_setting(&line.remedy)?.goodput_bps()?;
+            Some(RemedyOnModel { remedy: line.remedy.clone(), bps })
         });
         found.remedies = remedies.take(2).collect();
         Some((found, next))
@@ -237,38 +240,44 @@ impl Model {
     }
 
     /// The same with what a line to type sets, of the settings that the model has.
-    fn with_setting(&self, text: &str) -> Option<Self> {
+    fn with_setting(&self, remedy: &Remedy) -> Option<Self> {
         let mut model = self.clone();
-        if text.ends_with("net.ipv4.tcp_congestion_control=bbr") {
-            (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
-            return (self.tcp.congestion_control != ControlName::Bbr).then_some(model);
+        match remedy {
+            Remedy::Line(HostCommand::UseCongestionControl { name }) if name == "bbr" => {
+                (model.tcp.congestion_control, model.tcp.hystart) = (ControlName::Bbr, false);
+                (self.tcp.congestion_control != ControlName::Bbr).then_some(model)
+            }
+            Remedy::Line(HostCommand::RaiseBuffer {
+                buffer: SocketBuffer::Receive, bytes, ..
+            }) => {
+                // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale,
+                // tcp(7)).
+                model.tcp.window_bytes = bytes / 2;
+                self.link_payload_bps().map(|_| model)
+            }
+            _ => None,
         }
-        let values = text.strip_prefix("sysctl -w net.ipv4.tcp_rmem=")?.trim_matches('"');
-        let most: u64 = values.split_whitespace().last()?.parse().ok()?;
-        // Linux offers about half of its receive buffer as a window (tcp_adv_win_scale, tcp(7)).
-        model.tcp.window_bytes = most / 2;
-        self.link_payload_bps().map(|_| model)
     }
 
-    /// Limit of a rate that was reached, in words.
-    fn limit_in_words(&self, bps: f64) -> &'static str {
+    /// Bound of a rate that was reached.
+    fn bound_at(&self, bps: f64) -> NextBound {
         let has = |key: fn(&PathPlan) -> bool| self.path.forward.as_deref().is_some_and(key);
         if self.is_held_by_send_buffer(bps) {
-            "the send buffer"
+            NextBound::SendBuffer
         } else if bps >= AT_BOUND * self.window_bps() {
-            "the window"
+            NextBound::ModelWindow
         } else if has(|hop| hop.policer.is_some() || hop.shaper.is_some()) {
-            "the rate that a policer or shaper lets through"
+            NextBound::RegulatedRate
         } else if has(|hop| hop.packets_per_sec.is_some()) {
-            "the packets per second of a device"
+            NextBound::PacketRate
         } else if self.link_payload_bps().is_some_and(|link| bps >= AT_BOUND * link) {
-            "the narrowest link of the path"
+            NextBound::PathLink
         } else if has(|hop| hop.loss.is_some() || hop.burst_loss.is_some()) {
-            "loss"
+            NextBound::Loss
         } else if has(|hop| !hop.cross.is_empty()) {
-            "other traffic on the narrowest link"
+            NextBound::ModelTraffic
         } else {
-            "the narrowest link and its buffer"
+            NextBound::ModelBuffer
         }
     }
 }

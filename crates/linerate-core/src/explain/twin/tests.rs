@@ -2,7 +2,7 @@
 
 use super::{path_of, try_changes};
 use crate::explain::explain;
-use crate::record::{MetricId, Record, Stat, Verdict};
+use crate::record::{HostCommand, MetricId, NextBound, Record, Remedy, Stat, Verdict};
 
 const HELD: &str = include_str!("../../../../../testdata/explain/records/rmem.json");
 const FREE: &str = include_str!("../../../../../testdata/explain/records/base.json");
@@ -33,10 +33,11 @@ fn the_rate_promised_without_a_window_is_the_one_measured_without_it() {
     let promised = model.without_cause_bps.expect("a promise");
     assert!((promised / live - 1.0).abs() <= 0.15, "{promised}, the kernel {live}");
     let next = verdict.next.expect("a next limit");
-    assert_eq!((next.name.as_str(), next.bps), ("the narrowest link of the path", promised));
+    assert_eq!((next.bound, next.bps), (NextBound::PathLink, promised));
     // The buffer of the remedy is twice the bandwidth-delay product: the link is the limit then.
     let tried = model.remedies.first().expect("a line to type");
-    assert!(tried.text.contains("tcp_rmem") && tried.bps > 0.9 * promised, "{tried:?}");
+    let raises = matches!(tried.remedy, Remedy::Line(HostCommand::RaiseBuffer { .. }));
+    assert!(raises && tried.bps > 0.9 * promised, "{tried:?}");
 }
 
 #[test]
@@ -47,8 +48,8 @@ fn a_send_buffer_that_holds_next_is_named() {
         judged(record, 100_000_000).1.next.expect("a next limit")
     };
     let held = next(100_000);
-    assert!(held.name == "the send buffer" && held.bps < 30e6, "{held:?}");
-    assert_eq!(next(4_000_000).name, "the narrowest link of the path");
+    assert!(held.bound == NextBound::SendBuffer && held.bps < 30e6, "{held:?}");
+    assert_eq!(next(4_000_000).bound, NextBound::PathLink);
 }
 
 #[test]
