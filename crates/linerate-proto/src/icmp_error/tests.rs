@@ -73,7 +73,7 @@ fn octets_that_look_like_extensions_and_have_a_wrong_checksum_are_none() {
 
 #[test]
 fn kinds_are_those_of_both_families() {
-    let of = |family, kind, code, rest| ErrorKind::of(family, kind, code, rest);
+    let of = |family, kind, code, rest| ErrorKind::from_type_and_code(family, kind, code, rest);
     assert_eq!(of(Family::V4, 3, 4, 1400), Some(ErrorKind::TooBig(1400)));
     assert_eq!(of(Family::V6, 2, 0, 1280), Some(ErrorKind::TooBig(1280)));
     assert_eq!(of(Family::V4, 3, 3, 0), Some(ErrorKind::PortUnreachable));
