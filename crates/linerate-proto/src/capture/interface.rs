@@ -31,8 +31,8 @@ impl Interface {
 /// Conversion of timestamps to nanoseconds (`if_tsresol` and `if_tsoffset` of pcapng).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// Value of `if_tsresol`: the negated power of 10 of a unit in seconds, or of 2 with the top bit
-    /// set.
+    /// Value of `if_tsresol`: the negated power of 10 of a unit in seconds, or of 2 with the top
+    /// bit set.
     resolution: u8,
     scale: Scale,
     offset_ns: i128,

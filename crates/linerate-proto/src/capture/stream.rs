@@ -20,7 +20,8 @@ pub enum Next<'a> {
     NeedsInput,
 }
 
-/// Parser of a capture in bounded memory: 256 KiB, and up to [`BLOCK_MAX_BYTES`] for a longer block.
+/// Parser of a capture in bounded memory: 256 KiB, and up to [`BLOCK_MAX_BYTES`] for a longer
+/// block.
 ///
 /// ```
 /// use linerate_proto::capture::{LinkType, Next, Stream};

@@ -227,7 +227,8 @@ impl VisitorAnswer<'_> {
     }
 }
 
-/// Fields that let a page of this origin read a response and its timing (CORS, Timing-Allow-Origin).
+/// Fields that let a page of this origin read a response and its timing (CORS,
+/// Timing-Allow-Origin).
 fn page_may_read(origin: &str) -> String {
     format!(
         "Access-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n\

@@ -146,8 +146,8 @@ impl Hello {
 /// Range of protocol versions that an end speaks.
 ///
 /// A client starts with its newest version. The server answers with the lower of the client's and
-/// its own newest, and both use that one; an end ignores unknown fields. An end whose oldest version
-/// is newer than the other's newest sends its own version and closes.
+/// its own newest, and both use that one; an end ignores unknown fields. An end whose oldest
+/// version is newer than the other's newest sends its own version and closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     /// Oldest supported version.

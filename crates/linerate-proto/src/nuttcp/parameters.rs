@@ -1,8 +1,8 @@
 //! The line with the parameters of a test: `name = value` pairs in a fixed order.
 //!
-//! A server reads the first 13 by position, later ones by name. It needs every field of its version,
-//! and reads beyond the end of the line where one is missing. So the line is written for the version
-//! of the server, and for none newer than [`super::WIRE_VERSION`].
+//! A server reads the first 13 by position, later ones by name. It needs every field of its
+//! version, and reads beyond the end of the line where one is missing. So the line is written for
+//! the version of the server, and for none newer than [`super::WIRE_VERSION`].
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! Minimum, mean and maximum of jitter (`-j`) and one-way delay (`-o`) at a receiver of nuttcp 7.0.1
-//! and newer, in milliseconds; lines are written and parsed. nuttcp's jitter is the difference of
-//! the gap between two arrivals from the gap of the pace; the delay is by the clocks of both ends.
+//! Minimum, mean and maximum of jitter (`-j`) and one-way delay (`-o`) at a receiver of nuttcp
+//! 7.0.1 and newer, in milliseconds; lines are written and parsed. nuttcp's jitter is the
+//! difference of the gap between two arrivals from the gap of the pace; the delay is by the clocks
+//! of both ends.
 
 /// Bit of the parameters: show the minimum.
 const LEAST: u8 = 1;

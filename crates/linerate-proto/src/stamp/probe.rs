@@ -66,8 +66,8 @@ impl StampProbe {
         base_bytes(authenticated)
     }
 
-    /// Builds the packet of a session, without the extensions that do not fit. `None` where the base
-    /// packet does not fit.
+    /// Builds the packet of a session, without the extensions that do not fit. `None` where the
+    /// base packet does not fit.
     pub fn new(options: ProbeOptions) -> Option<Self> {
         let authenticated = options.key.is_some();
         let base = base_bytes(authenticated);

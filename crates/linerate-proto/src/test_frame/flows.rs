@@ -18,8 +18,8 @@ pub const FLOWS_MAX: u32 = 1_000_000;
 pub struct Flows {
     /// Number of flows, 1 to [`FLOWS_MAX`].
     pub count: u32,
-    /// Varying fields: at most [`FrameTemplate::VARYING_MAX`], each once, whose values together give
-    /// at least `count` combinations. The first one changes with each flow.
+    /// Varying fields: at most [`FrameTemplate::VARYING_MAX`], each once, whose values together
+    /// give at least `count` combinations. The first one changes with each flow.
     pub vary: Vec<Vary>,
     /// Pseudo-random order of the flows (RFC 4814) instead of ascending.
     pub shuffled: bool,
@@ -96,7 +96,8 @@ impl Flows {
         }
     }
 
-    /// Checks that the values give enough combinations, and that all counts are within their limits.
+    /// Checks that the values give enough combinations, and that all counts are within their
+    /// limits.
     pub(super) fn check(&self) -> Result<()> {
         if !(1..=FLOWS_MAX).contains(&self.count) {
             return Err(TestFrameError::FlowCount(self.count));

@@ -89,8 +89,8 @@ impl Mix {
         Self::from_shares(&shares)
     }
 
-    /// Frames of each length by its share, in an even order: at each frame the count of every length
-    /// differs by less than 1 from its share.
+    /// Frames of each length by its share, in an even order: at each frame the count of every
+    /// length differs by less than 1 from its share.
     /// # Errors
     /// A length twice, no frame, or more than [`MIX_FRAMES_MAX`] after division by common factors.
     pub fn from_shares(shares: &[(FrameLen, u32)]) -> Result<Self, MixError> {

@@ -7,9 +7,9 @@
 use super::{Field, Mac, TestFrame, ether};
 
 impl TestFrame {
-    /// One broadcast frame from each destination MAC address, with the tags of the stream, EtherType
-    /// 0x88b5 and zeros to the shortest length, which a counter assigns to trial 0. None when the
-    /// destination is a group address, which no bridge learns.
+    /// One broadcast frame from each destination MAC address, with the tags of the stream,
+    /// EtherType 0x88b5 and zeros to the shortest length, which a counter assigns to trial 0. None
+    /// when the destination is a group address, which no bridge learns.
     pub fn learning_frames(&self) -> impl Iterator<Item = Vec<u8>> {
         let varying = self.flows.vary.iter().find(|vary| vary.field == Field::DestinationMac);
         let stations = varying.map_or(1, |vary| vary.count.min(self.flows.count));

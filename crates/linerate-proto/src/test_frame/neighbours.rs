@@ -1,6 +1,6 @@
-//! Virtual hosts and routers at a port of the tester: they answer address resolution (ARP, neighbour
-//! discovery, AARP, RIP of IPX), announce themselves, and refresh a device's tables during a trial
-//! (RFC 2544 §23 and §25).
+//! Virtual hosts and routers at a port of the tester: they answer address resolution (ARP,
+//! neighbour discovery, AARP, RIP of IPX), announce themselves, and refresh a device's tables
+//! during a trial (RFC 2544 §23 and §25).
 //!
 //! Left out: answers to echo requests, and routing protocols of IP; routes are configured by hand.
 
@@ -32,7 +32,8 @@ pub struct Hosts {
     pub count: u32,
     /// MAC address of the first host.
     pub mac: Mac,
-    /// True if each host has its own MAC address, incremented with its IP address; else all have one.
+    /// True if each host has its own MAC address, incremented with its IP address; else all have
+    /// one.
     pub own_macs: bool,
 }
 

@@ -37,7 +37,7 @@ const EXTENSIONS_MAX: usize = 16;
 pub(super) enum Version {
     V4,
     V6,
-    /// By the first four bits of the header.
+    /// Version in the first four bits of the header.
     Either,
 }
 

@@ -112,8 +112,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Parses the label stack. Labels do not name their payload; the first bits of the IP header are
-    /// its version (RFC 4928 §2).
+    /// Parses the label stack. Labels do not name their payload; the first bits of the IP header
+    /// are its version (RFC 4928 §2).
     fn mpls(&mut self) -> Result<Version, NoIp> {
         loop {
             let label = self.rest.split_header::<4>("MPLS label")?;

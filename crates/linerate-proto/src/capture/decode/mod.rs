@@ -1,8 +1,8 @@
 //! Decodes a captured packet: lengths, addresses, ports.
 //!
 //! Only captured headers are read; the lengths are those of the packet before the capture cut it.
-//! Left out: checksums, reassembly, tunnels (the outer packet is the one on the link), and all bytes
-//! after the ports. Each header's parser names its source.
+//! Left out: checksums, reassembly, tunnels (the outer packet is the one on the link), and all
+//! bytes after the ports. Each header's parser names its source.
 
 mod ip;
 mod link;
@@ -15,8 +15,8 @@ use super::{Direction, LinkType, Packet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// Length of the frame from the link layer's first byte to its last, without frame check
-    /// sequence, preamble and gap. `None` where the capture has no real link layer (raw IP, loopback,
-    /// Linux cooked). A frame captured on its sender is not padded yet.
+    /// sequence, preamble and gap. `None` where the capture has no real link layer (raw IP,
+    /// loopback, Linux cooked). A frame captured on its sender is not padded yet.
     pub frame_bytes: Option<u32>,
     /// VLAN tags (IEEE 802.1Q and 802.1ad).
     pub vlans: Vlans,
@@ -124,8 +124,8 @@ pub enum NoIp {
 
 impl IpPacket {
     /// True when the packet is longer than this MTU: an offload merged several received packets
-    /// (GRO, LRO), or will segment it (TSO, GSO), so that the capture shows neither their number nor
-    /// their times.
+    /// (GRO, LRO), or will segment it (TSO, GSO), so that the capture shows neither their number
+    /// nor their times.
     pub const fn is_offloaded(&self, mtu_bytes: u32) -> bool {
         self.ip_bytes > mtu_bytes
     }
