@@ -122,23 +122,23 @@ mod tests {
         None
     }
 
-    /// 2.0.5: number, seconds, microseconds.
-    fn old(number: i32, (seconds, micros): (u32, u32)) -> Vec<u8> {
+    /// The head of a datagram of iperf 2.0.5: number, seconds, microseconds.
+    fn old_head(number: i32, seconds: u32, micros: u32) -> Vec<u8> {
         let words = [number.cast_unsigned(), seconds, micros];
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
     #[test]
     fn three_datagrams_that_go_on_are_a_test_of_any_version() {
-        let time = |ms: u32| (1_700_000_000, ms * 1000);
-        let olds: Vec<_> = (0..3).map(|number| old(number, time(number.cast_unsigned()))).collect();
+        let at_ms = |number: i32, ms: u32| old_head(number, 1_700_000_000, ms * 1000);
+        let olds: Vec<_> = (0..3).map(|number| at_ms(number, number.cast_unsigned())).collect();
         assert_eq!(taken(&olds), Some(3));
         // One of data, and its end again and again; losses; a test that began before the server.
         for numbers in [[0, -1, -1], [1, -2, -2], [1, 40, 41], [900_000, 900_001, 900_003]] {
-            let datagrams = numbers.map(|number| old(number, time(1)));
+            let datagrams = numbers.map(|number| at_ms(number, 1));
             assert_eq!(taken(&datagrams), Some(3), "{numbers:?}");
         }
-        let reordered = [2, 1, 4, 3, 5].map(|number| old(number, time(1)));
+        let reordered = [2, 1, 4, 3, 5].map(|number| at_ms(number, 1));
         assert_eq!(taken(&reordered), Some(5));
         for mode in [Mode::Forward, Mode::FullDuplex, Mode::Dual] {
             let mut sender = UdpSender::new(ClientHeader::new(mode, Amount::Bytes(1)));
@@ -158,7 +158,7 @@ mod tests {
     fn garbage_is_no_test_however_often_it_comes() {
         let zeros = (1..64).map(|length| vec![0; length]);
         let letters = (1..64).map(|length| vec![b'A'; length]);
-        for datagram in zeros.chain(letters).chain([old(1, (1_700_000_000, 1))]) {
+        for datagram in zeros.chain(letters).chain([old_head(1, 1_700_000_000, 1)]) {
             assert_eq!(taken(&vec![datagram.clone(); 1000]), None, "{datagram:?}");
         }
         // SplitMix64 (Steele et al. 2014) from one seed.
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(taken(&(0..100).map(noise).collect::<Vec<Vec<u8>>>()), None);
         }
         // Numbers that go on while the time does not, and far apart.
-        assert_eq!(taken(&[3, 2, 1].map(|second| old(4 - second as i32, (second, 0)))), None);
-        assert_eq!(taken(&[1, 200_000, 900_000].map(|number| old(number, (9, 0)))), None);
+        assert_eq!(taken(&[3, 2, 1].map(|second| old_head(4 - second as i32, second, 0))), None);
+        assert_eq!(taken(&[1, 200_000, 900_000].map(|number| old_head(number, 9, 0))), None);
     }
 }

@@ -46,8 +46,8 @@ impl FrameWriter {
         };
         let header = template.header_sum.map(|sum| word_at(sum.at)).map(|(at, sum)| (at, !sum));
         let balance = template.balance_at.map(word_at);
-        let odd = |(at, _): (usize, u16)| (template.signature_at() - at) % 2 == 1;
-        let signature_is_odd = balance.is_some_and(odd);
+        let odd = |at: u16| (template.signature_at() - usize::from(at)) % 2 == 1;
+        let signature_is_odd = template.balance_at.is_some_and(odd);
         Ok(Self { template, trial, stream, header, balance, signature_is_odd })
     }
 
