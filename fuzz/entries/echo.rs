@@ -39,13 +39,13 @@ fn udp(bytes: &[u8]) {
         assert_eq!(probe.answered(bytes), None);
     }
     if let Some(class) = class_asked(bytes) {
-        assert!(PeerTimes::asked(bytes) && bytes.len() >= UDP_ECHO_CLASSES_BYTES);
+        assert!(PeerTimes::are_requested(bytes) && bytes.len() >= UDP_ECHO_CLASSES_BYTES);
         write_class(&mut question, class);
         assert_eq!(class_of_question(&question), Some(class));
     }
-    if let Some(times) = PeerTimes::of_answer(bytes) {
+    if let Some(times) = PeerTimes::from_answer(bytes) {
         times.write(&mut question);
-        assert_eq!(PeerTimes::of_answer(&question), Some(times));
+        assert_eq!(PeerTimes::from_answer(&question), Some(times));
     }
     assert!(bytes.len() >= UDP_ECHO_BYTES_MIN || read_answer(bytes).is_none());
 }

@@ -3,7 +3,7 @@
 
 use linerate_proto::http::{
     HEAD_BYTES_MAX, Head, HeadError, LoadTarget, NDT7_PROTOCOL, Start, THROUGHPUT1_PROTOCOL,
-    VISITOR_BYTES_MAX, VisitorTarget, Wish, start_of, switching,
+    VISITOR_BYTES_MAX, VisitorRequest, VisitorTarget, start_of, switching,
 };
 
 /// Runs the entry.
@@ -27,7 +27,7 @@ pub(crate) fn run(bytes: &[u8]) {
 }
 
 fn asked(head: &Head) {
-    let _ = LoadTarget::of(head);
+    let _ = LoadTarget::from_head(head);
     let _ = (head.may_ask(&[]), head.may_ask(&["any".to_owned()]));
     assert!(head.path().len() + head.query().len() <= head.target.len());
     for protocol in [NDT7_PROTOCOL, THROUGHPUT1_PROTOCOL] {
@@ -38,9 +38,9 @@ fn asked(head: &Head) {
             assert_eq!(lines, 6);
         }
     }
-    match VisitorTarget::of(head).map(|it| it.wish) {
-        Ok(Wish::Down(bytes)) => assert!(bytes <= VISITOR_BYTES_MAX),
-        Ok(Wish::Throughput1(_, asked)) => assert!(asked.duration_ms <= 25_000),
+    match VisitorTarget::from_head(head).map(|target| target.wish) {
+        Ok(VisitorRequest::Down(bytes)) => assert!(bytes <= VISITOR_BYTES_MAX),
+        Ok(VisitorRequest::Throughput1(_, asked)) => assert!(asked.duration_ms <= 25_000),
         _ => {}
     }
 }

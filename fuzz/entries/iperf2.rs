@@ -3,8 +3,8 @@
 
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpOpening, UdpReceiver, UdpReport,
-    UdpTaken, UdpTally, answered_cookie, cookie, cookie_answer, opening, put_cookie,
+    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpDatagramKind, UdpOpening,
+    UdpReceiver, UdpReport, UdpTally, answered_cookie, cookie, cookie_answer, opening, put_cookie,
 };
 use linerate_proto::ttcp;
 
@@ -45,35 +45,36 @@ pub(crate) fn run(bytes: &[u8]) {
 fn tallied(bytes: &[u8]) {
     let length = bytes.last().map_or(1, |last| usize::from(*last).max(1));
     let _ = UdpOpening::asks_to_receive(bytes);
-    if let Some(mut opening) = UdpOpening::of(bytes) {
+    if let Some(mut opening) = UdpOpening::from_first_datagram(bytes) {
         for datagram in bytes.chunks(length) {
-            let _ = opening.take(datagram);
+            let _ = opening.add_datagram(datagram);
         }
     }
-    let mut tally = UdpTally::of(&bytes[..length.min(bytes.len())], MonoTime::from_nanos(0));
+    let mut tally =
+        UdpTally::from_first_datagram(&bytes[..length.min(bytes.len())], MonoTime::from_nanos(0));
     let (mut came, mut answered) = (0, 0);
     for (datagram, us) in bytes.chunks(length).zip(0_u64..) {
         came += datagram.len() as u64;
-        let answer = tally.take(datagram, MonoTime::from_nanos(us * 1000), us);
+        let answer = tally.count(datagram, MonoTime::from_nanos(us * 1000), us);
         answered += answer.map_or(0, |answer| answer.len() as u64);
         assert!(answered <= came);
     }
-    assert_eq!(tally.came(MonoTime::from_nanos(1 << 40)).bytes, came);
+    assert_eq!(tally.arrivals(MonoTime::from_nanos(1 << 40)).bytes, came);
     let _ = (tally.header(), tally.counted());
 }
 
 /// The bytes as datagrams of several lengths, one after the other.
 fn datagrams(bytes: &[u8]) {
     let length = usize::from(bytes.first().copied().unwrap_or(0)).max(1);
-    let _ = Layout::of(bytes);
+    let _ = Layout::from_first_datagram(bytes);
     let (mut receiver, mut old) = (UdpReceiver::default(), ttcp::UdpReceiver::default());
     let (mut came, mut ended) = (0, false);
     for (datagram, now_us) in bytes.chunks(length).zip(0_u64..) {
-        let taken = receiver.take(datagram, datagram.len(), now_us * 1000);
+        let taken = receiver.count(datagram, datagram.len(), now_us * 1000);
         assert!(!ended || receiver.ended());
-        ended |= taken == UdpTaken::End;
+        ended |= taken == UdpDatagramKind::End;
         came += datagram.len() as u64;
-        old.take(datagram.len());
+        old.count(datagram.len());
         if let Some(stamp) = Stamp::parse(datagram, Layout::Wide).filter(|_| datagram.len() >= 16) {
             let mut again = datagram.to_vec();
             stamp.write(&mut again);

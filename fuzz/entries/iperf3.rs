@@ -65,7 +65,7 @@ fn client(bytes: &[u8], piece: usize) -> (Vec<ClientEvent>, Option<WireError>) {
                     }
                     // The test is over as soon as it runs.
                     if event == ClientEvent::Running {
-                        machine.ended();
+                        machine.note_test_end();
                     }
                     events.push(event);
                 }
@@ -87,8 +87,8 @@ fn server(bytes: &[u8], piece: usize) -> (Vec<ServerEvent>, Option<WireError>) {
                     match &event {
                         ServerEvent::Params(params) => {
                             params_survive(params);
-                            machine.accepted();
-                            machine.running();
+                            machine.note_accepted();
+                            machine.note_running();
                         }
                         ServerEvent::Results(results) => results_survive(results),
                         _ => {}

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use linerate_core::time::MonoTime;
-use linerate_proto::meet::{Deed, MEET_BYTES, Meet, Meetings, Say};
+use linerate_proto::meet::{MEET_BYTES, Meet, MeetAction, MeetBody, Meetings};
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
@@ -16,8 +16,8 @@ pub(crate) fn run(bytes: &[u8]) {
     for (datagram, port) in bytes.chunks(MEET_BYTES).zip(1_u16..) {
         let source = SocketAddr::from(([192, 0, 2, 1], port % 3 + 1));
         now = MonoTime::from_nanos(now.nanos() + u64::from(datagram[0]) * 100_000_000);
-        let first = meetings.take(datagram, source, || source, now);
-        if let Deed::Answer(answer) = first {
+        let first = meetings.handle(datagram, source, || source, now);
+        if let MeetAction::Answer(answer) = first {
             assert_eq!(datagram.len(), MEET_BYTES);
             with_cookie(&mut meetings, datagram, &answer, source, now);
         }
@@ -33,13 +33,13 @@ fn with_cookie(
     now: MonoTime,
 ) {
     let told = Meet::decode(answer).expect("its own answer");
-    let (Some(asked), Say::Told { cookie, .. }) = (Meet::decode(datagram), told.say) else {
+    let (Some(asked), MeetBody::Told { cookie, .. }) = (Meet::decode(datagram), told.say) else {
         panic!("an answer to no question")
     };
-    let Say::Ask { relay, .. } = asked.say else { panic!("an answer to {asked:?}") };
-    let again = Meet { say: Say::Ask { cookie, relay }, ..asked };
-    let deed = meetings.take(&again.encode(), source, || source, now);
-    assert!(matches!(deed, Deed::Answer(_)));
-    let deed = meetings.take(b"a probe", source, || source, now);
-    assert!(!matches!(deed, Deed::Answer(_)));
+    let MeetBody::Ask { relay, .. } = asked.say else { panic!("an answer to {asked:?}") };
+    let again = Meet { say: MeetBody::Ask { cookie, relay }, ..asked };
+    let deed = meetings.handle(&again.encode(), source, || source, now);
+    assert!(matches!(deed, MeetAction::Answer(_)));
+    let deed = meetings.handle(b"a probe", source, || source, now);
+    assert!(!matches!(deed, MeetAction::Answer(_)));
 }

@@ -93,12 +93,12 @@ fn within_bounds(message: &Message) {
             Err(error) => Some(error),
         },
         Message::Proof(proof) => {
-            assert_eq!(proof.known(Nonce([9; 32]), [[0; 32]].into_iter()), None);
+            assert_eq!(proof.matching_digest(Nonce([9; 32]), [[0; 32]].into_iter()), None);
             None
         }
         Message::TrainReport(report) => {
             let stamps = report.stamps();
-            let again = TrainReport::of((report.round, report.train), &stamps);
+            let again = TrainReport::from_stamps(report.round, report.train, &stamps);
             assert_eq!(again.stamps(), stamps);
             None
         }

@@ -19,7 +19,7 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(server(bytes, bytes.len().max(1)), server(bytes, piece));
     let mut receiver = UdpReceiver::default();
     for datagram in bytes.chunks(piece) {
-        if let Some(mark) = receiver.take(datagram, datagram.len()) {
+        if let Some(mark) = receiver.count(datagram, datagram.len()) {
             assert_eq!(UdpMark::parse(datagram), Some(mark));
         }
         let swapped = is_swapped(datagram, datagram.len());

@@ -9,10 +9,10 @@ pub(crate) fn run(bytes: &[u8]) {
     let number = bytes.get(30..32).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]));
     for question in Question::ALL {
         let before = all;
-        if !all.take(bytes, question, number) {
+        if !all.add_answer(bytes, question, number) {
             assert_eq!(format!("{all:?}"), format!("{before:?}"));
         }
-        assert!(!all.take(bytes, question, number.wrapping_add(1)));
+        assert!(!all.add_answer(bytes, question, number.wrapping_add(1)));
     }
     if let Some(current) = all.current {
         assert!(current.offset_ns.is_finite() && current.path_delay_ns.is_finite());

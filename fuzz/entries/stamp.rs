@@ -56,7 +56,7 @@ fn request(bytes: &[u8], key: Option<Key>) {
     };
     let mut buffer = bytes.to_vec();
     buffer.resize(bytes.len().max(BYTES_AUTHENTICATED), 0);
-    let error = ErrorEstimate::of(1_000, true, TimeFormat::Ntp);
+    let error = ErrorEstimate::from_error_ns(1_000, true, TimeFormat::Ntp);
     for round in 0..2 {
         let Ok(prepared) = reflector.prepare(&mut buffer, bytes.len(), &arrived, error, NOW) else {
             return;
@@ -66,7 +66,7 @@ fn request(bytes: &[u8], key: Option<Key>) {
         reflector.finish(&mut buffer, &prepared, TIME_NS + round);
         let reply = Reply::read(signed, &buffer[..prepared.len]).expect("a whole reply");
         assert_eq!(reply.ttl, Some(64));
-        reflector.left(&prepared.session, prepared.sequence, TIME_NS);
+        reflector.note_departure(&prepared.session, prepared.sequence, TIME_NS);
         buffer[..bytes.len()].copy_from_slice(bytes);
     }
 }

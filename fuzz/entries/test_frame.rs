@@ -13,7 +13,7 @@ use linerate_proto::test_frame::{
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
     let mut counts = ForeignFrames::default();
-    ForeignKind::of(bytes).count_in(&mut counts);
+    ForeignKind::from_frame(bytes).count_in(&mut counts);
     let targets = [IpAddr::from(V4), IpAddr::from(V6)];
     for mac in targets.into_iter().filter_map(|target| announced_mac(bytes, target)) {
         assert!(!mac.is_group());

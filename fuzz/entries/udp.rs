@@ -33,10 +33,10 @@ fn tracked(bytes: &[u8]) {
         let Some(header) = DatagramHeader::parse(datagram) else { continue };
         assert!(datagram.starts_with(&header.to_bytes()));
         tracker.note_drops(header.tag.into(), header.number, header.stamp_ns, 64);
-        tracker.take(header.number, header.stamp_ns);
+        tracker.count(header.number, header.stamp_ns);
         // And near the numbers that came.
         let step = u64::from(header.tag);
-        tracker.take(tracker.next_expected().saturating_sub(step & 0xff) + (step >> 12), 0);
+        tracker.count(tracker.next_expected().saturating_sub(step & 0xff) + (step >> 12), 0);
     }
     let (all, measured) = tracker.tallies(None, None, 64);
     assert_eq!(all.received + all.lost, tracker.next_expected());

@@ -50,7 +50,7 @@ pub(super) fn keep(
 /// Reflects for so many seconds; the one that measures says what came of it.
 fn answer(place: &MeetAt, for_s: i64, over: &Stop, say: fn(&str)) {
     let span = Duration::from_secs(u64::try_from(for_s).unwrap_or(0));
-    let at = Rendezvous { third: place.third, key: MeetKey::of(&place.word), wait: span };
+    let at = Rendezvous { third: place.third, key: MeetKey::from_word(&place.word), wait: span };
     let options = ReflectorOptions::default();
     if let Err(failure) = reflect(&at, options, Some(monotonic() + span), over) {
         say(&format!("reflects for nobody: {failure}"));

@@ -1,4 +1,4 @@
-//! The question of chronyd for its state (`chronyc tracking`) and the answer, as chronyd 4.3 has
+//! The request for chronyd's state (`chronyc tracking`) and its reply, as chronyd 4.3 sends
 //! them on UDP port 323 (candm.h of chrony, protocol 6). Integers are big-endian.
 //!
 //! | request | | reply | |
@@ -10,7 +10,7 @@
 //!
 //! From 28: reference (4), its address (16), family (2), 0 (2), stratum (2), leap (2), reference
 //! time (12), then floats of 4: correction, last and RMS offset, frequency, residual, skew, root
-//! delay, root dispersion, interval of updates. What the other commands do is left out.
+//! delay, root dispersion, interval of updates. The other commands are left out.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,26 +25,26 @@ const TRACKING_REPLY: u16 = 5;
 /// The leap indicator of a clock that is not synchronised (RFC 5905 §7.3).
 const LEAP_UNSYNCHRONISED: u16 = 3;
 
-/// What chronyd says of the clock that it keeps.
+/// State of the system clock as chronyd reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tracking {
-    /// Its source; `None` for a reference clock of its own.
+    /// Address of the NTP server that chronyd follows; `None` for a local reference clock.
     pub source: Option<IpAddr>,
-    /// Distance from a reference clock.
+    /// NTP stratum: distance from a reference clock.
     pub stratum: u16,
-    /// It keeps the clock right.
+    /// False if the leap indicator says that the clock is not synchronised.
     pub synchronised: bool,
-    /// What the clock is still to be corrected by.
+    /// Correction that is still to be applied to the system clock, in seconds.
     pub correction_s: f64,
-    /// Round trip to the reference clock.
+    /// Round-trip delay to the reference clock, in seconds (RFC 5905).
     pub root_delay_s: f64,
-    /// Errors that added up on the way.
+    /// Root dispersion: the errors added up on the path to the reference clock, in seconds.
     pub root_dispersion_s: f64,
-    /// Time between the last two measurements.
+    /// Time between the last two clock updates, in seconds.
     pub update_interval_s: f64,
 }
 
-/// The bytes that ask for [`Tracking`].
+/// Builds the request for [`Tracking`] with this sequence number.
 pub fn tracking_request(number: u32) -> [u8; TRACKING_BYTES] {
     let mut bytes = [0; TRACKING_BYTES];
     bytes[..2].copy_from_slice(&[VERSION, 1]);
@@ -54,7 +54,7 @@ pub fn tracking_request(number: u32) -> [u8; TRACKING_BYTES] {
 }
 
 impl Tracking {
-    /// Reads the reply to the request of that number; `None` for anything else.
+    /// Parses the reply to the request of that number; `None` for any other bytes.
     pub fn parse(bytes: &[u8], number: u32) -> Option<Self> {
         let two = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
         let four = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -87,7 +87,7 @@ impl Tracking {
         reason = "not negative, and a float of chrony is below 2^63 s"
     )]
     pub fn error_ns(&self) -> Option<u64> {
-        // A delay below 0 is what a clock that was slewed measured: as far off as one above.
+        // A slewed clock can measure a delay below 0; it is as far off as one above.
         let s = self.correction_s.abs() + self.root_dispersion_s + self.root_delay_s.abs() / 2.0;
         let sound = self.synchronised && self.root_dispersion_s >= 0.0;
         sound.then(|| (s * 1e9).ceil() as u64)
@@ -110,7 +110,7 @@ mod tests {
     fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         let pair =
-            |pair: &[u8]| std::str::from_utf8(pair).ok().map(|it| u8::from_str_radix(it, 16));
+            |pair: &[u8]| std::str::from_utf8(pair).ok().map(|hex| u8::from_str_radix(hex, 16));
         digits.chunks(2).filter_map(pair).map(|byte| byte.expect("hexadecimal")).collect()
     }
 

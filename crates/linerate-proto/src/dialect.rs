@@ -1,9 +1,9 @@
-//! The common face of the machines that run a test with another end: what can happen to one, and
-//! what it wants done.
+//! The interface of the protocol state machines that run a test with another end: their inputs and
+//! their outputs.
 //!
 //! A machine knows the order of the steps and every time-out of its protocol. It has no socket, no
-//! clock and no thread: whoever runs it hands in what happened and when, takes out what is to be
-//! done, and comes back at the time that [`Wants`] names at the latest.
+//! clock and no thread: its caller passes in each event with its time, carries out the outputs,
+//! and calls again at the time that [`Wants`] names at the latest.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,114 +11,115 @@ use std::time::Duration;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 
-/// How often the stop flag is looked at.
+/// Interval at which the caller checks the stop flag and the counters of the streams.
 pub const LOOK: Duration = Duration::from_millis(50);
-/// How often the streams are looked at when they are about to open or to end.
+/// The shorter interval of those checks while the streams open or end.
 pub const LOOK_AT_END: Duration = Duration::from_millis(2);
 
 /// One end of a test, client or server, in some protocol.
 pub trait Machine {
-    /// What a server is asked for, before it decides.
+    /// The test that a client asks a server for.
     type Request;
-    /// On which terms it runs that.
+    /// Conditions under which the server accepts the test, such as a port or a limit.
     type Terms;
-    /// How it says no.
+    /// Reason with which the server refuses the test.
     type Refusal;
-    /// What an end counted of its streams.
+    /// Counters of the streams at one end, exchanged after the test.
     type Report;
-    /// What the streams of an end have to tell the other one as they run.
+    /// Messages about the streams that one end sends the other during the test.
     type News;
-    /// What the other end did against the protocol, or said instead of going on.
+    /// Violation of the protocol by the other end, or the error that it reported.
     type PeerFault;
 
-    /// Takes what happened at `now`.
+    /// Processes one event that happened at `now`; its outputs are read with [`Machine::poll`].
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>);
 
-    /// The next thing to do, in order; after [`Output::Finished`] or [`Output::Failed`] nothing.
+    /// The next output, in order; `None` forever after [`Output::Finished`] or
+    /// [`Output::Failed`].
     fn poll(&mut self) -> Option<Output<Self>>;
 
-    /// What has to be looked at, and when.
+    /// The machine's next time-out, how often to call it, and whether it reads control bytes.
     fn wants(&self) -> Wants;
 }
 
-/// What happens to a machine.
+/// An event that the caller passes to a machine.
 pub enum Input<'a, M: Machine + ?Sized> {
-    /// Bytes of the control connection; only while [`Wants::reads`].
+    /// Bytes received on the control connection; only while [`Wants::reads`].
     Bytes(&'a [u8]),
     /// The other end closed the control connection.
     Closed,
     /// The answer to [`Output::Decide`].
     Decided(Result<M::Terms, M::Refusal>),
-    /// The answer to [`Output::Open`]: every stream is there and ready.
+    /// The answer to [`Output::Open`]: every data stream is established.
     Opened,
     /// The answer to [`Output::Count`].
     Counted(Box<M::Report>),
-    /// How far the data has come now; given at every look.
+    /// State of the data streams, passed in at every check.
     Look(FlowState),
-    /// The user, or whoever runs this end, wants no more.
+    /// The user, or the program that runs this end, stops the test.
     Stop,
-    /// Something to tell the other end.
+    /// A message of this end's streams for the other end.
     Tell(M::News),
-    /// The test ends here by this failure: the last moment for a word to the other end. It comes
-    /// after [`Output::Failed`], too.
+    /// This end ends the test with this failure: the last chance to send the reason to the other
+    /// end. Also passed in after [`Output::Failed`].
     GiveUp(&'a Failure),
 }
 
-/// What a machine wants done.
+/// An action that a machine asks its caller to carry out.
 pub enum Output<M: Machine + ?Sized> {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
-    /// Say whether this test may run here.
+    /// Accept or refuse this test.
     Decide(Box<M::Request>),
-    /// Connect the data streams, or take them in.
+    /// Connect the data streams, or accept them.
     Open,
     /// The time of the test begins.
     Begin,
-    /// Senders begin.
+    /// Start the senders.
     Start,
-    /// An interval is over.
+    /// Close the current reporting interval.
     Sample,
-    /// The omitted span is over: what counts begins here.
+    /// End the omitted span (`--omit`): the measured time begins here.
     OmitOver,
-    /// Senders end.
+    /// Stop the senders.
     StopSending,
     /// The test ends at this moment.
     Ended,
-    /// Take what is on the way.
+    /// Receive the data that is still in flight.
     Settle,
-    /// Receivers end after what has arrived.
+    /// Stop the receivers once they have read the data that has arrived.
     StopReceiving,
-    /// Tell what was counted.
+    /// Return the counters of this end's streams with [`Input::Counted`].
     Count,
-    /// What the other end's streams tell.
+    /// A message of the other end's streams.
     News(M::News),
-    /// Every thread leaves at once.
+    /// Stop every thread at once.
     Halt,
-    /// What the other end counted.
+    /// Counters of the other end's streams.
     Peer(Box<M::Report>),
-    /// The test is done: end every thread that is left.
+    /// The test has succeeded: end the remaining threads.
     Finished,
-    /// It did not come to its end.
+    /// The test has failed for this reason.
     Failed(Reason<M::PeerFault>),
 }
 
-/// Why a test did not come to its end.
+/// Reason for which a test failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason<P> {
-    /// What the other end did or said.
+    /// The other end violated the protocol or reported an error.
     Peer(P),
-    /// What was awaited did not come in time.
+    /// An expected message did not arrive in time.
     Silent {
-        /// What would have been next.
+        /// The expected message.
         awaited: &'static str,
-        /// The time there was for it.
+        /// The time-out that it missed.
         within: Duration,
     },
     /// The other end closed the control connection.
     Closed,
-    /// No data came for so long.
+    /// No data arrived for this time.
     NoData(Duration),
-    /// The other end gave the test up.
+    /// The other end aborted the test.
     Left,
     /// The other end did not end the test in time.
     Overdue,
@@ -126,31 +127,32 @@ pub enum Reason<P> {
     Stopped,
 }
 
-/// What a machine has to know of the data.
+/// State of this end's data streams, as a machine needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowState {
-    /// Bytes or datagrams that all receivers of this end have taken.
+    /// Bytes or datagrams received on all streams of this end.
     pub received: u64,
-    /// The same of all streams, sent or received.
+    /// Bytes or datagrams sent and received on all streams.
     pub moved: u64,
     /// The amount that ends the test has been sent and received here.
     pub complete: bool,
-    /// What was sent here has arrived, and was read as far as this end can tell.
+    /// All that this end sent has been acknowledged, as far as this end can tell.
     pub delivered: bool,
-    /// What the other end says that it sent is here, and what this end sends is sent.
+    /// This end has received the amount that the other end says it sent, and has sent all of its
+    /// own.
     pub settled: bool,
     /// Every stream has ended.
     pub done: bool,
 }
 
-/// What a machine has to look at, and when.
+/// A machine's next time-out, the interval of checks, and whether it reads control bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// It goes on by then whatever happens.
+    /// The machine must be called at this time even without an event.
     pub wake_at: Option<MonoTime>,
-    /// The longest pause between two looks at the data and at the stop flag.
+    /// Longest time between two checks of the streams and of the stop flag.
     pub look: Duration,
-    /// Whether bytes of the control connection are of use now.
+    /// True while the machine reads bytes of the control connection.
     pub reads: bool,
 }
 
@@ -164,13 +166,13 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Of a test that began at `begin`.
+    /// Intervals of a test that began at `begin` and omits its first `omit`.
     pub fn new(begin: MonoTime, interval: Duration, omit: Duration) -> Self {
         let omit = (!omit.is_zero()).then(|| begin + omit);
         Self { interval, tick: begin + interval, omit }
     }
 
-    /// Asks for what is due at `now`.
+    /// Adds the outputs that are due at `now`: the end of an interval or of the omitted span.
     pub fn due<M: Machine + ?Sized>(&mut self, now: MonoTime, out: &mut VecDeque<Output<M>>) {
         if let Some(at) = self.omit.filter(|at| now >= *at) {
             self.omit = None;
@@ -182,13 +184,13 @@ impl Beat {
         }
     }
 
-    /// When something is due again.
+    /// Time of the next output.
     pub fn next(&self) -> MonoTime {
         self.omit.map_or(self.tick, |at| at.min(self.tick))
     }
 }
 
-/// A bounded wait for what is on the way.
+/// A bounded wait for data in flight after the senders have stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Settling {
     end: MonoTime,
@@ -202,7 +204,7 @@ impl Settling {
         Self { end: now + max, quiet, moved: None }
     }
 
-    /// Whether it is over.
+    /// True once the streams are done or settled, nothing has moved for `quiet`, or time is up.
     pub fn is_over(&mut self, now: MonoTime, flow: &FlowState) -> bool {
         let last =
             self.moved.filter(|(moved, _)| *moved == flow.moved).unwrap_or((flow.moved, now));
@@ -211,7 +213,7 @@ impl Settling {
         flow.done || flow.settled || quiet || now >= self.end
     }
 
-    /// When it is over at the latest.
+    /// Time at which the wait ends at the latest.
     pub const fn end(&self) -> MonoTime {
         self.end
     }

@@ -1,10 +1,10 @@
-//! How two hosts behind NAT come together at a third (`spec/meet.md`): each asks the third, from
-//! the port that it will measure from, and is told where the other's datagrams come from; then both
-//! send to each other until both have heard. Where nothing comes through, the third passes on what
-//! the two send each other.
+//! UDP hole punching between two hosts behind NAT, by a third host, the server (`spec/meet.md`).
+//! Each host asks the server, from the port that it will measure from, and learns the public
+//! address and port of the other host. Both then send to each other until both have received a
+//! datagram. If none gets through, the server relays their datagrams.
 //!
-//! Nobody is sent more than it sent: a message of any kind has 64 octets, and a host that has not
-//! shown by a cookie that it is where it says is told nothing and sent nothing of another.
+//! The server cannot be used for amplification: every message has 64 octets, and a host that has
+//! not returned the cookie sent to its address receives neither addresses nor relayed datagrams.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -29,83 +29,83 @@ const ASK: u8 = 1;
 const TOLD: u8 = 2;
 const HELLO: u8 = 3;
 
-/// Pairs that meet at one time.
+/// Most pairs that the server serves at one time.
 const PLACES_MAX: usize = 1024;
-/// One that has not asked, nor sent, for so long is gone.
+/// A host from which no datagram came for this time is forgotten.
 const GONE_NS: u64 = 10_000_000_000;
-/// What is passed on for a pair: so many datagrams a second, and for so long.
+/// Most datagrams a second that the server relays for a pair, and the longest time it does so.
 const PASSED_PER_SECOND: u32 = 1000;
 const PASSED_FOR_NS: u64 = 600_000_000_000;
 
-/// What both hosts know, and nobody else: 16 octets of the SHA-256 of their word.
+/// Secret that the two hosts share: 16 octets of the SHA-256 of their passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MeetKey([u8; 16]);
 
 impl MeetKey {
-    /// The key of a word.
-    pub fn of(word: &str) -> Self {
+    /// The key that two hosts with this passphrase derive.
+    pub fn from_word(word: &str) -> Self {
         let digest = sha256(format!("linerate meet {word}").as_bytes());
         Self(*digest.first_chunk().expect("a digest has 32 octets"))
     }
 }
 
-/// What one of the two does once they have met.
+/// Role of a host in the measurement after the hole punching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It sends probes.
+    /// The host sends the probes.
     Measures,
-    /// It answers them.
+    /// The host answers the probes.
     Answers,
 }
 
-/// What a message says.
+/// Content of a message, by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Say {
-    /// To the third: where is the other?
+pub enum MeetBody {
+    /// Request to the server for the address of the other host.
     Ask {
-        /// As the third told it last; 0 at first.
+        /// The cookie that the server sent last; 0 in the first request.
         cookie: u64,
-        /// No hole: pass on what we send.
+        /// No datagram got through: ask the server to relay.
         relay: bool,
     },
-    /// The third's answer.
+    /// Answer of the server.
     Told {
-        /// To be given back.
+        /// Cookie for the next request.
         cookie: u64,
-        /// Where the other's datagrams come from.
+        /// Public address and port of the other host, once known.
         other: Option<SocketAddr>,
-        /// What both send is passed on from now on.
+        /// The server relays the datagrams of both hosts from now on.
         relayed: bool,
     },
-    /// To the other.
+    /// Datagram to the other host.
     Hello {
-        /// One of the other's has come.
+        /// A datagram of the other host has arrived.
         heard: bool,
     },
 }
 
-/// A message.
+/// A message of 64 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meet {
-    /// Whose.
+    /// Key of the pair.
     pub key: MeetKey,
-    /// Of whom, or to whom where the third speaks.
+    /// Role of the sender; in an answer of the server, that of the host it answers.
     pub role: Role,
-    /// What.
-    pub say: Say,
+    /// Kind and content of the message.
+    pub say: MeetBody,
 }
 
 impl Meet {
-    /// As octets.
+    /// The octets on the wire.
     pub fn encode(&self) -> [u8; MEET_BYTES] {
         let mut bytes = [0; MEET_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[ROLE_AT] = u8::from(self.role == Role::Answers);
         bytes[KEY_AT..COOKIE_AT].copy_from_slice(&self.key.0);
         let (kind, flag, cookie, other) = match self.say {
-            Say::Ask { cookie, relay } => (ASK, relay, cookie, None),
-            Say::Told { cookie, other, relayed } => (TOLD, relayed, cookie, other),
-            Say::Hello { heard } => (HELLO, heard, 0, None),
+            MeetBody::Ask { cookie, relay } => (ASK, relay, cookie, None),
+            MeetBody::Told { cookie, other, relayed } => (TOLD, relayed, cookie, other),
+            MeetBody::Hello { heard } => (HELLO, heard, 0, None),
         };
         (bytes[KIND_AT], bytes[FLAGS_AT]) = (kind, u8::from(flag));
         bytes[COOKIE_AT..FAMILY_AT].copy_from_slice(&cookie.to_be_bytes());
@@ -125,7 +125,7 @@ impl Meet {
         bytes
     }
 
-    /// What octets say; nothing where they are no message.
+    /// Parses a datagram; `None` for octets that are no message of this protocol.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; MEET_BYTES] = bytes.try_into().ok()?;
         if !bytes.starts_with(&MAGIC) || bytes[ROLE_AT] > 1 || bytes[FLAGS_AT] > 1 {
@@ -146,33 +146,33 @@ impl Meet {
         };
         let other = ip.filter(|_| port > 0).map(|ip| SocketAddr::new(ip, port));
         let say = match bytes[KIND_AT] {
-            ASK => Say::Ask { cookie, relay: flag },
-            TOLD => Say::Told { cookie, other, relayed: flag },
-            HELLO => Say::Hello { heard: flag },
+            ASK => MeetBody::Ask { cookie, relay: flag },
+            TOLD => MeetBody::Told { cookie, other, relayed: flag },
+            HELLO => MeetBody::Hello { heard: flag },
             _ => return None,
         };
         Some(Self { key, role, say })
     }
 }
 
-/// What the third is to do with a datagram.
+/// Action of the server on a datagram.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Deed<'a, W> {
-    /// Send this back.
+pub enum MeetAction<'a, W> {
+    /// Send these octets back to the source.
     Answer([u8; MEET_BYTES]),
-    /// Send it on, this way.
+    /// Relay the datagram to the other host of the pair.
     PassOn(&'a W),
-    /// Drop it.
+    /// Drop the datagram.
     Drop,
-    /// It is none of those who meet here.
+    /// The datagram is no message, and its source is no host of a relayed pair.
     NotOurs,
 }
 
-/// Who meets at the third; `W` is the way back to one of them.
+/// Pairs of hosts that the server knows; `W` is the reply path to a host.
 #[derive(Debug)]
 pub struct Meetings<W> {
     places: HashMap<MeetKey, Place<W>>,
-    /// Where those are whose datagrams are passed on.
+    /// Source addresses of the hosts whose datagrams are relayed.
     passed: HashMap<SocketAddr, (MeetKey, Role)>,
     cookies: RandomState,
 }
@@ -218,7 +218,7 @@ impl<W> Place<W> {
         self.ends.iter().all(gone) || self.passed_since.is_some_and(long)
     }
 
-    /// Whether one more may be passed on in this second.
+    /// Counts a datagram; true if it is within the limit of this second.
     fn has_room(&mut self, now: MonoTime) -> bool {
         if now.nanos_since(self.second) >= 1_000_000_000 {
             (self.second, self.in_second) = (now, 0);
@@ -229,38 +229,38 @@ impl<W> Place<W> {
 }
 
 impl<W> Meetings<W> {
-    /// What is to be done with a datagram; `back` gives the way to its sender.
-    pub fn take(
+    /// Handles a datagram and returns the action; `back` gives the reply path to its source.
+    pub fn handle(
         &mut self,
         bytes: &[u8],
         source: SocketAddr,
         back: impl FnOnce() -> W,
         now: MonoTime,
-    ) -> Deed<'_, W> {
+    ) -> MeetAction<'_, W> {
         match Meet::decode(bytes) {
-            Some(Meet { key, role, say: Say::Ask { cookie, relay } }) => {
+            Some(Meet { key, role, say: MeetBody::Ask { cookie, relay } }) => {
                 let right = self.cookies.hash_one((source, key));
                 if cookie != right {
-                    let say = Say::Told { cookie: right, other: None, relayed: false };
-                    return Deed::Answer(Meet { key, role, say }.encode());
+                    let say = MeetBody::Told { cookie: right, other: None, relayed: false };
+                    return MeetAction::Answer(Meet { key, role, say }.encode());
                 }
                 let end = End { source, back: back(), at: now, relay };
-                match self.asked(key, role, end, now) {
+                match self.note_request(key, role, end, now) {
                     Some((other, relayed)) => {
-                        let say = Say::Told { cookie: right, other, relayed };
-                        Deed::Answer(Meet { key, role, say }.encode())
+                        let say = MeetBody::Told { cookie: right, other, relayed };
+                        MeetAction::Answer(Meet { key, role, say }.encode())
                     }
-                    None => Deed::Drop,
+                    None => MeetAction::Drop,
                 }
             }
-            // Messages of the two to each other come here by mistake alone.
-            Some(_) => Deed::Drop,
+            // Hosts of a pair send the other kinds to each other, never to the server.
+            Some(_) => MeetAction::Drop,
             None => self.pass_on(source, now),
         }
     }
 
-    /// Notes one that has asked; where the other is, and whether what both send is passed on.
-    fn asked(
+    /// Notes the host of a request; returns the other host's address and whether both are relayed.
+    fn note_request(
         &mut self,
         key: MeetKey,
         role: Role,
@@ -304,21 +304,25 @@ impl<W> Meetings<W> {
         Some(found)
     }
 
-    fn pass_on(&mut self, source: SocketAddr, now: MonoTime) -> Deed<'_, W> {
-        let Some((key, role)) = self.passed.get(&source).copied() else { return Deed::NotOurs };
+    fn pass_on(&mut self, source: SocketAddr, now: MonoTime) -> MeetAction<'_, W> {
+        let Some((key, role)) = self.passed.get(&source).copied() else {
+            return MeetAction::NotOurs;
+        };
         let over = self.places.get(&key).is_none_or(|place| place.is_over(now));
         if over {
             self.forget(now);
-            return Deed::NotOurs;
+            return MeetAction::NotOurs;
         }
-        let Some(place) = self.places.get_mut(&key) else { return Deed::NotOurs };
+        let Some(place) = self.places.get_mut(&key) else { return MeetAction::NotOurs };
         if !place.has_room(now) {
-            return Deed::Drop;
+            return MeetAction::Drop;
         }
         if let Some(end) = &mut place.ends[place_of(role)] {
             end.at = now;
         }
-        place.ends[1 - place_of(role)].as_ref().map_or(Deed::Drop, |end| Deed::PassOn(&end.back))
+        place.ends[1 - place_of(role)]
+            .as_ref()
+            .map_or(MeetAction::Drop, |end| MeetAction::PassOn(&end.back))
     }
 
     fn forget(&mut self, now: MonoTime) {

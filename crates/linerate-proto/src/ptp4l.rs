@@ -1,11 +1,11 @@
-//! The questions to ptp4l for its state, and its answers: management messages of PTP (IEEE
+//! The requests for ptp4l's state, and its answers: management messages of PTP (IEEE
 //! 1588-2008 §15), as ptp4l 3.1.1 has them on its local sockets. Integers are big-endian.
 //!
 //! | from | | bytes |
 //! |---|---|---|
 //! | 0 | message type 0xd in the low half, version 2 in the low half | 2 |
 //! | 2 | length of all | 2 |
-//! | 30 | number, of the question and of its answer | 2 |
+//! | 30 | sequence number, of the request and of its answer | 2 |
 //! | 34 | port that is asked: all ones for any | 10 |
 //! | 46 | action in the low half: 0 get, 2 response | 1 |
 //! | 48 | 1: management; 2 + length of the data; identifier | 6 |
@@ -20,11 +20,11 @@
 //! | 0xc004 port properties | of linuxptp alone: 0 port (10), 10 state (1), 11 timestamps (1), |
 //! | | 12 name of the interface (1 + length) |
 //!
-//! The other data sets repeat these or tell of the configuration. Nothing is ever set.
+//! The other data sets repeat these or hold the configuration. No request changes ptp4l's state.
 
-/// Bytes of a question.
+/// Bytes of a request.
 pub const QUESTION_BYTES: usize = 54;
-/// Room for the longest answer: that with the name of an interface of 255 bytes.
+/// Bytes of the longest answer: one whose interface has a name of 255 bytes.
 pub const ANSWER_BYTES_MAX: usize = 512;
 /// Answers of one round that are read: more than a clock has ports.
 pub const ANSWERS_MAX: usize = 64;
@@ -33,24 +33,24 @@ const VERSION: u8 = 2;
 const MANAGEMENT: u8 = 0xd;
 const RESPONSE: u8 = 2;
 const TLV_MANAGEMENT: u16 = 1;
-/// controlField of management messages; logMessageInterval that none is.
+/// The controlField of management messages, and their logMessageInterval 0x7f: not periodic.
 const CONTROL: [u8; 2] = [4, 0x7f];
 
-/// What can be asked.
+/// Data set that a management request reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Distance and offset from the master.
+    /// Steps to the grandmaster, and the offset from the master.
     Current,
-    /// The grandmaster.
+    /// Identity, class and accuracy of the grandmaster.
     Parent,
-    /// What the time is worth.
+    /// Time scale, and whether it is traceable to a primary reference.
     TimeProperties,
     /// State and timestamps of each port: one answer a port.
     Ports,
 }
 
 impl Question {
-    /// All of them.
+    /// All four data sets.
     pub const ALL: [Self; 4] = [Self::Current, Self::Parent, Self::TimeProperties, Self::Ports];
 
     const fn identifier(self) -> u16 {
@@ -62,7 +62,7 @@ impl Question {
         }
     }
 
-    /// The bytes that ask it.
+    /// Builds the request for this data set with this sequence number.
     pub fn bytes(self, number: u16) -> [u8; QUESTION_BYTES] {
         let mut bytes = [0; QUESTION_BYTES];
         let mut put = |at: usize, these: &[u8]| bytes[at..at + these.len()].copy_from_slice(these);
@@ -77,14 +77,14 @@ impl Question {
     }
 }
 
-/// What ptp4l says, put together from its answers.
+/// State of ptp4l, from its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ptp4l {
-    /// Place in relation to the master.
+    /// Offset from the master, and the path to it.
     pub current: Option<Current>,
-    /// The grandmaster.
+    /// The clock at the root of the PTP domain.
     pub grandmaster: Option<Grandmaster>,
-    /// What its time is worth.
+    /// Time scale and traceability of the grandmaster's time.
     pub time: Option<TimeProperties>,
     /// The port that follows a master, or else the first that answered.
     pub port: Option<Port>,
@@ -93,76 +93,78 @@ pub struct Ptp4l {
 /// The current data set (§15.5.3.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Current {
-    /// Clocks on the way to the grandmaster; 1 is directly beside it, 0 is it.
+    /// Clocks on the path to the grandmaster (stepsRemoved): 0 is the grandmaster itself, 1 is a
+    /// clock next to it.
     pub steps: u16,
-    /// This clock less the master's.
+    /// Offset of this clock from the master's: this clock's time minus the master's.
     pub offset_ns: f64,
-    /// Mean of the ways there and back.
+    /// Mean of the path delays to the master and from it.
     pub path_delay_ns: f64,
 }
 
 /// The grandmaster, of the parent data set (§15.5.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grandmaster {
-    /// Its clock.
+    /// Clock identity (EUI-64).
     pub identity: [u8; 8],
-    /// 6 follows a primary reference, 7 did so lately, 248 is any other.
+    /// The clockClass: 6 is locked to a primary reference, 7 in holdover, 248 the default.
     pub class: u8,
-    /// Code of its largest error.
+    /// The clockAccuracy: code of the clock's largest error (table 6).
     pub accuracy: u8,
 }
 
 /// Time properties (§15.5.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeProperties {
-    /// The time goes back to a primary reference.
+    /// The time is traceable to a primary reference.
     pub traceable: bool,
-    /// It is TAI, not UTC.
+    /// The time scale is TAI, not UTC.
     pub tai: bool,
-    /// The difference of both is known.
+    /// The offset between TAI and UTC is known.
     pub utc_offset_valid: bool,
 }
 
-/// One port.
+/// One PTP port of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Its state.
+    /// State of the PTP port.
     pub state: PortState,
-    /// By what it takes the times of packets.
+    /// Source of the packets' timestamps.
     pub stamping: Stamping,
 }
 
-/// State of a port (§8.2.5.3.1), as far as it matters here.
+/// State of a port (§8.2.5.3.1), as far as it bears on the clock's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
-    /// It gives the time.
+    /// The port distributes time to other clocks.
     Master,
-    /// It has a master, and the clock does not follow it yet.
+    /// The port has a master, but the clock is not yet synchronised to it.
     Uncalibrated,
-    /// The clock follows its master.
+    /// The clock is synchronised to the port's master.
     Slave,
-    /// None of these.
+    /// Any other state of the standard.
     Other,
 }
 
-/// By what a port takes times; the clock that it keeps is the one of these.
+/// Source of a port's packet timestamps; ptp4l synchronises the clock that this source reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamping {
-    /// The kernel: this host's civil time is kept.
+    /// The kernel: ptp4l synchronises the system clock.
     Software,
-    /// The card: its clock is kept, and another program must take civil time from it.
+    /// The NIC: ptp4l synchronises the NIC's clock, and another program, such as phc2sys, the
+    /// system clock.
     Hardware,
 }
 
 impl Ptp4l {
-    /// Adds the answer to the question of that number; `false` for anything else, which changes
-    /// nothing.
-    pub fn take(&mut self, bytes: &[u8], question: Question, number: u16) -> bool {
-        self.taken(bytes, question, number).is_some()
+    /// Adds the answer to the question of that number; any other bytes change nothing and return
+    /// `false`.
+    pub fn add_answer(&mut self, bytes: &[u8], question: Question, number: u16) -> bool {
+        self.parse_answer(bytes, question, number).is_some()
     }
 
-    fn taken(&mut self, bytes: &[u8], question: Question, number: u16) -> Option<()> {
-        let data = data(bytes, question, number)?;
+    fn parse_answer(&mut self, bytes: &[u8], question: Question, number: u16) -> Option<()> {
+        let data = data_set(bytes, question, number)?;
         match question {
             Question::Current => self.current = Some(Current::parse(data)?),
             Question::Parent => self.grandmaster = Some(Grandmaster::parse(data)?),
@@ -177,24 +179,24 @@ impl Ptp4l {
         Some(())
     }
 
-    /// Every question was answered.
+    /// True once every data set has been answered.
     pub const fn is_complete(&self) -> bool {
-        let told = self.current.is_some() && self.grandmaster.is_some();
-        told && self.time.is_some() && self.port.is_some()
+        let has_clocks = self.current.is_some() && self.grandmaster.is_some();
+        has_clocks && self.time.is_some() && self.port.is_some()
     }
 
-    /// It keeps this host's civil time, by a master.
+    /// True if ptp4l synchronises this host's system clock to a master.
     pub fn keeps_civil_time(&self) -> bool {
         let port = Port { state: PortState::Slave, stamping: Stamping::Software };
         self.port == Some(port)
     }
 
-    /// The largest error of civil time that follows from what it says, rounded up: offset + path
-    /// delay, for how unlike both ways may be + the grandmaster's accuracy.
+    /// Upper bound of the system clock's error, rounded up: offset + path delay (the most that
+    /// asymmetry of the two directions can add) + the grandmaster's accuracy.
     ///
-    /// `None` where it does not keep civil time, where the time is not traceable to a primary
-    /// reference, where the grandmaster does not know its error, and behind other clocks, whose
-    /// error it does not know.
+    /// `None` where ptp4l does not synchronise the system clock, where the time is not traceable
+    /// to a primary reference, where the grandmaster does not state its accuracy, and behind
+    /// boundary clocks, whose error ptp4l does not know.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -210,18 +212,18 @@ impl Ptp4l {
     }
 }
 
-/// The data of an answer, where it is the one to that question.
-fn data(bytes: &[u8], question: Question, number: u16) -> Option<&[u8]> {
-    let length = usize::from(two(bytes, 2)?);
+/// The data set in an answer; `None` unless it answers that question with that number.
+fn data_set(bytes: &[u8], question: Question, number: u16) -> Option<&[u8]> {
+    let length = usize::from(u16_at(bytes, 2)?);
     let bytes = bytes.get(..length)?;
     let kind = bytes.first()? & 0xf == MANAGEMENT && bytes.get(1)? & 0xf == VERSION;
-    let ours = two(bytes, 30)? == number && bytes.get(46)? & 0xf == RESPONSE;
-    let value = bytes.get(52..)?.get(..usize::from(two(bytes, 50)?))?;
-    let asked = two(bytes, 48)? == TLV_MANAGEMENT && two(value, 0)? == question.identifier();
+    let ours = u16_at(bytes, 30)? == number && bytes.get(46)? & 0xf == RESPONSE;
+    let value = bytes.get(52..)?.get(..usize::from(u16_at(bytes, 50)?))?;
+    let asked = u16_at(bytes, 48)? == TLV_MANAGEMENT && u16_at(value, 0)? == question.identifier();
     (kind && ours && asked).then(|| &value[2..])
 }
 
-fn two(bytes: &[u8], at: usize) -> Option<u16> {
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -231,7 +233,7 @@ impl Current {
             let bits = i64::from_be_bytes(*data.get(at..)?.first_chunk()?);
             Some(bits as f64 / 65_536.0)
         };
-        Some(Self { steps: two(data, 0)?, offset_ns: scaled(2)?, path_delay_ns: scaled(10)? })
+        Some(Self { steps: u16_at(data, 0)?, offset_ns: scaled(2)?, path_delay_ns: scaled(10)? })
     }
 }
 
@@ -241,7 +243,7 @@ impl Grandmaster {
         Some(Self { identity, class: data[19], accuracy: data[20] })
     }
 
-    /// Its largest error (table 6); `None` where it does not know, or more than 10 s.
+    /// Largest error of the clock (table 6); `None` where it is unknown or above 10 s.
     pub const fn accuracy_ns(&self) -> Option<u64> {
         Some(match self.accuracy {
             0x20 => 25,
@@ -266,7 +268,7 @@ impl Grandmaster {
     }
 }
 
-/// As linuxptp prints it: `daf88f.fffe.d49f20`.
+/// The clock identity as linuxptp prints it: `daf88f.fffe.d49f20`.
 impl std::fmt::Display for Grandmaster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, byte) in self.identity.iter().enumerate() {
@@ -308,7 +310,7 @@ mod tests {
     use super::*;
 
     /// Answers of a real ptp4l (testdata/ptp4l).
-    fn of(recording: &str) -> Ptp4l {
+    fn recorded(recording: &str) -> Ptp4l {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptp4l");
         let mut all = Ptp4l::default();
         for (question, name) in
@@ -316,9 +318,9 @@ mod tests {
         {
             let path = folder.join(format!("{recording}-{name}.bin"));
             let bytes = std::fs::read(path).expect("recorded");
-            let number = two(&bytes, 30).expect("whole");
-            assert!(!all.take(&bytes, question, number ^ 1), "of another question");
-            assert!(all.take(&bytes, question, number), "{recording} {name}");
+            let number = u16_at(&bytes, 30).expect("whole");
+            assert!(!all.add_answer(&bytes, question, number ^ 1), "of another question");
+            assert!(all.add_answer(&bytes, question, number), "{recording} {name}");
         }
         all
     }
@@ -329,7 +331,7 @@ mod tests {
     /// SOFTWARE.
     #[test]
     fn a_slave_of_a_traceable_master_says_what_pmc_printed() {
-        let found = of("slave");
+        let found = recorded("slave");
         let expected = Current { steps: 1, offset_ns: -277.0, path_delay_ns: 2_331.0 };
         assert_eq!(found.current, Some(expected));
         let grandmaster = found.grandmaster.expect("it has one");
@@ -345,24 +347,24 @@ mod tests {
 
     #[test]
     fn a_free_running_master_proves_nothing() {
-        let found = of("free");
+        let found = recorded("free");
         let expected = Current { steps: 1, offset_ns: -758.0, path_delay_ns: 1_940.0 };
         assert_eq!(found.current, Some(expected));
-        assert_eq!(found.grandmaster.map(|it| (it.class, it.accuracy)), Some((248, 0xfe)));
+        assert_eq!(found.grandmaster.map(|clock| (clock.class, clock.accuracy)), Some((248, 0xfe)));
         assert!(found.time.is_some_and(|time| !time.traceable));
         assert_eq!(found.port.map(|port| port.state), Some(PortState::Uncalibrated));
         assert_eq!(found.error_ns(), None);
-        let followed = Ptp4l { port: of("slave").port, ..found };
+        let followed = Ptp4l { port: recorded("slave").port, ..found };
         assert!(followed.keeps_civil_time(), "even when its clock follows it");
         assert_eq!(followed.error_ns(), None);
-        let master = of("master");
+        let master = recorded("master");
         assert_eq!(master.port.map(|port| port.state), Some(PortState::Master));
         assert!(!master.keeps_civil_time() && master.error_ns().is_none());
     }
 
     #[test]
     fn each_thing_that_makes_the_error_unknown_does() {
-        let good = of("slave");
+        let good = recorded("slave");
         let current = good.current.expect("there");
         let time = good.time.expect("there");
         let port = good.port.expect("there");
@@ -404,12 +406,12 @@ mod tests {
 
     #[test]
     fn the_port_that_follows_is_the_one_that_counts() {
-        let mut all = of("master");
-        let mut slave = of("slave");
+        let mut all = recorded("master");
+        let mut slave = recorded("slave");
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/ptp4l");
         for (into, file) in [(&mut all, "slave"), (&mut slave, "master")] {
             let bytes = std::fs::read(folder.join(format!("{file}-ports.bin"))).expect("recorded");
-            assert!(into.take(&bytes, Question::Ports, two(&bytes, 30).expect("whole")));
+            assert!(into.add_answer(&bytes, Question::Ports, u16_at(&bytes, 30).expect("whole")));
             assert_eq!(into.port.map(|port| port.state), Some(PortState::Slave));
         }
     }

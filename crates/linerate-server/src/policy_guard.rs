@@ -229,7 +229,7 @@ impl PolicyGuard {
     pub(crate) fn token_behind(&self, challenge: Nonce, proof: &Proof) -> Option<TokenDigest> {
         let policy = self.policy()?;
         let valid = policy.tokens.iter().filter(|row| row.expires.is_none_or(|end| wall() < end));
-        proof.known(challenge, valid.map(|row| row.sha256))
+        proof.matching_digest(challenge, valid.map(|row| row.sha256))
     }
 
     /// Shortest of all rules: for tests whose client is not known before.

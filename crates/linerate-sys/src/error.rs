@@ -1,4 +1,4 @@
-//! A system call that failed: which, on what, why.
+//! Error of a failed system call, with its object and the kernel's reason.
 
 use std::fmt;
 use std::io;
@@ -6,13 +6,13 @@ use std::io;
 /// The result of a call into the kernel.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A system call that failed.
+/// A failed system call.
 #[derive(Debug, thiserror::Error)]
 #[error("{call} {object}: {source}")]
 pub struct Error {
-    /// What was attempted: `bind UDP`, `open network namespace`.
+    /// Name of the attempt: `bind UDP`, `open network namespace`.
     pub call: &'static str,
-    /// On what.
+    /// Object of the call, such as an address or a path.
     pub object: String,
     /// The kernel's reason.
     #[source]
@@ -20,7 +20,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A failed call with its object.
+    /// An error of `call` on `object`.
     pub fn new(
         call: &'static str,
         object: impl fmt::Display,

@@ -1,7 +1,7 @@
 //! Linux facilities under linerate: sockets, timestamps, namespaces, netlink, clocks.
 //!
-//! All `unsafe` and all reading of clocks is here; each facility has a safe, typed face. One file
-//! per kernel facility, the manual page and the kernel version in its head.
+//! All `unsafe` code and all reading of clocks is here; each facility has a safe, typed interface.
+//! One file per kernel facility, with the manual page and the kernel version in its head.
 #![allow(unsafe_code)]
 
 pub mod bpf;

@@ -150,7 +150,7 @@ fn fields(frames: &BenchFrames) -> Vec<Field> {
 }
 
 fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<Content> {
-    Some(match (Content::of(frames.protocol.into()), from.address, to.address) {
+    Some(match (Content::from_protocol(frames.protocol.into()), from.address, to.address) {
         (Content::Ipv4(flow), Some(IpAddr::V4(source)), Some(IpAddr::V4(destination))) => {
             let ends = Ends { source, destination };
             Content::Ipv4(IpFlow { ends, dscp: frames.dscp, ..flow })
@@ -167,8 +167,10 @@ fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<Content
 fn tags(vlans: &[u16]) -> Option<Tags> {
     match *vlans {
         [] => Some(Tags::None),
-        [id] => Some(Tags::Single(Tag::of(id))),
-        [outer, inner] => Some(Tags::Double { outer: Tag::of(outer), inner: Tag::of(inner) }),
+        [id] => Some(Tags::Single(Tag::from_id(id))),
+        [outer, inner] => {
+            Some(Tags::Double { outer: Tag::from_id(outer), inner: Tag::from_id(inner) })
+        }
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections, TcpTest};
-use linerate_proto::iperf2::Bounced;
+use linerate_proto::iperf2::BounceResult;
 use linerate_sys::stop::Stop;
 
 use crate::flow::Sample;
@@ -35,7 +35,7 @@ pub enum Seen<'a> {
     /// The streams are done.
     Done(&'a [EndReport]),
     /// A latency test is done, in which this end sent requests back.
-    Bounced(&'a Bounced),
+    Bounced(&'a BounceResult),
 }
 
 /// A test as the admission and the endpoint know it; the rest is as `linerate tcp` has it.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::http::{HEAD_BYTES_MAX, Head, HeadError, LoadTarget, NotALoad, answer};
+use linerate_proto::http::{
+    HEAD_BYTES_MAX, Head, HeadError, LoadTarget, LoadTargetError, json_response,
+};
 use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, sleep};
 
@@ -65,10 +67,10 @@ pub fn arrive(
         }
         Err(Unread::Gone(reason)) => return Err(failed(reason)),
     };
-    let target = match LoadTarget::of(&head) {
+    let target = match LoadTarget::from_head(&head) {
         Ok(target) => target,
         Err(error) => {
-            let status = if error == NotALoad::Method { 405 } else { 404 };
+            let status = if error == LoadTargetError::Method { 405 } else { 404 };
             refuse(&stream, status, "not_found", &error.to_string());
             return Err(failed(error.to_string()));
         }
@@ -125,7 +127,7 @@ pub(super) fn read_head(stream: &TcpStream, until: MonoTime) -> Result<Head, Unr
 pub fn refuse(stream: &TcpStream, status: u16, error: &str, say: &str) {
     let body = serde_json::json!({ "error": error, "say": say }).to_string();
     let _ = stream.set_write_timeout(Some(LEAVE));
-    let _ = (&mut &*stream).write_all(&answer(status, &body, true));
+    let _ = (&mut &*stream).write_all(&json_response(status, &body, true));
     leave(stream);
 }
 

@@ -10,9 +10,9 @@ use linerate_core::record::Direction;
 use linerate_core::time::MonoTime;
 use linerate_core::tree;
 use linerate_proto::http::{
-    AppInfo, ByteCounters, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead, Measurement,
-    NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX, NDT7_PROTOCOL, Opcode, THROUGHPUT1_MESSAGE_BYTES,
-    THROUGHPUT1_PROTOCOL, Throughput1, WhoMeasures, WireMeasurement, message_head,
+    AppInfo, ByteCounters, ConnectionFacts, ConnectionInfo, FRAME_HEAD_BYTES_MAX, FrameHead,
+    LayerCounters, Measurement, NDT7_MESSAGE_BYTES, NDT7_MESSAGE_BYTES_MAX, NDT7_PROTOCOL, Opcode,
+    THROUGHPUT1_MESSAGE_BYTES, THROUGHPUT1_PROTOCOL, Throughput1, WireMeasurement, message_head,
     next_message_bytes,
 };
 use linerate_sys::clock::{monotonic, record_id, sleep};
@@ -344,11 +344,12 @@ impl<'a> Test<'a> {
 
     fn wire_measurement(&mut self, elapsed_time: u64) -> Result<String, tree::Error> {
         let socket = self.transfer.stream.as_fd();
-        let (counts, info) = ((self.application(), self.network()), tcp_info(socket));
+        let counts = LayerCounters { application: self.application(), network: self.network() };
+        let info = tcp_info(socket);
         let is_first = !std::mem::replace(&mut self.has_said_who, true);
         let [remote, local, uuid] = &self.ends;
         let congestion = tcp::congestion_control(socket);
-        let who = is_first.then(|| WhoMeasures { congestion, uuid, local, remote });
+        let who = is_first.then(|| ConnectionFacts { congestion, uuid, local, remote });
         tree::to_json(&WireMeasurement::new(who, counts, elapsed_time, info.as_ref()))
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_core::record::Direction;
 use linerate_core::time::MonoTime;
-use linerate_proto::http::{HEAD_BYTES_MAX, Head, LoadTarget, answer};
+use linerate_proto::http::{HEAD_BYTES_MAX, Head, LoadTarget, json_response};
 use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp;
@@ -63,7 +63,7 @@ impl Upload {
         } else {
             format!("{{\"bytes\":{length}}}")
         };
-        stream.write_all(&answer(200, &body, self.last))
+        stream.write_all(&json_response(200, &body, self.last))
     }
 
     /// Reads the head of the next request; whether there is one.
@@ -95,7 +95,7 @@ impl Upload {
         };
         self.since = None;
         // Browsers pool connections, so its number may be that of another stream of the run.
-        let same = LoadTarget::of(&head)
+        let same = LoadTarget::from_head(&head)
             .is_ok_and(|it| it.token == self.token && it.direction == Direction::Up);
         io::Read::read_exact(&mut &*stream, &mut self.head[..head.head_bytes])?;
         if !same {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use linerate_core::policy::TestKind;
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_proto::http::{
-    HEAD_BYTES_MAX, Head, HeadError, NotAVisitor, Visitor, VisitorAnswer, VisitorTarget, Wish,
-    switching,
+    HEAD_BYTES_MAX, Head, HeadError, Visitor, VisitorAnswer, VisitorRequest, VisitorTarget,
+    VisitorTargetError, switching,
 };
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, sleep};
@@ -104,11 +104,11 @@ impl Session<'_> {
     fn answer_all(&mut self) -> Result<bool, Failure> {
         loop {
             let Some(head) = self.next_head()? else { return Ok(false) };
-            let target = match VisitorTarget::of(&head) {
+            let target = match VisitorTarget::from_head(&head) {
                 Ok(target) => target,
-                Err(NotAVisitor::Path) => return Ok(true),
+                Err(VisitorTargetError::Path) => return Ok(true),
                 Err(error) => {
-                    let status = if error == NotAVisitor::Method { 405 } else { 400 };
+                    let status = if error == VisitorTargetError::Method { 405 } else { 400 };
                     return Err(self.refuse(status, "bad_request", &error.to_string(), None));
                 }
             };
@@ -164,23 +164,23 @@ impl Session<'_> {
         let VisitorTarget { visitor, wish } = target;
         let closes = !head.keeps_alive;
         match wish {
-            Wish::May => self.say(204, "text/plain", "", closes),
-            Wish::Address => {
+            VisitorRequest::May => self.say(204, "text/plain", "", closes),
+            VisitorRequest::Address => {
                 let address = self.peer.ip().to_canonical();
                 let body = serde_json::json!({
                     "processedString": address.to_string(), "rawIspInfo": ""
                 });
                 self.say(200, "application/json", &body.to_string(), closes)
             }
-            Wish::Down(0) => self.say(200, "application/octet-stream", "", closes),
-            Wish::Up if head.body_bytes == 0 => self.say(200, "text/plain", "", closes),
-            Wish::Down(bytes) => {
+            VisitorRequest::Down(0) => self.say(200, "application/octet-stream", "", closes),
+            VisitorRequest::Up if head.body_bytes == 0 => self.say(200, "text/plain", "", closes),
+            VisitorRequest::Down(bytes) => {
                 self.enter(visitor, head)?;
                 let (track, result) = self.down(self.bounds(Direction::Down)?, bytes, closes);
                 self.count(Direction::Down, track);
                 result
             }
-            Wish::Up => {
+            VisitorRequest::Up => {
                 self.enter(visitor, head)?;
                 let bounds = self.bounds(Direction::Up)?;
                 if head.expects_continue {
@@ -190,11 +190,11 @@ impl Session<'_> {
                 self.count(Direction::Up, track);
                 result
             }
-            Wish::Ndt7(direction) => {
+            VisitorRequest::Ndt7(direction) => {
                 self.enter(visitor, head)?;
                 self.over_websocket(ndt7::Script::Ndt7, direction, head)
             }
-            Wish::Throughput1(direction, asked) => {
+            VisitorRequest::Throughput1(direction, asked) => {
                 self.enter(visitor, head)?;
                 // One that this kernel does not have stays what it is, and the client is told.
                 let set = |name| tcp::set_congestion_control(self.stream.as_fd(), name).ok();

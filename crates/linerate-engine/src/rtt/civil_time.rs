@@ -131,7 +131,7 @@ impl CivilTime {
     /// Largest error of the kernel's stamps in civil time, and whether something keeps that right.
     pub(crate) fn of_stamps(&self) -> ErrorEstimate {
         let largest_ns = self.largest_ns.saturating_add(STAMP_ERROR_NS);
-        ErrorEstimate::of(largest_ns, self.error.is_some(), TimeFormat::Ntp)
+        ErrorEstimate::from_error_ns(largest_ns, self.error.is_some(), TimeFormat::Ntp)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Family, Fault, Meeting, MetWay, StampPlan};
 use linerate_core::time::MonoTime;
-use linerate_proto::meet::{MEET_BYTES, Meet, MeetKey, Role, Say};
+use linerate_proto::meet::{MEET_BYTES, Meet, MeetBody, MeetKey, Role};
 use linerate_proto::stamp::ReflectorOptions;
 use linerate_sys::clock::{self, monotonic};
 use linerate_sys::stop::Stop;
@@ -57,7 +57,7 @@ impl Rendezvous {
         wait: Duration,
     ) -> Result<Self, Failure> {
         let third = resolve(host, port, family)?;
-        Ok(Self { third, key: MeetKey::of(word), wait })
+        Ok(Self { third, key: MeetKey::from_word(word), wait })
     }
 }
 
@@ -197,7 +197,7 @@ impl End {
             if due(asked, ASK_EVERY, now) {
                 asked = Some(now);
                 let (cookie, relay) = (seen.cookie, no_hole && !seen.both);
-                self.send(Say::Ask { cookie, relay }, self.third);
+                self.send(MeetBody::Ask { cookie, relay }, self.third);
             }
             if due(greeted, HELLO_EVERY, now) {
                 greeted = Some(now);
@@ -245,7 +245,7 @@ impl End {
         })
     }
 
-    fn send(&self, say: Say, to: SocketAddr) {
+    fn send(&self, say: MeetBody, to: SocketAddr) {
         // What cannot be sent now is lost, as it might be on the way.
         let message = Meet { key: self.key, role: self.role, say };
         let _ = self.socket.send_to(&message.encode(), to);
@@ -257,7 +257,7 @@ impl End {
         let heard = seen.heard_from.filter(|from| Some(*from) != told);
         let same = |it: &SocketAddr| it.is_ipv4() == self.third.is_ipv4();
         for other in told.into_iter().chain(heard).filter(same) {
-            self.send(Say::Hello { heard: seen.heard_from.is_some() }, other);
+            self.send(MeetBody::Hello { heard: seen.heard_from.is_some() }, other);
         }
     }
 
@@ -270,7 +270,7 @@ impl End {
             return;
         };
         match said.say {
-            Say::Told { cookie, other, relayed }
+            MeetBody::Told { cookie, other, relayed }
                 if from == self.third && said.role == self.role =>
             {
                 (seen.cookie, seen.answered, seen.relayed) = (cookie, true, relayed);
@@ -279,7 +279,7 @@ impl End {
                     seen.told = Some((other, since));
                 }
             }
-            Say::Hello { heard } if said.role != self.role => {
+            MeetBody::Hello { heard } if said.role != self.role => {
                 seen.heard_from = Some(from);
                 seen.both |= heard;
             }

@@ -69,7 +69,7 @@ impl Asked {
             let Ok(Some(len)) = self.socket.receive(&mut buffer) else { break };
             heard |= self
                 .numbered()
-                .any(|(number, question)| said.take(&buffer[..len], question, number));
+                .any(|(number, question)| said.add_answer(&buffer[..len], question, number));
         }
         heard
     }

@@ -149,7 +149,7 @@ impl Running<'_> {
             let place = &mut self.leaving[key as usize % LEAVING_MAX];
             let Some(left) = place.take_if(|leaving| leaving.key == key) else { continue };
             if (left.t3_ns..left.t3_ns + LEAVES_WITHIN_NS).contains(&at_ns) {
-                self.reflector.left(&left.session, left.sequence, at_ns);
+                self.reflector.note_departure(&left.session, left.sequence, at_ns);
             }
         }
     }

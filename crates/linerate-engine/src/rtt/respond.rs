@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{PeerTimes, answer_in_place, class_asked, write_class};
-use linerate_proto::meet::{Deed, Meetings};
+use linerate_proto::meet::{MeetAction, Meetings};
 use linerate_sys::answer_socket::{AnswerSocket, Question};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -84,19 +84,19 @@ impl Answering for Echo<'_> {
         let source = question.source().filter(|source| (self.admits)(source.ip()));
         if let (Some(meetings), Some(source)) = (&mut self.meetings, source) {
             let back = || question.clone();
-            match meetings.take(datagram, source, back, now) {
-                Deed::NotOurs => {}
-                Deed::Drop => return false,
+            match meetings.handle(datagram, source, back, now) {
+                MeetAction::NotOurs => {}
+                MeetAction::Drop => return false,
                 _ if !self.allowance.take(now) => return false,
-                Deed::Answer(answer) => return self.socket.answer(question, &answer),
-                Deed::PassOn(way) => return self.socket.answer(way, datagram),
+                MeetAction::Answer(answer) => return self.socket.answer(question, &answer),
+                MeetAction::PassOn(way) => return self.socket.answer(way, datagram),
             }
         }
         if source.is_none() || !answer_in_place(datagram) || !self.allowance.take(now) {
             return false;
         }
         let class = class_asked(datagram);
-        if PeerTimes::asked(datagram) {
+        if PeerTimes::are_requested(datagram) {
             let sent_ns = clock::realtime_ns();
             // A stamp from before a step of the clock says nothing.
             let received_ns = question.notes().arrived_ns.filter(|ns| *ns <= sent_ns);

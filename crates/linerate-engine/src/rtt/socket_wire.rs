@@ -400,7 +400,7 @@ impl Wire for SocketWire {
         let answer = self.parse(packet.len);
         let bytes = &self.buffer[..packet.len];
         let class_there = self.class.and_then(|_| class_of_question(bytes));
-        let peer = self.peer_times.then(|| PeerTimes::of_answer(bytes)).flatten();
+        let peer = self.peer_times.then(|| PeerTimes::from_answer(bytes)).flatten();
         Ok(answer.map(|(sequence, ttl, reflected)| Arrival {
             sequence,
             at,

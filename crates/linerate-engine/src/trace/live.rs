@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_core::record::{ArrivedMarks, Failure, Family, Fault, MplsLabel, TraceProbes};
-use linerate_proto::echo::SynProbe;
+use linerate_proto::echo::{SegmentAddresses, SynProbe};
 use linerate_proto::frame::checksum::Sum;
 use linerate_proto::frame::icmp::{Echo, echo_request};
 use linerate_proto::icmp_error::{ErrorKind, IcmpError, ProbeMark, Quote, labels};
@@ -146,7 +146,7 @@ impl Live {
     /// will have.
     fn packet(&self, probe: &Probe, echo: bool, local: SocketAddr) -> (Vec<u8>, u16) {
         if !echo && self.course.probes == TraceProbes::Tcp {
-            let ends = (local, self.course.peer);
+            let ends = SegmentAddresses { source: local, destination: self.course.peer };
             return (self.syn.segment(probe.number, ends, probe.bytes as usize), 0);
         }
         let header = if self.family == Family::V4 { 20 } else { 40 };
@@ -160,7 +160,7 @@ impl Live {
             // flow to a balancer that hashes it.
             message[8..10].copy_from_slice(&(!probe.number).to_be_bytes());
             if self.family == Family::V4 {
-                let checksum = Sum::of(&message).checksum();
+                let checksum = Sum::from_bytes(&message).checksum();
                 message[2..4].copy_from_slice(&checksum.to_be_bytes());
             }
             return (message, 0);
@@ -263,7 +263,8 @@ impl Live {
     }
 
     fn message(&mut self, port: &Port, message: &Message, now_ns: u64) -> Option<Answer> {
-        let kind = ErrorKind::of(self.family, message.kind, message.code, message.info)?;
+        let kind =
+            ErrorKind::from_type_and_code(self.family, message.kind, message.code, message.info)?;
         let from = message.from?;
         let quote = &self.buffer[..message.len];
         let number = if port.carrier.is_echo() {
@@ -495,8 +496,8 @@ fn explain(failed: &OpenError, course: &Course) -> Failure {
 /// The checksum of a UDP packet (RFC 768, RFC 8200 §8.1).
 fn udp_checksum(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> u16 {
     let address = |it: IpAddr| match it {
-        IpAddr::V4(it) => Sum::of(&it.octets()),
-        IpAddr::V6(it) => Sum::of(&it.octets()),
+        IpAddr::V4(it) => Sum::from_bytes(&it.octets()),
+        IpAddr::V6(it) => Sum::from_bytes(&it.octets()),
     };
     let len = (8 + payload.len()) as u16;
     let sum = address(from.ip())
@@ -506,7 +507,7 @@ fn udp_checksum(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> u16 {
         .plus(Sum::of_u16(from.port()))
         .plus(Sum::of_u16(to.port()))
         .plus(Sum::of_u16(len))
-        .plus(Sum::of(payload));
+        .plus(Sum::from_bytes(payload));
     match sum.checksum() {
         0 => 0xFFFF,
         checksum => checksum,

@@ -1,14 +1,14 @@
-//! What is wrong with a capture, and at which byte of it.
+//! Errors of a capture, with the byte at which they are.
 
 use super::{BLOCK_MAX_BYTES, INTERFACES_MAX};
 
-/// A capture that cannot be read on from here.
+/// Error after which a capture cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {problem}")]
 pub struct CaptureError {
-    /// Where, in bytes from the start of the capture.
+    /// Offset in bytes from the start of the capture.
     pub offset: u64,
-    /// What was expected there and what came.
+    /// Expected and found content at that offset.
     pub problem: Problem,
 }
 
@@ -17,13 +17,13 @@ impl CaptureError {
         Self { offset, problem }
     }
 
-    /// True when the capture ends in the middle of a record: all packets before it are whole.
+    /// True when the capture ends within a record: all packets before it are complete.
     pub const fn is_cut(&self) -> bool {
         matches!(self.problem, Problem::Cut { .. })
     }
 }
 
-/// The first bytes as a person would say them: text as text.
+/// Description of the first bytes for an error message, as text where they are printable.
 fn beginning(bytes: [u8; 4]) -> String {
     match std::str::from_utf8(&bytes) {
         Ok(text) if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
@@ -36,29 +36,29 @@ fn beginning(bytes: [u8; 4]) -> String {
     }
 }
 
-/// What was expected and what came.
+/// Expected and found content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// No byte at all.
+    /// The file is empty.
     #[error("expected a pcap or pcapng capture, found nothing: the file is empty")]
     Empty,
-    /// The first bytes are of no format known.
+    /// The first bytes are of no known format.
     #[error("expected a pcap or pcapng capture, found {}", beginning(*.0))]
     NotACapture([u8; 4]),
-    /// A compressed file.
+    /// A compressed file, with the name of its format.
     #[error("expected a pcap or pcapng capture, found {0} data; decompress it first")]
     Compressed(&'static str),
-    /// A dialect of pcap whose record headers are of another length.
+    /// A variant of pcap whose record headers have another length.
     #[error("expected pcap or pcapng, found {0}; `editcap OLD NEW` may convert it")]
     Dialect(&'static str),
-    /// A version that is not read.
+    /// An unsupported version of the format.
     #[error("expected {expected}, found version {major}.{minor}")]
     Version {
-        /// The format and its versions that are read.
+        /// The format and its supported versions.
         expected: &'static str,
-        /// The file's.
+        /// Major version of the file.
         major: u16,
-        /// The file's.
+        /// Minor version of the file.
         minor: u16,
     },
     /// A section without its byte order mark.
@@ -67,21 +67,21 @@ pub enum Problem {
     /// A block shorter than its fixed fields.
     #[error("expected at least {least} bytes for {what}, found a length of {found}")]
     TooShort {
-        /// Which record or block.
+        /// Name of the record or block.
         what: &'static str,
-        /// Its shortest length.
+        /// Shortest allowed length.
         least: u32,
-        /// The length told.
+        /// Length that the file states.
         found: u32,
     },
     /// A block beyond the limit.
     #[error("expected at most {most} bytes for {what}, found a length of {found}")]
     TooLong {
-        /// Which record or block.
+        /// Name of the record or block.
         what: &'static str,
-        /// The limit that it breaks.
+        /// Longest allowed length.
         most: u32,
-        /// The length told.
+        /// Length that the file states.
         found: u32,
     },
     /// A block whose length is no multiple of 4.
@@ -95,40 +95,40 @@ pub enum Problem {
         /// The length at the end.
         tail: u32,
     },
-    /// A packet of an interface that the section does not describe.
+    /// A packet of an interface that is not described in the section.
     #[error("expected an interface below {known}, found interface {found}")]
     Interface {
-        /// Interfaces described so far.
+        /// Number of interfaces described so far.
         known: u32,
-        /// The packet's.
+        /// Interface of the packet.
         found: u32,
     },
-    /// More interfaces than are kept.
+    /// More interfaces than a section may have.
     #[error("expected at most {INTERFACES_MAX} interfaces in a section, found one more")]
     Interfaces,
-    /// An option that ends behind its block.
+    /// An option that ends after its block.
     #[error("expected an option of at most {room} bytes, found a length of {found}")]
     OptionLength {
-        /// What is left of the block.
+        /// Bytes left in the block.
         room: u32,
-        /// The length told.
+        /// Length that the file states.
         found: u32,
     },
-    /// A time that no clock tells.
+    /// A timestamp out of range.
     #[error("expected a time from 1970 to 2554, found {units} units of the interface's clock")]
     Time {
-        /// The time stamp as it stands.
+        /// The timestamp in units of the interface's clock.
         units: u64,
     },
-    /// The end of the bytes in the middle of a record.
+    /// The capture ends within a record.
     #[error("the capture is cut: expected {expected} bytes or more, found {found}")]
     Cut {
-        /// Bytes that the record has, or at least has.
+        /// Least bytes of the record.
         expected: u32,
-        /// Bytes that are there.
+        /// Bytes left in the capture.
         found: u32,
     },
 }
 
-/// The limit as the lengths of the formats are written.
+/// [`BLOCK_MAX_BYTES`] in the type of the formats' length fields.
 pub(super) const BLOCK_MAX: u32 = BLOCK_MAX_BYTES as u32;

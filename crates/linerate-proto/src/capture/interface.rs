@@ -1,17 +1,17 @@
-//! What a capture says about an interface, and its clock.
+//! An interface as a capture describes it, and the clock of its timestamps.
 
 use super::link_type::LinkType;
 
 /// An interface that packets were captured on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// What its packets start with.
+    /// Link-layer header type of its packets.
     pub link_type: LinkType,
     /// Longest captured length of a packet, bytes; `None` for no limit.
     pub snaplen: Option<u32>,
-    /// Its name on the capturing host, at most 64 characters of it.
+    /// Name on the capturing host, cut to 64 characters.
     pub name: Option<Box<str>>,
-    /// Its speed in bit/s.
+    /// Speed of the interface in bit/s.
     pub speed_bps: Option<u64>,
     /// Bytes of frame check sequence on each packet.
     pub fcs_bytes: Option<u8>,
@@ -19,7 +19,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Units of its time stamps in a second; `None` above 2^64.
+    /// Units of the timestamps in a second; `None` above 2^64.
     pub const fn stamps_per_s(&self) -> Option<u64> {
         match self.clock.resolution & 0x80 {
             0 => 10u64.checked_pow(self.clock.resolution as u32),
@@ -28,16 +28,17 @@ impl Interface {
     }
 }
 
-/// How a time stamp becomes nanoseconds (`if_tsresol` and `if_tsoffset` of pcapng).
+/// Conversion of timestamps to nanoseconds (`if_tsresol` and `if_tsoffset` of pcapng).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// As it stands in `if_tsresol`: a power of 10, or of 2 with the top bit set, negated.
+    /// Value of `if_tsresol`: the negated power of 10 of a unit in seconds, or of 2 with the top
+    /// bit set.
     resolution: u8,
     scale: Scale,
     offset_ns: i128,
 }
 
-/// What a time stamp is multiplied by, made once for each interface.
+/// Factor from units to nanoseconds, computed once for each interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     /// Nanoseconds in a unit.
@@ -49,7 +50,7 @@ enum Scale {
 }
 
 impl Clock {
-    /// Microseconds, which pcapng assumes when nothing is said.
+    /// Microseconds, the default of pcapng.
     pub(super) const DEFAULT: Self =
         Self { resolution: 6, scale: Scale::Times(1000), offset_ns: 0 };
 
@@ -61,7 +62,7 @@ impl Clock {
         } else if exponent <= 9 {
             Scale::Times(10u64.pow(9 - exponent))
         } else {
-            // Beyond 10^38 units in a nanosecond every stamp of 64 bits rounds down to 0.
+            // Above 10^38 units in a nanosecond every timestamp of 64 bits rounds down to 0.
             Scale::Over(10u128.checked_pow(exponent - 9).unwrap_or(u128::MAX))
         };
         Self { resolution, scale, offset_ns: i128::from(offset_s) * 1_000_000_000 }

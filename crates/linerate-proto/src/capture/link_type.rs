@@ -1,11 +1,11 @@
-//! Link types: what the first byte of a packet belongs to.
+//! Link types: the link-layer headers with which captured packets start.
 //!
 //! Numbers: the list of link types kept by the Tcpdump Group (LINKTYPE_ values), and the DLT_RAW
 //! values 12 and 14, which some systems wrote into files instead of 101.
 
 use std::fmt;
 
-/// The kind of header that packets start with.
+/// Link-layer header type of packets, a LINKTYPE_ number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u16);
 
@@ -24,7 +24,7 @@ impl LinkType {
     pub const PPP_HDLC: Self = Self(50);
     /// IP without a link layer.
     pub const RAW: Self = Self(101);
-    /// Cisco HDLC.
+    /// Cisco HDLC framing.
     pub const CISCO_HDLC: Self = Self(104);
     /// OpenBSD loopback: an address family of four bytes in network order.
     pub const LOOP: Self = Self(108);
@@ -37,7 +37,7 @@ impl LinkType {
     /// Linux "cooked" capture version 2, 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// The name, for the types that [`super::Packet::decode`] reads.
+    /// Name of the type, if [`super::Packet::decode`] supports it.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NULL => "BSD loopback",
@@ -55,12 +55,12 @@ impl LinkType {
         })
     }
 
-    /// Whether packets have a link layer whose bytes are on the wire, and not only in the capture.
+    /// True if the link-layer header is on the wire, and not only in the capture.
     pub(super) const fn has_frame(self) -> bool {
         matches!(self, Self::ETHERNET | Self::PPP | Self::PPP_HDLC | Self::CISCO_HDLC)
     }
 
-    /// Whether [`super::Packet::decode`] can look for an IP header behind it.
+    /// True if [`super::Packet::decode`] can find the IP header of such packets.
     pub const fn is_readable(self) -> bool {
         self.name().is_some()
     }

@@ -1,8 +1,8 @@
-//! Capture files, read as they come: pcap and pcapng in both byte orders, packet by packet, from
-//! bytes that the caller moves.
+//! Streaming parser of capture files: pcap and pcapng in both byte orders, packet by packet, from
+//! bytes that the caller reads.
 //!
 //! Left out: files (the caller reads them), writing, compressed captures, name resolution,
-//! statistics and secrets blocks (skipped), the dialects of pcap that patched kernels and vendors
+//! statistics and secrets blocks (skipped), the variants of pcap that patched kernels and vendors
 //! wrote (refused by name). Bytes, sources and deviations: `spec/captures.md`.
 //!
 //! Cost, as a sketch: a packet of pcapng is found with a length check at each end and seven words
@@ -33,54 +33,54 @@ pub use parser::{Format, Parser};
 pub use step::Step;
 pub use stream::{Next, Stream};
 
-/// Longest record or block that is read, in bytes; libpcap has the same limit. What is longer is
-/// refused, so that a hostile length costs no memory.
+/// Bytes of the longest record or block that is read; libpcap has the same limit. A longer one is
+/// refused, so that a forged length costs no memory.
 pub const BLOCK_MAX_BYTES: usize = 16 << 20;
 
-/// Most interfaces of a section. Each costs about 100 bytes while the section lasts.
+/// Most interfaces of a section. Each takes about 100 bytes until the end of the section.
 pub const INTERFACES_MAX: usize = 65_536;
 
-/// One packet of a capture, borrowed from the bytes that the caller gave.
+/// One packet of a capture, borrowed from the caller's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its place among the packets of the capture, from 1.
+    /// Number of the packet in the capture, from 1.
     pub number: u64,
-    /// Where its record or block starts, in bytes from the start of the capture.
+    /// Offset of its record or block, in bytes from the start of the capture.
     pub offset: u64,
-    /// When it was captured, in ns since 1970-01-01T00:00:00Z, rounded down. `None` when the
-    /// capture does not say (Simple Packet Block).
+    /// Time of capture in ns since 1970-01-01T00:00:00Z, rounded down. `None` when the capture has
+    /// no time (Simple Packet Block).
     pub at_ns: Option<u64>,
     /// The captured bytes, from the start of the link layer's header.
     pub data: &'a [u8],
-    /// Bytes that the packet had before the capture cut it, as the capture tells.
+    /// Length of the packet before the capture cut it, as the capture states it.
     pub original_len: u32,
     /// Section of the capture, from 0; only pcapng has more than one.
     pub section: u32,
     /// Interface within the section, from 0.
     pub interface: u32,
-    /// What `data` starts with.
+    /// Type of the header at the start of `data`.
     pub link_type: LinkType,
     /// Bytes of frame check sequence at the end of the packet; `None` when the capture does not
-    /// say, which in practice means 0.
+    /// state it, which in practice means 0.
     pub fcs_bytes: Option<u8>,
-    /// Which way it went, where the capture tells.
+    /// Direction at the capturing host, where the capture states it.
     pub direction: Option<Direction>,
 }
 
 impl Packet<'_> {
-    /// Captured bytes.
+    /// Number of captured bytes.
     pub const fn captured_len(&self) -> usize {
         self.data.len()
     }
 
-    /// What the headers say: lengths, addresses, ports.
+    /// Decodes the headers: lengths, addresses, ports.
     #[inline]
     pub fn decode(&self) -> Decoded {
         decode::decode(self)
     }
 }
 
-/// Which way a packet went, as the capturing host saw it.
+/// Direction of a packet at the capturing host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Towards the host.

@@ -1,4 +1,4 @@
-//! Integers in the byte order of the machine that wrote the capture.
+//! Integers in the byte order of the host that wrote the capture.
 
 /// The byte order of a file or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

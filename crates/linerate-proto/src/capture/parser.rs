@@ -1,7 +1,7 @@
-//! The parser proper: bytes in, one step out, nothing kept but where it is.
+//! Parser of a capture without a buffer: each call parses one record from the caller's bytes.
 //!
-//! It holds no bytes. A caller with the whole capture in memory gives all that is left each time;
-//! [`super::Stream`] does it with a buffer for a caller that reads.
+//! A caller with the whole capture in memory passes the rest of it each time; [`super::Stream`]
+//! adds a buffer for a caller that reads a file.
 
 use super::error::{CaptureError, Problem};
 use super::interface::Interface;
@@ -12,9 +12,9 @@ use super::step::{Position, Step};
 /// The format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The format of libpcap.
+    /// The classic format of libpcap.
     Pcap,
-    /// The block format.
+    /// The block format, pcapng.
     Pcapng,
 }
 
@@ -26,7 +26,7 @@ enum State {
     Pcapng(Section),
 }
 
-/// Reads a capture from slices of it.
+/// Parser of a capture, from slices of it.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
@@ -40,9 +40,9 @@ impl Parser {
         Self::default()
     }
 
-    /// Takes one step. `input` starts where the last step ended: behind the bytes that it used.
+    /// Parses one record. `input` starts after the bytes that the previous step used.
     /// # Errors
-    /// What is wrong and where. It is final: every later call says the same.
+    /// The error and its offset; every later call returns the same error.
     #[inline]
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, CaptureError> {
         if let Some(error) = self.failed {
@@ -59,10 +59,10 @@ impl Parser {
         step
     }
 
-    /// Says whether the capture may end here, where `rest` is all that follows the last step.
+    /// Checks that the capture may end here; `rest` is the bytes after the last step.
     /// # Errors
-    /// [`Problem::Cut`] when `rest` is the beginning of a record, [`Problem::Empty`] when nothing
-    /// came at all, and what [`Self::step`] said or would say.
+    /// [`Problem::Cut`] when `rest` is the start of a record, [`Problem::Empty`] for an empty
+    /// capture, and the errors of [`Self::step`].
     pub fn end(&mut self, rest: &[u8]) -> Result<(), CaptureError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -79,12 +79,12 @@ impl Parser {
                 let problem = Problem::Cut { expected: bytes as u32, found: rest.len() as u32 };
                 Err(CaptureError::new(offset, problem))
             }
-            // Whole records are left: the caller ends too early, which is no fault of the capture.
+            // Complete records are left: the caller ends early, which is no error of the capture.
             Step::Packet { .. } | Step::Passed { .. } => Ok(()),
         }
     }
 
-    /// The format, once the first bytes were seen.
+    /// Format of the capture, once its first bytes were parsed.
     pub const fn format(&self) -> Option<Format> {
         match self.state {
             State::Start => None,
@@ -93,7 +93,7 @@ impl Parser {
         }
     }
 
-    /// The interfaces of the present section that were described so far, in their order.
+    /// Interfaces of the current section described so far, in order.
     pub fn interfaces(&self) -> &[Interface] {
         match &self.state {
             State::Start => &[],
@@ -102,12 +102,12 @@ impl Parser {
         }
     }
 
-    /// Bytes done with so far.
+    /// Bytes parsed so far.
     pub const fn offset(&self) -> u64 {
         self.place.offset
     }
 
-    /// Packets given so far.
+    /// Packets returned so far.
     pub const fn packets(&self) -> u64 {
         self.place.packets
     }
@@ -115,7 +115,7 @@ impl Parser {
     fn start<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, CaptureError> {
         let Some(magic) = input.first_chunk::<4>() else { return Ok(Step::Needs { bytes: 4 }) };
         if u32::from_le_bytes(*magic) == pcapng::SECTION {
-            // The section header is a block like all others, so it is left for the next step.
+            // The section header is parsed as a block like all others.
             let mut section = Section::before_the_first();
             let step = section.block(input, &mut self.place)?;
             if let Step::Passed { .. } = step {
@@ -124,7 +124,7 @@ impl Parser {
             return Ok(step);
         }
         let Some(head) = input.first_chunk::<{ pcap::FILE_HEADER_BYTES }>() else {
-            pcap::recognise(magic)?;
+            pcap::check_magic(magic)?;
             return Ok(Step::Needs { bytes: pcap::FILE_HEADER_BYTES });
         };
         self.state = State::Pcap(PcapHeader::read(head)?);

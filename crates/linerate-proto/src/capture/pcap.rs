@@ -1,12 +1,12 @@
-//! The format of libpcap: a file header, then records (draft-ietf-opsawg-pcap, pcap-savefile(5)).
+//! The pcap format: a file header, then records (draft-ietf-opsawg-pcap, pcap-savefile(5)).
 //!
 //! ```text
 //! file    0 magic  4 major (2)  6 minor (2)  8 zone  12 accuracy  16 snaplen  20 link type
 //! record  0 seconds  4 fraction  8 captured length  12 original length  16 data
 //! ```
 //!
-//! Zone and accuracy are always 0 and are not looked at. The link type's word also has the length
-//! of the frame check sequence: bit 26 says that bits 28 to 31 count it in units of two bytes.
+//! Zone and accuracy are always 0 and are ignored. The link type's word also has the length of the
+//! frame check sequence: with bit 26 set, bits 28 to 31 count it in units of two bytes.
 
 use super::Packet;
 use super::error::{BLOCK_MAX, CaptureError, Problem};
@@ -22,12 +22,12 @@ const RECORD_HEADER_BYTES: usize = 16;
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 
-/// Longest packet that libpcap takes for any of the link types that are read here, in bytes: a
-/// file whose snaplen is smaller, or 0, may still have packets up to this.
+/// Bytes of the longest packet that libpcap accepts for the link types supported here: a file whose
+/// snaplen is smaller, or 0, may still have packets up to this.
 const PACKET_MAX_BYTES: u32 = 262_144;
 
-/// Other files that captures are taken for, by their first bytes.
-const STRANGERS: &[(&[u8], Problem)] = &[
+/// First bytes of compressed captures and of unsupported formats, with their errors.
+const UNSUPPORTED: &[(&[u8], Problem)] = &[
     (&[0x1f, 0x8b], Problem::Compressed("gzip")),
     (&[0x28, 0xb5, 0x2f, 0xfd], Problem::Compressed("zstd")),
     (&[0xfd, 0x37, 0x7a, 0x58], Problem::Compressed("xz")),
@@ -45,17 +45,18 @@ const STRANGERS: &[(&[u8], Problem)] = &[
     (&[0x1c, 0x00, 0x01, 0xab], Problem::Dialect("pcap as written by Ixia")),
     (&[0xab, 0x01, 0x00, 0x1c], Problem::Dialect("pcap as written by Ixia")),
 ];
-/// Record headers of 24 bytes, and of other lengths under the same magic, so it is not guessed.
+/// Name of a variant with record headers of 24 bytes, or of other lengths under the same magic, so
+/// that it cannot be parsed reliably.
 const MODIFIED: &str = "pcap as modified by Kuznetzov's patch";
 
-/// What the magic says.
+/// Byte order and time unit by the magic number.
 struct Magic {
     order: Order,
     ns_per_unit: u64,
 }
 
-/// Whether the first bytes are those of a pcap file.
-pub(super) fn recognise(magic: &[u8; 4]) -> Result<(), CaptureError> {
+/// Checks that the first bytes are those of a pcap file.
+pub(super) fn check_magic(magic: &[u8; 4]) -> Result<(), CaptureError> {
     read_magic(magic).map(|_| ())
 }
 
@@ -67,13 +68,13 @@ fn read_magic(magic: &[u8; 4]) -> Result<Magic, CaptureError> {
             _ => {}
         }
     }
-    let stranger = STRANGERS.iter().find(|(start, _)| magic.starts_with(start));
-    let problem = stranger.map_or(Problem::NotACapture(*magic), |(_, problem)| *problem);
+    let unsupported = UNSUPPORTED.iter().find(|(start, _)| magic.starts_with(start));
+    let problem = unsupported.map_or(Problem::NotACapture(*magic), |(_, problem)| *problem);
     Err(CaptureError::new(0, problem))
 }
 
-/// Which of a record's two lengths comes first (libpcap, sf-pcap.c): tcpdump up to 3.4 wrote them
-/// the other way round, under version 2.3 sometimes.
+/// Order of a record's two lengths (libpcap, sf-pcap.c): tcpdump up to 3.4 wrote the original
+/// length first, under version 2.3 sometimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
     CapturedFirst,
@@ -81,7 +82,7 @@ enum Lengths {
     SmallerIsCaptured,
 }
 
-/// A pcap file behind its header.
+/// Parsed file header of a pcap file.
 #[derive(Debug)]
 pub(super) struct PcapHeader {
     order: Order,

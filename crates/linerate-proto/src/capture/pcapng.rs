@@ -10,7 +10,7 @@
 //! option     0 code (2)  2 length (2)  4 value, padded to 4
 //! ```
 //!
-//! The section's length is not needed, since every block is read. All other blocks are skipped,
+//! The section's length is not needed, since every block is parsed. All other blocks are skipped,
 //! also those between sections.
 
 use super::error::{BLOCK_MAX, CaptureError, Problem};
@@ -20,7 +20,7 @@ use super::order::Order;
 use super::step::{Position, Step};
 use super::{Direction, INTERFACES_MAX, Packet};
 
-/// Type of the section header block; it reads the same in both byte orders.
+/// Type of the section header block, the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
@@ -29,29 +29,29 @@ const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
-/// Type, length and length again: the shortest block.
+/// Bytes of the shortest block: type, length and the repeated length.
 const FRAME_BYTES: usize = 12;
-/// Type and length, in front of every body.
+/// Bytes of type and length before every body.
 const HEAD_BYTES: usize = 8;
-/// Fixed fields of a packet block that has a time.
+/// Bytes of the fixed fields of a packet block with a time.
 const PACKET_BYTES: usize = 20;
 
-/// Characters kept of an interface's name; Linux allows 15, Windows writes about 50.
+/// Most characters of an interface's name that are kept; Linux allows 15, Windows writes about 50.
 const NAME_CHARS: usize = 64;
 
 /// A section: its byte order and its interfaces.
 #[derive(Debug)]
 pub(super) struct Section {
     order: Order,
-    /// From 0; `None` before the first.
+    /// Number of the section, from 0; `None` before the first.
     number: Option<u32>,
     interfaces: Vec<Interface>,
 }
 
-/// A block without its frame.
+/// Body of a block, without type and lengths.
 struct Body<'a> {
     bytes: &'a [u8],
-    /// Where the block starts.
+    /// Offset of the block in the capture.
     offset: u64,
 }
 
@@ -72,7 +72,7 @@ impl Body<'_> {
 }
 
 impl Section {
-    /// What there is in front of the first section header.
+    /// State before the first section header.
     pub(super) const fn before_the_first() -> Self {
         Self { order: Order::Little, number: None, interfaces: Vec::new() }
     }
@@ -179,7 +179,7 @@ impl Section {
         let interface = self.interface(index, body)?;
         let units = u64::from(order.u32(fields, 4)) << 32 | u64::from(order.u32(fields, 8));
         let captured = order.u32(fields, 12);
-        let data = take(rest, captured, body)?;
+        let data = captured_data(rest, captured, body)?;
         let mut packet = Packet {
             number: 0,
             offset: body.offset,
@@ -215,7 +215,7 @@ impl Section {
             number: 0,
             offset: body.offset,
             at_ns: None,
-            data: take(&body.bytes[fields.len()..], captured, body)?,
+            data: captured_data(&body.bytes[fields.len()..], captured, body)?,
             original_len,
             section: self.number.unwrap_or(0),
             interface: 0,
@@ -259,16 +259,20 @@ fn check_length(length: u32, offset: u64) -> Result<u32, CaptureError> {
     Err(CaptureError::new(offset + 4, problem))
 }
 
-/// The captured bytes at the start of `room`.
+/// The first `captured` bytes of `room`; an error where it is shorter.
 #[inline]
-fn take<'a>(room: &'a [u8], captured: u32, body: &Body<'_>) -> Result<&'a [u8], CaptureError> {
+fn captured_data<'a>(
+    room: &'a [u8],
+    captured: u32,
+    body: &Body<'_>,
+) -> Result<&'a [u8], CaptureError> {
     room.get(..captured as usize).ok_or_else(|| {
         let (what, most) = ("the data of a packet block", room.len() as u32);
         body.error(Problem::TooLong { what, most, found: captured })
     })
 }
 
-/// `epb_flags` (§4.3.1): bits 0 and 1 say which way, bits 5 to 8 the length of the FCS.
+/// Reads `epb_flags` (§4.3.1): bits 0 and 1 are the direction, bits 5 to 8 the length of the FCS.
 fn read_flags(flags: u32, packet: &mut Packet<'_>) {
     packet.direction = match flags & 3 {
         1 => Some(Direction::Incoming),
@@ -281,7 +285,7 @@ fn read_flags(flags: u32, packet: &mut Packet<'_>) {
     }
 }
 
-/// Hands each option of `body` from byte `at` on to `each`, as code and value.
+/// Calls `each` with code and value of each option of `body` from byte `at` on.
 fn each_option(
     order: Order,
     body: &Body<'_>,
@@ -306,6 +310,6 @@ fn each_option(
 
 fn short_name(bytes: &[u8]) -> Box<str> {
     let text = String::from_utf8_lossy(bytes);
-    // Control characters would reach a terminal in an error or a report.
+    // Control characters could change a terminal that prints an error or a report.
     text.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect()
 }

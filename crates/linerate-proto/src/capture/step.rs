@@ -1,46 +1,46 @@
-//! One step of a parser, and how far it has come.
+//! Result of a parser's step, and the parser's position.
 
 use super::Packet;
 
-/// What one step came to.
+/// Result of one step of a parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// A packet; `used` bytes of the input are done with.
+    /// A packet, which took `used` bytes of the input.
     Packet {
-        /// The packet.
+        /// The parsed packet.
         packet: Packet<'a>,
-        /// At least 1, at most the length of the input.
+        /// Bytes used: at least 1, at most the length of the input.
         used: usize,
     },
-    /// Something else; `used` bytes of the input are done with.
+    /// A header or block without a packet, which took `used` bytes of the input.
     Passed {
-        /// At least 1, at most the length of the input.
+        /// Bytes used: at least 1, at most the length of the input.
         used: usize,
     },
-    /// The input is too short: call again with at least so many bytes from the same place.
+    /// The input is too short: call again with at least `bytes` from the same offset.
     Needs {
-        /// More than the input had, at most [`super::BLOCK_MAX_BYTES`].
+        /// Bytes needed: more than the input had, at most [`super::BLOCK_MAX_BYTES`].
         bytes: usize,
     },
 }
 
-/// How far a parser has come.
+/// Position of a parser in its capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
-    /// Bytes done with.
+    /// Bytes parsed.
     pub(super) offset: u64,
-    /// Packets given.
+    /// Packets returned.
     pub(super) packets: u64,
 }
 
 impl Position {
-    /// The step for something of `used` bytes that is no packet.
+    /// Advances by `used` bytes without a packet.
     pub(super) const fn pass<'a>(&mut self, used: usize) -> Step<'a> {
         self.offset += used as u64;
         Step::Passed { used }
     }
 
-    /// The same for a packet; returns its number.
+    /// Advances by a packet of `used` bytes and returns its number.
     #[inline]
     pub(super) const fn count(&mut self, used: usize) -> u64 {
         self.offset += used as u64;

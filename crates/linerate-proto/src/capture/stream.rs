@@ -1,5 +1,5 @@
-//! A parser with a buffer, for a capture that is read piece by piece.
-//! It reads nothing itself; [`super::Parser`] does without the buffer.
+//! Parser with a buffer, for a capture that is read piece by piece. The caller reads the bytes;
+//! [`super::Parser`] works without a buffer.
 
 use super::BLOCK_MAX_BYTES;
 use super::error::CaptureError;
@@ -7,20 +7,21 @@ use super::parser::Parser;
 use super::step::Step;
 use super::{Format, Interface, Packet};
 
-/// Bytes of the buffer to begin with: large enough that a read's cost is shared by some hundred
-/// packets, small enough that what was just read is still in the second cache.
+/// Initial bytes of the buffer: large enough that one read serves some hundred packets, small
+/// enough that its bytes are still in the second-level cache.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What there is next.
+/// Result of [`Stream::next_packet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A packet, in the stream's buffer.
     Packet(Packet<'a>),
-    /// No whole packet is left: fill [`Stream::space`], or call [`Stream::end`].
+    /// No complete packet is buffered: fill [`Stream::space`], or call [`Stream::end`].
     NeedsInput,
 }
 
-/// Reads a capture in constant memory: 256 KiB, and up to [`BLOCK_MAX_BYTES`] for a longer block.
+/// Parser of a capture in bounded memory: 256 KiB, and up to [`BLOCK_MAX_BYTES`] for a longer
+/// block.
 ///
 /// ```
 /// use linerate_proto::capture::{LinkType, Next, Stream};
@@ -71,15 +72,15 @@ impl Stream {
         Self::with_buffer(BUFFER_BYTES)
     }
 
-    /// A stream whose buffer has `bytes` to begin with, at least 1.
+    /// A stream with an initial buffer of `bytes`, at least 1.
     pub fn with_buffer(bytes: usize) -> Self {
         let buffer = vec![0; bytes.clamp(1, BLOCK_MAX_BYTES)];
         Self { parser: Parser::new(), buffer, start: 0, end: 0, wanted: 0 }
     }
 
-    /// The next packet, or the wish for bytes.
+    /// The next packet, or the request for more bytes.
     /// # Errors
-    /// As [`Parser::step`].
+    /// The errors of [`Parser::step`].
     #[inline]
     pub fn next_packet(&mut self) -> Result<Next<'_>, CaptureError> {
         loop {
@@ -97,20 +98,20 @@ impl Stream {
         }
     }
 
-    /// Where to put the bytes that follow. Never empty after [`Next::NeedsInput`].
+    /// Free space of the buffer for the next bytes. Never empty after [`Next::NeedsInput`].
     pub fn space(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        // A block announces its length: its room grows with the bytes that have come, so that a few
-        // of them do not take the memory of the longest block.
+        // The buffer grows with the bytes received and not to a block's stated length at once, so
+        // that a forged length does not take the memory of the longest block.
         if self.end == self.buffer.len() && self.wanted > self.end {
             self.buffer.resize((2 * self.end).min(BLOCK_MAX_BYTES), 0);
         }
         &mut self.buffer[self.end..]
     }
 
-    /// Says that `count` bytes were put at the start of [`Self::space`].
+    /// Notes that `count` bytes were written to the start of [`Self::space`].
     /// # Panics
     /// When the space is smaller.
     pub fn filled(&mut self, count: usize) {
@@ -118,34 +119,34 @@ impl Stream {
         self.end += count;
     }
 
-    /// Says that no more bytes come.
+    /// Checks that the capture may end here.
     /// # Errors
-    /// As [`Parser::end`]: that the capture is cut, and where, or that it was empty.
+    /// The errors of [`Parser::end`]: the capture is cut, or empty.
     pub fn end(&mut self) -> Result<(), CaptureError> {
         self.parser.end(&self.buffer[self.start..self.end])
     }
 
-    /// The format, once the first bytes were seen.
+    /// Format of the capture, once its first bytes were parsed.
     pub const fn format(&self) -> Option<Format> {
         self.parser.format()
     }
 
-    /// The interfaces of the present section that were described so far, in their order.
+    /// Interfaces of the current section described so far, in order.
     pub fn interfaces(&self) -> &[Interface] {
         self.parser.interfaces()
     }
 
-    /// Packets given so far.
+    /// Packets returned so far.
     pub const fn packets(&self) -> u64 {
         self.parser.packets()
     }
 
-    /// Bytes done with so far.
+    /// Bytes parsed so far.
     pub const fn offset(&self) -> u64 {
         self.parser.offset()
     }
 
-    /// Bytes of the buffer now.
+    /// Current bytes of the buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.len()
     }

@@ -1,4 +1,5 @@
-//! The three formats: a round is asked for, its datagrams go both ways, the client reports.
+//! The three formats: the client's request for a round (ask), the datagrams in both directions,
+//! and the client's report.
 //!
 //! | datagram | bytes | | ask | bytes | | report | bytes |
 //! |---|---|---|---|---|---|---|---|
@@ -10,38 +11,39 @@
 
 use thiserror::Error;
 
-/// What a datagram has at the least.
+/// Bytes of the shortest datagram.
 pub const DATAGRAM_BYTES_MIN: usize = 16;
-/// The longest datagram: it fits the smallest path of QUIC, 1200 bytes (RFC 9000 §14), with what is
-/// around it.
+/// Bytes of the longest datagram: with its headers it fits the smallest path of QUIC, 1200 bytes
+/// (RFC 9000 §14).
 const DATAGRAM_BYTES_MAX: u16 = 1000;
-/// Datagrams of one round each way.
+/// Most datagrams of a round in each direction.
 const COUNT_MAX: u32 = 3000;
-/// Time between two, in microseconds: 5 ms to 1 s.
+/// Time between two datagrams, in microseconds: 5 ms to 1 s.
 const INTERVAL_US: std::ops::RangeInclusive<u32> = 5_000..=1_000_000;
-/// Times are below this: what a browser's number holds exactly (ECMA-262 §6.1.6.1).
+/// Limit of times, in microseconds: integers up to it are exact in a browser's number (ECMA-262
+/// §6.1.6.1).
 const TIME_US_MAX: u64 = 1 << 53;
-/// Bytes of a report before its arrivals, and of each of these.
+/// Bytes of a report before its arrivals, and of each arrival.
 const REPORT_HEAD_BYTES: usize = 8;
 const ARRIVAL_BYTES: usize = 12;
-/// Arrivals of a report: every datagram of the longest round, each twice.
+/// Most arrivals in a report: every datagram of the longest round, each duplicated once.
 const ARRIVALS_MAX: u32 = 2 * COUNT_MAX;
-/// The longest report.
+/// Bytes of the longest report.
 pub const REPORT_BYTES_MAX: usize = REPORT_HEAD_BYTES + ARRIVALS_MAX as usize * ARRIVAL_BYTES;
 
-/// One datagram, either way.
+/// A datagram of a round, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Which round of the session it is of.
+    /// Number of the round in the session.
     pub round: u8,
-    /// Its number in the round, from 0, in the order of sending.
+    /// Sequence number in the round, from 0, in the order of sending.
     pub number: u32,
-    /// When it left, in microseconds by the sender's clock, from any zero.
+    /// Time of sending, in microseconds of the sender's clock, whose zero is arbitrary.
     pub sent_us: u64,
 }
 
 impl Datagram {
-    /// The datagram in `bytes` octets, or in the fewest there are.
+    /// The datagram padded to `bytes` octets, or to [`DATAGRAM_BYTES_MIN`] if that is more.
     pub fn emit(&self, bytes: usize) -> Vec<u8> {
         let mut out = vec![0; bytes.max(DATAGRAM_BYTES_MIN)];
         out[0] = self.round;
@@ -50,45 +52,45 @@ impl Datagram {
         out
     }
 
-    /// Reads what came; `None` where it is none.
+    /// Parses a received datagram; `None` if it is too short or its time out of range.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (number, sent_us) = (u32_at(bytes, 4)?, u64_at(bytes, 8)?);
         (sent_us < TIME_US_MAX).then(|| Self { round: bytes[0], number, sent_us })
     }
 }
 
-/// A round that a client asks for, the same each way.
+/// A client's request for a round, with the same datagrams in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Its name in the session's datagrams.
+    /// Number of the round, as its datagrams carry it.
     pub round: u8,
-    /// Payload of each datagram.
+    /// Payload of each datagram, in bytes.
     pub bytes: u16,
-    /// Datagrams each way.
+    /// Datagrams in each direction.
     pub count: u32,
-    /// Time between two, in microseconds.
+    /// Time between two datagrams, in microseconds.
     pub interval_us: u32,
 }
 
-/// What is wrong with an ask.
+/// Reason for which an ask is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// Another size of datagrams than there may be.
+    /// Size of the datagrams out of range.
     #[error("{0} bytes a datagram; it has {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}")]
     Size(u16),
-    /// Another number of them.
+    /// Number of datagrams out of range.
     #[error("{0} datagrams; a round has 1 to {COUNT_MAX}")]
     Count(u32),
-    /// Too near to each other, or too far.
+    /// Interval between datagrams out of range.
     #[error("{0} µs between two datagrams; 5,000 to 1,000,000 may be")]
     Interval(u32),
 }
 
 impl Ask {
-    /// Length on the wire.
+    /// Length on the wire, in bytes.
     pub const BYTES: usize = 12;
 
-    /// The ask as it is sent.
+    /// The bytes of the ask.
     pub fn emit(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[0] = self.round;
@@ -98,9 +100,9 @@ impl Ask {
         out
     }
 
-    /// Reads an ask.
+    /// Parses an ask.
     /// # Errors
-    /// When it asks for more than a round may have.
+    /// When a value is outside the limits of a round.
     pub fn parse(octets: &[u8; Self::BYTES]) -> Result<Self, AskError> {
         let [round, _, b0, b1, c0, c1, c2, c3, i0, i1, i2, i3] = *octets;
         let (bytes, count) = (u16::from_be_bytes([b0, b1]), u32::from_be_bytes([c0, c1, c2, c3]));
@@ -118,45 +120,45 @@ impl Ask {
     }
 }
 
-/// A datagram as the client saw it come.
+/// Arrival of a datagram at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Its number.
+pub struct DatagramArrival {
+    /// Sequence number of the datagram.
     pub number: u32,
-    /// When it came, in microseconds by the client's clock.
+    /// Time of arrival, in microseconds of the client's clock.
     pub came_us: u64,
 }
 
-/// What the client says at the end of a round.
+/// The client's report at the end of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Datagrams that it sent.
+    /// Datagrams that the client sent.
     pub sent: u32,
-    /// Those that came to it, in the order of arrival, one that came twice twice.
-    pub seen: Vec<Seen>,
+    /// Datagrams that the client received, in the order of arrival, with duplicates.
+    pub seen: Vec<DatagramArrival>,
 }
 
-/// What is wrong with a report.
+/// Reason for which a report is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReportError {
-    /// It says to have sent more than was asked for.
+    /// The client claims to have sent more datagrams than the round has.
     #[error("{sent} datagrams sent of {asked} that were asked for")]
     Sent {
-        /// What it says.
+        /// Datagrams sent according to the report.
         sent: u32,
-        /// What the round has.
+        /// Datagrams of the round in each direction.
         asked: u32,
     },
-    /// Its length is not that of its arrivals.
+    /// The length does not match the number of arrivals.
     #[error("{0} bytes are no report: 8, and 12 for each arrival")]
     Length(usize),
-    /// A time beyond what a browser counts.
+    /// A time of arrival above 2^53 µs.
     #[error("a time of arrival of {0} µs")]
     Time(u64),
 }
 
 impl Report {
-    /// The report as it is sent.
+    /// The bytes of the report.
     pub fn emit(&self) -> Vec<u8> {
         let arrivals = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
         let mut out = [self.sent.to_be_bytes(), arrivals.to_be_bytes()].concat();
@@ -167,9 +169,9 @@ impl Report {
         out
     }
 
-    /// Reads the whole report of a round of `asked` datagrams.
+    /// Parses the whole report of a round of `asked` datagrams in each direction.
     /// # Errors
-    /// When it is not one, or of another round.
+    /// When its length is wrong or its values do not fit that round.
     pub fn parse(bytes: &[u8], asked: u32) -> Result<Self, ReportError> {
         let length = || ReportError::Length(bytes.len());
         let (sent, arrivals) = u32_at(bytes, 0).zip(u32_at(bytes, 4)).ok_or_else(length)?;
@@ -186,7 +188,7 @@ impl Report {
             let (number, came_us) =
                 (u32::from_be_bytes([n0, n1, n2, n3]), u64::from_be_bytes(time));
             (came_us < TIME_US_MAX)
-                .then_some(Seen { number, came_us })
+                .then_some(DatagramArrival { number, came_us })
                 .ok_or(ReportError::Time(came_us))
         });
         Ok(Self { sent, seen: seen.collect::<Result<_, _>>()? })
@@ -229,18 +231,18 @@ mod tests {
             change(&mut ask);
             Ask::parse(&ask.emit()).expect_err("beyond a limit")
         };
-        assert_eq!(wrong(|it| it.bytes = 15), AskError::Size(15));
-        assert_eq!(wrong(|it| it.bytes = 1001), AskError::Size(1001));
-        assert_eq!(wrong(|it| it.count = 0), AskError::Count(0));
-        assert_eq!(wrong(|it| it.count = 3001), AskError::Count(3001));
-        assert_eq!(wrong(|it| it.interval_us = 4_999), AskError::Interval(4_999));
-        assert_eq!(wrong(|it| it.interval_us = 1_000_001), AskError::Interval(1_000_001));
+        assert_eq!(wrong(|ask| ask.bytes = 15), AskError::Size(15));
+        assert_eq!(wrong(|ask| ask.bytes = 1001), AskError::Size(1001));
+        assert_eq!(wrong(|ask| ask.count = 0), AskError::Count(0));
+        assert_eq!(wrong(|ask| ask.count = 3001), AskError::Count(3001));
+        assert_eq!(wrong(|ask| ask.interval_us = 4_999), AskError::Interval(4_999));
+        assert_eq!(wrong(|ask| ask.interval_us = 1_000_001), AskError::Interval(1_000_001));
     }
 
     #[test]
     fn a_report_has_the_length_of_its_arrivals() {
         let seen = [(0, 5), (2, 7), (2, 0x1_0000_0000)];
-        let seen = seen.map(|(number, came_us)| Seen { number, came_us }).to_vec();
+        let seen = seen.map(|(number, came_us)| DatagramArrival { number, came_us }).to_vec();
         let report = Report { sent: 3, seen };
         let octets = report.emit();
         assert_eq!(octets[..12], [0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 0]);
@@ -258,7 +260,7 @@ mod tests {
     /// Whatever comes is a value or an error.
     #[test]
     fn flipped_bits_never_panic() {
-        let seen = vec![Seen { number: 1, came_us: 9 }; 4];
+        let seen = vec![DatagramArrival { number: 1, came_us: 9 }; 4];
         let octets = Report { sent: 4, seen }.emit();
         for bit in 0..octets.len() * 8 {
             let mut flipped = octets.clone();

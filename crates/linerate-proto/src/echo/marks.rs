@@ -1,4 +1,4 @@
-//! What a probe of ours carries when there is room for it (24 octets, network order).
+//! Marks at the start of a probe's payload, when it has room for them (24 octets, network order).
 //!
 //! ```text
 //!  0  run cookie, random for each run and size: answers to others' probes do not match
@@ -6,17 +6,17 @@
 //! 16  T1, the sender's monotonic clock in ns: a label for captures, not used on return
 //! ```
 
-/// Octets that the marks take.
+/// Octets of the marks.
 pub const MARKS_BYTES: usize = 24;
 
 /// The marks of one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
-    /// Names the run.
+    /// Random number of the run.
     pub cookie: u64,
-    /// Names the probe.
+    /// Sequence number of the probe.
     pub sequence: u64,
-    /// When the sender was about to send it.
+    /// T1: the sender's monotonic clock just before sending, in ns.
     pub t1_ns: u64,
 }
 
@@ -33,7 +33,7 @@ impl Marks {
         })
     }
 
-    /// The marks as they travel.
+    /// The 24 octets on the wire.
     #[inline]
     pub fn octets(self) -> [u8; MARKS_BYTES] {
         let mut octets = [0; MARKS_BYTES];

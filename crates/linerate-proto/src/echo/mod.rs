@@ -1,6 +1,6 @@
-//! Probes that come back: their payload, their numbers, and what became of each.
+//! Round-trip probes: their payload, their sequence numbers, and the fate of each.
 //!
-//! The machine here decides nothing about sockets: `linerate-engine` sends and receives.
+//! No sockets here: `linerate-engine` sends and receives.
 
 mod icmp_probe;
 mod marks;
@@ -12,7 +12,7 @@ mod udp;
 pub use icmp_probe::IcmpProbe;
 pub use marks::{MARKS_BYTES, Marks};
 pub use sequence::extend;
-pub use syn_probe::SynProbe;
+pub use syn_probe::{SegmentAddresses, SynProbe};
 pub use tracker::{Counts, Limits, Tracker, Verdict};
 pub use udp::{
     PeerTimes, UDP_ECHO_BYTES_MIN, UDP_ECHO_CLASSES_BYTES, UDP_ECHO_TIMES_BYTES, UDP_HEADER_BYTES,

@@ -1,7 +1,7 @@
-//! From the 16-bit sequence number of ICMP to the number of the probe.
+//! Extends the 16-bit sequence number of ICMP to the 64-bit sequence of the probe.
 
-/// The largest probe number not above `newest` whose low 16 bits are `low`, or `None` when no such
-/// probe was sent yet. Right as long as an answer comes within 65536 probes.
+/// The largest probe sequence not above `newest` whose low 16 bits are `low`, or `None` when no
+/// such probe was sent yet. Correct as long as an answer arrives within 65536 probes.
 #[inline]
 pub const fn extend(low: u16, newest: u64) -> Option<u64> {
     let back = (newest as u16).wrapping_sub(low);

@@ -9,13 +9,14 @@
 //! ```
 //! (RFC 9293 §3.1)
 //!
-//! Left out: whatever follows. The kernel of the sender resets what the end accepts.
+//! Left out: the rest of the handshake. The sender's kernel resets a connection that the
+//! destination accepts.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::frame::checksum::Sum;
 
-/// Header with the option of the maximum segment size.
+/// Bytes of the header with the maximum segment size option.
 const HEADER_BYTES: usize = 24;
 const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
@@ -24,31 +25,41 @@ const ACK: u8 = 1 << 4;
 const MSS: u16 = 1440;
 const PROTOCOL: u16 = 6;
 
-/// The probes of one trace. The high half of a sequence number is the probe's own, the low half
-/// the trace's.
+/// The SYN segments of one trace. The high half of a sequence number is the probe's number, the
+/// low half names the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynProbe {
     low: u16,
 }
 
+/// Addresses and ports of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentAddresses {
+    /// Address and port of the sender.
+    pub source: SocketAddr,
+    /// Address and port of the traced destination.
+    pub destination: SocketAddr,
+}
+
 impl SynProbe {
-    /// Any value tells the trace's answers from others' as well.
+    /// Probes of a trace named by the low 4 bits of `low`, any value.
     pub const fn new(low: u16) -> Self {
-        // Small, so that an end that acknowledges the contents too does not reach the high half:
-        // the longest segment has 65,515 octets.
+        // Small, so that a destination that also acknowledges the payload does not carry into the
+        // high half: the longest segment has 65,515 octets.
         Self { low: low & 0xF }
     }
 
-    /// The segment of a probe, with as many octets as an IP packet of `bytes` has room for, and at
-    /// least its header.
+    /// The segment of probe `number`, as long as an IP packet of `packet_bytes` has room for, but
+    /// at least its header.
     pub fn segment(
         &self,
         number: u16,
-        (from, to): (SocketAddr, SocketAddr),
-        bytes: usize,
+        addresses: SegmentAddresses,
+        packet_bytes: usize,
     ) -> Vec<u8> {
+        let SegmentAddresses { source: from, destination: to } = addresses;
         let header = if to.is_ipv4() { 20 } else { 40 };
-        let mut segment = vec![0; bytes.saturating_sub(header).max(HEADER_BYTES)];
+        let mut segment = vec![0; packet_bytes.saturating_sub(header).max(HEADER_BYTES)];
         segment[..2].copy_from_slice(&from.port().to_be_bytes());
         segment[2..4].copy_from_slice(&to.port().to_be_bytes());
         segment[4..8].copy_from_slice(&self.sequence(number).to_be_bytes());
@@ -56,7 +67,7 @@ impl SynProbe {
         segment[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         (segment[20], segment[21]) = (2, 4);
         segment[22..24].copy_from_slice(&MSS.to_be_bytes());
-        let sum = pseudo_header(from.ip(), to.ip(), segment.len()).plus(Sum::of(&segment));
+        let sum = pseudo_header(from.ip(), to.ip(), segment.len()).plus(Sum::from_bytes(&segment));
         segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
         segment
     }
@@ -65,13 +76,13 @@ impl SynProbe {
         (number as u32) << 16 | self.low as u32
     }
 
-    /// The probe of a quoted sequence number.
+    /// Number of the probe whose sequence number an ICMP error quotes; `None` of another trace.
     pub fn quoted(&self, sequence: u32) -> Option<u16> {
         (sequence & 0xFFFF == u32::from(self.low)).then_some((sequence >> 16) as u16)
     }
 
-    /// The probe that a segment from the end answers, from its first octet on: accepted or reset,
-    /// with the contents acknowledged or not.
+    /// Number of the probe that a TCP segment of the destination answers: SYN-ACK or reset, with
+    /// the payload acknowledged or not.
     pub fn answered(&self, segment: &[u8]) -> Option<u16> {
         let header = segment.first_chunk::<20>()?;
         let flags = header[13];
@@ -84,11 +95,11 @@ impl SynProbe {
     }
 }
 
-/// What a checksum has beside the segment (RFC 9293 §3.1, RFC 8200 §8.1).
+/// Sum over the pseudo header of TCP (RFC 9293 §3.1, RFC 8200 §8.1).
 fn pseudo_header(from: IpAddr, to: IpAddr, len: usize) -> Sum {
-    let address = |it: IpAddr| match it {
-        IpAddr::V4(it) => Sum::of(&it.octets()),
-        IpAddr::V6(it) => Sum::of(&it.octets()),
+    let address = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => Sum::from_bytes(&ip.octets()),
+        IpAddr::V6(ip) => Sum::from_bytes(&ip.octets()),
     };
     let len = Sum::of_u64(len as u64);
     address(from).plus(address(to)).plus(len).plus(Sum::of_u16(PROTOCOL))
@@ -99,15 +110,16 @@ mod tests {
     use super::*;
     use etherparse::{Ipv4Header, TcpHeaderSlice};
 
-    fn ends() -> (SocketAddr, SocketAddr) {
-        (([192, 0, 2, 1], 40_000).into(), ([198, 51, 100, 7], 443).into())
+    fn addresses() -> SegmentAddresses {
+        let source = ([192, 0, 2, 1], 40_000).into();
+        SegmentAddresses { source, destination: ([198, 51, 100, 7], 443).into() }
     }
 
     #[test]
     fn another_implementation_reads_the_segment_and_its_checksum() {
-        let (from, to) = ends();
+        let addresses = addresses();
         for bytes in [0, 44, 576, 1500] {
-            let segment = SynProbe::new(0x1235).segment(0xABCD, (from, to), bytes);
+            let segment = SynProbe::new(0x1235).segment(0xABCD, addresses, bytes);
             assert_eq!(segment.len(), bytes.saturating_sub(20).max(24));
             let header = TcpHeaderSlice::from_slice(&segment).expect("a header");
             assert!(header.syn() && !header.ack() && !header.rst());
@@ -132,10 +144,11 @@ mod tests {
     fn the_sum_over_ipv6_has_its_own_pseudo_header() {
         let from: SocketAddr = "[2001:db8::1]:40000".parse().expect("an address");
         let to: SocketAddr = "[2001:db8::2]:443".parse().expect("an address");
-        let segment = SynProbe::new(1).segment(7, (from, to), 0);
+        let segment =
+            SynProbe::new(1).segment(7, SegmentAddresses { source: from, destination: to }, 0);
         let header = TcpHeaderSlice::from_slice(&segment).expect("a header");
-        let octets = |it: SocketAddr| match it.ip() {
-            IpAddr::V6(it) => it.octets(),
+        let octets = |address: SocketAddr| match address.ip() {
+            IpAddr::V6(ip) => ip.octets(),
             IpAddr::V4(_) => unreachable!("both are of IPv6"),
         };
         let expected =

@@ -1,5 +1,5 @@
-//! What became of each probe: answered, lost, late, duplicate, reordered. Times come in as
-//! arguments; nothing is sent or received here.
+//! The fate of each probe: answered, lost, late, duplicate, reordered. Times are arguments;
+//! nothing is sent or received here.
 //!
 //! # Source
 //! Loss and lateness RFC 7680 §2.8 (one time-out, fixed before the run), duplicates RFC 5560 §4,
@@ -7,10 +7,10 @@
 
 use linerate_core::time::MonoTime;
 
-/// The fixed bounds of a run.
+/// Time-out and memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// An answer that takes longer counts as lost.
+    /// Time-out: a probe whose answer takes longer counts as lost.
     pub timeout_ns: u64,
     /// Probes that are remembered, rounded up to a power of two. An answer to an older one
     /// counts as late.
@@ -26,15 +26,15 @@ pub struct Counts {
     pub answered: u64,
     /// Probes not answered in time.
     pub lost: u64,
-    /// Further answers to a probe that had its answer.
+    /// Answers to a probe that was already answered.
     pub duplicates: u64,
-    /// Answers below one that came before.
+    /// Answers with a lower sequence than an answer before them (RFC 4737).
     pub reordered: u64,
     /// Answers after the time-out; their probes are among the lost.
     pub late: u64,
 }
 
-/// What an answer turned out to be.
+/// Classification of a received answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first answer, in time.
@@ -44,9 +44,9 @@ pub enum Verdict {
         /// Round-trip time.
         rtt_ns: u64,
     },
-    /// The probe had its answer before.
+    /// The probe was already answered.
     Duplicate,
-    /// The probe had been given up.
+    /// The probe had already been counted as lost.
     Late,
     /// No such probe was sent.
     Unknown,
@@ -59,7 +59,7 @@ enum State {
     Done,
 }
 
-/// The book of one run. Probes are numbered from 0 in the order of sending.
+/// State of the probes of one run. Probes are numbered from 0 in the order of sending.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     timeout_ns: u64,
@@ -67,14 +67,14 @@ pub struct Tracker {
     t1: Vec<MonoTime>,
     state: Vec<State>,
     next: u64,
-    /// No probe below is outstanding.
+    /// Sequence below which no probe is outstanding.
     oldest: u64,
     next_expected: u64,
     counts: Counts,
 }
 
 impl Tracker {
-    /// An empty book.
+    /// A tracker of a run before its first probe.
     pub fn new(limits: Limits) -> Self {
         let capacity = limits.capacity.max(2).next_power_of_two();
         Self {
@@ -89,13 +89,13 @@ impl Tracker {
         }
     }
 
-    /// The number that the next probe gets.
+    /// Sequence of the next probe.
     #[inline]
     pub const fn next_sequence(&self) -> u64 {
         self.next
     }
 
-    /// Probes that may still be answered.
+    /// Count of probes that are neither answered nor lost.
     #[inline]
     pub const fn outstanding(&self) -> u64 {
         self.counts.sent - self.counts.answered - self.counts.lost
@@ -106,8 +106,8 @@ impl Tracker {
         self.counts
     }
 
-    /// Notes that probe [`Self::next_sequence`] left at `t1`. A probe so old that its place is
-    /// needed is given up first; the caller sizes `capacity` so that this does not happen.
+    /// Records that probe [`Self::next_sequence`] was sent at `t1`. When all `capacity` probes are
+    /// outstanding, the oldest counts as lost; the caller sizes `capacity` to avoid that.
     #[inline]
     pub fn sent(&mut self, t1: MonoTime) {
         let slot = self.slot(self.next);
@@ -121,7 +121,7 @@ impl Tracker {
         self.counts.sent += 1;
     }
 
-    /// Notes that an answer to probe `sequence` came at `at`.
+    /// Records an answer to probe `sequence` that arrived at `at`.
     #[inline]
     pub fn arrived(&mut self, sequence: u64, at: MonoTime) -> Verdict {
         if sequence >= self.next {
@@ -165,7 +165,8 @@ impl Tracker {
         Verdict::Answered { t1, rtt_ns }
     }
 
-    /// Gives up every probe whose time is over at `now` and names each to `lost`.
+    /// Counts every probe whose time-out has passed at `now` as lost and calls `lost` with its
+    /// sequence.
     pub fn expire(&mut self, now: MonoTime, mut lost: impl FnMut(u64)) {
         self.advance();
         while self.oldest < self.next {
@@ -180,16 +181,16 @@ impl Tracker {
         }
     }
 
-    /// When the next probe is to be given up, if one is outstanding.
+    /// Time at which the oldest outstanding probe becomes lost.
     pub fn next_expiry(&mut self) -> Option<MonoTime> {
         self.advance();
         let t1 = (self.oldest < self.next).then(|| self.t1[self.slot(self.oldest)])?;
         Some(MonoTime::from_nanos(t1.nanos().saturating_add(self.timeout_ns).saturating_add(1)))
     }
 
-    /// Ends a run that was stopped: probes that had not had their time are neither answered nor
-    /// lost and leave the count of probes sent. When nothing was ever answered they count as
-    /// lost, so that a dead path shows as one.
+    /// Ends a stopped run: probes whose time-out has not passed are neither answered nor lost and
+    /// are taken off the count of probes sent. If no probe was ever answered they count as lost,
+    /// so that a dead path shows as one.
     pub fn close(&mut self) {
         let outstanding = self.outstanding();
         if self.counts.answered == 0 {

@@ -6,14 +6,14 @@
 //!                     cannot keep each other busy (the echo loop of RFC 862)
 //!  4  run cookie      32 bits, random for each run and size
 //!  8  sequence        64 bits
-//! 16  T1              the asker's monotonic clock in ns, when the probe has room for it
+//! 16  T1              the prober's monotonic clock in ns, when the probe has room for it
 //! 24  filler; 16 octets of 0 ask for the responder's times:
-//! 24  T2             when the question came, by the responder's CLOCK_REALTIME in ns
-//! 32  T3             when the answer left, by the same
-//! 40  a 1 asks for the traffic class as well, where the times are asked for; else filler
-//! 41  the traffic class that the answer is to have
-//! 42  1 where the responder knows the next
-//! 43  the traffic class with which the question came
+//! 24  T2             arrival of the question, by the responder's CLOCK_REALTIME in ns
+//! 32  T3             departure of the answer, by the same clock
+//! 40  1 asks for the traffic class as well, where the times are asked for; else filler
+//! 41  traffic class requested for the answer
+//! 42  1 where the responder fills in octet 43
+//! 43  traffic class with which the question arrived
 //! 44  filler
 //! ```
 
@@ -21,25 +21,25 @@ const MAGIC: [u8; 3] = *b"LRE";
 const QUESTION: u8 = b'q';
 const RESPONSE: u8 = b'r';
 
-/// Smallest probe: magic, cookie and sequence.
+/// Octets of the smallest probe: magic, cookie and sequence.
 pub const UDP_ECHO_BYTES_MIN: usize = 16;
 
-/// Where the responder's times are, and where they end.
+/// Octets of the responder's times T2 and T3.
 const TIMES: std::ops::Range<usize> = 24..40;
 
-/// Smallest probe that has room for them.
+/// Octets of the smallest probe with room for the responder's times.
 pub const UDP_ECHO_TIMES_BYTES: usize = TIMES.end;
 
-/// Where the traffic classes are.
+/// Octets of the traffic classes.
 const CLASSES: std::ops::Range<usize> = 40..44;
 
-/// Smallest probe that has room for times and traffic classes.
+/// Octets of the smallest probe with room for times and traffic classes.
 pub const UDP_ECHO_CLASSES_BYTES: usize = CLASSES.end;
 
 /// Octets of the UDP header (RFC 768).
 pub const UDP_HEADER_BYTES: usize = 8;
 
-/// The probe of one run: one size, one cookie.
+/// The UDP probe of one run, with one size and one cookie.
 #[derive(Clone, Debug)]
 pub struct UdpProbe {
     datagram: Vec<u8>,
@@ -59,7 +59,7 @@ impl UdpProbe {
         Some(Self { datagram, cookie })
     }
 
-    /// The same probe, which asks for the responder's times where it has room for them.
+    /// The same probe with a request for the responder's times, where it has room for them.
     #[must_use]
     pub fn asking_times(mut self) -> Self {
         if let Some(room) = self.datagram.get_mut(TIMES) {
@@ -68,8 +68,8 @@ impl UdpProbe {
         self
     }
 
-    /// The same probe, which asks for the traffic class with which it comes, and for one of the
-    /// answer, where it has room for them.
+    /// The same probe with a request for the traffic class with which it arrives, and for the
+    /// traffic class `of_answer` in the answer, where it has room for them.
     #[must_use]
     pub fn asking_class(mut self, of_answer: u8) -> Self {
         if let Some(room) = self.datagram.get_mut(CLASSES) {
@@ -88,7 +88,7 @@ impl UdpProbe {
         &self.datagram
     }
 
-    /// The probe that `datagram` answers, or `None` when it is no answer to this run.
+    /// Sequence of the probe that `datagram` answers; `None` when it answers no probe of this run.
     #[inline]
     pub fn answered(&self, datagram: &[u8]) -> Option<u64> {
         let answer = read_answer(datagram)?;
@@ -97,16 +97,16 @@ impl UdpProbe {
     }
 }
 
-/// What an answer says.
+/// Run and probe that a responder's datagram answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpAnswer {
-    /// Names the run.
+    /// Random number of the run.
     pub cookie: u32,
-    /// Names the probe.
+    /// Sequence number of the probe.
     pub sequence: u64,
 }
 
-/// Reads an answer, or `None` when the datagram is anything else.
+/// Parses an answer; `None` for any other datagram.
 #[inline]
 pub fn read_answer(datagram: &[u8]) -> Option<UdpAnswer> {
     let (head, _) = datagram.split_first_chunk::<UDP_ECHO_BYTES_MIN>()?;
@@ -118,31 +118,31 @@ pub fn read_answer(datagram: &[u8]) -> Option<UdpAnswer> {
     })
 }
 
-/// What a responder says of the time that a question spent there, by its CLOCK_REALTIME.
+/// Arrival and departure of a question at the responder, by its CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerTimes {
-    /// T2: when the question came.
+    /// T2: arrival of the question.
     pub received_ns: u64,
-    /// T3: when the answer was about to leave.
+    /// T3: time just before the answer was sent.
     pub sent_ns: u64,
 }
 
 impl PeerTimes {
-    /// The times in an answer to a question that asked for them; `None` where the responder left
-    /// their place as it was, as one that does not know them does.
-    pub fn of_answer(datagram: &[u8]) -> Option<Self> {
+    /// The times in an answer to a question that asked for them; `None` where the responder does
+    /// not support them and returned zeros.
+    pub fn from_answer(datagram: &[u8]) -> Option<Self> {
         let (words, _) = datagram.get(TIMES)?.as_chunks::<8>();
         let [received_ns, sent_ns] = [0, 1].map(|place| u64::from_be_bytes(words[place]));
         (received_ns != 0 && sent_ns >= received_ns).then_some(Self { received_ns, sent_ns })
     }
 
-    /// Whether a datagram asks for them.
+    /// True if a question asks for the responder's times: their octets are 0.
     #[inline]
-    pub fn asked(datagram: &[u8]) -> bool {
+    pub fn are_requested(datagram: &[u8]) -> bool {
         datagram.get(TIMES).is_some_and(|room| room.iter().all(|octet| *octet == 0))
     }
 
-    /// Writes them into an answer whose question asked for them.
+    /// Writes the times into an answer whose question asked for them.
     pub fn write(self, datagram: &mut [u8]) {
         if let Some(room) = datagram.get_mut(TIMES) {
             room[..8].copy_from_slice(&self.received_ns.to_be_bytes());
@@ -151,29 +151,29 @@ impl PeerTimes {
     }
 }
 
-/// The traffic class that the answer to a datagram is to have, where it asks for one.
+/// Traffic class that a question requests for its answer.
 #[inline]
 pub fn class_asked(datagram: &[u8]) -> Option<u8> {
     let classes = datagram.get(CLASSES).filter(|classes| classes[0] == 1);
-    classes.filter(|_| PeerTimes::asked(datagram)).map(|classes| classes[1])
+    classes.filter(|_| PeerTimes::are_requested(datagram)).map(|classes| classes[1])
 }
 
-/// Writes the traffic class of a question that asked for it into its answer.
+/// Writes the traffic class with which a question arrived into its answer.
 pub fn write_class(datagram: &mut [u8], of_question: u8) {
     if let Some(room) = datagram.get_mut(CLASSES) {
         room[2..].copy_from_slice(&[1, of_question]);
     }
 }
 
-/// The traffic class with which a question came, in the answer to one that asked for it; `None`
-/// where the responder left it out.
+/// Traffic class with which a question arrived at the responder, from its answer; `None` where the
+/// responder left it out.
 pub fn class_of_question(datagram: &[u8]) -> Option<u8> {
     let classes = datagram.get(CLASSES)?;
     (classes[0] == 1 && classes[2] == 1).then(|| classes[3])
 }
 
-/// Turns a question into its answer where it lies; the length stays, so nothing is amplified.
-/// False when the datagram is no question, and then it is not to be answered.
+/// Turns a question into its answer in place; the length stays, so nothing is amplified.
+/// False when the datagram is no question and must not be answered.
 #[inline]
 pub fn answer_in_place(datagram: &mut [u8]) -> bool {
     if datagram.len() < UDP_ECHO_BYTES_MIN || datagram[..3] != MAGIC || datagram[3] != QUESTION {
@@ -238,14 +238,14 @@ mod tests {
     #[test]
     fn times_come_only_where_they_were_asked_for() {
         let mut plain = UdpProbe::new(40, 7).expect("room enough");
-        assert!(!PeerTimes::asked(plain.request(1, 2)), "filler asks for nothing");
+        assert!(!PeerTimes::are_requested(plain.request(1, 2)), "filler asks for nothing");
         let mut short = UdpProbe::new(39, 7).expect("room enough").asking_times();
-        assert!(!PeerTimes::asked(short.request(1, 2)));
+        assert!(!PeerTimes::are_requested(short.request(1, 2)));
         let mut probe = UdpProbe::new(40, 7).expect("room enough").asking_times();
         let mut datagram = probe.request(1, 2).to_vec();
-        assert!(PeerTimes::asked(&datagram));
+        assert!(PeerTimes::are_requested(&datagram));
         assert!(answer_in_place(&mut datagram));
-        assert_eq!(PeerTimes::of_answer(&datagram), None, "a responder that does not know them");
+        assert_eq!(PeerTimes::from_answer(&datagram), None, "a responder that does not know them");
         let times = PeerTimes { received_ns: 0x0102_0304_0506_0708, sent_ns: u64::MAX };
         times.write(&mut datagram);
         assert_eq!(
@@ -253,11 +253,11 @@ mod tests {
             [1, 2, 3, 4, 5, 6, 7, 8, 255, 255, 255, 255, 255, 255, 255, 255]
         );
         assert_eq!(
-            (PeerTimes::of_answer(&datagram), probe.answered(&datagram)),
+            (PeerTimes::from_answer(&datagram), probe.answered(&datagram)),
             (Some(times), Some(1))
         );
         for len in 0..40 {
-            assert_eq!(PeerTimes::of_answer(&datagram[..len]), None, "length {len}");
+            assert_eq!(PeerTimes::from_answer(&datagram[..len]), None, "length {len}");
         }
     }
 

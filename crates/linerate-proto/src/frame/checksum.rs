@@ -3,14 +3,14 @@
 //! Sums add up, so the constant part of a probe is summed once and only the changing words are
 //! added for each probe (RFC 1071 §2, "parallel summation").
 
-/// A one's complement sum that is not folded yet. Room for 2^32 words of 32 bits.
+/// A one's complement sum that is not folded yet, of at most 2^32 words of 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
 impl Sum {
     /// The sum over `bytes`, which start at an even offset of the packet. An odd last byte counts
     /// as the high half of a word, so only the last piece of a packet may have odd length.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         // 2^16 is 1 modulo 2^16 − 1, so words of 32 bits give the same sum in half the steps.
         let (words, rest) = bytes.as_chunks::<4>();
         let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();
@@ -32,14 +32,14 @@ impl Sum {
         Self(value as u64)
     }
 
-    /// The sum over both pieces.
+    /// The sum over this piece and `other`.
     #[inline]
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
-    /// The folded 16-bit sum.
+    /// The sum folded to 16 bits by adding the carries (RFC 1071 §1).
     #[inline]
     pub const fn folded(self) -> u16 {
         let mut sum = self.0;
@@ -49,16 +49,16 @@ impl Sum {
         sum as u16
     }
 
-    /// What goes into the checksum field: the complement of the folded sum.
+    /// Value of the checksum field: the complement of the folded sum.
     #[inline]
     pub const fn checksum(self) -> u16 {
         !self.folded()
     }
 }
 
-/// True when a packet that carries its own checksum is intact.
+/// True when the checksum in a packet matches its bytes.
 pub fn verifies(bytes: &[u8]) -> bool {
-    Sum::of(bytes).folded() == 0xFFFF
+    Sum::from_bytes(bytes).folded() == 0xFFFF
 }
 
 #[cfg(test)]
@@ -70,18 +70,18 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1071_sums_to_ddf2() {
-        assert_eq!(Sum::of(&EXAMPLE).folded(), 0xddf2);
-        assert_eq!(Sum::of(&EXAMPLE).checksum(), 0x220d);
+        assert_eq!(Sum::from_bytes(&EXAMPLE).folded(), 0xddf2);
+        assert_eq!(Sum::from_bytes(&EXAMPLE).checksum(), 0x220d);
     }
 
     #[test]
     fn pieces_add_up_to_the_whole() {
         for cut in [0, 2, 4, 6, 8] {
-            let sum = Sum::of(&EXAMPLE[..cut]).plus(Sum::of(&EXAMPLE[cut..]));
+            let sum = Sum::from_bytes(&EXAMPLE[..cut]).plus(Sum::from_bytes(&EXAMPLE[cut..]));
             assert_eq!(sum.folded(), 0xddf2, "cut at {cut}");
         }
         assert_eq!(Sum::of_u64(u64::from_be_bytes(EXAMPLE)).folded(), 0xddf2);
-        assert_eq!(Sum::of_u16(0x0001).plus(Sum::of(&EXAMPLE[2..])).folded(), 0xddf2);
+        assert_eq!(Sum::of_u16(0x0001).plus(Sum::from_bytes(&EXAMPLE[2..])).folded(), 0xddf2);
     }
 
     #[test]
@@ -93,14 +93,18 @@ mod tests {
                 let sum = sum + u32::from(u16::from_be_bytes(word));
                 (sum & 0xFFFF) + (sum >> 16)
             });
-            assert_eq!(u32::from(Sum::of(&bytes[..len]).folded()), by_words, "length {len}");
+            assert_eq!(
+                u32::from(Sum::from_bytes(&bytes[..len]).folded()),
+                by_words,
+                "length {len}"
+            );
         }
     }
 
     #[test]
     fn a_flipped_bit_is_seen() {
         let mut packet = [0x08, 0, 0, 0, 0x12, 0x34, 0, 1];
-        let checksum = Sum::of(&packet).checksum();
+        let checksum = Sum::from_bytes(&packet).checksum();
         packet[2..4].copy_from_slice(&checksum.to_be_bytes());
         assert!(verifies(&packet));
         for bit in 0..packet.len() * 8 {

@@ -1,5 +1,4 @@
-//! ICMP echo, and the reasons that routers give (RFC 792, RFC 4443). Other messages are named by
-//! type and code only.
+//! ICMP echo, and the texts of ICMP errors by type and code (RFC 792, RFC 4443).
 //!
 //! ```text
 //!  0  type       8 request, 0 reply (RFC 792 p. 14); 128 and 129 in ICMPv6 (RFC 4443 §4)
@@ -12,10 +11,10 @@
 
 use linerate_core::record::Family;
 
-/// Octets before the data.
+/// Octets of the header before the data.
 pub const ECHO_HEADER_BYTES: usize = 8;
 
-/// Type of an echo request.
+/// ICMP type of an echo request.
 pub const fn echo_request(family: Family) -> u8 {
     match family {
         Family::V4 => 8,
@@ -23,7 +22,7 @@ pub const fn echo_request(family: Family) -> u8 {
     }
 }
 
-/// Type of an echo reply.
+/// ICMP type of an echo reply.
 pub const fn echo_reply(family: Family) -> u8 {
     match family {
         Family::V4 => 0,
@@ -31,20 +30,19 @@ pub const fn echo_reply(family: Family) -> u8 {
     }
 }
 
-/// The fields of an echo message.
+/// Fields of an echo reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo<'a> {
-    /// Chosen by the asker; a datagram socket's kernel chooses it.
+    /// Identifier that the requester chose; on an ICMP datagram socket the kernel chooses it.
     pub identifier: u16,
-    /// Low 16 bits of the probe's number.
+    /// Low 16 bits of the probe's sequence.
     pub sequence: u16,
-    /// What the asker sent along.
+    /// Payload, a copy of the request's.
     pub data: &'a [u8],
 }
 
 impl<'a> Echo<'a> {
-    /// Takes an echo reply apart, or `None` when the message is anything else. The checksum is
-    /// the kernel's business.
+    /// Parses an echo reply; `None` for any other message. The kernel has verified the checksum.
     #[inline]
     pub fn parse_reply(family: Family, message: &'a [u8]) -> Option<Self> {
         let (header, data) = message.split_first_chunk::<ECHO_HEADER_BYTES>()?;
@@ -59,7 +57,7 @@ impl<'a> Echo<'a> {
     }
 }
 
-/// What an error message of a router or host means, in words.
+/// Text for an ICMP error of a router or host, by type and code.
 pub fn reason(family: Family, kind: u8, code: u8) -> &'static str {
     match family {
         Family::V4 => reason_v4(kind, code),

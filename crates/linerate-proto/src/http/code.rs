@@ -1,7 +1,7 @@
-//! Codes of three digits that answers begin with: HTTP's status (RFC 9112 §4) and SMTP's reply (RFC
-//! 5321 §4.2). A sign, which numbers may have in Rust, is no digit.
+//! Three-digit codes at the start of a response: HTTP's status (RFC 9112 §4) and SMTP's reply (RFC
+//! 5321 §4.2). Rust's parser of numbers also accepts a sign; here only digits are.
 
-/// The code that a line begins with.
+/// The three-digit code at the start of a line.
 pub fn three_digits(line: &str) -> Option<u16> {
     let code = line.get(..3).filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()))?;
     code.parse().ok()

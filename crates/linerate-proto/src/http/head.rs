@@ -1,10 +1,11 @@
-//! The head of a request: its first line and its fields, up to the empty line.
+//! The head of an HTTP/1 request: the request line and the fields, up to the empty line.
 
-/// Longest head that is read: twice the default of common servers, for cookies of others.
+/// Bytes of the longest head that is read: twice the default of common servers, because other
+/// programs on the same host name may have set large cookies.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Fields that a head may have.
+/// Most fields of a head.
 const FIELDS_MAX: usize = 64;
-/// Characters of a field that are kept for a record.
+/// Most characters of a field that are kept for the record.
 const KEPT_MAX: usize = 200;
 
 /// Methods of requests (RFC 9110 §9.3, RFC 5789), each with the space that follows it.
@@ -20,18 +21,18 @@ const METHODS: [&[u8]; 9] = [
     b"TRACE ",
 ];
 
-/// What the first bytes of a connection are the beginning of.
+/// Protocol of a connection by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// A request of HTTP/1.
     Http,
-    /// Too little to say.
+    /// Too few bytes to decide.
     Unknown,
-    /// Something else.
+    /// Another protocol than HTTP/1.
     Other,
 }
 
-/// Whether a connection that begins so speaks HTTP/1.
+/// Decides by the first bytes of a connection if its client speaks HTTP/1.
 pub fn start_of(bytes: &[u8]) -> Start {
     if METHODS.iter().any(|method| bytes.starts_with(method)) {
         return Start::Http;
@@ -40,54 +41,54 @@ pub fn start_of(bytes: &[u8]) -> Start {
     if may_become { Start::Unknown } else { Start::Other }
 }
 
-/// Why a head is refused.
+/// Reason for which a head is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// It is longer than [`HEAD_BYTES_MAX`] bytes.
+    /// The head is longer than [`HEAD_BYTES_MAX`] bytes.
     #[error("a head of more than {HEAD_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no head of HTTP/1.
+    /// The bytes are no head of HTTP/1.
     #[error("no head of HTTP/1: {0}")]
     Malformed(String),
-    /// Its length says two things (RFC 9112 §6.3: such a message is an attack or a mistake).
+    /// Content-Length is no number, or two differ (RFC 9112 §6.3: request smuggling or a fault).
     #[error("Content-Length that is no number, or more than one")]
     Length,
-    /// Its body is chunked, and chunks would count as payload.
+    /// The body is chunked, and the framing of chunks would count as payload.
     #[error("a body without Content-Length")]
     Chunked,
 }
 
-/// What a request says before its body.
+/// A parsed request head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The method, as it was sent.
+    /// The method, as sent.
     pub method: String,
-    /// Path and query.
+    /// Request target: path and query.
     pub target: String,
-    /// Bytes of the head, its empty line among them.
+    /// Bytes of the head, including its empty line.
     pub head_bytes: usize,
-    /// Bytes of the body.
+    /// Bytes of the body, from Content-Length.
     pub body_bytes: u64,
     /// The client waits for "100 Continue" before its body (RFC 9110 §10.1.1).
     pub expects_continue: bool,
     /// The client keeps the connection after the answer (RFC 9112 §9.3).
     pub keeps_alive: bool,
-    /// The program of the client, cut to 200 characters.
+    /// The User-Agent field, cut to 200 characters.
     pub user_agent: Option<String>,
-    /// The host that was asked, as sent, in small letters (RFC 9110 §7.2).
+    /// The Host field in lower case (RFC 9110 §7.2).
     pub host: String,
-    /// The page that a browser asks for, in small letters (RFC 6454 §7); absent without one.
+    /// The Origin field in lower case: the page on whose behalf a browser asks (RFC 6454 §7).
     pub origin: Option<String>,
-    /// The client asks for a WebSocket (RFC 6455 §4.1) with this key.
+    /// Sec-WebSocket-Key of a request for a WebSocket (RFC 6455 §4.1).
     pub websocket_key: Option<String>,
-    /// The protocols over it that it offers, as sent.
+    /// Sec-WebSocket-Protocol: the subprotocols that the client offers, as sent.
     pub websocket_protocols: String,
 }
 
 impl Head {
-    /// Takes the head at the beginning of `bytes`; `None` as long as its end has not come.
+    /// Parses the head at the start of `bytes`; `None` while its empty line has not arrived.
     /// # Errors
-    /// What cannot become a head, or names no length of its body.
+    /// When the bytes cannot become a head, or the head does not state the length of its body.
     /// # Source
     /// RFC 9112 §2 to §6; httparse splits lines and fields.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, HeadError> {
@@ -111,14 +112,14 @@ impl Head {
         };
         let mut length = None;
         for field in request.headers.iter() {
-            head.take(field.name, field.value, &mut length)?;
+            head.add_field(field.name, field.value, &mut length)?;
         }
         head.body_bytes = length.unwrap_or(0);
         Ok(Some(head))
     }
 
-    /// Takes one field; those without a meaning here are passed over.
-    fn take(
+    /// Adds one field; fields that this program does not use are ignored.
+    fn add_field(
         &mut self,
         name: &str,
         value: &[u8],
@@ -138,7 +139,8 @@ impl Head {
         } else if is("expect") {
             self.expects_continue = text.eq_ignore_ascii_case("100-continue");
         } else if is("connection") {
-            let has = |word: &str| text.split(',').any(|it| it.trim().eq_ignore_ascii_case(word));
+            let has =
+                |word: &str| text.split(',').any(|option| option.trim().eq_ignore_ascii_case(word));
             self.keeps_alive = !has("close") && (self.keeps_alive || has("keep-alive"));
         } else if is("user-agent") {
             self.user_agent = Some(text.chars().take(KEPT_MAX).collect());
@@ -158,13 +160,15 @@ impl Head {
         Ok(())
     }
 
-    /// Whether a page may ask this: one of the asked host, one that is `allowed` by its origin
-    /// (`https://example.org`, or `any`), or none at all, as clients that are no browsers are.
+    /// True if the request's origin may use this server: a page of the same host, an origin in
+    /// `allowed` (`https://example.org`, or `any`), or no origin, as from clients that are no
+    /// browsers.
     pub fn may_ask(&self, allowed: &[String]) -> bool {
         let Some(origin) = &self.origin else { return true };
-        let authority = origin.split_once("://").filter(|it| matches!(it.0, "http" | "https"));
-        let own = authority.is_some_and(|(_, it)| !it.is_empty() && it == self.host);
-        own || allowed.iter().any(|it| it == "any" || it.eq_ignore_ascii_case(origin))
+        let authority =
+            origin.split_once("://").filter(|parts| matches!(parts.0, "http" | "https"));
+        let own = authority.is_some_and(|(_, host)| !host.is_empty() && host == self.host);
+        own || allowed.iter().any(|page| page == "any" || page.eq_ignore_ascii_case(origin))
     }
 
     /// The path without its query.
@@ -172,21 +176,22 @@ impl Head {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
-    /// What follows the path, without the question mark; empty where nothing does.
+    /// The query after the path, without the question mark; empty where there is none.
     pub fn query(&self) -> &str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
-    /// Whether it asks for a WebSocket and offers this protocol over it.
+    /// True if the request asks for a WebSocket and offers this subprotocol.
     pub fn offers_websocket(&self, protocol: &str) -> bool {
         let mut offered = self.websocket_protocols.split(',');
-        self.websocket_key.is_some() && offered.any(|it| it.trim() == protocol)
+        self.websocket_key.is_some() && offered.any(|offer| offer.trim() == protocol)
     }
 }
 
-/// The first value of a name in a query.
+/// The first value of the parameter `name` in a query.
 pub(super) fn value_of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').filter_map(|pair| pair.split_once('=')).find(|it| it.0 == name).map(|it| it.1)
+    let mut parameters = query.split('&').filter_map(|pair| pair.split_once('='));
+    parameters.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -242,10 +247,10 @@ mod tests {
     #[test]
     fn a_page_of_another_site_asks_only_where_it_is_allowed() {
         let of = |origin: Option<&str>, allowed: &[&str]| {
-            let origin = origin.map(|it| format!("Origin: {it}\r\n")).unwrap_or_default();
+            let origin = origin.map(|page| format!("Origin: {page}\r\n")).unwrap_or_default();
             let text = format!("GET / HTTP/1.1\r\nHost: T.example:5210\r\n{origin}\r\n");
             let head = Head::parse(text.as_bytes()).expect("a head").expect("whole");
-            head.may_ask(&allowed.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
+            head.may_ask(&allowed.iter().map(|page| (*page).to_owned()).collect::<Vec<_>>())
         };
         assert!(of(None, &[]) && of(Some("http://t.example:5210"), &[]));
         for origin in ["http://t.example", "https://evil.example", "null", "file://t.example:5210"]

@@ -1,28 +1,28 @@
-//! ndt7's messages: sizes of load, and what an end tells the other while it runs.
+//! ndt7's messages: sizes of the load messages, and the measurements sent during a test.
 //!
 //! Source: `ndt7-protocol.md` 0.11 of m-lab/ndt-server.
 
 use linerate_core::record::{Direction, TcpInfo};
 use serde::Serialize;
 
-/// The first message of load, bytes; larger ones follow, up to the last of these.
+/// Bytes of the first load message, and of the longest; messages grow from one to the other.
 pub const NDT7_MESSAGE_BYTES: (u64, u64) = (1 << 13, 1 << 20);
-/// Longest message that is taken, bytes.
+/// Bytes of the longest message that is accepted.
 pub const NDT7_MESSAGE_BYTES_MAX: u64 = 1 << 24;
 
-/// How long the next message of load is, after one of `bytes` and `sent` in all: twice as long
-/// once it is a sixteenth of what was sent.
+/// Bytes of the next load message, after one of `bytes` and `sent` bytes in all: doubled once it
+/// is at most a sixteenth of the bytes sent.
 pub const fn next_message_bytes(bytes: u64, sent: u64) -> u64 {
     if bytes <= sent / 16 && bytes < NDT7_MESSAGE_BYTES.1 { bytes * 2 } else { bytes }
 }
 
-/// A measurement, as the server tells it. Times in microseconds since the handshake.
+/// A measurement message of the server. Times in microseconds since the handshake.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Measurement<'a> {
-    /// Payload that this program sent or took.
+    /// Payload that this program sent or received.
     pub app_info: AppInfo,
-    /// The two ends.
+    /// Addresses of client and server.
     pub connection_info: ConnectionInfo<'a>,
     origin: &'static str,
     test: &'static str,
@@ -30,30 +30,30 @@ pub struct Measurement<'a> {
     tcp_info: Option<KernelInfo>,
 }
 
-/// What the program counted.
+/// Payload counted by the program.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AppInfo {
-    /// Since the handshake, µs.
+    /// Time since the handshake, µs.
     pub elapsed_time: u64,
-    /// Bytes.
+    /// Payload bytes since the handshake.
     pub num_bytes: u64,
 }
 
-/// The two ends of a connection.
+/// Addresses of the two ends, and the name of the test.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ConnectionInfo<'a> {
-    /// Address and port.
+    /// Address and port of the client.
     pub client: &'a str,
-    /// Address and port.
+    /// Address and port of the server.
     pub server: &'a str,
-    /// The test.
+    /// Unique name of the test.
     #[serde(rename = "UUID")]
     pub uuid: &'a str,
 }
 
-/// What the kernel of the server says (tcp(7)); times in µs.
+/// The server's TCP_INFO (tcp(7)); times in µs.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct KernelInfo {
@@ -76,7 +76,7 @@ pub(super) struct KernelInfo {
 }
 
 impl KernelInfo {
-    pub(super) const fn of(info: &TcpInfo, elapsed_time: u64) -> Self {
+    pub(super) const fn from_tcp_info(info: &TcpInfo, elapsed_time: u64) -> Self {
         Self {
             elapsed_time,
             busy_time: info.busy_time_us,
@@ -94,7 +94,7 @@ impl KernelInfo {
 }
 
 impl<'a> Measurement<'a> {
-    /// Of a test this way, now.
+    /// Measurement of a test in `direction`, with the counters read now.
     pub fn new(
         direction: Direction,
         app_info: AppInfo,
@@ -102,7 +102,7 @@ impl<'a> Measurement<'a> {
         info: Option<&TcpInfo>,
     ) -> Self {
         let elapsed_time = app_info.elapsed_time;
-        let tcp_info = info.map(|info| KernelInfo::of(info, elapsed_time));
+        let tcp_info = info.map(|info| KernelInfo::from_tcp_info(info, elapsed_time));
         let test = if direction == Direction::Down { "download" } else { "upload" };
         Self { app_info, connection_info, origin: "server", test, tcp_info }
     }

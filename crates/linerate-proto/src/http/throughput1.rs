@@ -1,7 +1,7 @@
-//! throughput1 of M-Lab: what a client asks for, and what either end tells the other.
+//! throughput1 of M-Lab: the options of a client's request, and the measurement messages.
 //!
 //! Source: m-lab/msak at 772318a, `pkg/throughput1/spec`, `model` and `internal/handler`; its
-//! client and server as observed with each other. Messages of load grow as ndt7's, from 1 KiB on.
+//! client and server as observed with each other. Load messages grow as ndt7's do, from 1 KiB on.
 
 use linerate_core::record::TcpInfo;
 use serde::Serialize;
@@ -9,38 +9,38 @@ use serde::Serialize;
 use super::head::value_of;
 use super::ndt7::KernelInfo;
 
-/// The subprotocol.
+/// WebSocket subprotocol of throughput1.
 pub const THROUGHPUT1_PROTOCOL: &str = "net.measurementlab.throughput.v1";
-/// The first message of load, bytes.
+/// Bytes of the first load message.
 pub const THROUGHPUT1_MESSAGE_BYTES: u64 = 1 << 10;
-/// A test lasts so long where its client does not say, and at most; milliseconds.
+/// Duration of a test by default, and at most; milliseconds.
 const DURATION_MS: (u64, u64) = (5_000, 25_000);
-/// Names of congestion control that the server of M-Lab takes.
+/// Congestion controls that M-Lab's server accepts.
 const CONGESTION: [&str; 3] = ["bbr", "cubic", "reno"];
 
-/// What a client of throughput1 asks for in its query.
+/// Options in the query of a throughput1 client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throughput1 {
-    /// Time of the load, milliseconds.
+    /// Duration of the load, milliseconds.
     pub duration_ms: u64,
-    /// It ends after so many bytes, too.
+    /// Amount of bytes that ends the test earlier.
     pub bytes: Option<u64>,
-    /// Congestion control of the server's end.
+    /// Congestion control that the server is to use.
     pub congestion: Option<&'static str>,
 }
 
 impl Throughput1 {
-    /// Reads a query; none where it is not one of such a test.
-    pub(super) fn of(query: &str) -> Option<Self> {
-        let said = |name| value_of(query, name).filter(|value| !value.is_empty());
-        // Who measures, and by how many streams: neither changes anything here.
-        said("mid")?;
-        said("streams")?;
-        let number = |name| said(name).map(str::parse::<u64>).transpose().ok();
+    /// Parses a query; `None` where it is not one of throughput1.
+    pub(super) fn from_query(query: &str) -> Option<Self> {
+        let option = |name| value_of(query, name).filter(|value| !value.is_empty());
+        // The measurement's name and its number of streams must be there, and are not used.
+        option("mid")?;
+        option("streams")?;
+        let number = |name| option(name).map(str::parse::<u64>).transpose().ok();
         let duration_ms = number("duration")?.unwrap_or(DURATION_MS.0).min(DURATION_MS.1);
         let bytes = number("bytes")?.filter(|bytes| *bytes > 0);
         let known = |name: &str| CONGESTION.into_iter().find(|known| *known == name);
-        let congestion = match said("cc") {
+        let congestion = match option("cc") {
             Some(name) => Some(known(name)?),
             None => None,
         };
@@ -48,58 +48,68 @@ impl Throughput1 {
     }
 }
 
-/// Bytes that an end sent and took.
+/// Bytes that an end sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ByteCounters {
-    /// Bytes.
+    /// Bytes sent since the handshake.
     pub bytes_sent: u64,
-    /// Bytes.
+    /// Bytes received since the handshake.
     pub bytes_received: u64,
 }
 
-/// What the server tells once, with its first measurement.
+/// Bytes of the messages' payload, and with their frame heads.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerCounters {
+    /// Payload of the WebSocket messages.
+    pub application: ByteCounters,
+    /// Payload and frame heads of the WebSocket messages.
+    pub network: ByteCounters,
+}
+
+/// Facts of the connection that the server sends once, with its first measurement.
 #[derive(Clone, Debug, Serialize)]
-pub struct WhoMeasures<'a> {
+pub struct ConnectionFacts<'a> {
     /// Congestion control in use.
     #[serde(rename = "CC", skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// The test.
+    /// Unique name of the test.
     #[serde(rename = "UUID")]
     pub uuid: &'a str,
-    /// Its own address and port.
+    /// Address and port of the server.
     #[serde(rename = "LocalAddr")]
     pub local: &'a str,
-    /// The client's.
+    /// Address and port of the client.
     #[serde(rename = "RemoteAddr")]
     pub remote: &'a str,
 }
 
-/// A measurement of the server.
+/// A measurement message of the server.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WireMeasurement<'a> {
     #[serde(flatten)]
-    who: Option<WhoMeasures<'a>>,
-    /// What messages carried.
+    who: Option<ConnectionFacts<'a>>,
+    /// Payload of the WebSocket messages.
     application: ByteCounters,
-    /// The same with their frames.
+    /// Payload and frame heads of the WebSocket messages.
     network: ByteCounters,
-    /// Since the handshake, µs.
+    /// Time since the handshake, µs.
     elapsed_time: u64,
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none")]
     tcp_info: Option<KernelInfo>,
 }
 
 impl<'a> WireMeasurement<'a> {
-    /// Of now.
+    /// Measurement with the counters read now, `elapsed_time` µs after the handshake.
     pub fn new(
-        who: Option<WhoMeasures<'a>>,
-        (application, network): (ByteCounters, ByteCounters),
+        who: Option<ConnectionFacts<'a>>,
+        counters: LayerCounters,
         elapsed_time: u64,
         info: Option<&TcpInfo>,
     ) -> Self {
-        let tcp_info = info.map(|info| KernelInfo::of(info, elapsed_time));
+        let LayerCounters { application, network } = counters;
+        let tcp_info = info.map(|info| KernelInfo::from_tcp_info(info, elapsed_time));
         Self { who, application, network, elapsed_time, tcp_info }
     }
 }
@@ -118,12 +128,13 @@ mod tests {
     fn a_query_says_how_long_and_how_much() {
         let reno = Some("reno");
         let all = Throughput1 { duration_ms: 1500, bytes: Some(3_000_000), congestion: reno };
-        assert_eq!(Throughput1::of(ASKED), Some(all));
+        assert_eq!(Throughput1::from_query(ASKED), Some(all));
         let usual = Throughput1 { duration_ms: 5000, bytes: None, congestion: None };
         for query in ["mid=a&streams=2", "mid=a&streams=2&bytes=0&duration=&cc="] {
-            assert_eq!(Throughput1::of(query), Some(usual), "{query}");
+            assert_eq!(Throughput1::from_query(query), Some(usual), "{query}");
         }
-        let longest = Throughput1::of("mid=a&streams=2&duration=3600000").map(|it| it.duration_ms);
+        let longest = Throughput1::from_query("mid=a&streams=2&duration=3600000")
+            .map(|test| test.duration_ms);
         assert_eq!(longest, Some(25_000));
     }
 
@@ -139,7 +150,7 @@ mod tests {
             "mid=a&streams=2&bytes=many",
             "mid=a&streams=2&cc=vegas",
         ] {
-            assert_eq!(Throughput1::of(query), None, "{query}");
+            assert_eq!(Throughput1::from_query(query), None, "{query}");
         }
     }
 
@@ -148,9 +159,10 @@ mod tests {
         let info =
             TcpInfo { rtt_us: Some(513), bytes_received: Some(605_060), ..TcpInfo::default() };
         let counts = |sent, received| ByteCounters { bytes_sent: sent, bytes_received: received };
-        let both = (counts(1122, 589_824), counts(1126, 604_528));
+        let both =
+            LayerCounters { application: counts(1122, 589_824), network: counts(1126, 604_528) };
         let congestion = Some("reno".to_owned());
-        let who = WhoMeasures { congestion, uuid: "u", local: "127.0.0.1:8080", remote: "a:1" };
+        let who = ConnectionFacts { congestion, uuid: "u", local: "127.0.0.1:8080", remote: "a:1" };
         let first = WireMeasurement::new(Some(who), both, 367_155, Some(&info));
         let first = linerate_core::tree::to_value(first).expect("JSON");
         for name in ["CC", "UUID", "LocalAddr", "RemoteAddr"] {

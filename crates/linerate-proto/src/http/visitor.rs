@@ -1,26 +1,27 @@
-//! Requests of speed tests of other programs, as their clients send them without a change.
+//! Requests of other programs' speed tests, whose clients (visitors) work unmodified.
 //!
 //! Paths and queries: LibreSpeed's `speedtest_worker.js` and its PHP files, OpenSpeedTest's page
 //! and the files of its nginx, `@cloudflare/speedtest`, ndt7 (`ndt7-protocol.md` of
-//! m-lab/ndt-server) and throughput1 (m-lab/msak). Left out: their pages, telemetry, and places of
-//! addresses.
+//! m-lab/ndt-server) and throughput1 (m-lab/msak). Left out: their pages, telemetry, and the
+//! geolocation of addresses.
 
 use linerate_core::record::Direction;
 
 use super::head::{Head, value_of};
 use super::throughput1::{THROUGHPUT1_PROTOCOL, Throughput1};
 
-/// Longest body that one request may ask for, bytes; the time of a transfer ends it before.
+/// Bytes of the longest body that one request may ask for; the time limit of a transfer usually
+/// ends it before.
 pub const VISITOR_BYTES_MAX: u64 = 10_000_000_000;
-/// LibreSpeed counts in these, bytes.
+/// Bytes of LibreSpeed's chunk, its unit of sizes.
 const CHUNK: u64 = 1 << 20;
-/// LibreSpeed's own bounds: chunks without `ckSize`, and at most.
+/// LibreSpeed's chunks of a download without `ckSize`, and at most.
 const CHUNKS_USUAL: u64 = 4;
 const CHUNKS_MAX: u64 = 1024;
-/// The file that OpenSpeedTest's page fetches is of 30 MiB.
+/// Bytes of the file that OpenSpeedTest's page downloads: 30 MiB.
 const FILE: u64 = 30 << 20;
 
-/// How the paths of visitors begin.
+/// Prefixes of the paths that visitors request.
 pub const VISITOR_PATHS: [&str; 10] = [
     "/backend/",
     "/garbage",
@@ -34,25 +35,25 @@ pub const VISITOR_PATHS: [&str; 10] = [
     "/__up",
 ];
 
-/// Whose client asks.
+/// Speed test whose client sent the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Visitor {
     /// LibreSpeed, by its worker or command line.
     LibreSpeed,
-    /// OpenSpeedTest.
+    /// OpenSpeedTest, by its page.
     OpenSpeedTest,
     /// Cloudflare's speed test.
     Cloudflare,
-    /// M-Lab's ndt7.
+    /// M-Lab's ndt7, over a WebSocket.
     Ndt7,
-    /// The test of M-Lab's that follows it.
+    /// M-Lab's throughput1, the successor of ndt7.
     Throughput1,
     /// Apple's networkQuality and other clients of draft-ietf-ippm-responsiveness, over HTTP/2.
     NetworkQuality,
 }
 
 impl Visitor {
-    /// As its makers write it.
+    /// Name of the speed test as its makers write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LibreSpeed => "LibreSpeed",
@@ -65,48 +66,49 @@ impl Visitor {
     }
 }
 
-/// What a request of a visitor is for.
+/// Service that a visitor's request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// So many bytes.
+pub enum VisitorRequest {
+    /// A response with a body of this many bytes.
     Down(u64),
-    /// Its body is taken.
+    /// An upload, whose body is counted and discarded.
     Up,
-    /// The client's own address.
+    /// The client's address, in the response.
     Address,
-    /// A browser asks whether a page from elsewhere may ask (Fetch, CORS preflight).
+    /// A CORS preflight: a browser asks if a page of another origin may send requests (Fetch).
     May,
-    /// Load over a WebSocket.
+    /// Load over a WebSocket of ndt7.
     Ndt7(Direction),
-    /// The same, as throughput1 has it.
+    /// Load over a WebSocket of throughput1.
     Throughput1(Direction, Throughput1),
 }
 
-/// One request of a visitor.
+/// A visitor's request: its program and the service it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitorTarget {
-    /// Whose.
+    /// Speed test of the client.
     pub visitor: Visitor,
-    /// What for.
-    pub wish: Wish,
+    /// Service that is asked for.
+    pub wish: VisitorRequest,
 }
 
-/// Why a request is none of a visitor.
+/// Reason for which a request is none of a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAVisitor {
-    /// The path is nobody's.
+pub enum VisitorTargetError {
+    /// No speed test has this path.
     #[error("there is no such path")]
     Path,
-    /// The method is another.
+    /// The path has no such method.
     #[error("not with this method")]
     Method,
-    /// A number of the query is none, or too large.
+    /// A number in the query is invalid or too large.
     #[error("the query asks for no number of bytes up to {VISITOR_BYTES_MAX}")]
     Bytes,
-    /// No WebSocket of ndt7.
+    /// The request does not offer a WebSocket with ndt7's subprotocol.
     #[error("ndt7 is a WebSocket with the protocol net.measurementlab.ndt.v7")]
     NoWebSocket,
-    /// No WebSocket of throughput1, or with options that it does not have.
+    /// The request does not offer a WebSocket with throughput1's subprotocol, or has unknown
+    /// options.
     #[error(
         "throughput1 is a WebSocket with the protocol net.measurementlab.throughput.v1; its query \
          has mid and streams, whole numbers as duration (ms) and bytes, and bbr, cubic or reno as cc"
@@ -114,17 +116,18 @@ pub enum NotAVisitor {
     NoThroughput1,
 }
 
-/// The subprotocol of ndt7.
+/// WebSocket subprotocol of ndt7.
 pub const NDT7_PROTOCOL: &str = "net.measurementlab.ndt.v7";
 
 impl VisitorTarget {
-    /// What a request is for.
+    /// Parses path, query and method of a request.
     /// # Errors
-    /// Why it is none of a visitor.
-    pub fn of(head: &Head) -> Result<Self, NotAVisitor> {
+    /// When they are not those of a speed test.
+    pub fn from_head(head: &Head) -> Result<Self, VisitorTargetError> {
         use Visitor::{Cloudflare, LibreSpeed, Ndt7, OpenSpeedTest, Throughput1 as Msak};
         let (path, query) = (head.path(), head.query());
-        let down = |bytes: Option<u64>| bytes.map(Wish::Down).ok_or(NotAVisitor::Bytes);
+        let down =
+            |bytes: Option<u64>| bytes.map(VisitorRequest::Down).ok_or(VisitorTargetError::Bytes);
         let number = |name: &str, usual: u64| match value_of(query, name) {
             Some(text) => text.parse().ok(),
             None => Some(usual),
@@ -136,66 +139,66 @@ impl VisitorTarget {
         let (visitor, wish) = match file {
             "/garbage" => {
                 let chunks = number("ckSize", CHUNKS_USUAL);
-                (LibreSpeed, down(chunks.map(|it| it.clamp(1, CHUNKS_MAX) * CHUNK))?)
+                (LibreSpeed, down(chunks.map(|chunks| chunks.clamp(1, CHUNKS_MAX) * CHUNK))?)
             }
-            "/empty" => (LibreSpeed, Wish::Up),
-            "/getIP" => (LibreSpeed, Wish::Address),
-            _ if file != path => return Err(NotAVisitor::Path),
-            "/downloading" => (OpenSpeedTest, Wish::Down(FILE)),
-            "/upload" => (OpenSpeedTest, Wish::Up),
+            "/empty" => (LibreSpeed, VisitorRequest::Up),
+            "/getIP" => (LibreSpeed, VisitorRequest::Address),
+            _ if file != path => return Err(VisitorTargetError::Path),
+            "/downloading" => (OpenSpeedTest, VisitorRequest::Down(FILE)),
+            "/upload" => (OpenSpeedTest, VisitorRequest::Up),
             "/__down" => {
-                let bytes = number("bytes", 0).filter(|it| *it <= VISITOR_BYTES_MAX);
+                let bytes = number("bytes", 0).filter(|bytes| *bytes <= VISITOR_BYTES_MAX);
                 (Cloudflare, down(bytes)?)
             }
-            "/__up" => (Cloudflare, Wish::Up),
-            "/ndt/v7/download" => (Ndt7, Wish::Ndt7(Direction::Down)),
-            "/ndt/v7/upload" => (Ndt7, Wish::Ndt7(Direction::Up)),
+            "/__up" => (Cloudflare, VisitorRequest::Up),
+            "/ndt/v7/download" => (Ndt7, VisitorRequest::Ndt7(Direction::Down)),
+            "/ndt/v7/upload" => (Ndt7, VisitorRequest::Ndt7(Direction::Up)),
             "/throughput/v1/download" => (Msak, throughput1(head, Direction::Down)?),
             "/throughput/v1/upload" => (Msak, throughput1(head, Direction::Up)?),
-            _ => return Err(NotAVisitor::Path),
+            _ => return Err(VisitorTargetError::Path),
         };
         match (head.method.as_str(), wish) {
-            ("OPTIONS", _) => return Ok(Self { visitor, wish: Wish::May }),
-            ("GET", Wish::Ndt7(_)) if !head.offers_websocket(NDT7_PROTOCOL) => {
-                return Err(NotAVisitor::NoWebSocket);
+            ("OPTIONS", _) => return Ok(Self { visitor, wish: VisitorRequest::May }),
+            ("GET", VisitorRequest::Ndt7(_)) if !head.offers_websocket(NDT7_PROTOCOL) => {
+                return Err(VisitorTargetError::NoWebSocket);
             }
-            ("GET", _) | ("POST", Wish::Up) => {}
-            _ => return Err(NotAVisitor::Method),
+            ("GET", _) | ("POST", VisitorRequest::Up) => {}
+            _ => return Err(VisitorTargetError::Method),
         }
         Ok(Self { visitor, wish })
     }
 }
 
-fn throughput1(head: &Head, direction: Direction) -> Result<Wish, NotAVisitor> {
-    let asked = Throughput1::of(head.query());
+fn throughput1(head: &Head, direction: Direction) -> Result<VisitorRequest, VisitorTargetError> {
+    let asked = Throughput1::from_query(head.query());
     let asked = asked.filter(|_| head.offers_websocket(THROUGHPUT1_PROTOCOL));
     match asked {
-        Some(asked) => Ok(Wish::Throughput1(direction, asked)),
-        // A preflight has neither.
-        None if head.method == "OPTIONS" => Ok(Wish::May),
-        None => Err(NotAVisitor::NoThroughput1),
+        Some(asked) => Ok(VisitorRequest::Throughput1(direction, asked)),
+        // A preflight has neither query nor WebSocket fields.
+        None if head.method == "OPTIONS" => Ok(VisitorRequest::May),
+        None => Err(VisitorTargetError::NoThroughput1),
     }
 }
 
-/// An answer to a visitor, without its body.
+/// A response to a visitor, without its body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VisitorAnswer<'a> {
-    /// Of HTTP.
+    /// HTTP status code.
     pub status: u16,
-    /// Type of the body.
+    /// Media type of the body (Content-Type).
     pub kind: &'a str,
-    /// Bytes of the body.
+    /// Bytes of the body (Content-Length).
     pub length: u64,
-    /// The connection ends behind it.
+    /// The server closes the connection after the response.
     pub closes: bool,
-    /// The page that may read it, where a page of a browser asked (Fetch, CORS protocol).
+    /// Origin of the page that may read the response, where a browser asked (Fetch, CORS protocol).
     pub origin: Option<&'a str>,
     /// Time after which to ask again, seconds.
     pub retry_after_s: Option<u64>,
 }
 
 impl VisitorAnswer<'_> {
-    /// Its head.
+    /// Status line and fields, with the empty line.
     pub fn head(&self) -> Vec<u8> {
         let Self { status, kind, length, closes, origin, retry_after_s } = self;
         let reason = match status {
@@ -212,7 +215,8 @@ impl VisitorAnswer<'_> {
         // RFC 9110 §8.6: no length where there can be no body.
         let length =
             if *status == 204 { String::new() } else { format!("Content-Length: {length}\r\n") };
-        let retry = retry_after_s.map(|it| format!("Retry-After: {it}\r\n")).unwrap_or_default();
+        let retry =
+            retry_after_s.map(|seconds| format!("Retry-After: {seconds}\r\n")).unwrap_or_default();
         let page = origin.map(page_may_read).unwrap_or_default();
         format!(
             "HTTP/1.1 {status} {reason}\r\nContent-Type: {kind}\r\n{length}{retry}{page}\
@@ -223,7 +227,8 @@ impl VisitorAnswer<'_> {
     }
 }
 
-/// What lets a page of this origin read an answer and its times.
+/// Fields that let a page of this origin read a response and its timing (CORS,
+/// Timing-Allow-Origin).
 fn page_may_read(origin: &str) -> String {
     format!(
         "Access-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n\
@@ -238,48 +243,54 @@ fn page_may_read(origin: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(method: &str, target: &str) -> Result<Wish, NotAVisitor> {
+    fn parsed(method: &str, target: &str) -> Result<VisitorRequest, VisitorTargetError> {
         let head = Head { method: method.to_owned(), target: target.to_owned(), ..Head::default() };
-        VisitorTarget::of(&head).map(|it| it.wish)
+        VisitorTarget::from_head(&head).map(|target| target.wish)
     }
 
     #[test]
     fn requests_of_the_programs_are_told_by_path_query_and_method() {
         // As speedtest_worker.js 5.4 sends them: url + url_sep + "r=" + Math.random() + "&ckSize=".
         let garbage = "/backend/garbage.php?r=0.42&ckSize=100";
-        assert_eq!(of("GET", garbage), Ok(Wish::Down(104_857_600)));
-        assert_eq!(of("GET", "/backend/garbage.php"), Ok(Wish::Down(4 << 20)));
-        assert_eq!(of("GET", "/backend/garbage.php?ckSize=9999"), Ok(Wish::Down(1 << 30)));
-        assert_eq!(of("POST", "/backend/empty.php?r=0.1"), Ok(Wish::Up));
-        assert_eq!(of("OPTIONS", "/backend/empty.php?cors=true"), Ok(Wish::May));
-        assert_eq!(of("GET", "/backend/getIP.php?isp=true"), Ok(Wish::Address));
-        assert_eq!(of("GET", "/downloading?n=0.1"), Ok(Wish::Down(31_457_280)));
-        assert_eq!(of("POST", "/upload?n=0.1"), Ok(Wish::Up));
-        assert_eq!(of("GET", "/__down?measId=7&bytes=101000"), Ok(Wish::Down(101_000)));
-        assert_eq!(of("POST", "/__up?measId=7"), Ok(Wish::Up));
+        assert_eq!(parsed("GET", garbage), Ok(VisitorRequest::Down(104_857_600)));
+        assert_eq!(parsed("GET", "/backend/garbage.php"), Ok(VisitorRequest::Down(4 << 20)));
+        assert_eq!(
+            parsed("GET", "/backend/garbage.php?ckSize=9999"),
+            Ok(VisitorRequest::Down(1 << 30))
+        );
+        assert_eq!(parsed("POST", "/backend/empty.php?r=0.1"), Ok(VisitorRequest::Up));
+        assert_eq!(parsed("OPTIONS", "/backend/empty.php?cors=true"), Ok(VisitorRequest::May));
+        assert_eq!(parsed("GET", "/backend/getIP.php?isp=true"), Ok(VisitorRequest::Address));
+        assert_eq!(parsed("GET", "/downloading?n=0.1"), Ok(VisitorRequest::Down(31_457_280)));
+        assert_eq!(parsed("POST", "/upload?n=0.1"), Ok(VisitorRequest::Up));
+        assert_eq!(
+            parsed("GET", "/__down?measId=7&bytes=101000"),
+            Ok(VisitorRequest::Down(101_000))
+        );
+        assert_eq!(parsed("POST", "/__up?measId=7"), Ok(VisitorRequest::Up));
         // As the servers in Go and Rust have them.
-        assert_eq!(of("GET", "/garbage?ckSize=1"), Ok(Wish::Down(1 << 20)));
-        assert_eq!(of("GET", "/backend/empty"), Ok(Wish::Up));
-        assert_eq!(of("GET", "/getIP"), Ok(Wish::Address));
+        assert_eq!(parsed("GET", "/garbage?ckSize=1"), Ok(VisitorRequest::Down(1 << 20)));
+        assert_eq!(parsed("GET", "/backend/empty"), Ok(VisitorRequest::Up));
+        assert_eq!(parsed("GET", "/getIP"), Ok(VisitorRequest::Address));
     }
 
     #[test]
     fn what_is_none_of_theirs_is_told_why() {
         for (method, target, expected) in [
-            ("GET", "/backend/other.php", NotAVisitor::Path),
-            ("GET", "/downloading/more", NotAVisitor::Path),
-            ("GET", "/backend/downloading", NotAVisitor::Path),
-            ("GET", "/upload.php", NotAVisitor::Path),
-            ("GET", "/__down?bytes=-1", NotAVisitor::Bytes),
-            ("GET", "/__down?bytes=10000000001", NotAVisitor::Bytes),
-            ("GET", "/backend/garbage.php?ckSize=x", NotAVisitor::Bytes),
-            ("POST", "/__down?bytes=1", NotAVisitor::Method),
-            ("DELETE", "/upload", NotAVisitor::Method),
-            ("GET", "/ndt/v7/download", NotAVisitor::NoWebSocket),
-            ("GET", "/throughput/v1/download?mid=a&streams=1", NotAVisitor::NoThroughput1),
-            ("GET", "/throughput/v1/latency", NotAVisitor::Path),
+            ("GET", "/backend/other.php", VisitorTargetError::Path),
+            ("GET", "/downloading/more", VisitorTargetError::Path),
+            ("GET", "/backend/downloading", VisitorTargetError::Path),
+            ("GET", "/upload.php", VisitorTargetError::Path),
+            ("GET", "/__down?bytes=-1", VisitorTargetError::Bytes),
+            ("GET", "/__down?bytes=10000000001", VisitorTargetError::Bytes),
+            ("GET", "/backend/garbage.php?ckSize=x", VisitorTargetError::Bytes),
+            ("POST", "/__down?bytes=1", VisitorTargetError::Method),
+            ("DELETE", "/upload", VisitorTargetError::Method),
+            ("GET", "/ndt/v7/download", VisitorTargetError::NoWebSocket),
+            ("GET", "/throughput/v1/download?mid=a&streams=1", VisitorTargetError::NoThroughput1),
+            ("GET", "/throughput/v1/latency", VisitorTargetError::Path),
         ] {
-            assert_eq!(of(method, target), Err(expected), "{method} {target}");
+            assert_eq!(parsed(method, target), Err(expected), "{method} {target}");
         }
     }
 
@@ -289,14 +300,14 @@ mod tests {
         let mut response = httparse::Response::new(&mut fields);
         assert!(response.parse(&bytes).is_ok_and(|parsed| parsed.is_complete()));
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        response.headers.iter().map(|it| (it.name.to_owned(), text(it.value))).collect()
+        response.headers.iter().map(|field| (field.name.to_owned(), text(field.value))).collect()
     }
 
     #[test]
     fn an_answer_is_for_the_page_that_asked_and_for_no_other() {
         let answer = VisitorAnswer { status: 200, length: 7, ..VisitorAnswer::default() };
         let has = |of: &[(String, String)], name: &str| {
-            of.iter().find(|it| it.0 == name).map(|it| it.1.clone())
+            of.iter().find(|field| field.0 == name).map(|field| field.1.clone())
         };
         let plain = fields(&answer);
         assert_eq!(has(&plain, "Content-Length").as_deref(), Some("7"));

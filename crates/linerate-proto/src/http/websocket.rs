@@ -1,23 +1,23 @@
-//! WebSockets (RFC 6455) as far as load over them needs: the answer to the handshake, heads of
-//! frames. Left out: messages in several frames from this end, extensions, text that is checked.
+//! WebSockets (RFC 6455) as far as load over them needs: the response to the handshake, heads of
+//! frames. Left out: fragmented messages from this end, extensions, the UTF-8 check of text.
 
-/// RFC 6455 §1.3.
+/// Suffix of the key before hashing (RFC 6455 §1.3).
 const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a frame is (RFC 6455 §5.2).
+/// Opcode of a frame (RFC 6455 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
-    /// It goes on with the message before.
+    /// Continuation of a fragmented message.
     More = 0,
-    /// Text.
+    /// Text in UTF-8.
     Text = 1,
-    /// Bytes.
+    /// Binary data, such as load.
     Binary = 2,
-    /// The end.
+    /// Close of the WebSocket.
     Close = 8,
-    /// A question whether the other end is there.
+    /// Keepalive request to the other end.
     Ping = 9,
-    /// The answer to it.
+    /// Answer to a ping.
     Pong = 10,
 }
 
@@ -25,49 +25,50 @@ impl Opcode {
     const ALL: [Self; 6] =
         [Self::More, Self::Text, Self::Binary, Self::Close, Self::Ping, Self::Pong];
 
-    /// Whether it carries no load and is short (RFC 6455 §5.5).
+    /// True for control frames, which are short and carry no load (RFC 6455 §5.5).
     pub const fn is_control(self) -> bool {
         self as u8 >= 8
     }
 }
 
-/// The head of a frame.
+/// A parsed head of a client's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// What the frame is.
+    /// Kind of the frame.
     pub opcode: Opcode,
     /// Bytes of its payload.
     pub payload_bytes: u64,
-    /// What the payload is masked with.
+    /// Masking key of the payload.
     pub mask: [u8; 4],
-    /// Bytes of the head.
+    /// Length of the head itself.
     pub head_bytes: usize,
 }
 
-/// Why bytes are no frame of a client.
+/// Reason for which bytes are no frame of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Reserved bits or an unknown opcode (RFC 6455 §5.2).
     #[error("a frame of an unknown kind")]
     Kind,
-    /// Clients mask what they send (RFC 6455 §5.1).
+    /// No masking key, which every frame of a client has (RFC 6455 §5.1).
     #[error("a frame without a mask")]
     Unmasked,
-    /// Longer than allowed: 125 bytes of a control frame (RFC 6455 §5.5), else what is given.
+    /// Payload longer than allowed: 125 bytes in a control frame (RFC 6455 §5.5), else the limit
+    /// passed to [`FrameHead::parse`].
     #[error("a frame that is too long")]
     Long,
 }
 
-/// Longest head of a frame.
+/// Bytes of the longest head of a frame.
 pub const FRAME_HEAD_BYTES_MAX: usize = 14;
 
 impl FrameHead {
-    /// Takes the head at the beginning of what a client sent; `None` as long as it is not whole.
+    /// Parses the head at the start of a client's bytes; `None` while it is incomplete.
     /// # Errors
-    /// What cannot become a frame of at most `longest` bytes.
+    /// When the bytes cannot become a frame with a payload of at most `longest` bytes.
     pub fn parse(bytes: &[u8], longest: u64) -> Result<Option<Self>, FrameError> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
-        let is = |it: &&Opcode| **it as u8 == first & 0x0f;
+        let is = |opcode: &&Opcode| **opcode as u8 == first & 0x0f;
         let opcode = *Opcode::ALL.iter().find(is).ok_or(FrameError::Kind)?;
         if first & 0x70 != 0 || (opcode.is_control() && first & 0x80 == 0) {
             return Err(FrameError::Kind);
@@ -91,7 +92,7 @@ impl FrameHead {
     }
 }
 
-/// The head of a whole message from this end, which masks nothing.
+/// Head of a server's frame that holds a whole message, without a mask.
 pub fn message_head(opcode: Opcode, payload_bytes: u64) -> Vec<u8> {
     let mut head = vec![0x80 | opcode as u8];
     match payload_bytes {
@@ -108,7 +109,7 @@ pub fn message_head(opcode: Opcode, payload_bytes: u64) -> Vec<u8> {
     head
 }
 
-/// The answer to a client's handshake with `key`, which chose `protocol`.
+/// Response to a client's handshake with `key`, which selects the subprotocol `protocol`.
 pub fn switching(key: &str, protocol: &str) -> Vec<u8> {
     let accept = accept_of(key);
     format!(
@@ -118,12 +119,12 @@ pub fn switching(key: &str, protocol: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The proof that a handshake was read (RFC 6455 §4.2.2): no secret, only not to be mistaken.
+/// Value of Sec-WebSocket-Accept for a client's key (RFC 6455 §4.2.2).
 fn accept_of(key: &str) -> String {
     base64(&sha1(format!("{key}{KEY_SUFFIX}").as_bytes()))
 }
 
-/// RFC 4648 §4.
+/// Base64 with padding (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |chunk: &[u8]| {
@@ -136,7 +137,7 @@ fn base64(bytes: &[u8]) -> String {
     bytes.chunks(3).map(group).collect()
 }
 
-/// RFC 3174 §6.1.
+/// SHA-1 digest of a message (RFC 3174 §6.1).
 fn sha1(message: &[u8]) -> [u8; 20] {
     let mut padded = message.to_vec();
     padded.push(0x80);
@@ -188,7 +189,7 @@ mod tests {
         // RFC 6455 §1.3.
         assert_eq!(accept_of("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         // RFC 4648 §10.
-        let coded = ["", "f", "fo", "foo", "foob"].map(|it| base64(it.as_bytes()));
+        let coded = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
         assert_eq!(coded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 
@@ -216,9 +217,9 @@ mod tests {
         let head = FrameHead { opcode: Opcode::Text, payload_bytes: 5, mask, head_bytes: 6 };
         assert_eq!(read(&hello), Ok(Some(head)));
         let middle = [&[0x82, 0xfe, 0x01, 0x00], &mask[..]].concat();
-        assert_eq!(read(&middle).map(|it| it.map(|it| it.payload_bytes)), Ok(Some(256)));
+        assert_eq!(read(&middle).map(|head| head.map(|head| head.payload_bytes)), Ok(Some(256)));
         let long = [&[0x82, 0xff, 0, 0, 0, 0, 0, 1, 0, 0], &mask[..]].concat();
-        assert_eq!(read(&long).map(|it| it.map(|it| it.payload_bytes)), Ok(Some(65_536)));
+        assert_eq!(read(&long).map(|head| head.map(|head| head.payload_bytes)), Ok(Some(65_536)));
     }
 
     #[test]

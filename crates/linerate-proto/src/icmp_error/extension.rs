@@ -14,10 +14,10 @@ use crate::frame::checksum;
 const HEADER_BYTES: usize = 4;
 const VERSION: u8 = 2;
 const MPLS: [u8; 2] = [1, 1];
-/// A stack is a few labels; more is nonsense.
+/// Most labels that are read: real stacks have a few.
 const LABELS_MAX: usize = 16;
 
-/// Whether these are extensions with a checksum that fits.
+/// True for extensions of version 2 whose checksum is absent or correct.
 pub(super) fn is_whole(extension: &[u8]) -> bool {
     let Some(header) = extension.first_chunk::<HEADER_BYTES>() else { return false };
     let summed = header[2..4] == [0, 0] || checksum::verifies(extension);

@@ -1,35 +1,36 @@
-//! The packet that a router quotes: header fields as they arrived there, and which probe it was.
+//! The packet quoted in an ICMP error: header fields as they arrived at the router, and the marks
+//! that name the probe.
 //!
 //! A router has to quote the IP header and eight octets (RFC 792), and many quote no more. Of a
-//! UDP probe these hold ports, length and checksum, so that without its payload its number is read
-//! from the checksum, which the payload is chosen for; of an echo request they hold the number.
+//! UDP probe these are ports, length and checksum; the probe's payload is chosen so that the
+//! checksum is the probe's number. Of an echo request the eight octets include its sequence.
 
 use std::net::IpAddr;
 
 use etherparse::{IpNumber, Ipv4HeaderSlice, Ipv6HeaderSlice};
 use linerate_core::record::Family;
 
-/// A quoted packet.
+/// Header fields of a quoted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote<'a> {
-    /// Source address.
+    /// Source address of the packet.
     pub source: IpAddr,
-    /// Destination address.
+    /// Destination address of the packet.
     pub destination: IpAddr,
     /// Differentiated services code point.
     pub dscp: u8,
-    /// ECN field.
+    /// Explicit congestion notification field (RFC 3168).
     pub ecn: u8,
-    /// Time to live as it arrived; 1, where nobody leaves it alone on the way.
+    /// Time to live on arrival; 1, unless a hop did not decrement it.
     pub ttl: u8,
-    /// Protocol in the packet.
+    /// Protocol number of the payload.
     pub protocol: u8,
-    /// What is quoted behind the IP header.
+    /// Quoted octets after the IP header.
     pub transport: &'a [u8],
 }
 
 impl<'a> Quote<'a> {
-    /// Takes a quoted packet apart.
+    /// Parses a quoted packet, from its IP header on.
     pub fn parse(family: Family, original: &'a [u8]) -> Option<Self> {
         match family {
             Family::V4 => {
@@ -73,12 +74,12 @@ impl<'a> Quote<'a> {
         (self.protocol == IpNumber::TCP.0).then(|| u32::from_be_bytes(*octets))
     }
 
-    /// What is quoted of a UDP packet's payload.
+    /// Quoted octets of a UDP packet's payload.
     pub fn udp_payload(&self) -> &'a [u8] {
         self.transport.get(8..).unwrap_or(&[])
     }
 
-    /// Identifier and number of a quoted echo request.
+    /// Identifier and sequence number of a quoted echo request.
     pub fn echo(&self) -> Option<(u16, u16)> {
         let octets = self.transport.first_chunk::<8>()?;
         let request = [(IpNumber::ICMP.0, 8), (IpNumber::IPV6_ICMP.0, 128)];
@@ -88,26 +89,26 @@ impl<'a> Quote<'a> {
     }
 }
 
-/// What the payload of a UDP probe begins with: whose it is, and which.
+/// Trace and number of a UDP probe, at the start of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeMark {
-    /// The trace's own.
+    /// Random number of the trace.
     pub cookie: u32,
-    /// The probe's number.
+    /// Number of the probe.
     pub number: u16,
 }
 
 impl ProbeMark {
-    /// Octets of it.
+    /// Octets of the mark.
     pub const BYTES: usize = 6;
 
-    /// As it is sent.
+    /// The octets on the wire.
     pub fn octets(self) -> [u8; Self::BYTES] {
         let (cookie, number) = (self.cookie.to_be_bytes(), self.number.to_be_bytes());
         [cookie[0], cookie[1], cookie[2], cookie[3], number[0], number[1]]
     }
 
-    /// From the start of a payload.
+    /// Reads the mark at the start of a payload; `None` when it is too short.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let octets = payload.first_chunk::<{ Self::BYTES }>()?;
         Some(Self {

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use super::*;
 use linerate_core::record::MplsLabel;
 
-/// Time exceeded in IPv4 with a quoted UDP packet of `payload`, padded to `padded` octets where
-/// an extension follows.
-fn exceeded(payload: &[u8], extension: &[u8], told: bool) -> Vec<u8> {
+/// An IPv4 time-exceeded message that quotes a UDP packet of `payload`. With an extension the quote
+/// is padded to 128 octets, a length that the header gives if `with_length` (RFC 4884 §4.1).
+fn exceeded(payload: &[u8], extension: &[u8], with_length: bool) -> Vec<u8> {
     let mut original = vec![0x45, 0xBA, 0, 28, 0, 1, 0x40, 0, 1, 17, 0, 0];
     original.extend([192, 0, 2, 1, 198, 51, 100, 7]);
     original.extend([0x80, 0, 0x82, 0x9A, 0, 20, 0x12, 0x34]);
@@ -15,7 +15,7 @@ fn exceeded(payload: &[u8], extension: &[u8], told: bool) -> Vec<u8> {
     let mut message = vec![11, 0, 0, 0, 0, 0, 0, 0];
     if !extension.is_empty() {
         original.resize(128, 0);
-        message[5] = if told { 32 } else { 0 };
+        message[5] = if with_length { 32 } else { 0 };
     }
     message.extend(original);
     message.extend(extension);
@@ -41,16 +41,16 @@ fn a_quote_of_eight_octets_has_ports_and_marks() {
 }
 
 #[test]
-fn a_label_stack_is_read_with_and_without_a_told_length() {
+fn a_label_stack_is_read_with_and_without_a_length() {
     let expected = [
         MplsLabel { label: 16, traffic_class: 5, ttl: 1 },
         MplsLabel { label: 0xF_FFFF, traffic_class: 0, ttl: 254 },
     ];
-    for told in [true, false] {
+    for with_length in [true, false] {
         let mark = ProbeMark { cookie: 0xC0FF_EE00, number: 513 };
-        let message = exceeded(&mark.octets(), TWO_LABELS, told);
+        let message = exceeded(&mark.octets(), TWO_LABELS, with_length);
         let error = IcmpError::parse(Family::V4, &message).expect("an error");
-        assert_eq!(labels(error.extension), expected, "length told: {told}");
+        assert_eq!(labels(error.extension), expected, "with length: {with_length}");
         let quote = Quote::parse(Family::V4, error.original).expect("a quote");
         assert_eq!(ProbeMark::read(quote.udp_payload()), Some(mark));
     }
@@ -73,7 +73,7 @@ fn octets_that_look_like_extensions_and_have_a_wrong_checksum_are_none() {
 
 #[test]
 fn kinds_are_those_of_both_families() {
-    let of = |family, kind, code, rest| ErrorKind::of(family, kind, code, rest);
+    let of = |family, kind, code, rest| ErrorKind::from_type_and_code(family, kind, code, rest);
     assert_eq!(of(Family::V4, 3, 4, 1400), Some(ErrorKind::TooBig(1400)));
     assert_eq!(of(Family::V6, 2, 0, 1280), Some(ErrorKind::TooBig(1280)));
     assert_eq!(of(Family::V4, 3, 3, 0), Some(ErrorKind::PortUnreachable));

@@ -9,20 +9,20 @@
 use super::Version;
 use super::word;
 
-/// Length of the answer.
+/// Bytes of the answer.
 pub const ANSWER_BYTES: usize = 28;
 
 const TYPE: u32 = 2;
 
-/// What a server tells of itself.
+/// The server's answer to a client's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The server's version.
+    /// Version of the server.
     pub version: Version,
 }
 
 impl Answer {
-    /// Its bytes.
+    /// The 28 bytes on the wire.
     pub fn to_bytes(self) -> [u8; ANSWER_BYTES] {
         let mut bytes = [0; ANSWER_BYTES];
         let words = [TYPE, ANSWER_BYTES as u32, 0, self.version.upper, self.version.lower];
@@ -32,7 +32,7 @@ impl Answer {
         bytes
     }
 
-    /// Reads an answer from the start of what a server sent; none where it is something else.
+    /// Parses the start of a server's bytes; `None` where they are no answer.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let length = word(bytes, 4)? as usize;
         let fits = word(bytes, 0)? == TYPE && length >= ANSWER_BYTES && bytes.len() >= ANSWER_BYTES;

@@ -11,32 +11,32 @@
 
 use super::word;
 
-/// The first word of every request.
+/// First word of every request.
 const BOUNCE_BACK: u32 = 0x0080_0000;
-/// Fields of every request: through the hold.
+/// Bytes of the fields that every request has: up to and including the hold.
 const BOUNCE_BYTES_MIN: usize = 48;
-/// The length of replies is told.
+/// Flag: the request states the length of its reply.
 const REPLY_TOLD: u16 = 0x0800;
-/// The last request: it wants no reply.
+/// Flag: the last request, which gets no reply.
 const STOP: u16 = 0x1000;
 const SERVER_RECEIVED: usize = 28;
 const SERVER_SENT: usize = 36;
 
-/// What a request asks.
+/// A request of the latency test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounce {
-    /// Bytes of this request.
+    /// Bytes of the request.
     pub request_bytes: u32,
-    /// Bytes of its reply.
+    /// Bytes of the reply.
     pub reply_bytes: u32,
-    /// The server waits for this long between the two.
+    /// Time between request and reply that the server waits, in microseconds.
     pub hold_us: u32,
-    /// No reply is wanted: it is the last.
+    /// The last request, which gets no reply.
     pub last: bool,
 }
 
 impl Bounce {
-    /// Reads a request; none where it is none, or too short for its own fields.
+    /// Parses a request; `None` where the bytes are none, or too short for their fields.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let at = |offset| word(bytes, offset);
         if at(0)? != BOUNCE_BACK {
@@ -52,7 +52,7 @@ impl Bounce {
         fits.then_some(Self { request_bytes, reply_bytes, hold_us, last: flags & STOP != 0 })
     }
 
-    /// Puts the server's times, by its wall clock in microseconds, into a request that goes back.
+    /// Writes the server's times, of its wall clock in microseconds, into a request sent back.
     pub fn stamp(bytes: &mut [u8], received_us: u64, sent_us: u64) {
         for (at, us) in [(SERVER_RECEIVED, received_us), (SERVER_SENT, sent_us)] {
             let Some(field) = bytes.get_mut(at..at + 8) else { return };
@@ -62,7 +62,7 @@ impl Bounce {
     }
 }
 
-/// Whether a connection that begins so is such a test.
+/// True if the first word of a connection is that of a latency test.
 pub(super) const fn is_bounce(flags: u32) -> bool {
     flags == BOUNCE_BACK
 }
@@ -99,7 +99,7 @@ mod tests {
     ];
 
     fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u32> = hex.chars().filter_map(|it| it.to_digit(16)).collect();
+        let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
         digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The client's side of a TCP test: its steps and time-outs.
 //!
-//! There is no control connection. Each stream begins with its header, which is payload and sent
-//! with it; what a server says for itself is its [`Answer`], and that its streams end.
+//! There is no control connection. Each stream begins with a header, which counts as payload. The
+//! server sends nothing but its [`Answer`], and closes its streams.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,35 +12,35 @@ use linerate_core::time::MonoTime;
 use super::{ANSWER_BYTES, Answer, Mode};
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
 
-/// After its planned end a test has this long for what is on the way.
+/// Time that a test has after its planned end for data in flight.
 pub const GRACE: Duration = Duration::from_secs(15);
-/// After the last acknowledgement a server closes within this time, as far as anybody waits.
+/// Longest wait for the server to close after the last acknowledgement.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A server that sends for a time closes this much before it at the earliest: it begins when it has
-/// the header, and rounds to hundredths.
+/// Most that a server that sends for a time may close too early: it starts its clock when it has
+/// the header, and rounds to hundredths of a second.
 const EARLY: Duration = Duration::from_millis(200);
-/// How often the streams and the stop flag are looked at.
+/// Interval of checks of the streams and of the stop flag.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What the client wants of its test.
+/// Parameters of a TCP test at the client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientTest {
-    /// Who sends, and when.
+    /// Direction of the data.
     pub mode: Mode,
-    /// How long senders send; none where an amount ends the test.
+    /// Time for which senders send; `None` where an amount ends the test.
     pub span: Option<Duration>,
-    /// Bytes of all streams that end the test.
+    /// Sum of the bytes of all streams that ends the test.
     pub bytes: Option<u64>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
 }
 
-/// A server whose streams ended before it had sent what it was asked.
+/// The server closed its streams before it had sent the requested time or amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerFault {
-    /// Its time was not over by so much.
+    /// Time that was missing.
     Early(Duration),
-    /// So many bytes of so many.
+    /// Bytes received, and bytes requested.
     Short(u64, u64),
 }
 
@@ -50,14 +50,14 @@ enum Stage {
     Running {
         give_up: Option<MonoTime>,
     },
-    /// All has arrived; the server answers and closes.
+    /// All data is acknowledged; the server answers and closes.
     Closing {
         until: MonoTime,
     },
     Over,
 }
 
-/// The client's machine.
+/// State machine of the client of a TCP test.
 pub struct Client {
     test: ClientTest,
     stage: Stage,
@@ -69,7 +69,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins at `now`; no stream is connected yet.
+    /// A client that starts at `now`, before its streams are connected.
     pub fn new(now: MonoTime, test: ClientTest) -> Self {
         Self {
             test,
@@ -82,16 +82,16 @@ impl Client {
         }
     }
 
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match self.stage {
             Stage::Running { give_up } => {
                 if let Some(beat) = &mut self.beat {
                     beat.due(now, &mut self.out);
                 }
                 if flow.done {
-                    self.ended(now, flow);
+                    self.end_streams(now, flow);
                 } else if give_up.is_some_and(|at| now >= at) {
-                    self.fail(Reason::Overdue);
+                    self.fail_with(Reason::Overdue);
                 }
             }
             Stage::Closing { until } if now >= until => self.finish(),
@@ -99,14 +99,14 @@ impl Client {
         }
     }
 
-    /// Every stream is over.
-    fn ended(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Ends the test after all its streams have ended.
+    fn end_streams(&mut self, now: MonoTime, flow: &FlowState) {
         self.out.extend([Output::Sample, Output::Ended]);
         if self.sends_alone() {
             self.stage = Stage::Closing { until: now + CLOSE_TIMEOUT };
             return;
         }
-        // The end of its streams may also be that of the server.
+        // The streams also end early when the server program was killed.
         let early = self.test.span.map(|span| (self.begin + span).since(now));
         let fault = match (early, self.test.bytes) {
             (Some(early), _) if early > EARLY => Some(PeerFault::Early(early)),
@@ -116,12 +116,12 @@ impl Client {
             _ => None,
         };
         match fault.filter(|_| !self.stopped) {
-            Some(fault) => self.fail(Reason::Peer(fault)),
+            Some(fault) => self.fail_with(Reason::Peer(fault)),
             None => self.finish(),
         }
     }
 
-    /// On these connections.
+    /// True if only the client sends on the client's connections.
     const fn sends_alone(&self) -> bool {
         matches!(self.test.mode, Mode::Forward | Mode::Dual | Mode::TradeOff)
     }
@@ -131,11 +131,11 @@ impl Client {
             return;
         }
         match self.stage {
-            Stage::Opening => self.fail(Reason::Stopped),
+            Stage::Opening => self.fail_with(Reason::Stopped),
             Stage::Running { .. } => {
                 self.out.push_back(Output::StopSending);
                 if !self.sends_alone() {
-                    // A server that sends has no other way to learn that nobody wants more.
+                    // A sending server stops only when its connection is closed.
                     self.out.push_back(Output::Halt);
                 }
                 self.stage = Stage::Running { give_up: Some(now + GRACE) };
@@ -151,7 +151,7 @@ impl Client {
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: Reason<PeerFault>) {
         self.out.push_back(Output::Failed(reason));
         self.stage = Stage::Over;
     }
@@ -168,8 +168,8 @@ impl Machine for Client {
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
             Input::Bytes(bytes) => {
-                // More than its answer is of no use, and read all the same: a connection that is
-                // closed with bytes unread is reset under the last data.
+                // Bytes after the answer are read and dropped: closing a connection with unread
+                // bytes resets it, and the last data would be lost.
                 let room = ANSWER_BYTES.saturating_sub(self.answer.len()).min(bytes.len());
                 self.answer.extend_from_slice(&bytes[..room]);
             }
@@ -181,7 +181,7 @@ impl Machine for Client {
                 let give_up = self.test.span.map(|span| now + span + GRACE);
                 self.stage = Stage::Running { give_up };
             }
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
             Input::Closed | Input::Counted(_) => {}

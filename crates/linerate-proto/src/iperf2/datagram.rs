@@ -8,8 +8,8 @@
 //! 16 client header            16 client header
 //! ```
 //!
-//! The bit SEQNO64B of the flags at 16 tells the first; a server that sends has no header but the
-//! digits of its pattern there. The second has the pattern at 12, where the third has flags.
+//! The first layout has the bit SEQNO64B in the flags at 16, or, from a server that sends and has
+//! no header, the digits of its pattern. The second has the pattern at 12, the third flags there.
 //! Numbers count from 1 (first layout) or from 0. A datagram whose number is negative ends the
 //! test: it is the next number, negated; in the second layout the highest bit is set instead (as
 //! 2.0.13a of July 2018 sends it).
@@ -18,37 +18,37 @@ use super::header::{UDP_START, wall_us};
 use super::word;
 use super::{ClientHeader, Opening, opening};
 
-/// Where the client header says that numbers have 64 bits.
+/// Flag of the client header: numbers have 64 bits (SEQNO64B).
 const NUMBERS_OF_64_BITS: u32 = 0x0800_0000;
-/// UDP tests carry this, too, in new clients.
+/// Flags that new clients set in UDP tests.
 const UDP_BITS: u32 = 0x2800_0000;
-/// Whether the flags tell a length, and that length.
+/// Bits of the flags that hold the header's length, and the bit that says so.
 const LENGTH_BITS: u32 = 0x0001_01fe;
-/// Fields that every header has.
+/// Bytes of the fields that every header has.
 const FIRST_FORM_BYTES: usize = 24;
-/// The pattern of servers that send begins with the digit 6 behind the numbers.
+/// Payload at offset 16 of a server that sends: its pattern, from the digit 6 on.
 const PATTERN: u32 = u32::from_be_bytes(*b"6789");
-/// What that pattern has before: where 2.0.10 to 2.0.13a write nothing.
+/// Payload at offset 12, which 2.0.10 to 2.0.13a leave as the pattern.
 const PATTERN_BEFORE: u32 = u32::from_be_bytes(*b"2345");
-/// Flags that say that a header has more fields: no number of streams is so large.
+/// Flags of headers with more fields; as a number of streams they would be too large.
 const FORM_BITS: u32 = 0xe000_0000;
 /// Bits that a header of a UDP test never has.
 const UNKNOWN: u32 = 0x007e_fe00;
 
-/// How a client lays out its datagrams.
+/// Layout of a client's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// 12 bytes before the header.
+    /// 12 bytes before the header, with numbers of 32 bits (2.0.5 and older).
     Narrow,
-    /// 16 bytes before the header, and numbers of 31 bits.
+    /// 16 bytes before the header, with numbers of 31 bits (2.0.10 to 2.0.13a).
     Early,
-    /// 16 bytes before the header.
+    /// 16 bytes before the header, with numbers of 64 bits (2.0.13 and newer).
     Wide,
 }
 
 impl Layout {
-    /// Of a client's first datagram.
-    pub fn of(datagram: &[u8]) -> Self {
+    /// Detects the layout from a client's first datagram.
+    pub fn from_first_datagram(datagram: &[u8]) -> Self {
         let flags = word(datagram, 16).unwrap_or(0);
         let wide = flags & NUMBERS_OF_64_BITS != 0 && flags & UNKNOWN == 0;
         if wide || flags == PATTERN {
@@ -68,17 +68,17 @@ impl Layout {
     }
 }
 
-/// The first fields of a datagram.
+/// Number and time at the start of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Its number; negative in the last one.
+    /// Sequence number of the datagram; negative in the last one.
     pub number: i64,
-    /// When it was sent, by the sender's wall clock.
+    /// Time of sending by the sender's wall clock, in microseconds.
     pub sent_us: u64,
 }
 
 impl Stamp {
-    /// Reads a datagram; none when it is too short.
+    /// Parses the start of a datagram; `None` when it is too short.
     pub fn parse(datagram: &[u8], layout: Layout) -> Option<Self> {
         let low = word(datagram, 0)?;
         let number = match layout {
@@ -105,23 +105,23 @@ impl Stamp {
     }
 }
 
-/// A number of 31 bits whose highest bit marks the end; that of a test whose number was negated is
-/// read, too: of both readings that with the smaller number is meant.
+/// Sequence number of 31 bits, negative in the last datagram. Senders mark the last datagram by the
+/// highest bit or by negating the number; of the two readings the one nearer to 0 is taken.
 fn early_number(low: u32) -> i64 {
     let negated = i64::from(low.cast_signed());
     let marked = -i64::from(low & 0x7fff_ffff);
     if negated >= 0 { negated } else { negated.max(marked) }
 }
 
-/// The client header of a datagram, where it has one that can be read. What a short datagram has
-/// no room for counts as 0.
+/// The client header of a datagram, where it has a valid one. Fields that do not fit into a short
+/// datagram count as 0.
 pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHeader> {
     let bytes = datagram.get(layout.bytes()..)?;
-    // One that asks for nothing is not written behind its flags: there the pattern goes on.
+    // A header without options ends after its flags, where the pattern continues.
     if layout == Layout::Early && word(bytes, 0)? == 0 {
         return None;
     }
-    // The length of a UDP header counts the bytes before it: without it, and without the bits of
+    // The length of a UDP header includes the bytes before it. Without the length and the bits of
     // UDP, the fields are those of TCP.
     let flags = word(bytes, 0)? & !UDP_BITS & !LENGTH_BITS;
     let mut header = flags.to_be_bytes().to_vec();

@@ -1,4 +1,5 @@
-//! The header of a client, big-endian, and what a connection's first bytes tell of its sender.
+//! The header of a client, big-endian, and the detection of the client's program by the first
+//! bytes of a connection.
 //!
 //! ```text
 //!  0 flags | 4 threads | 8 listen port | 12 buffer bytes | 16 window | 20 amount        24 bytes
@@ -8,59 +9,59 @@
 //! ```
 //!
 //! The length stands in the flags where bit 16 is set; without it a header has 24 bytes. iperf 2.2
-//! has 64. Isochronous settings, which may follow, are passed over.
+//! has 64. Isochronous settings, which may follow, are ignored.
 
 use super::bounce::{Bounce, is_bounce};
 use super::word;
 
-/// Fields of the first form are valid, and the server is to send too.
+/// Flag: fields of the first form are valid, and the server sends too (`-d`, `-r`).
 const VERSION1: u32 = 0x8000_0000;
-/// An extension follows the first 24 bytes.
+/// Flag: an extension follows the first 24 bytes.
 const EXTEND: u32 = 0x4000_0000;
-/// Fields of the second form are valid: the mode stands in the upper flags.
+/// Flag: fields of the second form are valid, and the mode is in the upper flags.
 const VERSION2: u32 = 0x0400_0000;
-/// The client asks for the server's answer.
+/// Flag: the client asks for the server's answer.
 const DETECT: u32 = 0x0200_0000;
-/// Bits 1 to 8 hold the length of the header.
+/// Flag: bits 1 to 8 hold the length of the header.
 const LENGTH_SET: u32 = 0x0001_0000;
 const LENGTH: u32 = 0x0000_01fe;
 /// With [`VERSION1`]: the server sends at once rather than afterwards.
 const RUN_NOW: u32 = 0x0000_0001;
-/// Every bit that has a meaning; text has others.
+/// All flags with a meaning; the first bytes of text have other bits set.
 const KNOWN: u32 = 0xff80_0000 | LENGTH_SET | LENGTH | RUN_NOW;
 
-/// Fields of a request of a latency test, with the length of the reply.
+/// Bytes of the fields of a latency request with the length of the reply.
 const BOUNCE_FIELDS: usize = 64;
 
-/// The client wants no report at the end of a UDP test.
+/// Upper flag: the client wants no report at the end of a UDP test.
 const UPPER_NO_END: u16 = 0x0008;
-/// Start times follow.
+/// Upper flag: a start time follows (`--trip-times`).
 const UPPER_TRIP_TIMES: u16 = 0x0010;
 const UPPER_REVERSE: u16 = 0x0400;
 const UPPER_FULL_DUPLEX: u16 = 0x0800;
 
 const FIRST_FORM_BYTES: usize = 24;
-/// Through the write prefetch, as iperf 2.1.8 has it.
+/// Bytes of the header up to the write prefetch, as in iperf 2.1.8.
 const EXTENDED_BYTES: usize = 60;
-/// With the start time.
+/// Bytes of the header with the start time.
 const TIMED_BYTES: usize = 80;
-/// The same in a datagram, as its length tells: with room for isochronous settings.
+/// Length field of the header with a start time in a datagram, including isochronous settings.
 const UDP_TIMED_BYTES: usize = 92;
-/// Behind that and a word of zeros comes the start time, which the length does not count.
+/// Offset of the start time in a datagram's header: after that length and a word of zeros.
 pub(super) const UDP_START: usize = UDP_TIMED_BYTES + 4;
-/// Longest header that the length field can name.
+/// Bytes of the longest header that the length field can express.
 pub const HEADER_BYTES_MAX: usize = 255;
 
 /// A version of iperf 2 as headers carry it: 2.1.8 is 0x0002_0001, 0x0008_0003.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
-    /// Major and minor.
+    /// Major and minor version.
     pub upper: u32,
-    /// Patch, and the state of the release.
+    /// Patch version, and the state of the release.
     pub lower: u32,
 }
 
-/// The version whose manner this module has: 2.1.8.
+/// Version of iperf 2 that this module speaks: 2.1.8.
 pub const WIRE_VERSION: Version = Version { upper: 0x0002_0001, lower: 0x0008_0003 };
 
 impl std::fmt::Display for Version {
@@ -70,10 +71,10 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Who sends, and when.
+/// Direction of the data, and the order of both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The client sends.
+    /// The client sends (the default).
     Forward,
     /// The client sends, and the server at the same time on a connection to the client (`-d`).
     Dual,
@@ -85,74 +86,76 @@ pub enum Mode {
     FullDuplex,
 }
 
-/// When the sender ends.
+/// Amount or time after which the sender ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// After so many bytes of each stream.
+    /// Bytes of each stream.
     Bytes(u32),
-    /// After so many hundredths of a second.
+    /// Time in hundredths of a second.
     Centiseconds(u32),
 }
 
-/// The header of a client.
+/// Fields of a client's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientHeader {
-    /// Who sends, and when.
+    /// Direction of the data.
     pub mode: Mode,
-    /// Streams of the client.
+    /// Number of the client's streams.
     pub threads: u32,
-    /// Where the client listens, for [`Mode::Dual`] and [`Mode::TradeOff`].
+    /// Port on which the client listens, for [`Mode::Dual`] and [`Mode::TradeOff`].
     pub listen_port: u16,
-    /// Bytes of one write; 0 where the user named none.
+    /// Bytes of one write; 0 where the user set none.
     pub buffer_bytes: u32,
-    /// Socket buffer; 0 where the user named none. In the first form the rate of a UDP test.
+    /// Bytes of the socket buffer; 0 where the user set none. In the first form, the rate of a UDP
+    /// test.
     pub window: u32,
-    /// When it ends.
+    /// Amount or time that ends the test.
     pub amount: Amount,
-    /// The client's version; none in the first form.
+    /// Version of the client; `None` in the first form.
     pub version: Option<Version>,
-    /// The client waits for the server's answer, or reads it at least.
+    /// The client reads the server's answer.
     pub wants_answer: bool,
-    /// The rate of the client, which a server that sends takes too; 0 where there is none.
+    /// Rate of the client, which a sending server also uses; 0 where it is not limited.
     pub rate_bps: u64,
-    /// Octet of the type of service.
+    /// Type of service octet.
     pub service_type: u8,
-    /// The client sends the times of its writes; its wall clock at the start, where it is told.
+    /// Start of the test by the client's wall clock in microseconds, if it sends the times of its
+    /// writes (`--trip-times`).
     pub trip_times: Option<u64>,
-    /// Length of the header.
+    /// Bytes of the header.
     pub length: usize,
 }
 
-/// What the first bytes of a connection tell.
+/// Client program, as the first bytes of a connection show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// So many bytes have to be there to tell.
+    /// Not decided: this many bytes are needed.
     Needs(usize),
-    /// No header: ttcp, PCATTCP, or an iperf that has nothing to ask.
+    /// No header: ttcp, PCATTCP, or an iperf 2 without options.
     Plain,
-    /// A header.
+    /// An iperf 2 client's header.
     Header(ClientHeader),
     /// The first request of a latency test.
     Bounce(Bounce),
 }
 
-/// A header that cannot be.
+/// Reason for which a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// Shorter than its own fields.
+    /// The header is shorter than the fields its flags announce.
     #[error("a header of {0} bytes; its flags ask for {1}")]
     Length(usize, usize),
-    /// A request of a latency test that its own length does not hold.
+    /// A latency request is shorter than its fields.
     #[error("a bounce-back request that is shorter than its fields")]
     Bounce,
-    /// A port of more than 16 bits where the server is to connect to it.
+    /// The port to which the server is to connect is 0 or has more than 16 bits.
     #[error("port {0}")]
     Port(u32),
 }
 
-/// Tells a header from plain data.
+/// Detects the client program by the first bytes of a connection.
 /// # Errors
-/// [`HeaderError`] when the flags are those of a header, but it cannot be.
+/// [`HeaderError`] when the flags are those of a header, but its fields are invalid.
 pub fn opening(bytes: &[u8]) -> Result<Opening, HeaderError> {
     let Some(flags) = word(bytes, 0) else { return Ok(Opening::Needs(4)) };
     if is_bounce(flags) {
@@ -213,19 +216,19 @@ fn parse(flags: u32, header: &[u8]) -> Result<ClientHeader, HeaderError> {
     })
 }
 
-/// Seconds and microseconds of a wall clock. More than a second of microseconds was no clock; it is
-/// not to reach the next one.
+/// Microseconds since 1970 of a wall clock's seconds and microseconds. The latter are capped below
+/// one second, because a damaged packet can hold more.
 pub(super) fn wall_us(seconds: u32, micros: u32) -> u64 {
     u64::from(seconds) * 1_000_000 + u64::from(micros.min(999_999))
 }
 
-/// Negative amounts are times in units of 10 ms.
+/// Parses the amount field: a negative value is a time in units of 10 ms.
 const fn amount(field: u32) -> Amount {
     if field >> 31 == 0 { Amount::Bytes(field) } else { Amount::Centiseconds(field.wrapping_neg()) }
 }
 
 impl ClientHeader {
-    /// The header of a test by this program, with the extension of 2.1.8.
+    /// Header of a test by this program, with the extension of 2.1.8.
     pub const fn new(mode: Mode, amount: Amount) -> Self {
         Self {
             mode,
@@ -243,7 +246,7 @@ impl ClientHeader {
         }
     }
 
-    /// Its bytes: 60 of them, or 80 with trip times, whatever `length` says.
+    /// The bytes on the wire: 60, or 80 with trip times; `length` is not used.
     pub fn to_bytes(self) -> Vec<u8> {
         let mode = match self.mode {
             Mode::Forward => 0,
@@ -291,12 +294,12 @@ impl ClientHeader {
     }
 }
 
-/// The flags of a UDP test, in a header of [`ClientHeader::to_bytes`] that stands in a datagram
-/// behind `before` bytes, which its length counts.
+/// Sets the flags of a UDP test in a header of [`ClientHeader::to_bytes`] that stands in a datagram
+/// after `before` bytes, which its length includes.
 pub(super) fn mark_for_udp(header: &mut [u8], before: usize) {
-    /// Numbers have 64 bits.
+    /// Flag: numbers have 64 bits.
     const WIDE_NUMBERS: u32 = 0x0800_0000;
-    /// The upper flags are those of a UDP test.
+    /// Flag: the upper flags are those of a UDP test.
     const UDP_TEST: u32 = 0x2000_0000;
     let (Some(flags), Some(upper)) = (word(header, 0), word(header, 32)) else { return };
     let timed = upper >> 16 & u32::from(UPPER_TRIP_TIMES) != 0;

@@ -1,7 +1,7 @@
 //! iperf 2 on the wire: the header that a client puts before its data, the server's answer to it,
 //! and UDP datagrams with their report (observed: 2.1.8 and 2.2.1; layout in spec/iperf2.md).
 //!
-//! There is no control connection. What is left out: isochronous traffic, permit keys.
+//! There is no control connection. Left out: isochronous traffic, permit keys.
 //!
 //! ```text
 //! client                                    server
@@ -36,19 +36,19 @@ pub use header::{
 };
 pub use proof::{PROOF_BYTES, answered_cookie, cookie, cookie_answer, put_cookie};
 pub use report::{REPORT_BYTES, UdpReport};
-pub use server::{Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Request, Server, Terms};
+pub use server::{BounceResult, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Request, Server, Terms};
 pub use transit::Transit;
-pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
+pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpDatagramKind, UdpReceiver, UdpSender};
 pub use udp_back::{LISTENING, REFUSAL, UdpBack};
 pub use udp_client::{
     END_AGAIN, FIRST_DATA, REPORT_TIMEOUT, UDP_GRACE, UdpClient, UdpClientTest, UdpNews,
-    UdpPeerFault, end,
+    UdpPeerFault, end_datagram,
 };
 pub use udp_opening::UdpOpening;
 pub use udp_server::{UDP_ENDED_MAX, UDP_SILENCE_MAX, UdpServer, UdpServerNews, UdpTerms};
 pub use udp_tally::{UdpArrived, UdpCounted, UdpTally};
 
-/// What clients send where nothing else stands: decimal digits, over and over.
+/// Payload of iperf 2: the decimal digits, repeated.
 pub fn pattern(length: usize) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(length).collect()
 }

@@ -1,16 +1,15 @@
-//! Proof that a client of `-R` over UDP is where its datagrams come from, between linerate and
-//! linerate: iperf 2 has none, and one forged datagram would make a server flood a stranger.
+//! Return routability check for clients of `-R` over UDP, between linerate and linerate. iperf 2
+//! has none: one datagram with a forged source address makes its server flood that address.
 //!
 //! ```text
 //! client                                       server
 //!   header, cookie 0 -------------------------->
-//!   <------------------------- number 0, cookie        no longer than what came
-//!   header, the same cookie ------------------->       now it sends
+//!   <------------------------- number 0, cookie        no longer than the request
+//!   header, the same cookie ------------------->       the server starts to send
 //! ```
 //!
-//! The cookie stands behind everything that iperf 2 reads, so its servers take the first datagram
-//! for what it asks and send at once: 120 `linerate`, 128 the cookie (8). Datagrams of data, with
-//! number 0, are none of a test.
+//! The cookie comes after all fields that iperf 2 reads, so iperf 2's servers ignore it and send at
+//! once: 120 `linerate`, 128 the cookie (8). The answer has number 0, which no data has.
 
 use super::datagram::Stamp;
 use super::pattern;
@@ -21,21 +20,21 @@ pub const PROOF_BYTES: usize = 136;
 const MARK_AT: usize = 120;
 const MARK: &[u8; 8] = b"linerate";
 
-/// Puts a cookie into a datagram that has [`PROOF_BYTES`]; 0 asks for one.
+/// Writes a cookie into a datagram of at least [`PROOF_BYTES`]; 0 requests one.
 pub fn put_cookie(datagram: &mut [u8], cookie: u64) {
     let Some(room) = datagram.get_mut(MARK_AT..PROOF_BYTES) else { return };
     room[..8].copy_from_slice(MARK);
     room[8..].copy_from_slice(&cookie.to_be_bytes());
 }
 
-/// The cookie of a datagram; none where it has no room or no mark for one.
+/// The cookie in a datagram; `None` where it is too short or has no mark.
 pub fn cookie(datagram: &[u8]) -> Option<u64> {
     let (mark, rest) = datagram.get(MARK_AT..)?.split_first_chunk::<8>()?;
     let cookie = rest.first_chunk::<8>()?;
     (mark == MARK).then(|| u64::from_be_bytes(*cookie))
 }
 
-/// A server's answer to a client without a cookie.
+/// Builds a server's answer to a client without a cookie.
 pub fn cookie_answer(cookie: u64) -> Vec<u8> {
     let mut answer = pattern(PROOF_BYTES);
     Stamp { number: 0, sent_us: 0 }.write(&mut answer);
@@ -43,7 +42,7 @@ pub fn cookie_answer(cookie: u64) -> Vec<u8> {
     answer
 }
 
-/// The cookie of such an answer; none of a datagram of data.
+/// The cookie in a server's answer; `None` for a datagram of data.
 pub fn answered_cookie(datagram: &[u8]) -> Option<u64> {
     let numbers = [datagram.get(..4)?, datagram.get(12..16)?];
     cookie(datagram).filter(|_| numbers.concat().iter().all(|byte| *byte == 0))
@@ -71,7 +70,10 @@ mod tests {
     #[test]
     fn an_answer_is_told_from_data_by_its_number() {
         let answer = cookie_answer(77);
-        assert_eq!((answer.len(), Layout::of(&answer)), (PROOF_BYTES, Layout::Wide));
+        assert_eq!(
+            (answer.len(), Layout::from_first_datagram(&answer)),
+            (PROOF_BYTES, Layout::Wide)
+        );
         assert_eq!(answered_cookie(&answer), Some(77));
         for length in 0..PROOF_BYTES {
             assert_eq!(answered_cookie(&answer[..length]), None, "{length}");

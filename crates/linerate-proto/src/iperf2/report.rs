@@ -1,4 +1,4 @@
-//! The server's report on a UDP test, big-endian, behind the 12 or 16 bytes of a datagram:
+//! The server's report on a UDP test, big-endian, after the 12 or 16 first bytes of a datagram:
 //!
 //! ```text
 //!  0 flags | 4 bytes (high, low) | 12 seconds, microseconds | 20 lost | 24 out of order
@@ -7,49 +7,49 @@
 //! 88 transits | 92 gaps | 96 their sum | 100 lost, out of order, datagrams: high 32 bits
 //! ```
 //!
-//! From 2.0.10 to 2.0.13a the datagrams are followed by their high 32 bits, what comes behind them
-//! is 4 bytes later, and the three words at the end are not there: 104 bytes, without which these
-//! clients print no report.
+//! From 2.0.10 to 2.0.13a the datagrams are followed by their high 32 bits, later fields are moved
+//! by 4 bytes, and the three words at the end are absent. These clients print no report shorter
+//! than its 104 bytes.
 //!
 //! Squares are the sum of squared distances from the mean in microseconds squared. Transit times
-//! mean something between hosts whose clocks agree, and are there with trip times alone. Old
-//! clients read the first 40 bytes alone and are sent no more.
+//! are valid only between hosts with synchronised clocks, and present only with trip times. Old
+//! clients read the first 40 bytes and are sent no more.
 
 use super::word;
 use super::{Layout, Transit};
 
-/// The report as it stands in a datagram of 2.0.10 and newer: 16 + 112 bytes.
+/// Bytes of a datagram with the report of 2.0.13 and newer: 16 + 112.
 pub const REPORT_BYTES: usize = 128;
 
-/// Words of transit times that the report of 2.0.10 to 2.0.13a ends with.
+/// Words of transit times at the end of the report of 2.0.10 to 2.0.13a.
 const EARLY_TRANSIT_WORDS: usize = 15;
 
-/// Fields are valid; counts have 64 bits; transit times are there.
+/// Flags of a report: fields are valid, counts have 64 bits, transit times are present.
 const VALID: u32 = 0x8000_0000;
 const WIDE: u32 = 0x0800_0000;
 const TIMED: u32 = 0x4000_0000;
 
-/// What a server counted.
+/// Counters of a UDP test as the server reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UdpReport {
-    /// Bytes received, those of the last datagram too.
+    /// Bytes received, including those of the last datagram.
     pub bytes: u64,
-    /// From the first datagram to the last.
+    /// Time from the first datagram to the last, in microseconds.
     pub span_us: u64,
-    /// Datagrams that did not come.
+    /// Datagrams that did not arrive.
     pub lost: u64,
-    /// Datagrams whose number was not above all before it; duplicates are among them.
+    /// Datagrams whose number was not the highest so far, including duplicates.
     pub out_of_order: u64,
-    /// The highest number.
+    /// Highest sequence number received.
     pub datagrams: u64,
-    /// RFC 3550 §6.4.1.
+    /// Jitter in microseconds (RFC 3550 §6.4.1).
     pub jitter_us: u64,
     /// One-way delays by the clocks of both ends, where the client asked for trip times.
     pub transit: Option<Transit>,
 }
 
 impl UdpReport {
-    /// The datagram that carries it.
+    /// The datagram that carries the report.
     pub fn to_bytes(self, layout: Layout) -> Vec<u8> {
         let (wide, early) = (layout == Layout::Wide, layout == Layout::Early);
         let transit = self.transit.filter(|_| wide);
@@ -87,7 +87,7 @@ impl UdpReport {
         bytes
     }
 
-    /// Reads a server's datagram of either layout; none when it is no report.
+    /// Parses a server's datagram of any layout; `None` when it is no report.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         // The field at 16 of a narrow report is the high half of its bytes: never with this bit.
         let flags_at = |offset| word(datagram, offset).filter(|flags| flags & VALID != 0);

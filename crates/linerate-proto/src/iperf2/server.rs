@@ -1,7 +1,7 @@
-//! The server's side of a TCP connection to the port of iperf 2 and ttcp: what its first bytes ask
-//! for, and the steps and time-outs of that; the latency test whole.
+//! The server's side of a TCP connection to the port of iperf 2 and ttcp: detection of the request,
+//! steps and time-outs, and the whole latency test.
 //!
-//! There is no way to say no but to close.
+//! The protocol has no refusal: the server closes the connection instead.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,32 +15,32 @@ use super::{
 };
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
 
-/// A client has this long for the bytes that tell what it is.
+/// Time-out for the first bytes, by which the client's program is detected.
 pub const FIRST_BYTES: Duration = Duration::from_secs(5);
-/// A client that is there but moves nothing for this long loses its place.
+/// Time-out of a connection on which no data moves.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// Its own connections to a client open within this time.
+/// Time-out for the server's connections to a client.
 pub const OPENING_MAX: Duration = Duration::from_secs(10);
-/// Streams that were told to leave are given this long.
+/// Time-out for streams that were told to stop.
 pub const LEAVE_MAX: Duration = Duration::from_secs(2);
-/// Longest time between request and reply of a latency test that a client may ask for.
+/// Longest wait between request and reply of a latency test.
 const HOLD_MAX: Duration = Duration::from_secs(1);
-/// How often streams are looked at.
+/// Interval of checks of the streams.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What a connection's first bytes ask for.
+/// Test that the first bytes of a connection request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// ttcp, PCATTCP, or an iperf that has nothing to ask: data from the client.
+    /// Data from the client without a header: ttcp, PCATTCP, or an iperf 2 without options.
     Plain,
-    /// What the header says.
+    /// The test of an iperf 2 header.
     Header(ClientHeader),
     /// A latency test (`--bounceback`), by its first request.
     Bounce(Bounce),
 }
 
 impl Request {
-    /// Who sends, and when; both ends in a latency test.
+    /// Direction of the data; both directions in a latency test.
     pub const fn mode(&self) -> Mode {
         match self {
             Self::Plain => Mode::Forward,
@@ -50,30 +50,30 @@ impl Request {
     }
 }
 
-/// On which terms a test runs.
+/// Limits and clock of a test at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// It is ended after so long.
+    /// Longest time of the test.
     pub span_max: Duration,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
-    /// The wall clock less the monotonic one, in nanoseconds.
+    /// Wall clock minus monotonic clock, in nanoseconds.
     pub wall_offset_ns: i64,
 }
 
-/// What a latency test came to.
+/// Result of a latency test at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounced {
+pub struct BounceResult {
     /// Requests that were answered.
     pub replies: u64,
     /// Bytes of the requests.
     pub request_bytes: u64,
-    /// From the begin to the last request.
+    /// Time from the begin to the last request, in nanoseconds.
     pub span_ns: u64,
 }
 
 /// `bounce-back: 10 requests of 100 bytes in 0.901 s`.
-impl std::fmt::Display for Bounced {
+impl std::fmt::Display for BounceResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let each = self.request_bytes.checked_div(self.replies).unwrap_or(0);
         let seconds = self.span_ns as f64 / 1e9;
@@ -93,11 +93,11 @@ enum Stage {
     Running {
         idle_at: MonoTime,
     },
-    /// The streams were told to leave.
+    /// The streams were told to stop.
     Leaving {
         until: MonoTime,
     },
-    /// A request came then, and is answered at `due`.
+    /// A latency test. `held` is the arrival of a request and the time to answer it.
     Bouncing {
         idle_at: MonoTime,
         held: Option<(MonoTime, MonoTime)>,
@@ -105,24 +105,24 @@ enum Stage {
     Over,
 }
 
-/// The server's machine.
+/// State machine of the server of a TCP connection.
 pub struct Server {
     stage: Stage,
     out: VecDeque<Output<Self>>,
-    /// Bytes of the client that are not used yet.
+    /// Received bytes that have not been parsed yet.
     bytes: Vec<u8>,
     request: Request,
     terms: Option<Terms>,
     begin: MonoTime,
     beat: Option<Beat>,
     moved: u64,
-    bounced: Bounced,
-    /// The server's stream of its own, after the client's, has begun.
+    bounced: BounceResult,
+    /// The server's own stream, after the client's, has begun.
     sends_back: bool,
 }
 
 impl Server {
-    /// Begins at `now`, on a fresh connection.
+    /// A server on a connection accepted at `now`.
     pub fn new(now: MonoTime) -> Self {
         Self {
             stage: Stage::FirstBytes { until: now + FIRST_BYTES },
@@ -133,34 +133,35 @@ impl Server {
             begin: now,
             beat: None,
             moved: 0,
-            bounced: Bounced::default(),
+            bounced: BounceResult::default(),
             sends_back: false,
         }
     }
 
-    /// Looks what the first bytes are; no more of them come once the client has `closed`.
+    /// Detects the request by the bytes so far; no more arrive once the client has `closed`.
     fn identify(&mut self, closed: bool) {
         let request = match opening(&self.bytes) {
             Ok(Opening::Header(header)) => Request::Header(header),
             Ok(Opening::Bounce(first)) => Request::Bounce(first),
-            // Fewer bytes than a header, then the end: data all the same.
+            // Fewer bytes than a header before the end of the connection count as data.
             Ok(_) if closed => Request::Plain,
-            // A ttcp goes on or closes; a few letters and silence are no test, and take no place.
+            // ttcp continues to send or closes; a few bytes and then silence are no test, and must
+            // not occupy a slot of the server.
             Ok(Opening::Plain) if self.bytes.len() >= HEADER_BYTES_MAX => Request::Plain,
             Ok(Opening::Plain | Opening::Needs(_)) => return,
-            Err(error) => return self.fail(Reason::Peer(error)),
+            Err(error) => return self.fail_with(Reason::Peer(error)),
         };
         self.request = request;
         self.out.push_back(Output::Decide(Box::new(request)));
         self.stage = Stage::Deciding;
     }
 
-    fn decided(&mut self, now: MonoTime, terms: Terms) {
+    fn start(&mut self, now: MonoTime, terms: Terms) {
         (self.begin, self.terms) = (now, Some(terms));
         match self.request {
             Request::Bounce(_) => {
                 self.stage = Stage::Bouncing { idle_at: now + IDLE, held: None };
-                return self.bounce(now);
+                return self.answer_requests(now);
             }
             Request::Header(header)
                 if header.wants_answer
@@ -183,17 +184,17 @@ impl Server {
         self.stage = Stage::Running { idle_at: now + IDLE };
     }
 
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match &mut self.stage {
             Stage::FirstBytes { until } if now >= *until => {
                 let awaited = "first bytes of";
-                self.fail(Reason::Silent { awaited, within: FIRST_BYTES });
+                self.fail_with(Reason::Silent { awaited, within: FIRST_BYTES });
             }
             Stage::Opening { until } if now >= *until => {
                 let awaited = "open streams to";
-                self.fail(Reason::Silent { awaited, within: OPENING_MAX });
+                self.fail_with(Reason::Silent { awaited, within: OPENING_MAX });
             }
-            Stage::Running { .. } | Stage::Leaving { .. } if flow.done => self.ended(now),
+            Stage::Running { .. } | Stage::Leaving { .. } if flow.done => self.end_streams(now),
             Stage::Running { idle_at } => {
                 if flow.moved != self.moved {
                     (self.moved, *idle_at) = (flow.moved, now + IDLE);
@@ -203,15 +204,15 @@ impl Server {
                     beat.due(now, &mut self.out);
                 }
                 if over {
-                    self.leave(now);
+                    self.stop_streams(now);
                 }
             }
-            Stage::Leaving { until } if now >= *until => self.ended(now),
+            Stage::Leaving { until } if now >= *until => self.end_streams(now),
             Stage::Bouncing { idle_at, .. } => {
                 if now >= *idle_at || self.is_overdue(now) {
                     return self.finish();
                 }
-                self.bounce(now);
+                self.answer_requests(now);
             }
             _ => {}
         }
@@ -221,15 +222,15 @@ impl Server {
         self.terms.is_some_and(|terms| now >= self.begin + terms.span_max)
     }
 
-    /// Nobody waits for more of this test; what was counted is its result.
-    fn leave(&mut self, now: MonoTime) {
+    /// Stops the streams; the counters so far are the result.
+    fn stop_streams(&mut self, now: MonoTime) {
         self.out.push_back(Output::Halt);
         self.sends_back = true;
         self.stage = Stage::Leaving { until: now + LEAVE_MAX };
     }
 
-    /// Every stream is over.
-    fn ended(&mut self, now: MonoTime) {
+    /// Ends the test after its streams have ended, or opens the server's own stream (`-r`).
+    fn end_streams(&mut self, now: MonoTime) {
         self.out.extend([Output::Sample, Output::Ended]);
         if self.request.mode() == Mode::TradeOff && !std::mem::replace(&mut self.sends_back, true) {
             self.begin = now;
@@ -240,8 +241,8 @@ impl Server {
         }
     }
 
-    /// Sends requests back, each once its time has come.
-    fn bounce(&mut self, now: MonoTime) {
+    /// Sends each request of a latency test back once its hold time has passed.
+    fn answer_requests(&mut self, now: MonoTime) {
         let (Request::Bounce(first), Some(terms)) = (self.request, self.terms) else { return };
         let (length, reply) = (first.request_bytes as usize, first.reply_bytes as usize);
         while let Stage::Bouncing { held, .. } = self.stage {
@@ -281,7 +282,7 @@ impl Server {
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, reason: Reason<HeaderError>) {
+    fn fail_with(&mut self, reason: Reason<HeaderError>) {
         self.out.push_back(Output::Failed(reason));
         self.stage = Stage::Over;
     }
@@ -292,7 +293,7 @@ impl Machine for Server {
     type Terms = Terms;
     type Refusal = Infallible;
     type Report = Infallible;
-    type News = Bounced;
+    type News = BounceResult;
     type PeerFault = HeaderError;
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
@@ -301,7 +302,7 @@ impl Machine for Server {
                 self.bytes.extend_from_slice(bytes);
                 match self.stage {
                     Stage::FirstBytes { .. } => self.identify(false),
-                    _ => self.bounce(now),
+                    _ => self.answer_requests(now),
                 }
             }
             Input::Closed => match self.stage {
@@ -309,14 +310,14 @@ impl Machine for Server {
                 Stage::Bouncing { .. } => self.finish(),
                 _ => {}
             },
-            Input::Decided(Ok(terms)) => self.decided(now, terms),
+            Input::Decided(Ok(terms)) => self.start(now, terms),
             Input::Opened => self.opened(now),
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => match self.stage {
                 Stage::FirstBytes { .. } | Stage::Deciding | Stage::Opening { .. } => {
-                    self.fail(Reason::Stopped);
+                    self.fail_with(Reason::Stopped);
                 }
-                Stage::Running { .. } => self.leave(now),
+                Stage::Running { .. } => self.stop_streams(now),
                 Stage::Bouncing { .. } => self.finish(),
                 Stage::Leaving { .. } | Stage::Over => {}
             },

@@ -1,31 +1,31 @@
-//! One-way delays of a stream, by the wall clocks of both ends: they mean something where these
-//! agree, as on one host.
+//! One-way delays of a stream by the wall clocks of both ends: valid only where these are
+//! synchronised, as on one host.
 //!
-//! Mean and squares are those of Welford's recurrence (Knuth, TAOCP vol. 2, §4.2.2), as iperf 2.1
-//! has them, so that its report says the same.
+//! Mean and squares follow Welford's recurrence (Knuth, TAOCP vol. 2, §4.2.2), as in iperf 2.1, so
+//! that reports agree with its own.
 
 use super::word;
 
-/// Words of a report.
+/// Words of the transit times in a report.
 pub(super) const WORDS: usize = 15;
 
-/// Delays so far.
+/// Statistics of the one-way delays so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Transit {
-    /// Datagrams.
+    /// Number of datagrams.
     pub n: u32,
-    /// Least and most, in microseconds; negative where the clocks disagree.
+    /// Smallest delay, in microseconds; negative where the clocks disagree.
     pub min_us: i64,
-    /// The most.
+    /// Largest delay, in microseconds.
     pub max_us: i64,
-    /// Mean, in microseconds.
+    /// Mean delay, in microseconds.
     pub mean_us: f64,
     /// Sum of the squared distances from the mean, in microseconds squared.
     pub squares_us2: f64,
 }
 
 impl Transit {
-    /// Takes one delay.
+    /// Adds the delay of one datagram.
     pub fn record(&mut self, delay_us: i64) {
         let first = self.n == 0;
         self.n = self.n.saturating_add(1);
@@ -36,12 +36,12 @@ impl Transit {
         self.squares_us2 += distance * (delay_us as f64 - self.mean_us);
     }
 
-    /// Standard deviation of the sample, in microseconds; none of fewer than two.
+    /// Standard deviation of the sample, in microseconds; `None` for fewer than two datagrams.
     pub fn deviation_us(&self) -> Option<f64> {
         (self.n > 1).then(|| (self.squares_us2 / f64::from(self.n - 1)).sqrt())
     }
 
-    /// As a report on `span_us` has them.
+    /// The 15 words of a report on a test of `span_us`.
     pub(super) fn words(self, span_us: u64) -> [u32; WORDS] {
         let sum_us = self.mean_us * f64::from(self.n);
         let times = [self.min_us, self.max_us, sum_us.round() as i64, self.mean_us.round() as i64];
@@ -53,13 +53,13 @@ impl Transit {
         words[8] = self.squares_us2 as u32;
         words[9] = (self.squares_us2.fract() * 1e6).round() as u32;
         words[12] = self.n;
-        // Gaps in so many seconds: what clients make their datagrams a second from.
+        // From gaps and their time clients compute the datagrams a second.
         words[13] = (f64::from(self.n) * 1e6 / span_us.max(1) as f64) as u32;
         words[14] = 1;
         words
     }
 
-    /// From the same words; none where nothing was counted or a field cannot be.
+    /// Parses the words of a report; `None` where no datagram was counted or a field is invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let at = |index: usize| word(bytes, index * 4);
         let time = |index| {
@@ -72,7 +72,7 @@ impl Transit {
             n,
             min_us: time(0)?,
             max_us: time(2)?,
-            // Seconds of a sum overflow soon; the mean has microseconds enough.
+            // The seconds of the sum overflow soon, and the mean is precise enough.
             mean_us: time(6)? as f64,
             squares_us2: f64::from(at(8)?) + f64::from(at(9)?.min(999_999)) / 1e6,
         };
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!((transit.n, transit.min_us, transit.max_us), (3, 2, 9));
         assert!((transit.mean_us - 5.0).abs() < 1e-12, "{transit:?}");
         assert!((transit.squares_us2 - 26.0).abs() < 1e-12, "{transit:?}");
-        assert!(transit.deviation_us().is_some_and(|it| (it - 13_f64.sqrt()).abs() < 1e-12));
+        assert!(transit.deviation_us().is_some_and(|us| (us - 13_f64.sqrt()).abs() < 1e-12));
     }
 
     #[test]

@@ -1,36 +1,36 @@
-//! Both ends of a UDP test as machines: numbers, counts, the end and its report.
+//! Sequence numbers and counters of both ends of a UDP test, the last datagram and the report.
 //!
-//! Lost, out of order and jitter are counted as iperf 2 counts them, so that the report means what
-//! its readers take it for: a duplicate is out of order, and one out of order makes up for one
-//! lost.
+//! Lost, out of order and jitter are counted as in iperf 2, so that users can compare reports: a
+//! duplicate counts as out of order, and each datagram out of order reduces the lost by one.
 
 use super::datagram::{Layout, Stamp, client_header};
 use super::header::{UDP_START, mark_for_udp};
 use super::{ClientHeader, Transit, UdpReport};
 
-/// Datagrams have at least the fields before the header and the header's flags.
+/// Bytes of the shortest datagram: number and time of the narrow layout.
 const SHORTEST: usize = 12;
-/// The first datagram of a client is padded to this, however short the others are.
+/// Bytes to which the first datagram of a client is padded at least.
 pub const FIRST_BYTES_MIN: usize = 76;
-/// A number further ahead than this is not believed: more than a minute at 100 million a second.
+/// Largest credible jump of the number: more than a minute at 100 million datagrams a second.
 const AHEAD_MAX: i64 = 1 << 33;
-/// Datagrams with trip times hold the start time, too.
+/// Bytes of the shortest datagram with trip times, which also holds the start time.
 pub const TIMED_BYTES_MIN: usize = 120;
-/// A start further from the receiver's clock than this tells of clocks that do not agree.
+/// Difference of the client's start time and the receiver's clock from which the clocks count as
+/// not synchronised.
 const CLOCKS_APART_MAX_US: u64 = 600_000_000;
 
-/// What a datagram was.
+/// Kind of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UdpTaken {
-    /// Data.
+pub enum UdpDatagramKind {
+    /// A datagram of data.
     Data,
-    /// The end: answer with [`UdpReceiver::report`]. It comes again until the report arrives.
+    /// The end, to be answered with [`UdpReceiver::report`]; repeated until the report arrives.
     End,
-    /// Too short to be a datagram of a test, or its number too far ahead; it is not counted.
+    /// No datagram of the test: too short, or its number too far ahead; not counted.
     Foreign,
 }
 
-/// Follows the datagrams of one client.
+/// Counters of the datagrams of one client.
 #[derive(Clone, Debug, Default)]
 pub struct UdpReceiver {
     layout: Option<Layout>,
@@ -42,25 +42,25 @@ pub struct UdpReceiver {
     missed: u64,
     out_of_order: u64,
     jitter_us: f64,
-    /// Arrival minus sending of the datagram before, and when that was sent.
+    /// Transit time of the previous datagram (arrival minus sending), and its time of sending.
     transit_us: Option<(i64, u64)>,
     delays: Option<Transit>,
     ended: bool,
 }
 
 impl UdpReceiver {
-    /// Takes a datagram of `length` bytes, of which `bytes` are the beginning, that came at
-    /// `now_us` on any clock; with trip times on the wall clock.
-    pub fn take(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpTaken {
+    /// Counts a datagram of `length` bytes that begins with `bytes` and arrived at `now_us` of any
+    /// clock; with trip times, of the wall clock.
+    pub fn count(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpDatagramKind {
         if length < SHORTEST {
-            return UdpTaken::Foreign;
+            return UdpDatagramKind::Foreign;
         }
         let first = self.layout.is_none();
-        let layout = self.layout.unwrap_or_else(|| Layout::of(bytes));
-        let Some(stamp) = Stamp::parse(bytes, layout) else { return UdpTaken::Foreign };
+        let layout = self.layout.unwrap_or_else(|| Layout::from_first_datagram(bytes));
+        let Some(stamp) = Stamp::parse(bytes, layout) else { return UdpDatagramKind::Foreign };
         let number = stamp.number.checked_abs().unwrap_or(i64::MAX);
         if number.saturating_sub(self.highest) > AHEAD_MAX {
-            return UdpTaken::Foreign;
+            return UdpDatagramKind::Foreign;
         }
         self.layout = Some(layout);
         if first {
@@ -69,24 +69,24 @@ impl UdpReceiver {
             let start_us = self.header.and_then(|header| header.trip_times);
             let agree = start_us.filter(|us| us.abs_diff(now_us) <= CLOCKS_APART_MAX_US);
             self.delays = agree.map(|_| Transit::default());
-            // 2.0.5 counts from 0, newer ones from 1: the first number is in order, whichever.
+            // 2.0.5 counts from 0, newer versions from 1: either first number is in order.
             self.highest = stamp.number.saturating_sub(1).clamp(-1, 0);
         }
         if self.ended {
-            return if stamp.number < 0 { UdpTaken::End } else { UdpTaken::Data };
+            return if stamp.number < 0 { UdpDatagramKind::End } else { UdpDatagramKind::Data };
         }
         self.last_us = now_us;
         self.bytes += length as u64;
-        self.number(number);
+        self.count_sequence(number);
         if stamp.number < 0 {
             self.ended = true;
-            return UdpTaken::End;
+            return UdpDatagramKind::End;
         }
-        self.jitter(stamp.sent_us, now_us);
-        UdpTaken::Data
+        self.update_jitter(stamp.sent_us, now_us);
+        UdpDatagramKind::Data
     }
 
-    fn number(&mut self, number: i64) {
+    fn count_sequence(&mut self, number: i64) {
         if number > self.highest {
             let gap = number.saturating_sub(self.highest).saturating_sub(1);
             self.missed = self.missed.saturating_add(gap.cast_unsigned());
@@ -96,10 +96,10 @@ impl UdpReceiver {
         }
     }
 
-    /// J += (|D| - J) / 16, D the change of transit (RFC 3550 §6.4.1). Of datagrams that were sent
-    /// at one time, in one call, the first counts; one without a time, as the header that comes
-    /// ahead of the data of both ways, tells nothing.
-    fn jitter(&mut self, sent_us: u64, now_us: u64) {
+    /// Updates the jitter: J += (|D| - J) / 16, D the change of transit (RFC 3550 §6.4.1). Of
+    /// datagrams with the same time, sent in one call, only the first is used; datagrams with time
+    /// 0, as the header before full-duplex data, are not.
+    fn update_jitter(&mut self, sent_us: u64, now_us: u64) {
         if sent_us == 0 {
             return;
         }
@@ -121,12 +121,12 @@ impl UdpReceiver {
         self.header
     }
 
-    /// Whether the client has said that it is over.
+    /// True once the client's end has arrived.
     pub const fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The counts so far.
+    /// Counters so far, as a report has them.
     pub fn counts(&self) -> UdpReport {
         UdpReport {
             bytes: self.bytes,
@@ -145,7 +145,7 @@ impl UdpReceiver {
     }
 }
 
-/// Numbers the datagrams of one client.
+/// Header and sequence numbers of one sender's datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpSender {
     header: ClientHeader,
@@ -153,7 +153,7 @@ pub struct UdpSender {
 }
 
 impl UdpSender {
-    /// A client with this header.
+    /// A sender whose datagrams carry this header.
     pub const fn new(header: ClientHeader) -> Self {
         Self { header, next: 1 }
     }
@@ -167,7 +167,7 @@ impl UdpSender {
         buffer
     }
 
-    /// What every datagram begins with, its numbers and time still 0.
+    /// First bytes of every datagram: number and time, still 0, and the header.
     pub fn head(&self) -> Vec<u8> {
         let mut head = vec![0; Layout::Wide.bytes()];
         let mut header = self.header.to_bytes();
@@ -182,18 +182,18 @@ impl UdpSender {
         head
     }
 
-    /// The header.
+    /// Header that the datagrams carry.
     pub const fn header(&self) -> ClientHeader {
         self.header
     }
 
-    /// Stamps the next datagram.
+    /// Writes number and time of the next datagram.
     pub fn stamp(&mut self, buffer: &mut [u8], sent_us: u64) {
         Stamp { number: self.next, sent_us }.write(buffer);
         self.next += 1;
     }
 
-    /// Stamps an end; each repetition has the next number.
+    /// Writes number and time of an end; each repetition has the next number.
     pub fn stamp_end(&mut self, buffer: &mut [u8], sent_us: u64) {
         Stamp { number: -self.next, sent_us }.write(buffer);
         self.next += 1;

@@ -1,6 +1,6 @@
-//! What a server sends over UDP, on the client's stream (`-R`, `--full-duplex`), where nobody
-//! reports, or on one of its own to the port where the client listens (`-d`, `-r`), where the
-//! client does: its first datagram and its end. The data between them is the sender's own.
+//! The server's UDP stream to a client: its first datagram and its end. It is the client's stream
+//! (`-R`, `--full-duplex`), without a report of the client, or a separate stream to the port on
+//! which the client listens (`-d`, `-r`), with a report. Another thread sends the data.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,38 +9,38 @@ use linerate_core::time::MonoTime;
 
 use super::{
     ClientHeader, END_AGAIN, FIRST_BYTES_MIN, Mode, REPORT_TIMEOUT, Stamp, UdpReport, UdpSender,
-    end, pattern,
+    end_datagram, pattern,
 };
 use crate::dialect::{Machine, Output};
 
-/// A client may listen as much later than it sends.
+/// Longest delay with which a client starts to listen after its first datagram.
 pub const LISTENING: Duration = Duration::from_secs(1);
-/// A refusal of the first datagram has this long to come.
+/// Time to wait for a port unreachable after the first datagram.
 pub const REFUSAL: Duration = Duration::from_millis(20);
-/// The end is said so often to a client that does not answer it.
+/// Number of ends sent to a client that does not answer them.
 const ENDS: u64 = 3;
 
-/// What a client is sent.
+/// Terms of the server's stream to a client.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpBack {
-    /// What the client asked for.
+    /// Header of the client's request.
     pub header: ClientHeader,
-    /// Payload of a datagram.
+    /// Payload of a datagram, in bytes.
     pub size_bytes: usize,
-    /// First datagrams, and ends, that may be sent at most.
+    /// Most first datagrams, and most ends, that may be sent.
     pub most: u64,
-    /// The wall clock less the monotonic one, in nanoseconds.
+    /// Wall clock minus monotonic clock, in nanoseconds.
     pub wall_offset_ns: i64,
 }
 
 impl UdpBack {
-    /// Whether it goes to a stream of its own.
+    /// True if the server sends on a separate stream (`-d`, `-r`).
     pub const fn has_own_stream(&self) -> bool {
         matches!(self.header.mode, Mode::Dual | Mode::TradeOff)
     }
 
-    /// What the datagrams of a stream that begins at `now` begin with: digits, and with trip times
-    /// a header that says so.
+    /// First bytes of the datagrams of a stream that starts at `now`: digits, or with trip times a
+    /// header with the start time.
     pub fn head(&self, now: MonoTime) -> Vec<u8> {
         if self.header.trip_times.is_none() {
             return pattern(FIRST_BYTES_MIN);
@@ -58,8 +58,8 @@ impl UdpBack {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// The first datagram is sent again for a while where it is refused: a client listens from a
-    /// thread of its own, which may come to it later than its header came here.
+    /// The first datagram is repeated for a while after a port unreachable: a client listens in a
+    /// separate thread, which may start after its header has arrived here.
     Beginning {
         until: MonoTime,
         next: MonoTime,
@@ -67,7 +67,8 @@ enum Stage {
         sent: bool,
     },
     Sending,
-    /// After so many datagrams the end is said until the client's report comes, or a few times.
+    /// After `sent` datagrams the end is repeated until the client's report arrives, or a few times
+    /// without a report.
     Ending {
         until: MonoTime,
         next: MonoTime,
@@ -77,19 +78,19 @@ enum Stage {
     Over,
 }
 
-/// The stream to a client.
+/// State machine of the server's stream to a client.
 pub(super) struct Back<M: Machine> {
     terms: UdpBack,
     head: Vec<u8>,
     stage: Stage,
-    /// It is to end.
+    /// The stream was told to end.
     ends: bool,
-    /// What the machine is to want.
+    /// Outputs for the machine of the test.
     pub(super) out: VecDeque<Output<M>>,
 }
 
 impl<M: Machine<Report = UdpReport>> Back<M> {
-    /// Its socket is there.
+    /// A stream whose socket is open at `now`.
     pub(super) fn new(now: MonoTime, terms: UdpBack) -> Self {
         let head = terms.head(now);
         let (stage, ends, out) = (Stage::Sending, false, VecDeque::new());
@@ -97,7 +98,7 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
         if terms.has_own_stream() {
             let (until, next, left) = (now + LISTENING, now, terms.most);
             back.stage = Stage::Beginning { until, next, left, sent: false };
-            back.look(now);
+            back.check_state(now);
         } else {
             back.out.push_back(Output::Start);
         }
@@ -108,7 +109,7 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Whether what the client says on this stream is of use.
+    /// True while datagrams of the client on this stream are read.
     pub(super) const fn reads(&self) -> bool {
         let waits = matches!(self.stage, Stage::Beginning { .. } | Stage::Ending { .. });
         waits && self.terms.has_own_stream()
@@ -123,34 +124,34 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
         }
     }
 
-    pub(super) fn look(&mut self, now: MonoTime) {
+    pub(super) fn check_state(&mut self, now: MonoTime) {
         match self.stage {
             Stage::Beginning { until, next, left, sent } if now >= next => {
                 if sent || left == 0 || now >= until {
                     return self.start();
                 }
-                let mut first = end(&self.head, self.terms.size_bytes, 0, 0);
+                let mut first = end_datagram(&self.head, self.terms.size_bytes, 0, 0);
                 Stamp { number: 1, sent_us: self.terms.wall_us(now) }.write(&mut first);
                 self.out.push_back(Output::Send(first));
                 let (next, left, sent) = (now + REFUSAL, left - 1, true);
                 self.stage = Stage::Beginning { until, next, left, sent };
             }
             Stage::Ending { until, .. } if now >= until => self.finish(),
-            Stage::Ending { next, .. } if now >= next => self.say_end(now),
+            Stage::Ending { next, .. } if now >= next => self.send_end(now),
             Stage::Beginning { .. } | Stage::Ending { .. } | Stage::Sending | Stage::Over => {}
         }
     }
 
-    /// Says the end, as often as the client may be told.
-    fn say_end(&mut self, now: MonoTime) {
+    /// Sends the end, at most as often as the terms allow.
+    fn send_end(&mut self, now: MonoTime) {
         let Stage::Ending { until, next, sent, times } = self.stage else { return };
         let reported = self.terms.has_own_stream();
         let most = self.terms.most.min(if reported { u64::MAX } else { ENDS });
         if times < most {
-            // One that asks for a report again has the next number, as iperf 2.1 does it.
+            // A repeated end has the next number, as in iperf 2.1.
             let before = sent + if reported { times } else { 0 };
             let sent_us = self.terms.wall_us(now);
-            self.out.push_back(Output::Send(end(
+            self.out.push_back(Output::Send(end_datagram(
                 &self.head,
                 self.terms.size_bytes,
                 before,
@@ -177,32 +178,32 @@ impl<M: Machine<Report = UdpReport>> Back<M> {
         self.out.push_back(Output::Ended);
     }
 
-    /// The client's port refused the first datagram.
-    pub(super) fn refused(&mut self, now: MonoTime) {
+    /// Repeats the first datagram later, after a port unreachable.
+    pub(super) fn retry_first(&mut self, now: MonoTime) {
         if let Stage::Beginning { until, left, sent: true, .. } = self.stage {
             let next = now + END_AGAIN;
             self.stage = Stage::Beginning { until, next, left, sent: false };
         }
     }
 
-    /// Sends no more data.
-    pub(super) fn end(&mut self) {
+    /// Stops sending data.
+    pub(super) fn stop_sending(&mut self) {
         if !std::mem::replace(&mut self.ends, true) && matches!(self.stage, Stage::Sending) {
             self.out.push_back(Output::StopSending);
         }
     }
 
-    /// All data is sent: so many datagrams with the first.
-    pub(super) fn sent(&mut self, now: MonoTime, sent: u64) {
+    /// Starts the end after all data has been sent: `sent` datagrams, including the first.
+    pub(super) fn begin_end(&mut self, now: MonoTime, sent: u64) {
         if matches!(self.stage, Stage::Sending) {
             let until = now + REPORT_TIMEOUT;
             self.stage = Stage::Ending { until, next: now, sent, times: 0 };
-            self.look(now);
+            self.check_state(now);
         }
     }
 
-    /// Takes what the client says.
-    pub(super) fn take(&mut self, bytes: &[u8]) {
+    /// Handles a datagram of the client: its report ends the stream.
+    pub(super) fn read_report(&mut self, bytes: &[u8]) {
         if let (Stage::Ending { .. }, Some(report)) = (self.stage, UdpReport::parse(bytes)) {
             self.out.push_back(Output::Peer(Box::new(report)));
             self.finish();

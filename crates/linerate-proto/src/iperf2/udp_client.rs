@@ -1,9 +1,9 @@
 //! The client's side of a UDP test: its steps and time-outs.
 //!
-//! Each stream is a test of its own at the server. What goes beside data is a datagram, with the
-//! number of its stream in two bytes before it, which whoever has the sockets takes off: the one
-//! that asks a server to send, with or without a proof of the address ([`super::proof`]), the end,
-//! which is said until the server's report comes, and that report.
+//! Each stream is a separate test at the server. The machine handles the datagrams other than data:
+//! the request to a server to send, with or without a cookie ([`super::proof`]), the end, which is
+//! repeated until the server's report arrives, and that report. Two bytes before each such datagram
+//! hold the number of its stream; the owner of the sockets adds and removes them.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,70 +17,70 @@ use super::{
 };
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Wants};
 
-/// While nothing comes a server that is to send is asked again this often.
+/// Interval at which the request to send is repeated while no data arrives.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// Its first datagram has this long to come.
+/// Time-out for the server's first datagram.
 pub const FIRST_DATA: Duration = Duration::from_secs(3);
-/// After the planned end silence of this length means that the end was lost.
+/// Silence after the planned end from which the end counts as lost.
 const QUIET: Duration = Duration::from_secs(1);
-/// A server whose last datagram came this long before the planned end, and three gaps of its pace,
-/// was gone by then; so was one that would have taken as long for the rest of an amount. Both ends
-/// count the time by themselves, and a host may be late.
+/// Time before the planned end, beside three gaps of its pace, at which a server's last datagram
+/// shows that the server stopped early; for an amount, the time that its rest would have taken. The
+/// tolerance is for clocks that start at different times and for late hosts.
 const EARLY: Duration = Duration::from_millis(500);
-/// Before it, silence of this length means that the server is gone.
+/// Silence before the planned end from which the server counts as gone.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// After its planned end a test has this long for its last datagrams.
+/// Time that a test has after its planned end for its last datagrams.
 pub const UDP_GRACE: Duration = Duration::from_secs(10);
-/// The end is said again after this, until the report comes, as iperf 2.1 does it.
+/// Interval at which the end is repeated until the report arrives, as in iperf 2.1.
 pub const END_AGAIN: Duration = Duration::from_millis(10);
-/// The report has this long to come.
+/// Time-out for the server's report.
 pub const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often the streams and the stop flag are looked at.
+/// Interval of checks of the streams and of the stop flag.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What the client wants of its test.
+/// Parameters of a UDP test at the client.
 #[derive(Clone, Debug)]
 pub struct UdpClientTest {
-    /// What every datagram begins with.
+    /// Header in every datagram.
     pub header: ClientHeader,
-    /// What a server that sends is to send on each stream.
+    /// Amount or time of each stream that the server sends.
     pub amounts: Vec<Amount>,
-    /// Payload of a datagram.
+    /// Payload of a datagram, in bytes.
     pub size_bytes: usize,
-    /// How long senders send; none where an amount ends the test.
+    /// Time for which senders send; `None` where an amount ends the test.
     pub span: Option<Duration>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
-    /// From datagram to datagram of a stream at its pace.
+    /// Time between two datagrams of a stream at its pace.
     pub gap: Duration,
-    /// The wall clock less the monotonic one, in nanoseconds.
+    /// Wall clock minus monotonic clock, in nanoseconds.
     pub wall_offset_ns: i64,
 }
 
-/// What a server left out.
+/// Failure of the server in a UDP test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpPeerFault {
-    /// It was asked to send, and nothing came.
+    /// No datagram arrived after a request to send.
     NoData,
-    /// It sent, and fell silent before the end.
+    /// The server stopped sending before the end.
     FellSilent,
-    /// It did not say what it received.
+    /// The report did not arrive.
     NoReport,
 }
 
-/// What is known of the streams at a look.
+/// State of the streams that their owner reports to the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UdpNews {
     /// Datagrams of each stream that this end sent, once all are sent.
     Sent(Vec<u64>),
-    /// Streams on which nothing has come that the server is to send.
+    /// Streams on which no datagram of a sending server has arrived.
     Dry(Vec<u16>),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Opening,
-    /// A server that is to send is asked for its cookie on the first stream.
+    /// The first stream asks a sending server for its cookie.
     Proving {
         until: MonoTime,
         next: MonoTime,
@@ -88,7 +88,7 @@ enum Stage {
     Running {
         give_up: Option<MonoTime>,
     },
-    /// Ends are said until every report is here.
+    /// The ends are repeated until every report has arrived.
     Ending {
         until: MonoTime,
         next: MonoTime,
@@ -97,20 +97,20 @@ enum Stage {
     Over,
 }
 
-/// The client's machine.
+/// State machine of the client of a UDP test.
 pub struct UdpClient {
     test: UdpClientTest,
     stage: Stage,
     out: VecDeque<Output<Self>>,
     beat: Option<Beat>,
     planned: Option<MonoTime>,
-    /// What proves the own address to a server that wants that.
+    /// The server's cookie, which proves this end's address; 0 without one.
     cookie: u64,
     asked: MonoTime,
     dry: Vec<u16>,
-    /// What had come, and when the last of it did.
+    /// Bytes received, and the time of the last change.
     received: (u64, MonoTime),
-    /// Nothing more of what the server sends is waited for.
+    /// The client no longer waits for data of the server.
     arrived: bool,
     sent: Option<Vec<u64>>,
     reports: Vec<Option<UdpReport>>,
@@ -118,7 +118,7 @@ pub struct UdpClient {
 }
 
 impl UdpClient {
-    /// Begins at `now`; no stream is open yet.
+    /// A client that starts at `now`, before its streams are open.
     pub fn new(now: MonoTime, test: UdpClientTest) -> Self {
         Self {
             stage: Stage::Opening,
@@ -144,7 +144,7 @@ impl UdpClient {
         }
     }
 
-    /// The test begins; streams from `unasked` on have not been asked for yet.
+    /// Starts the test; the streams from `unasked` on have not been requested yet.
     fn run(&mut self, now: MonoTime, unasked: u16) {
         self.out.extend([Output::Begin, Output::Start]);
         self.beat = Some(Beat::new(now, self.test.interval, Duration::ZERO));
@@ -153,13 +153,13 @@ impl UdpClient {
         self.stage = Stage::Running { give_up: self.planned.map(|end| end + UDP_GRACE) };
         if self.test.header.mode == Mode::Reverse {
             let streams = self.test.amounts.len() as u16;
-            (unasked..streams).for_each(|flow| self.ask(now, flow));
+            (unasked..streams).for_each(|flow| self.request_data(now, flow));
         }
     }
 
-    /// Sends the datagram that makes a server send, where a stream sends nothing else. One that is
-    /// lost is sent again while nothing comes.
-    fn ask(&mut self, now: MonoTime, flow: u16) {
+    /// Sends the datagram that requests the server's data, on a stream without data of this end.
+    /// It is repeated while no data arrives, because it can be lost.
+    fn request_data(&mut self, now: MonoTime, flow: u16) {
         let amount = self.test.amounts[usize::from(flow)];
         let mut sender = UdpSender::new(ClientHeader { amount, ..self.test.header });
         let mut datagram = sender.buffer(self.test.size_bytes.max(PROOF_BYTES));
@@ -176,13 +176,13 @@ impl UdpClient {
         now.nanos().saturating_add_signed(self.test.wall_offset_ns) / 1000
     }
 
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match self.stage {
             Stage::Proving { until, next } => {
                 if now >= until {
-                    self.fail(UdpPeerFault::NoData);
+                    self.fail_with(UdpPeerFault::NoData);
                 } else if now >= next {
-                    self.ask(now, 0);
+                    self.request_data(now, 0);
                     self.stage = Stage::Proving { until, next: now + ASK_AGAIN };
                 }
             }
@@ -190,7 +190,7 @@ impl UdpClient {
                 if let Some(beat) = &mut self.beat {
                     beat.due(now, &mut self.out);
                 }
-                if !self.arrived && !self.follow(now, flow) {
+                if !self.arrived && !self.check_arrivals(now, flow) {
                     return;
                 }
                 if flow.done && receives(self.test.header.mode) {
@@ -203,7 +203,7 @@ impl UdpClient {
                 if now >= until || self.reports.iter().all(Option::is_some) {
                     self.finish();
                 } else if now >= next {
-                    self.say_end(now, times);
+                    self.send_ends(now, times);
                     let (next, times) = (now + END_AGAIN, times + 1);
                     self.stage = Stage::Ending { until, next, times };
                 }
@@ -212,9 +212,9 @@ impl UdpClient {
         }
     }
 
-    /// Follows what a server sends: asks again while nothing comes, and notices an end that was
-    /// lost, and a server that is gone: the test does not go on then.
-    fn follow(&mut self, now: MonoTime, flow: &FlowState) -> bool {
+    /// Checks the data of a sending server: repeats the request while none arrives, and detects a
+    /// lost end and a server that is gone. False once the test is over.
+    fn check_arrivals(&mut self, now: MonoTime, flow: &FlowState) -> bool {
         if flow.received != self.received.0 {
             self.received = (flow.received, now);
         }
@@ -232,24 +232,25 @@ impl UdpClient {
                 None => self.missing(flow.moved),
             };
             if missing > early && !self.stopped {
-                self.fail(UdpPeerFault::FellSilent);
+                self.fail_with(UdpPeerFault::FellSilent);
                 return false;
             }
             self.arrived = true;
             self.out.push_back(Output::Settle);
         } else if flow.received == 0 && silent >= FIRST_DATA {
-            self.fail(UdpPeerFault::NoData);
+            self.fail_with(UdpPeerFault::NoData);
         } else if silent >= SILENCE_MAX {
-            self.fail(UdpPeerFault::FellSilent);
+            self.fail_with(UdpPeerFault::FellSilent);
         } else if now.since(self.asked) >= ASK_AGAIN && self.test.header.mode == Mode::Reverse {
             self.asked = now;
-            std::mem::take(&mut self.dry).into_iter().for_each(|flow| self.ask(now, flow));
+            let dry = std::mem::take(&mut self.dry);
+            dry.into_iter().for_each(|flow| self.request_data(now, flow));
         }
         !matches!(self.stage, Stage::Over)
     }
 
-    /// How long a server takes at its pace for what is left of an amount after the highest numbers
-    /// of all streams, which make so many together.
+    /// Time that a server would take at its pace for the rest of an amount; `numbers` is the sum of
+    /// the highest sequence numbers of all streams.
     fn missing(&self, numbers: u64) -> Duration {
         let datagrams = self.test.amounts.iter().map(|amount| match amount {
             Amount::Bytes(bytes) => (*bytes as usize).div_ceil(self.test.size_bytes.max(1)) as u64,
@@ -260,35 +261,36 @@ impl UdpClient {
         self.test.gap.saturating_mul(each.try_into().unwrap_or(u32::MAX))
     }
 
-    /// Every stream that this end sends is sent.
-    fn sent(&mut self, now: MonoTime, sent: Vec<u64>) {
+    /// Starts the end after all data of this end has been sent: the datagrams of each stream.
+    fn begin_end(&mut self, now: MonoTime, sent: Vec<u64>) {
         if self.sent.is_some() || !matches!(self.stage, Stage::Running { .. }) {
             return;
         }
         self.sent = Some(sent);
         if self.test.header.mode == Mode::FullDuplex {
-            // A server that has read it once would take another for a new client.
-            return self.say_end(now, 0);
+            // A server that has read the end takes a repetition for a new client.
+            return self.send_ends(now, 0);
         }
         self.stage = Stage::Ending { until: now + REPORT_TIMEOUT, next: now, times: 0 };
     }
 
-    /// Says the end of every stream that has no report; each time has the next number.
-    fn say_end(&mut self, now: MonoTime, times: u64) {
+    /// Sends the end of every stream without a report; each repetition has the next number.
+    fn send_ends(&mut self, now: MonoTime, times: u64) {
         let (sent, sent_us) = (self.sent.clone().unwrap_or_default(), self.wall_us(now));
         for ((flow, sent), report) in (0..).zip(sent).zip(self.reports.clone()) {
             if report.is_none() {
                 let header = &UdpSender::new(self.test.header).head();
-                self.send(flow, &end(header, self.test.size_bytes, sent + times, sent_us));
+                let end = end_datagram(header, self.test.size_bytes, sent + times, sent_us);
+                self.send(flow, &end);
             }
         }
     }
 
-    fn take(&mut self, now: MonoTime, bytes: &[u8]) {
+    fn read_datagram(&mut self, now: MonoTime, bytes: &[u8]) {
         let Some((flow, datagram)) = bytes.split_first_chunk::<2>() else { return };
         let flow = usize::from(u16::from_be_bytes(*flow));
         match self.stage {
-            // A server of iperf begins to send instead.
+            // A server of iperf 2 ignores the cookie and starts to send.
             Stage::Proving { .. } => {
                 let cookie = answered_cookie(datagram);
                 self.cookie = cookie.unwrap_or(0);
@@ -324,13 +326,13 @@ impl UdpClient {
         let silent = reports.iter().any(Option::is_none);
         self.out.push_back(Output::Peer(Box::new(reports)));
         if silent {
-            return self.fail(UdpPeerFault::NoReport);
+            return self.fail_with(UdpPeerFault::NoReport);
         }
         self.out.push_back(Output::Finished);
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, fault: UdpPeerFault) {
+    fn fail_with(&mut self, fault: UdpPeerFault) {
         self.end_by(Reason::Peer(fault));
     }
 
@@ -340,14 +342,14 @@ impl UdpClient {
     }
 }
 
-/// Whether the server sends on the client's streams.
+/// True if the server sends on the client's streams.
 const fn receives(mode: Mode) -> bool {
     matches!(mode, Mode::Reverse | Mode::FullDuplex)
 }
 
-/// The datagram that ends a stream after `sent` others, which begin with `head`: it has the next
-/// number, negated.
-pub fn end(head: &[u8], size_bytes: usize, sent: u64, sent_us: u64) -> Vec<u8> {
+/// Builds the datagram that ends a stream after `sent` datagrams that begin with `head`: its number
+/// is the next one, negated.
+pub fn end_datagram(head: &[u8], size_bytes: usize, sent: u64, sent_us: u64) -> Vec<u8> {
     let mut datagram = super::pattern(size_bytes.max(super::Layout::Wide.bytes()));
     let length = head.len().min(datagram.len());
     datagram[..length].copy_from_slice(&head[..length]);
@@ -366,10 +368,10 @@ impl Machine for UdpClient {
 
     fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
         match input {
-            Input::Bytes(bytes) => self.take(now, bytes),
+            Input::Bytes(bytes) => self.read_datagram(now, bytes),
             Input::Opened => self.opened(now),
-            Input::Look(flow) => self.look(now, &flow),
-            Input::Tell(UdpNews::Sent(sent)) => self.sent(now, sent),
+            Input::Look(flow) => self.check_state(now, &flow),
+            Input::Tell(UdpNews::Sent(sent)) => self.begin_end(now, sent),
             Input::Tell(UdpNews::Dry(dry)) => self.dry = dry,
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,

@@ -1,30 +1,30 @@
-//! Judges by a source's first datagrams whether it runs a test of iperf 2 or ttcp over UDP.
+//! Detects a test of iperf 2 or ttcp over UDP by the first datagrams of a source.
 //!
-//! Neither has a handshake, so anything that comes to the port might be a test, and its source is
-//! easily forged. A test is what goes on as one: three datagrams of one source, in iperf 2 with
-//! numbers that grow and times that do, in ttcp a mark and then buffers of one length.
+//! Neither has a handshake, so any datagram to the port might start a test, and its source is
+//! easily forged. Three consistent datagrams of one source count as a test: in iperf 2 with
+//! increasing numbers and times, in ttcp a mark and then buffers of one length.
 
 use super::datagram::client_header;
 use super::{Layout, Mode, Stamp, word};
 use crate::ttcp;
 
-/// Datagrams that make a test.
+/// Number of consistent datagrams that count as a test.
 const IN_ORDER: u32 = 3;
-/// Shortest datagram of iperf 2.
+/// Bytes of the shortest datagram of iperf 2.
 const IPERF_BYTES_MIN: usize = 12;
-/// Highest first number: a server that was started again hears tests in their middle, and four
-/// random bytes are below it once in 4096 times.
+/// Highest first number: a restarted server receives the middle of a running test, and four random
+/// bytes are below it in one case of 4096.
 const FIRST_MAX: u64 = 1 << 20;
-/// Numbers that one datagram may be ahead of another, the rest being lost.
+/// Largest gap between the numbers of two datagrams, the others being lost.
 const AHEAD_MAX: u64 = 1 << 16;
-/// Shortest buffer of ttcp, whose default is 8192.
+/// Bytes of ttcp's shortest buffer (its default is 8192).
 const BUFFER_BYTES_MIN: usize = 16;
 
-/// Who may be a client, by what came from it.
+/// A source that may be a client, with its datagrams so far.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpOpening {
     kind: Kind,
-    /// Datagrams that went on as those of a test do.
+    /// Count of consistent datagrams.
     in_order: u32,
 }
 
@@ -35,33 +35,33 @@ enum Kind {
         highest: u64,
         sent_us: u64,
     },
-    /// With the length of its buffers, once one came.
+    /// ttcp, with the length of its buffers once one has arrived.
     Ttcp(Option<usize>),
 }
 
 impl UdpOpening {
-    /// Of a source, by its first datagram; none where no test begins so.
-    pub fn of(datagram: &[u8]) -> Option<Self> {
+    /// A source by its first datagram; `None` where no test starts with such a datagram.
+    pub fn from_first_datagram(datagram: &[u8]) -> Option<Self> {
         let is_mark = datagram.len() == ttcp::MARK_BYTES;
-        // The mark may be lost.
+        // A mark can be lost, so data may come first.
         let is_pattern = datagram.starts_with(&ttcp::pattern(ttcp::MARK_BYTES));
         let kind = if is_mark {
             Kind::Ttcp(None)
         } else if is_pattern {
             Kind::Ttcp(Some(datagram.len()).filter(|length| *length >= BUFFER_BYTES_MIN))
         } else {
-            let layout = Layout::of(datagram);
+            let layout = Layout::from_first_datagram(datagram);
             let stamp = stamp(datagram, layout)?;
             let (highest, sent_us) = (stamp.number.unsigned_abs(), stamp.sent_us);
-            // A header says more than a time does; clocks are no longer in the year 1970.
+            // A valid header is better evidence than a time; a time in the year 1970 is no clock's.
             let dated = sent_us >= 1_000_000 || client_header(datagram, layout).is_some();
             (dated && highest <= FIRST_MAX).then_some(Kind::Iperf { layout, highest, sent_us })?
         };
         Some(Self { kind, in_order: 1 })
     }
 
-    /// Takes the next datagram; whether the source runs a test.
-    pub fn take(&mut self, datagram: &[u8]) -> bool {
+    /// Adds the next datagram; true once the source counts as a test.
+    pub fn add_datagram(&mut self, datagram: &[u8]) -> bool {
         let length = datagram.len();
         let goes_on = match &mut self.kind {
             Kind::Ttcp(Some(usual)) => length == *usual,
@@ -70,13 +70,14 @@ impl UdpOpening {
                 usual.is_some()
             }
             Kind::Iperf { layout, highest, sent_us } => {
-                stamp(datagram, *layout).is_some_and(|it| {
-                    let number = it.number.unsigned_abs();
-                    // An end is said again until it is answered.
-                    let next = number > *highest || (it.number < 0 && number == *highest);
-                    let goes_on = next && number - *highest <= AHEAD_MAX && it.sent_us >= *sent_us;
+                stamp(datagram, *layout).is_some_and(|stamp| {
+                    let number = stamp.number.unsigned_abs();
+                    // An end is repeated until it is answered.
+                    let next = number > *highest || (stamp.number < 0 && number == *highest);
+                    let goes_on =
+                        next && number - *highest <= AHEAD_MAX && stamp.sent_us >= *sent_us;
                     if goes_on {
-                        (*highest, *sent_us) = (number, it.sent_us);
+                        (*highest, *sent_us) = (number, stamp.sent_us);
                     }
                     goes_on
                 })
@@ -86,14 +87,15 @@ impl UdpOpening {
         self.in_order >= IN_ORDER
     }
 
-    /// Whether one datagram is a whole request: the server alone sends then, and nothing follows.
+    /// True for a datagram that requests a reverse test (`-R`), after which the client sends no
+    /// more.
     pub fn asks_to_receive(datagram: &[u8]) -> bool {
-        let header = client_header(datagram, Layout::of(datagram));
+        let header = client_header(datagram, Layout::from_first_datagram(datagram));
         header.is_some_and(|header| header.mode == Mode::Reverse)
     }
 }
 
-/// Number and time of a datagram that may be one of iperf 2.
+/// Number and time of a datagram, where they are plausible for iperf 2.
 fn stamp(datagram: &[u8], layout: Layout) -> Option<Stamp> {
     let in_second = word(datagram, 8)? < 1_000_000;
     let long = datagram.len() >= IPERF_BYTES_MIN;
@@ -110,33 +112,33 @@ mod tests {
         let mut opening = None;
         for (count, datagram) in (1..).zip(datagrams) {
             let Some(opening) = &mut opening else {
-                opening = UdpOpening::of(datagram);
+                opening = UdpOpening::from_first_datagram(datagram);
                 continue;
             };
-            if opening.take(datagram) {
+            if opening.add_datagram(datagram) {
                 return Some(count);
             }
         }
         None
     }
 
-    /// 2.0.5: number, seconds, microseconds.
-    fn old(number: i32, (seconds, micros): (u32, u32)) -> Vec<u8> {
+    /// The head of a datagram of iperf 2.0.5: number, seconds, microseconds.
+    fn old_head(number: i32, seconds: u32, micros: u32) -> Vec<u8> {
         let words = [number.cast_unsigned(), seconds, micros];
         words.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
     #[test]
     fn three_datagrams_that_go_on_are_a_test_of_any_version() {
-        let time = |ms: u32| (1_700_000_000, ms * 1000);
-        let olds: Vec<_> = (0..3).map(|number| old(number, time(number.cast_unsigned()))).collect();
+        let at_ms = |number: i32, ms: u32| old_head(number, 1_700_000_000, ms * 1000);
+        let olds: Vec<_> = (0..3).map(|number| at_ms(number, number.cast_unsigned())).collect();
         assert_eq!(taken(&olds), Some(3));
         // One of data, and its end again and again; losses; a test that began before the server.
         for numbers in [[0, -1, -1], [1, -2, -2], [1, 40, 41], [900_000, 900_001, 900_003]] {
-            let datagrams = numbers.map(|number| old(number, time(1)));
+            let datagrams = numbers.map(|number| at_ms(number, 1));
             assert_eq!(taken(&datagrams), Some(3), "{numbers:?}");
         }
-        let reordered = [2, 1, 4, 3, 5].map(|number| old(number, time(1)));
+        let reordered = [2, 1, 4, 3, 5].map(|number| at_ms(number, 1));
         assert_eq!(taken(&reordered), Some(5));
         for mode in [Mode::Forward, Mode::FullDuplex, Mode::Dual] {
             let mut sender = UdpSender::new(ClientHeader::new(mode, Amount::Bytes(1)));
@@ -156,7 +158,7 @@ mod tests {
     fn garbage_is_no_test_however_often_it_comes() {
         let zeros = (1..64).map(|length| vec![0; length]);
         let letters = (1..64).map(|length| vec![b'A'; length]);
-        for datagram in zeros.chain(letters).chain([old(1, (1_700_000_000, 1))]) {
+        for datagram in zeros.chain(letters).chain([old_head(1, 1_700_000_000, 1)]) {
             assert_eq!(taken(&vec![datagram.clone(); 1000]), None, "{datagram:?}");
         }
         // SplitMix64 (Steele et al. 2014) from one seed.
@@ -173,7 +175,7 @@ mod tests {
             assert_eq!(taken(&(0..100).map(noise).collect::<Vec<Vec<u8>>>()), None);
         }
         // Numbers that go on while the time does not, and far apart.
-        assert_eq!(taken(&[3, 2, 1].map(|second| old(4 - second as i32, (second, 0)))), None);
-        assert_eq!(taken(&[1, 200_000, 900_000].map(|number| old(number, (9, 0)))), None);
+        assert_eq!(taken(&[3, 2, 1].map(|second| old_head(4 - second as i32, second, 0))), None);
+        assert_eq!(taken(&[1, 200_000, 900_000].map(|number| old_head(number, 9, 0))), None);
     }
 }

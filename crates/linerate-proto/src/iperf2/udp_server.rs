@@ -1,7 +1,8 @@
-//! The server's side of a UDP test, of iperf 2 or ttcp: when what comes is over, when the server
-//! begins to send, and when it is done. What it sends beside data is in [`super::udp_back`].
+//! The server's side of a UDP test of iperf 2 or ttcp: the end of the client's data, the start of
+//! the server's data, and the end of the test. The server's datagrams other than data are in
+//! [`super::udp_back`].
 //!
-//! Datagrams are counted and answered beside the machine (`UdpTally`), which looks at the counts.
+//! `UdpTally` counts and answers the client's datagrams; the machine reads its counters.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,63 +14,64 @@ use super::udp_back::Back;
 use super::{Mode, UdpBack, UdpReport, UdpTally};
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Wants};
 
-/// A sender of iperf 2 that is silent for this long is gone.
+/// Silence from which a sender of iperf 2 counts as gone.
 pub const UDP_SILENCE_MAX: Duration = Duration::from_secs(5);
-/// A client whose test has ended is answered again until it was silent for this long.
+/// Silence after which a client whose test has ended is no longer answered.
 pub const UDP_ENDED_MAX: Duration = Duration::from_secs(1);
-/// How often the data is looked at.
+/// Interval of checks of the counters.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// On which terms a client is served.
+/// Terms of a UDP test at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpTerms {
-    /// Who sends, and when.
+    /// Direction of the data.
     pub mode: Mode,
-    /// A client that is silent for so long is gone.
+    /// Silence from which the client counts as gone.
     pub silence_max: Duration,
-    /// Time between samples; none for no samples.
+    /// Time between two samples; `None` for no samples.
     pub interval: Option<Duration>,
-    /// What a client is sent that wants data.
+    /// Terms of the server's stream, where the client wants data.
     pub back: Option<UdpBack>,
 }
 
-/// What is known at a look of what a server sends.
+/// State of the server's stream that its owner reports to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpServerNews {
-    /// The client's port refused the first datagram of a stream of its own.
+    /// Port unreachable: the client does not listen yet.
     Refused,
-    /// All data is sent, in so many datagrams with the first.
+    /// All data has been sent: the number of datagrams, including the first.
     Sent(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Running,
-    /// The test is over; ends that come again are answered.
+    /// The test is over; repeated ends are still answered.
     Lingering {
         until: MonoTime,
     },
     Over,
 }
 
-/// The server's machine, from a client's first datagram on.
+/// State machine of the server of a UDP test, from the client's first datagram on.
 ///
-/// In a [`FlowState`] `received` is the bytes that came, and `complete` that the client's end did.
+/// In a [`FlowState`], `received` is the bytes received, and `complete` is true once the client's
+/// end has arrived.
 pub struct UdpServer {
     terms: UdpTerms,
     stage: Stage,
     out: VecDeque<Output<Self>>,
     beat: Option<Beat>,
-    /// What had come, and when the last of it did.
+    /// Bytes received, and the time of the last change.
     came: (u64, MonoTime),
-    /// The server is to send, and does.
+    /// The server's stream has been requested from the caller.
     asked: bool,
     back: Option<Back<Self>>,
     stopped: bool,
 }
 
 impl UdpServer {
-    /// Of a client whose first datagram came at `begin`.
+    /// A server for a client whose first datagram arrived at `begin`.
     pub fn new(begin: MonoTime, terms: UdpTerms) -> Self {
         Self {
             terms,
@@ -83,16 +85,16 @@ impl UdpServer {
         }
     }
 
-    /// Of one whose test is over, by what came of it.
+    /// A server for a client whose test is over, which only answers repeated ends.
     pub fn lingering(now: MonoTime, tally: &UdpTally) -> Self {
-        let came = (tally.came(now).bytes, tally.last);
+        let came = (tally.arrivals(now).bytes, tally.last);
         let (mode, silence_max) = (Mode::Forward, UDP_ENDED_MAX);
         let terms = UdpTerms { mode, silence_max, interval: None, back: None };
         let stage = Stage::Lingering { until: now + UDP_SILENCE_MAX };
         Self { stage, came, ..Self::new(now, terms) }
     }
 
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         if flow.received != self.came.0 {
             self.came = (flow.received, now);
         }
@@ -114,7 +116,7 @@ impl UdpServer {
             Mode::TradeOff => flow.complete,
         };
         if due && !std::mem::replace(&mut self.asked, true) {
-            // What is due now may begin at once: it is looked at again then.
+            // The caller opens the stream and checks again at once.
             return self.out.push_back(Output::Open);
         }
         let receives = self.terms.mode != Mode::Reverse;
@@ -122,9 +124,9 @@ impl UdpServer {
         let ends = gone || self.stopped;
         self.with_back(|back| {
             if ends {
-                back.end();
+                back.stop_sending();
             }
-            back.look(now);
+            back.check_state(now);
         });
         let over = !receives || flow.complete || silent || self.stopped;
         if over && self.back.as_ref().is_none_or(Back::is_over) {
@@ -149,7 +151,7 @@ impl Machine for UdpServer {
     type Request = Infallible;
     type Terms = Infallible;
     type Refusal = Infallible;
-    /// The client's, of what it was sent.
+    /// The client's report on the server's stream.
     type Report = UdpReport;
     type News = UdpServerNews;
     type PeerFault = Infallible;
@@ -160,12 +162,14 @@ impl Machine for UdpServer {
                 self.back = self.terms.back.map(|terms| Back::new(now, terms));
                 self.with_back(|_| {});
             }
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stopped = true,
             Input::GiveUp(_) => self.stage = Stage::Over,
-            Input::Bytes(bytes) => self.with_back(|back| back.take(bytes)),
-            Input::Tell(UdpServerNews::Refused) => self.with_back(|back| back.refused(now)),
-            Input::Tell(UdpServerNews::Sent(sent)) => self.with_back(|back| back.sent(now, sent)),
+            Input::Bytes(bytes) => self.with_back(|back| back.read_report(bytes)),
+            Input::Tell(UdpServerNews::Refused) => self.with_back(|back| back.retry_first(now)),
+            Input::Tell(UdpServerNews::Sent(sent)) => {
+                self.with_back(|back| back.begin_end(now, sent));
+            }
             Input::Closed | Input::Counted(_) => {}
             Input::Decided(Ok(never) | Err(never)) => match never {},
         }
@@ -350,8 +354,8 @@ mod tests {
 
     #[test]
     fn ends_are_answered_until_a_second_of_silence_or_for_five() {
-        let mut tally = UdpTally::of(&[0; 200], at(0));
-        tally.take(&[0; 200], at(3), 0);
+        let mut tally = UdpTally::from_first_datagram(&[0; 200], at(0));
+        tally.count(&[0; 200], at(3), 0);
         let flow = |received| FlowState { received, ..NONE };
         let mut lingers = UdpServer::lingering(at(3), &tally);
         assert_eq!(look(&mut lingers, 3, flow(200)), "");

@@ -1,64 +1,64 @@
-//! What came from one address to the UDP port that iperf 2 and ttcp share, and the answer to its
-//! end.
+//! Counts the datagrams of one source to the UDP port that iperf 2 and ttcp share, and builds the
+//! report at the end.
 
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::{ClientHeader, UdpReceiver, UdpReport, UdpTaken};
+use super::{ClientHeader, UdpDatagramKind, UdpReceiver, UdpReport};
 use crate::ttcp;
 
-/// Counts the datagrams of one sender.
+/// Counters of the datagrams of one sender.
 #[derive(Debug)]
 pub struct UdpTally {
     receiver: Receiver,
-    /// All that came, and all that was answered.
+    /// Bytes received from the sender, and bytes of reports sent to it.
     came_bytes: u64,
     answered_bytes: u64,
-    /// When its first datagram came.
+    /// Arrival of the first datagram.
     pub begin: MonoTime,
-    /// When its last one did.
+    /// Arrival of the last datagram.
     pub last: MonoTime,
 }
 
 #[derive(Debug)]
 enum Receiver {
     Iperf(Box<UdpReceiver>),
-    /// With whether its end came.
+    /// ttcp; true once its end has arrived.
     Ttcp(ttcp::UdpReceiver, bool),
 }
 
-/// What came from a client until now.
+/// Bytes and time of a client's data so far.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpArrived {
-    /// Bytes of all its datagrams.
+    /// Bytes of all datagrams.
     pub bytes: u64,
-    /// Since its first datagram, or from that to its end.
+    /// Time from the first datagram until now, or until the end.
     pub span: Duration,
-    /// No more comes.
+    /// The client's end has arrived.
     pub ended: bool,
 }
 
-/// What was counted.
+/// Counters by the kind of the sender.
 #[derive(Clone, Copy, Debug)]
 pub enum UdpCounted {
-    /// Of iperf 2, in its own figures.
+    /// Counters of iperf 2, as its report has them.
     Iperf(UdpReport),
-    /// Of ttcp, which has no numbers.
+    /// Counters of ttcp, whose datagrams have no sequence.
     Ttcp {
-        /// Payload.
+        /// Payload bytes.
         bytes: u64,
-        /// Marks left out.
+        /// Datagrams without the marks.
         datagrams: u64,
     },
 }
 
 impl UdpTally {
-    /// Of a sender, by its first datagram, which is not taken yet.
+    /// Detects a sender by its first datagram, which is not counted yet.
     ///
-    /// ttcp begins with a mark, or where that was lost with its pattern: four printable characters
+    /// ttcp starts with a mark or, where that was lost, with its pattern: four printable characters
     /// where iperf 2 has a number, which would be beyond 500 million.
-    pub fn of(datagram: &[u8], now: MonoTime) -> Self {
+    pub fn from_first_datagram(datagram: &[u8], now: MonoTime) -> Self {
         let printable = datagram.iter().take(4).all(|byte| (b' '..=b'~').contains(byte));
         let receiver = if datagram.len() <= ttcp::MARK_BYTES || printable {
             Receiver::Ttcp(ttcp::UdpReceiver::default(), false)
@@ -68,45 +68,45 @@ impl UdpTally {
         Self { receiver, came_bytes: 0, answered_bytes: 0, begin: now, last: now }
     }
 
-    /// Of a transmitter of ttcp that begins now, whatever its first datagram is.
-    pub fn of_ttcp(now: MonoTime) -> Self {
-        Self::of(&[], now)
+    /// A transmitter of ttcp that starts at `now`; its first datagram is not examined.
+    pub fn for_ttcp(now: MonoTime) -> Self {
+        Self::from_first_datagram(&[], now)
     }
 
-    /// Takes a datagram that came at `now`, `wall_us` by the wall clock; the answer, where it ends
-    /// the test.
-    pub fn take(&mut self, datagram: &[u8], now: MonoTime, wall_us: u64) -> Option<Vec<u8>> {
+    /// Counts a datagram that arrived at `now`, `wall_us` by the wall clock; returns the report
+    /// where it is the end of the test.
+    pub fn count(&mut self, datagram: &[u8], now: MonoTime, wall_us: u64) -> Option<Vec<u8>> {
         self.last = now;
         self.came_bytes += datagram.len() as u64;
         match &mut self.receiver {
             Receiver::Iperf(receiver) => {
-                if receiver.take(datagram, datagram.len(), wall_us) != UdpTaken::End {
+                if receiver.count(datagram, datagram.len(), wall_us) != UdpDatagramKind::End {
                     return None;
                 }
                 let report = receiver.report();
-                // Never more to an address than came from it, however often it ends.
+                // An address never gets more bytes than came from it, even if ends are repeated.
                 let answered = self.answered_bytes + report.len() as u64;
                 let earned = answered <= self.came_bytes;
                 earned.then(|| self.answered_bytes = answered).map(|()| report)
             }
-            // What comes behind the end is the end again.
+            // Datagrams after the end are repetitions of the end.
             Receiver::Ttcp(_, true) => None,
             Receiver::Ttcp(receiver, ended) => {
-                *ended = receiver.take(datagram.len()) == ttcp::Received::End;
+                *ended = receiver.count(datagram.len()) == ttcp::TtcpDatagram::End;
                 None
             }
         }
     }
 
-    /// What came until `now`.
-    pub fn came(&self, now: MonoTime) -> UdpArrived {
+    /// Bytes and time of the data until `now`.
+    pub fn arrivals(&self, now: MonoTime) -> UdpArrived {
         let ended = self.ended();
         let until = if ended { self.last } else { now };
         let span = Duration::from_nanos(until.nanos_since(self.begin));
         UdpArrived { bytes: self.came_bytes, span, ended }
     }
 
-    /// Whether the sender has said that it is done.
+    /// True once the sender's end has arrived.
     pub fn ended(&self) -> bool {
         match &self.receiver {
             Receiver::Iperf(receiver) => receiver.ended(),
@@ -114,7 +114,7 @@ impl UdpTally {
         }
     }
 
-    /// The header of an iperf 2 that sent one.
+    /// Header of an iperf 2 client, if it sent one.
     pub fn header(&self) -> Option<ClientHeader> {
         match &self.receiver {
             Receiver::Iperf(receiver) => receiver.header(),
@@ -122,7 +122,7 @@ impl UdpTally {
         }
     }
 
-    /// The counts so far.
+    /// Counters so far.
     pub fn counted(&self) -> UdpCounted {
         match &self.receiver {
             Receiver::Iperf(receiver) => UdpCounted::Iperf(receiver.counts()),

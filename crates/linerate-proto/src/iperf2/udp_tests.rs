@@ -20,18 +20,18 @@ const END: &str = "ffffffea 6b02739b 0004a87c ffffffff 48010098 00000001 0000d10
 #[test]
 fn recorded_datagrams_are_read() {
     let first = bytes(FIRST);
-    assert_eq!(Layout::of(&first), Layout::Wide);
+    assert_eq!(Layout::from_first_datagram(&first), Layout::Wide);
     let stamp = Stamp::parse(&first, Layout::Wide).expect("long enough");
     // 0x6b02739b seconds and 0x44ff2 microseconds.
     assert_eq!((stamp.number, stamp.sent_us), (1, 1_795_322_779_282_610));
     let mut receiver = UdpReceiver::default();
-    assert_eq!(receiver.take(&first, 1470, 0), UdpTaken::Data);
+    assert_eq!(receiver.count(&first, 1470, 0), UdpDatagramKind::Data);
     let header = receiver.header().expect("one of 2.1.8");
     assert_eq!((header.mode, header.amount), (Mode::Forward, Amount::Bytes(30_000)));
     let end = Stamp::parse(&bytes(END), Layout::Wide).expect("long enough");
     // 21 datagrams of 1470 bytes make 30,000: the end is the 22nd.
     assert_eq!(end.number, -22);
-    assert_eq!(receiver.take(&bytes(END), 1470, 9), UdpTaken::End);
+    assert_eq!(receiver.count(&bytes(END), 1470, 9), UdpDatagramKind::End);
 }
 
 /// A datagram of 100 bytes, in a layout, sent when it arrives.
@@ -55,8 +55,8 @@ fn check(numbers: &[i64], layout: Layout, recorded: [u64; 4]) -> UdpReceiver {
     let mut receiver = UdpReceiver::default();
     for (&number, at) in numbers.iter().zip(0_u64..) {
         let us = 1_000_000 + at * 10_000;
-        let taken = receiver.take(&datagram(number, layout, us), 100, us);
-        assert_eq!(taken, if number < 0 { UdpTaken::End } else { UdpTaken::Data });
+        let taken = receiver.count(&datagram(number, layout, us), 100, us);
+        assert_eq!(taken, if number < 0 { UdpDatagramKind::End } else { UdpDatagramKind::Data });
     }
     let counts = receiver.counts();
     let found = [counts.bytes, counts.lost, counts.out_of_order, counts.datagrams];
@@ -89,7 +89,7 @@ fn a_client_in_the_manner_of_2_0_5_is_counted_and_answered_in_its_own_layout() {
 fn an_end_that_comes_again_is_answered_again_and_changes_nothing() {
     let mut receiver = check(&[1, 2, -3], Layout::Wide, [300, 0, 0, 3]);
     let before = receiver.report();
-    assert_eq!(receiver.take(&datagram(-4, Layout::Wide, 0), 100, 99), UdpTaken::End);
+    assert_eq!(receiver.count(&datagram(-4, Layout::Wide, 0), 100, 99), UdpDatagramKind::End);
     assert_eq!(receiver.report(), before);
 }
 
@@ -185,7 +185,7 @@ const OLD_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/old-report
 /// The header that a receiver finds in a datagram.
 fn header_in(datagram: &[u8]) -> ClientHeader {
     let mut receiver = UdpReceiver::default();
-    receiver.take(datagram, 1470, 0);
+    receiver.count(datagram, 1470, 0);
     receiver.header().expect("it has one")
 }
 
@@ -229,7 +229,7 @@ fn delays_are_counted_with_trip_times_whose_clocks_agree_and_told_in_the_report(
             let sent_us = start_us + number * 1000;
             Stamp { number: number as i64, sent_us }.write(&mut datagram);
             let delay_us = if counted { delay_us } else { after_us };
-            receiver.take(&datagram, 1470, sent_us + delay_us);
+            receiver.count(&datagram, 1470, sent_us + delay_us);
         }
         let transit = receiver.counts().transit;
         assert_eq!(transit.is_some(), counted, "{after_us}");
@@ -257,15 +257,15 @@ fn a_server_that_sends_has_digits_for_a_header_and_numbers_of_64_bits() {
     // As 2.1.8 sends it for -R: numbers, then 6789...
     let mut datagram = pattern(100);
     Stamp { number: 0x1_0000_0002, sent_us: 5 }.write(&mut datagram);
-    assert_eq!(Layout::of(&datagram), Layout::Wide);
+    assert_eq!(Layout::from_first_datagram(&datagram), Layout::Wide);
     let mut receiver = UdpReceiver::default();
-    assert_eq!(receiver.take(&datagram, 100, 0), UdpTaken::Data);
+    assert_eq!(receiver.count(&datagram, 100, 0), UdpDatagramKind::Data);
     assert_eq!(receiver.counts().datagrams, 0x1_0000_0002);
 }
 
 #[test]
 fn a_client_of_2_0_5_asks_for_data_back_at_the_rate_in_the_place_of_the_window() {
-    assert_eq!(Layout::of(OLD_DUAL), Layout::Narrow);
+    assert_eq!(Layout::from_first_datagram(OLD_DUAL), Layout::Narrow);
     let read = header_in(OLD_DUAL);
     assert_eq!((read.mode, read.listen_port, read.version), (Mode::Dual, 5001, None));
     assert_eq!((read.window, read.rate_bps), (1 << 20, 0));
@@ -285,7 +285,7 @@ fn steady_transit_has_no_jitter_and_a_change_counts_a_sixteenth() {
     // Sent every 1000 us, the third 160 us late: D = 160 twice, J = 10, then 10 + 150 / 16.
     for (number, now_us) in [(1, 5000), (2, 6000), (3, 7160), (4, 8000)] {
         let sent = 1000 * u64::from(number as u32);
-        receiver.take(&datagram(number, Layout::Wide, sent), 100, now_us);
+        receiver.count(&datagram(number, Layout::Wide, sent), 100, now_us);
     }
     assert_eq!(receiver.counts().jitter_us, 19);
 }
@@ -295,12 +295,12 @@ fn a_datagram_without_a_time_counts_for_neither_jitter_nor_delay() {
     // A client that sends both ways begins with a header without a time: 1,795,376,317 s of delay.
     let mut receiver = UdpReceiver::default();
     let wall = 1_795_376_317_000_000;
-    receiver.take(&datagram(1, Layout::Wide, 0), 100, wall);
+    receiver.count(&datagram(1, Layout::Wide, 0), 100, wall);
     for number in 2..10 {
         let at = wall + 1000 * u64::from(number as u32);
-        receiver.take(&datagram(number, Layout::Wide, at), 100, at + 30);
+        receiver.count(&datagram(number, Layout::Wide, at), 100, at + 30);
     }
-    receiver.take(&datagram(10, Layout::Wide, 0), 100, wall + 11_000);
+    receiver.count(&datagram(10, Layout::Wide, 0), 100, wall + 11_000);
     let counts = receiver.counts();
     assert_eq!((counts.jitter_us, counts.datagrams, counts.lost), (0, 10, 0));
 }
@@ -310,22 +310,22 @@ fn hostile_datagrams_neither_panic_nor_count_beyond_their_length() {
     let first = bytes(FIRST);
     for cut in 0..first.len() {
         let mut receiver = UdpReceiver::default();
-        receiver.take(&first[..cut], cut, 0);
-        receiver.take(&bytes(END), 1470, 1);
+        receiver.count(&first[..cut], cut, 0);
+        receiver.count(&bytes(END), 1470, 1);
         let _ = receiver.report();
     }
     for number in [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX] {
         let mut receiver = UdpReceiver::default();
         for at in [0, u64::MAX, 5] {
-            receiver.take(&datagram(number, Layout::Wide, at), 100, at);
-            receiver.take(&datagram(3, Layout::Wide, at), 100, at);
+            receiver.count(&datagram(number, Layout::Wide, at), 100, at);
+            receiver.count(&datagram(3, Layout::Wide, at), 100, at);
         }
         assert!(receiver.counts().bytes <= 600);
     }
     for bit in 0..first.len() * 8 {
         let mut damaged = first.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        UdpReceiver::default().take(&damaged, damaged.len(), 0);
+        UdpReceiver::default().count(&damaged, damaged.len(), 0);
     }
 }
 
@@ -337,17 +337,19 @@ const EARLY_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/early-re
 /// set. Its server reported 30870 bytes in 38.582 ms, 0 of 21 lost, 280 us of jitter.
 #[test]
 fn a_client_of_2_0_13a_gets_the_report_that_its_own_server_would_send() {
-    assert_eq!(Layout::of(EARLY_FIRST), Layout::Early);
-    let number = |bytes| Stamp::parse(bytes, Layout::of(EARLY_FIRST)).map(|stamp| stamp.number);
+    assert_eq!(Layout::from_first_datagram(EARLY_FIRST), Layout::Early);
+    let number = |bytes| {
+        Stamp::parse(bytes, Layout::from_first_datagram(EARLY_FIRST)).map(|stamp| stamp.number)
+    };
     assert_eq!((number(EARLY_FIRST), number(EARLY_END)), (Some(0), Some(-21)));
     let mut receiver = UdpReceiver::default();
     for sequence in 0..21_u32 {
         let mut datagram = EARLY_FIRST.to_vec();
         datagram[..4].copy_from_slice(&sequence.to_be_bytes());
-        let taken = receiver.take(&datagram, 1470, u64::from(sequence) * 1000);
-        assert_eq!(taken, UdpTaken::Data);
+        let taken = receiver.count(&datagram, 1470, u64::from(sequence) * 1000);
+        assert_eq!(taken, UdpDatagramKind::Data);
     }
-    assert_eq!(receiver.take(EARLY_END, 1470, 21_000), UdpTaken::End);
+    assert_eq!(receiver.count(EARLY_END, 1470, 21_000), UdpDatagramKind::End);
     assert_eq!(receiver.header(), None, "a header that asks for nothing is not written");
     let counts = receiver.counts();
     assert_eq!((counts.lost, counts.out_of_order, counts.datagrams), (0, 0, 21));

@@ -1,9 +1,9 @@
 //! The client's side of a test: its steps and time-outs.
 //!
-//! iperf3's own client says `test end` while its send buffers are full, and what was on the way
-//! then counts on one side only; this one waits until all has arrived, within [`DELIVERY_MAX`].
-//! Of datagrams nobody tells when they have, and until the server reads `test end` its time goes
-//! on: this client says it once they have left, so that it queues behind them on the way.
+//! iperf3's own client sends `test end` while its send buffers are full, so that data in flight
+//! counts at one end only; this client first waits until all is acknowledged, within
+//! [`DELIVERY_MAX`]. Datagrams are not acknowledged, and the server's clock runs until it reads
+//! `test end`: this client sends it once they have left, so that it queues behind them on the path.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,63 +18,63 @@ use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
 
-/// The server has this long for each step of the set-up and of the end.
+/// Time-out for each of the server's answers during set-up and end.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// What is on the way at the end has this long to arrive.
+/// Longest wait for data in flight at the end of a test.
 pub const DELIVERY_MAX: Duration = Duration::from_secs(2);
-/// A server that closes nothing is done sending when nothing has come for this long.
+/// Silence after which a server that does not close its streams counts as done.
 const QUIET_READING: Duration = Duration::from_millis(200);
-/// Receivers that were told to leave are given this long.
+/// Longest wait for receivers that were told to stop.
 pub(super) const LEAVE_MAX: Duration = Duration::from_secs(1);
-/// The last datagrams have this long to leave before the server is told that the test is over, and
-/// those that it sent before it read that have as long to arrive.
+/// Time for the last datagrams to leave before `test end`, and for the server's last datagrams to
+/// arrive after it.
 const ARRIVAL: Duration = Duration::from_millis(100);
-/// Receivers that know how many datagrams were sent leave by themselves within this.
+/// Longest wait for receivers that know the number of datagrams sent and stop at the last one.
 pub(super) const COUNTED_MAX: Duration = Duration::from_secs(3);
 
-/// What the client wants of its test.
+/// Parameters of a test at the client.
 #[derive(Clone, Debug)]
 pub struct ClientTest {
-    /// Begins every connection.
+    /// Cookie at the start of every connection.
     pub cookie: Cookie,
-    /// What it asks of the server.
+    /// Parameters sent to the server.
     pub params: Params,
-    /// How long the test lasts, the omitted span among it; none where an amount ends it.
+    /// Duration of the test with its omitted span; `None` where an amount ends it.
     pub span: Option<Duration>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
-    /// A test that receives gives up when nothing has come for so long.
+    /// Silence from which a receiving test fails.
     pub receive_max: Option<Duration>,
-    /// A test that receives an amount is done when nothing has come for so long: the last
-    /// datagrams may be lost.
+    /// Silence from which a test that receives an amount is complete, because its last datagrams
+    /// may be lost.
     pub complete_after: Option<Duration>,
 }
 
-/// What the server did or said.
+/// Error of the server, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFault {
     /// Bytes that the protocol does not allow.
     Wire(WireError),
-    /// It is busy with another test.
+    /// The server is busy with another test.
     Denied,
-    /// It was interrupted.
+    /// The server was interrupted.
     Terminated,
-    /// It cannot go on; older ones do not say why.
+    /// The server failed, with iperf3's number and the kernel's; older versions send none.
     Failed(Option<(ErrorCode, i32)>),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Each answer has its own time, until data flows.
+    /// Waiting for an answer of the server before the data starts.
     SetUp {
         until: MonoTime,
     },
-    /// The streams are being connected, each within its own time.
+    /// The streams are being connected.
     Opening,
     Running {
         begin: MonoTime,
     },
-    /// Senders have stopped; what they sent is on the way.
+    /// Senders have stopped; their data is in flight.
     Delivering {
         until: MonoTime,
     },
@@ -87,7 +87,7 @@ enum Stage {
     AwaitResults {
         until: MonoTime,
     },
-    /// The server's counts are here; receivers learn from them when to end.
+    /// The server's counters have arrived; receivers stop once they have that number of datagrams.
     Closing(Settling),
     AwaitDisplay {
         until: MonoTime,
@@ -95,22 +95,22 @@ enum Stage {
     Over,
 }
 
-/// The client's machine.
+/// State machine of the client of a test.
 pub struct Client {
     test: ClientTest,
     order: ClientOrder,
     stage: Stage,
     out: VecDeque<Output<Self>>,
-    /// When the server said that the test starts.
+    /// Arrival of the server's `test start`.
     begin: MonoTime,
     beat: Option<Beat>,
-    /// What had come, and since when no more has.
+    /// Bytes received, and the time of the last change.
     received: (u64, MonoTime),
     stop: bool,
 }
 
 impl Client {
-    /// Begins at `now`, on a fresh connection.
+    /// A client that starts at `now`, on a new connection.
     pub fn new(now: MonoTime, test: ClientTest) -> Self {
         let out = VecDeque::from([Output::Send(test.cookie.to_bytes().to_vec())]);
         Self {
@@ -129,18 +129,18 @@ impl Client {
         self.test.params.protocol == Protocol::Tcp
     }
 
-    /// Takes the messages that are of use now.
+    /// Handles the buffered messages that the current step expects.
     fn read(&mut self, now: MonoTime) {
-        while self.reads() {
+        while self.reads_control() {
             match self.order.next_event() {
-                Ok(Some(event)) => self.event(now, event),
+                Ok(Some(event)) => self.handle_event(now, event),
                 Ok(None) => return,
-                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
             }
         }
     }
 
-    fn event(&mut self, now: MonoTime, event: ClientEvent) {
+    fn handle_event(&mut self, now: MonoTime, event: ClientEvent) {
         let until = now + ANSWER_TIMEOUT;
         match event {
             ClientEvent::SendParams => {
@@ -178,16 +178,16 @@ impl Client {
                 self.send(vec![State::IperfDone.to_byte()]);
                 self.finish();
             }
-            ClientEvent::Denied => self.fail(Reason::Peer(PeerFault::Denied)),
-            ClientEvent::Terminated => self.fail(Reason::Peer(PeerFault::Terminated)),
-            ClientEvent::Failed(why) => self.fail(Reason::Peer(PeerFault::Failed(why))),
+            ClientEvent::Denied => self.fail_with(Reason::Peer(PeerFault::Denied)),
+            ClientEvent::Terminated => self.fail_with(Reason::Peer(PeerFault::Terminated)),
+            ClientEvent::Failed(why) => self.fail_with(Reason::Peer(PeerFault::Failed(why))),
         }
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
-            self.waited(now);
+            self.end_wait(now);
         }
         if let (Stage::Running { .. } | Stage::Delivering { .. }, Some(beat)) =
             (self.stage, &mut self.beat)
@@ -201,9 +201,9 @@ impl Client {
             | Stage::AwaitResults { until }
                 if now >= *until =>
             {
-                self.fail(silent("its answer"));
+                self.fail_with(silent("its answer"));
             }
-            // The results are here; what is said afterwards changes nothing.
+            // The results have arrived; later messages change nothing.
             Stage::AwaitDisplay { until } if now >= *until => self.finish(),
             Stage::Running { begin } => {
                 let begin = *begin;
@@ -212,7 +212,7 @@ impl Client {
             Stage::Delivering { until } if flow.delivered || now >= *until => {
                 self.out.push_back(Output::Ended);
                 self.send(vec![State::TestEnd.to_byte()]);
-                self.order.ended();
+                self.order.note_test_end();
                 self.stage = Stage::AwaitExchange { until: now + ANSWER_TIMEOUT };
             }
             _ => {}
@@ -220,7 +220,7 @@ impl Client {
         self.read(now);
     }
 
-    /// Looks whether the test is over.
+    /// Checks if the test is over, by time, amount or silence.
     fn run(&mut self, now: MonoTime, begin: MonoTime, flow: &FlowState) {
         let mut silent = Duration::ZERO;
         if self.test.params.reverse || self.test.params.bidirectional {
@@ -229,7 +229,7 @@ impl Client {
             }
             silent = now.since(self.received.1);
             if let Some(max) = self.test.receive_max.filter(|max| silent >= *max) {
-                return self.fail(Reason::NoData(max));
+                return self.fail_with(Reason::NoData(max));
             }
         }
         let lost = self.test.complete_after.is_some_and(|patience| silent >= patience);
@@ -252,8 +252,8 @@ impl Client {
         }
     }
 
-    /// What was on the way has come, or has had its time.
-    fn waited(&mut self, now: MonoTime) {
+    /// Goes to the next step after a wait for data in flight.
+    fn end_wait(&mut self, now: MonoTime) {
         match self.stage {
             Stage::Settling(_) if self.is_tcp() => {
                 self.out.push_back(Output::StopReceiving);
@@ -278,12 +278,12 @@ impl Client {
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: Reason<PeerFault>) {
         match self.stage {
             Stage::Over => {}
             Stage::AwaitDisplay { .. } => self.finish(),
             _ => {
-                // The server frees its place at once; one that went away does not care.
+                // The server is then free for other clients at once.
                 self.send(vec![State::ClientTerminate.to_byte()]);
                 self.out.push_back(Output::Failed(reason));
                 self.stage = Stage::Over;
@@ -291,7 +291,7 @@ impl Client {
         }
     }
 
-    fn reads(&self) -> bool {
+    fn reads_control(&self) -> bool {
         matches!(
             self.stage,
             Stage::SetUp { .. }
@@ -318,9 +318,9 @@ impl Machine for Client {
                 self.order.push(bytes);
                 self.read(now);
             }
-            Input::Closed => match self.order.closed() {
-                Some(event) => self.event(now, event),
-                None => self.fail(Reason::Closed),
+            Input::Closed => match self.order.event_on_close() {
+                Some(event) => self.handle_event(now, event),
+                None => self.fail_with(Reason::Closed),
             },
             Input::Opened => {
                 self.stage = Stage::SetUp { until: now + ANSWER_TIMEOUT };
@@ -331,11 +331,11 @@ impl Machine for Client {
                 self.stage = Stage::AwaitResults { until: now + ANSWER_TIMEOUT };
                 self.read(now);
             }
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => {
                 self.stop = true;
                 if matches!(self.stage, Stage::SetUp { .. } | Stage::Opening) {
-                    self.fail(Reason::Stopped);
+                    self.fail_with(Reason::Stopped);
                 }
             }
             Input::GiveUp(_) if !matches!(self.stage, Stage::Over) => {
@@ -372,6 +372,6 @@ impl Machine for Client {
         let runs = matches!(self.stage, Stage::Running { .. } | Stage::Delivering { .. });
         let beat = self.beat.filter(|_| runs).map(|beat| beat.next());
         let wake_at = [wake_at, beat].into_iter().flatten().min();
-        Wants { wake_at, look, reads: self.reads() }
+        Wants { wake_at, look, reads: self.reads_control() }
     }
 }

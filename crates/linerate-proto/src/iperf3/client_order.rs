@@ -1,22 +1,23 @@
-//! The client's side of a test as a machine: which byte is in order when.
+//! Order of the control messages at the client: checks each of the server's messages against the
+//! step of the test.
 
 use super::wire::Inbox;
 use super::{ErrorCode, RESULTS_BYTES_MAX, Results, State, WireError};
 
-/// What the client has to do next.
+/// Next action of the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
     /// Send the parameters.
     SendParams,
     /// Open the data streams: cookies first, in the order of their numbers.
     CreateStreams,
-    /// Every stream is there.
+    /// Start the clock: every stream is connected.
     Starting,
-    /// Begin.
+    /// Start the senders.
     Running,
     /// Send the results.
     SendResults,
-    /// The server's account of the test.
+    /// Use the server's results.
     Results(Box<Results>),
     /// Send `iperf done` and close.
     Finished,
@@ -24,7 +25,7 @@ pub enum ClientEvent {
     Denied,
     /// The server was interrupted.
     Terminated,
-    /// The server cannot go on; older ones do not say why.
+    /// The server failed, with iperf3's number and the kernel's; older versions send none.
     Failed(Option<(ErrorCode, i32)>),
 }
 
@@ -42,7 +43,7 @@ enum Stage {
     Over,
 }
 
-/// Follows one control connection from the cookie to the end.
+/// State of a control connection at the client, from the cookie to the end.
 #[derive(Debug)]
 pub struct ClientOrder {
     stage: Stage,
@@ -56,43 +57,43 @@ impl Default for ClientOrder {
 }
 
 impl ClientOrder {
-    /// Takes bytes of the server as they arrive.
+    /// Adds bytes received from the server.
     pub fn push(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
     }
 
-    /// The client has sent `test end`.
-    pub fn ended(&mut self) {
+    /// Notes that the client has sent `test end`.
+    pub fn note_test_end(&mut self) {
         if self.stage == Stage::Running {
             self.stage = Stage::AwaitExchange;
         }
     }
 
-    /// What the bytes so far ask for next, or `None` when more are needed.
+    /// The next action by the bytes so far; `None` when more are needed.
     /// # Errors
-    /// Whatever is not in order; the connection is then to be closed.
+    /// When a message is invalid or out of order; the connection is then to be closed.
     pub fn next_event(&mut self) -> Result<Option<ClientEvent>, WireError> {
         match self.stage {
-            Stage::AwaitResults => self.results(),
+            Stage::AwaitResults => self.parse_results(),
             Stage::AwaitErrorNumbers => Ok(self.inbox.error_numbers().map(|numbers| {
                 self.stage = Stage::Over;
                 ClientEvent::Failed(Some(numbers))
             })),
             stage => match self.inbox.state()? {
-                Some(state) => self.step(stage, state),
+                Some(state) => self.handle_state(stage, state),
                 None => Ok(None),
             },
         }
     }
 
-    /// The server closed the connection: what that means where it says something. Version 3.12
-    /// leaves the kernel's number out when it refuses a user.
-    pub fn closed(&self) -> Option<ClientEvent> {
+    /// The failure to report when the server closes the connection within a server error: version
+    /// 3.12 leaves the kernel's number out when it refuses a user.
+    pub fn event_on_close(&self) -> Option<ClientEvent> {
         let code = || self.inbox.error_number().map(|code| (code, 0));
         (self.stage == Stage::AwaitErrorNumbers).then(|| ClientEvent::Failed(code()))
     }
 
-    fn results(&mut self) -> Result<Option<ClientEvent>, WireError> {
+    fn parse_results(&mut self) -> Result<Option<ClientEvent>, WireError> {
         let Some(text) = self.inbox.document("results", RESULTS_BYTES_MAX)? else {
             return Ok(None);
         };
@@ -100,7 +101,11 @@ impl ClientOrder {
         Results::parse(&text).map(|results| Some(ClientEvent::Results(Box::new(results))))
     }
 
-    fn step(&mut self, stage: Stage, state: State) -> Result<Option<ClientEvent>, WireError> {
+    fn handle_state(
+        &mut self,
+        stage: Stage,
+        state: State,
+    ) -> Result<Option<ClientEvent>, WireError> {
         let (next, event) = match (stage, state) {
             (Stage::Over, _) => {
                 return Err(WireError::Order { got: state.name(), expected: stage.awaits() });

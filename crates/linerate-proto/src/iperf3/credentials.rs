@@ -1,24 +1,24 @@
-//! Credentials as iperf3's clients send them, and the file of users that a server holds them
-//! against. What this leaves out: keys, encryption, digests, the clock.
+//! Credentials as iperf3's clients send them, and the file of authorised users that a server
+//! checks them against. Left out: keys, encryption, digests, the clock.
 //!
-//! The text is encrypted with the server's RSA key and goes as base64 (RFC 4648 §4) with the
-//! parameters. Observed on iperf3 3.12; the padding is PKCS#1 v1.5 there and OAEP since 3.17.
+//! The text is encrypted with the server's RSA key and sent as base64 (RFC 4648 §4) in the
+//! parameters. Observed on iperf3 3.12; its padding is PKCS#1 v1.5, and OAEP since 3.17.
 
-/// Longest text of credentials: what the largest key in use (8192 bits) can hold.
+/// Bytes of the longest text of credentials: the most that an RSA key of 8192 bits can encrypt.
 const TEXT_BYTES_MAX: usize = 1024;
-/// Longest token that is read: 8192 bits in base64, and some.
+/// Bytes of the longest token that is read: 8192 bits in base64 are 1368.
 const TOKEN_BYTES_MAX: usize = 2048;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
-/// What a client says about itself.
+/// User, password and time in a client's token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user's name.
+    /// Name of the user.
     pub user: String,
-    /// The password, in clear.
+    /// Password in clear text.
     pub password: String,
-    /// Seconds since 1970 when it said so.
+    /// Time at which the client made the token, in seconds since 1970.
     pub time_s: i64,
 }
 
@@ -30,13 +30,13 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The text that is encrypted.
+    /// The clear text of the token.
     pub fn to_text(&self) -> String {
         // The two and three spaces are iperf3's, which reads with the same pattern.
         format!("user: {}\npwd:  {}\nts:   {}", self.user, self.password, self.time_s)
     }
 
-    /// Reads the decrypted text; `None` where it is not such a text.
+    /// Parses the decrypted text; `None` where it has another form.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -48,46 +48,46 @@ impl Credentials {
         Some(Self { user: user.to_owned(), password: password.to_owned(), time_s })
     }
 
-    /// What the file of users has the SHA-256 digest of: `{user}password`, braces included.
+    /// Text whose SHA-256 digest is in the file of users: `{user}password`, including the braces.
     pub fn salted(&self) -> String {
         format!("{{{}}}{}", self.user, self.password)
     }
 
-    /// Whether the two clocks agree within `skew_s` seconds.
+    /// True if the token's time is within `skew_s` seconds of `now_s`.
     pub const fn is_timely(&self, now_s: i64, skew_s: u64) -> bool {
         now_s.abs_diff(self.time_s) <= skew_s
     }
 }
 
-/// A line of a file of users that is none.
+/// An invalid line in a file of users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {0} is not a name, a comma and the 64 digits of a SHA-256 digest")]
 pub struct UsersError(
-    /// From 1.
+    /// Number of the line, from 1.
     pub usize,
 );
 
-/// Who may measure: names with the digest of what each says.
+/// Authorised users, each with the digest of name and password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users(Vec<(String, [u8; DIGEST_BYTES])>);
 
 impl Users {
-    /// Reads `name,digest` lines; empty lines and those that begin with # are left out.
+    /// Parses `name,digest` lines; empty lines and comments (#) are skipped.
     /// # Errors
-    /// The first line that is neither.
+    /// The first line of another form.
     pub fn parse(text: &str) -> Result<Self, UsersError> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let user = |(at, line): (usize, &str)| {
-            let (name, digest) = line.split_once(',').ok_or(UsersError(at))?;
-            let digest = digest_of(digest.trim()).ok_or(UsersError(at))?;
+        let users = lines.map(|(number, line)| {
+            let (name, digest) = line.split_once(',').ok_or(UsersError(number))?;
+            let digest = parse_digest(digest.trim()).ok_or(UsersError(number))?;
             Ok((name.trim().to_owned(), digest))
-        };
-        lines.map(user).collect::<Result<_, _>>().map(Self)
+        });
+        users.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether that user has that digest. Every entry is looked at to its end, so that the time
-    /// taken says nothing about which digits agree.
+    /// True if the user has this digest. Every entry is compared to its end, so that the time does
+    /// not reveal which digits agree.
     pub fn has(&self, user: &str, digest: &[u8]) -> bool {
         let differ = |known: &[u8; DIGEST_BYTES]| {
             let pairs = known.iter().zip(digest);
@@ -97,25 +97,25 @@ impl Users {
         self.0.iter().fold(false, |has, (name, known)| has | (name == user) & !differ(known))
     }
 
-    /// How many there are.
+    /// Number of users.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nobody may measure.
+    /// True if no user is authorised.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// 64 hexadecimal digits.
-fn digest_of(text: &str) -> Option<[u8; DIGEST_BYTES]> {
+/// Parses 64 hexadecimal digits.
+fn parse_digest(text: &str) -> Option<[u8; DIGEST_BYTES]> {
     let digits = text.as_bytes();
     let mut digest = [0; DIGEST_BYTES];
     if digits.len() != 2 * DIGEST_BYTES {
         return None;
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
     for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
@@ -124,7 +124,7 @@ fn digest_of(text: &str) -> Option<[u8; DIGEST_BYTES]> {
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as base64 (RFC 4648 §4), padded, without line ends.
+/// Encodes bytes as base64 (RFC 4648 §4), padded, without line ends.
 pub fn to_base64(bytes: &[u8]) -> String {
     let group = |group: &[u8]| -> [char; 4] {
         let bits =
@@ -137,8 +137,8 @@ pub fn to_base64(bytes: &[u8]) -> String {
     bytes.chunks(3).flat_map(group).collect()
 }
 
-/// The bytes of a base64 text; white space is left out, so PEM is read as well. `None` where it is
-/// no such text.
+/// Decodes base64; white space is skipped, so that the body of a PEM file is accepted. `None` where
+/// the text is no base64.
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let text: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if !text.len().is_multiple_of(4) {
@@ -161,7 +161,7 @@ pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The encrypted bytes of a token; `None` where it is too long or no base64.
+/// Encrypted bytes of a token; `None` where it is too long or no base64.
 pub fn token_bytes(token: &str) -> Option<Vec<u8>> {
     (token.len() <= TOKEN_BYTES_MAX).then(|| from_base64(token)).flatten()
 }
@@ -225,7 +225,7 @@ mod tests {
         let mario = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
         let text = format!("# who may measure\n\nmario,{mario}\r\nluigi, {mario}\n");
         let users = Users::parse(&text).expect("two users");
-        let digest = digest_of(mario).expect("64 digits");
+        let digest = parse_digest(mario).expect("64 digits");
         assert_eq!((users.len(), users.is_empty()), (2, false));
         assert!(users.has("mario", &digest) && users.has("luigi", &digest));
         assert!(!users.has("peach", &digest) && !users.has("mario", &[0; 32]));

@@ -1,4 +1,4 @@
-//! Datagrams of a UDP stream.
+//! Header and opening words of the datagrams of a UDP stream.
 //!
 //! ```text
 //!  0             4             8              12             16
@@ -6,30 +6,31 @@
 //!                              | sequence (BE), 64 bits         |  with udp_counters_64bit
 //! ```
 //!
-//! Numbers begin at 1. The time is the sender's own monotonic clock (since 3.7), good for jitter
-//! alone. A stream opens with one datagram of four bytes each way, which no server looks into.
+//! Sequence numbers start at 1. The time is of the sender's monotonic clock (since 3.7), so it is
+//! of use for jitter only. A stream opens with one datagram of four bytes in each direction, whose
+//! content no server reads.
 
-/// Length of the words that open a UDP stream.
+/// Bytes of the datagrams that open a UDP stream.
 pub const CONNECT_BYTES: usize = 4;
-/// What a client sends to open a stream.
+/// Datagram with which a client opens a stream.
 pub const CONNECT_REQUEST: [u8; CONNECT_BYTES] = *b"9876";
-/// What a server answers.
+/// The server's answer to it.
 pub const CONNECT_REPLY: [u8; CONNECT_BYTES] = *b"6789";
-/// What older versions send, in the byte order of their host (3.1 to 3.13).
+/// Opening word of older clients, in the byte order of their host (3.1 to 3.13).
 const LEGACY_REQUEST: u32 = 123_456_789;
-/// What older versions answer, in the byte order of their host.
+/// Answer of older servers, in the byte order of their host.
 const LEGACY_REPLY: u32 = 987_654_321;
 
-/// All that clients of any version and byte order send to open a stream.
+/// Opening datagrams of clients of all versions and byte orders.
 pub const CONNECT_REQUESTS: [[u8; CONNECT_BYTES]; 4] =
     [CONNECT_REQUEST, CONNECT_REPLY, LEGACY_REQUEST.to_le_bytes(), LEGACY_REQUEST.to_be_bytes()];
 
-/// Whether a datagram is a server's answer: of this or an older version, of a host of either byte
-/// order. Data that comes first in a reverse test is longer.
+/// True for a server's answer to the opening, of any version and byte order. Data that arrives
+/// first in a reverse test is longer.
 pub fn is_connect_reply(datagram: &[u8]) -> bool {
     let known = [
         CONNECT_REPLY,
-        // A host of the other byte order writes the same number the other way around.
+        // A host of the other byte order writes the bytes of the same number in reverse.
         CONNECT_REQUEST,
         LEGACY_REPLY.to_le_bytes(),
         LEGACY_REPLY.to_be_bytes(),
@@ -40,14 +41,14 @@ pub fn is_connect_reply(datagram: &[u8]) -> bool {
 /// Width of the sequence number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterWidth {
-    /// Unless agreed otherwise; it wraps after 4,294,967,295.
+    /// 32 bits, the default; wraps after 4,294,967,295.
     Bits32,
-    /// With `udp_counters_64bit`.
+    /// 64 bits, with `udp_counters_64bit`.
     Bits64,
 }
 
 impl CounterWidth {
-    /// Length of the header with it.
+    /// Bytes of a header with this width.
     pub const fn header_bytes(self) -> usize {
         match self {
             Self::Bits32 => 12,
@@ -56,19 +57,19 @@ impl CounterWidth {
     }
 }
 
-/// The head of a datagram.
+/// Header of a datagram of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
     /// Seconds of the sender's clock.
     pub seconds: u32,
     /// Microseconds of the sender's clock.
     pub microseconds: u32,
-    /// From 1.
+    /// Sequence number, from 1.
     pub sequence: u64,
 }
 
 impl DatagramHeader {
-    /// Reads the head; `None` when the datagram is too short for one.
+    /// Parses the header; `None` when the datagram is too short.
     pub fn parse(datagram: &[u8], width: CounterWidth) -> Option<Self> {
         let word = |at: usize| Some(u32::from_be_bytes(*datagram.get(at..)?.first_chunk()?));
         let sequence = match width {
@@ -78,8 +79,8 @@ impl DatagramHeader {
         Some(Self { seconds: word(0)?, microseconds: word(4)?, sequence })
     }
 
-    /// Writes the head at the start of a datagram; its length, or `None` when it does not fit. The
-    /// upper bits of a number beyond a narrow counter are lost, as everywhere.
+    /// Writes the header at the start of a datagram and returns its length; `None` when it does not
+    /// fit. A sequence beyond a 32-bit counter wraps, as in iperf3.
     pub fn write(&self, datagram: &mut [u8], width: CounterWidth) -> Option<usize> {
         let length = width.header_bytes();
         let head = datagram.get_mut(..length)?;

@@ -1,18 +1,18 @@
-//! iperf3's own error numbers, as they stand behind a server error (iperf_api.h, 3.1 and later).
+//! iperf3's error numbers, which follow the state `server error` (iperf_api.h, 3.1 and later).
 
 use std::fmt;
 
-/// A number of iperf3's list.
+/// An error number of iperf3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCode(
-    /// As on the wire.
+    /// The number on the wire.
     pub i32,
 );
 
 impl ErrorCode {
     /// The time of the test is out of bounds.
     pub const DURATION: Self = Self(5);
-    /// Too many streams.
+    /// More streams than allowed.
     pub const STREAMS: Self = Self(6);
     /// The block is too large.
     pub const BLOCK: Self = Self(7);
@@ -22,38 +22,38 @@ impl ErrorCode {
     pub const MSS: Self = Self(10);
     /// The omitted time is too long.
     pub const OMIT: Self = Self(12);
-    /// Something that this end does not do.
+    /// An option that this end does not implement.
     pub const UNIMPLEMENTED: Self = Self(13);
     /// The burst is too large.
     pub const BURST: Self = Self(15);
-    /// Reverse and both ways at once.
+    /// Reverse and bidirectional at once.
     pub const REVERSE_AND_BOTH: Self = Self(25);
-    /// All streams together are faster than the server allows.
+    /// The sum of the streams' rates is above the server's limit.
     pub const TOTAL_RATE: Self = Self(27);
-    /// The server allows no test of that length (since 3.20).
+    /// The test is longer than the server allows (since 3.20).
     pub const LONGER_THAN_ALLOWED: Self = Self(37);
     /// A control byte out of order.
     pub const MESSAGE: Self = Self(110);
     /// The parameters did not arrive.
     pub const RECEIVE_PARAMS: Self = Self(114);
-    /// The type of service is none.
+    /// The type of service is invalid.
     pub const TOS: Self = Self(21);
     /// The block does not fit a datagram.
     pub const UDP_BLOCK: Self = Self(20);
-    /// The socket buffer was not granted.
+    /// The kernel did not grant the socket buffer.
     pub const SET_BUFFER: Self = Self(141);
-    /// The congestion control is not known.
+    /// The congestion control is unknown to the kernel.
     pub const CONGESTION: Self = Self(134);
     /// The credentials are wrong.
     pub const AUTHENTICATION: Self = Self(142);
-    /// Nothing came for too long.
+    /// No data arrived before the time-out.
     pub const NO_MESSAGE: Self = Self(144);
-    /// The test took longer than it may.
+    /// The test took longer than the server allows.
     pub const EXPIRED: Self = Self(160);
     /// A stream could not be created.
     pub const CREATE_STREAM: Self = Self(200);
 
-    /// What the number means, where it is known.
+    /// Text of the error, where the number is known.
     pub const fn words(self) -> Option<&'static str> {
         Some(match self.0 {
             5 => "the time of the test is out of its bounds",

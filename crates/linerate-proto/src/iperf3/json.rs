@@ -1,17 +1,17 @@
-//! Typed access to the keys of a JSON object that a peer sent. Unknown keys are left alone; a key
-//! of another type is an error that names it.
+//! Typed access to the keys of a JSON object that a peer sent. Unknown keys are ignored; a value of
+//! another type is an error that names its key.
 
 use serde_json::{Map, Value};
 
 use super::WireError;
 
-/// An object and the name of its document, for errors.
+/// A JSON object, with the name of its document for errors.
 pub(super) struct Object<'a> {
     what: &'static str,
     map: &'a Map<String, Value>,
 }
 
-/// Reads a document that must be an object.
+/// Parses a document that must be an object.
 pub(super) fn read(what: &'static str, text: &[u8]) -> Result<Map<String, Value>, WireError> {
     // serde_json stops at a depth of 128 (its recursion limit).
     match linerate_core::tree::from_json_bytes(text) {
@@ -31,7 +31,7 @@ impl<'a> Object<'a> {
         self.map.get(key).filter(|value| !value.is_null())
     }
 
-    /// A whole number, also one that was written with a fraction of zero or an exponent.
+    /// An integer, also if written with a fraction of zero or an exponent.
     pub(super) fn integer(&self, key: &'static str) -> Result<Option<i128>, WireError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let whole = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
@@ -39,7 +39,7 @@ impl<'a> Object<'a> {
         whole.or_else(near).map(Some).ok_or_else(|| self.wrong(key, value))
     }
 
-    /// A count; below zero is an error.
+    /// A count; a negative number is an error.
     pub(super) fn count(&self, key: &'static str) -> Result<Option<u64>, WireError> {
         let Some(number) = self.integer(key)? else { return Ok(None) };
         let count = u64::try_from(number).ok();
@@ -57,7 +57,7 @@ impl<'a> Object<'a> {
         Ok(number.and_then(|number| u64::try_from(number).ok()))
     }
 
-    /// A number.
+    /// A number of any kind.
     pub(super) fn number(&self, key: &'static str) -> Result<Option<f64>, WireError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         value.as_f64().map(Some).ok_or_else(|| self.wrong(key, value))
@@ -70,13 +70,13 @@ impl<'a> Object<'a> {
         value.as_bool().or_else(number).ok_or_else(|| self.wrong(key, value))
     }
 
-    /// A text.
+    /// The text of a string.
     pub(super) fn text(&self, key: &'static str) -> Result<Option<String>, WireError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         value.as_str().map(|text| Some(text.to_owned())).ok_or_else(|| self.wrong(key, value))
     }
 
-    /// The error of a key of another type.
+    /// Error for a value of another type.
     pub(super) fn wrong(&self, key: &'static str, value: &Value) -> WireError {
         let kind = match value {
             Value::Null => "null",

@@ -2,9 +2,9 @@
 //!
 //! One TCP control connection carries single signed bytes, the states, and two length-prefixed
 //! JSON documents each way; data connections carry the same cookie and then only payload, UDP
-//! streams numbered datagrams. What a machine here leaves out: sockets, clocks, threads.
+//! streams numbered datagrams. Left out: sockets, clocks, threads.
 //!
-//! Observed on iperf3 3.12 and 3.21, both ways; there is no other specification.
+//! Observed on iperf3 3.12 and 3.21 as client and as server; there is no other specification.
 
 mod client;
 mod client_order;
@@ -36,11 +36,11 @@ pub use server_order::{ServerEvent, ServerOrder};
 pub use state::State;
 pub use wire::{WireError, frame, server_error};
 
-/// The version of iperf3 that this program is like, and says that it is: what others make of it
-/// depends on that. With it goes OAEP as the padding of logins unless told otherwise (since 3.17).
+/// Version of iperf3 that this program announces and imitates, since peers adapt to it. Logins are
+/// padded by OAEP unless set otherwise, as in iperf3 since 3.17.
 pub const VERSION: &str = "3.21";
 
-/// Where an iperf3 server listens unless told otherwise, for control and data.
+/// Default port of an iperf3 server, for control and data.
 pub const PORT: u16 = 5201;
 
 /// Most streams in one direction (MAX_STREAMS).

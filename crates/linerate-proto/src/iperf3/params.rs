@@ -1,39 +1,39 @@
-//! What a client asks for: the JSON that follows the state `parameter exchange`.
+//! Parameters of a test: the client's JSON after the state `parameter exchange`.
 
 use serde_json::{Map, Value};
 
 use super::json::{self, Object};
 use super::{ErrorCode, STREAMS_MAX, WireError};
 
-/// Longest parameters that are read. Servers since 3.18 refuse more than 8 KiB; older clients may
-/// send a longer title.
+/// Bytes of the longest parameters that are read. Servers since 3.18 refuse more than 8 KiB; older
+/// clients may send a longer title.
 pub const PARAMS_BYTES_MAX: usize = 64 << 10;
 
 const WHAT: &str = "parameters";
-/// How the version of a client of this program begins.
+/// Prefix of `client_version` that marks a client of this program.
 pub const CLIENT_NAME: &str = "linerate ";
-/// A day: MAX_TIME.
+/// Longest test in seconds: a day (MAX_TIME).
 const TIME_MAX_S: u64 = 86_400;
-/// MAX_OMIT_TIME.
+/// Longest omitted time in seconds (MAX_OMIT_TIME).
 const OMIT_MAX_S: u64 = 600;
-/// MAX_BLOCKSIZE, 1 MiB.
+/// Bytes of the largest block, 1 MiB (MAX_BLOCKSIZE).
 const BLOCK_MAX_BYTES: u64 = 1 << 20;
-/// MIN_UDP_BLOCKSIZE and the largest UDP payload over IPv4.
+/// Bytes of a UDP block: MIN_UDP_BLOCKSIZE to the largest UDP payload over IPv4.
 const UDP_BLOCK_BYTES: std::ops::RangeInclusive<u64> = 16..=65_507;
-/// MAX_TCP_BUFFER, 512 MiB.
+/// Bytes of the largest socket buffer, 512 MiB (MAX_TCP_BUFFER).
 const WINDOW_MAX_BYTES: u64 = 512 << 20;
-/// MAX_MSS of the newest versions.
+/// Bytes of the largest segment in the newest versions (MAX_MSS).
 const MSS_MAX_BYTES: u64 = 32_767;
-/// MAX_BURST.
+/// Largest burst in datagrams or writes (MAX_BURST).
 const BURST_MAX: u64 = 1000;
 
-/// What carries the data.
+/// Transport protocol of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// TCP, also where nothing is named.
+    /// TCP, the default.
     #[default]
     Tcp,
-    /// UDP.
+    /// UDP, with `udp`.
     Udp,
     /// SCTP, which linerate does not speak.
     Sctp,
@@ -42,55 +42,55 @@ pub enum Protocol {
 /// The parameters of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
-    /// What carries the data.
+    /// Transport protocol of the data.
     pub protocol: Protocol,
-    /// Seconds at the start that do not count.
+    /// Omitted seconds at the start (`-O`).
     pub omit_s: u64,
-    /// Seconds of sending after those; 0 when bytes or blocks end the test.
+    /// Seconds of sending after the omitted ones; 0 when bytes or blocks end the test.
     pub time_s: u64,
-    /// Bytes of all streams of a direction together; 0 is none.
+    /// Sum of the bytes of all streams of a direction that ends the test; 0 is no limit.
     pub bytes: u64,
-    /// Blocks of all streams of a direction together; 0 is none.
+    /// Sum of the blocks of all streams of a direction that ends the test; 0 is no limit.
     pub blocks: u64,
     /// Streams in each direction.
     pub parallel: u64,
     /// Bytes of a write, or of a datagram.
     pub block_bytes: Option<u64>,
-    /// Segment size.
+    /// TCP maximum segment size.
     pub mss_bytes: Option<u64>,
-    /// TCP_NODELAY.
+    /// Socket option TCP_NODELAY.
     pub nodelay: bool,
-    /// The server sends.
+    /// The server sends (`-R`).
     pub reverse: bool,
-    /// Both ends send.
+    /// Both ends send (`--bidir`).
     pub bidirectional: bool,
-    /// Socket buffers.
+    /// Bytes of the socket buffers (`-w`).
     pub window_bytes: Option<u64>,
     /// Pace of each stream in bit/s.
     pub rate_bps: Option<u64>,
-    /// Datagrams or writes at once within that pace.
+    /// Datagrams or writes in one burst within that pace.
     pub burst: Option<u64>,
-    /// Rate that the sending kernel holds each stream to, in bit/s (SO_MAX_PACING_RATE).
+    /// Rate to which the sender's kernel paces each stream, in bit/s (SO_MAX_PACING_RATE).
     pub fq_rate_bps: Option<u64>,
-    /// The processor that the server's end runs on.
+    /// Processor to which the server is to bind (`-A`).
     pub server_affinity: Option<u64>,
     /// Type of service octet.
     pub tos: Option<u64>,
-    /// Congestion control.
+    /// TCP congestion control (`-C`).
     pub congestion: Option<String>,
-    /// Prefix of the client's lines.
+    /// Prefix of the client's printed lines (`-T`).
     pub title: Option<String>,
-    /// A text that goes into the server's JSON.
+    /// Text that the server adds to its JSON (`--extra-data`).
     pub extra_data: Option<String>,
-    /// Send what the server printed with the results.
+    /// The server sends its printed output with the results.
     pub get_server_output: bool,
     /// Datagrams carry 64-bit numbers.
     pub udp_counters_64bit: bool,
-    /// Send by sendfile.
+    /// Send by sendfile(2) (`-Z`).
     pub zerocopy: bool,
-    /// Encrypted credentials.
+    /// Encrypted credentials, in base64.
     pub auth_token: Option<String>,
-    /// The client's version.
+    /// Version of the client.
     pub client_version: Option<String>,
 }
 
@@ -98,20 +98,20 @@ pub struct Params {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} of {value} is outside {bounds}")]
 pub struct ParamsError {
-    /// The number to answer with.
+    /// iperf3's number for the error.
     pub code: ErrorCode,
-    /// The key.
+    /// JSON key of the parameter.
     pub key: &'static str,
-    /// What was asked.
+    /// Value of the parameter.
     pub value: u64,
-    /// What is allowed.
+    /// Text of the allowed range.
     pub bounds: &'static str,
 }
 
 impl Params {
-    /// Reads the JSON text.
+    /// Parses the JSON text.
     /// # Errors
-    /// [`WireError::Json`] and [`WireError::Field`]; bounds are a matter of [`Params::check`].
+    /// [`WireError::Json`] and [`WireError::Field`]; [`Params::check`] checks the bounds.
     pub fn parse(text: &[u8]) -> Result<Self, WireError> {
         let map = json::read(WHAT, text)?;
         let object = Object::new(WHAT, &map);
@@ -149,8 +149,8 @@ impl Params {
         })
     }
 
-    /// The JSON text. Types are those that servers since 3.18 check: true for choices of the test,
-    /// 1 for the later switches.
+    /// The JSON text. Servers since 3.18 check the types: true for the first flags, 1 for the later
+    /// ones.
     pub fn to_json(&self) -> String {
         let mut map = Map::new();
         let protocol = match self.protocol {
@@ -214,35 +214,36 @@ impl Params {
         Value::Object(map).to_string()
     }
 
-    /// The number that says best that the server allows no test so long: a client before 3.20 has
-    /// words only for the bounds that iperf3 itself has.
+    /// iperf3's number for a test longer than the server allows: clients before 3.20 have no text
+    /// for a server's own limit, so they get that of iperf3's limit.
     pub fn too_long(&self) -> ErrorCode {
         let knows = self.is_own() || self.is_since(20);
         if knows { ErrorCode::LONGER_THAN_ALLOWED } else { ErrorCode::DURATION }
     }
 
-    /// What is said of a test that has taken as long as it may.
+    /// iperf3's number for a test that the server ends because it took too long.
     pub fn expired(&self) -> ErrorCode {
         let knows = self.is_own() || self.is_since(17);
         if knows { ErrorCode::EXPIRED } else { ErrorCode::DURATION }
     }
 
-    /// Whether the client is this program, which ends a test when all has arrived.
+    /// True if the client is this program, which ends a test when all data has arrived.
     pub fn is_own(&self) -> bool {
         self.client_version.as_ref().is_some_and(|version| version.starts_with(CLIENT_NAME))
     }
 
-    /// Whether what counts is what has come when the client says that the test is over: iperf3's
-    /// own client leaves the rest unread.
+    /// True if bytes count only until the client's `test end`: iperf3's own client leaves later
+    /// bytes unread.
     pub fn counts_as_it_ended(&self) -> bool {
         self.bytes == 0 && self.blocks == 0 && !self.is_own()
     }
 
-    /// Whether the client is iperf3 of version 3.`minor` or later.
+    /// True if the client is iperf3 3.`minor` or later.
     fn is_since(&self, minor: u32) -> bool {
         let version = self.client_version.as_deref().and_then(|version| version.split_once('.'));
         let Some((major, rest)) = version else { return false };
-        let own = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|it| it.parse().ok());
+        let own = rest.split(|c: char| !c.is_ascii_digit()).next();
+        let own = own.and_then(|digits| digits.parse().ok());
         match major.parse::<u32>() {
             Ok(3) => own.is_some_and(|own: u32| own >= minor),
             Ok(major) => major > 3,
@@ -250,9 +251,9 @@ impl Params {
         }
     }
 
-    /// Holds the values against iperf3's own bounds; a server's limits come on top.
+    /// Checks the values against iperf3's bounds; a server may have lower limits.
     /// # Errors
-    /// The first value out of bounds, with the number that iperf3 has for it.
+    /// The first value out of bounds, with iperf3's number for it.
     pub fn check(&self) -> Result<(), ParamsError> {
         let fail = |code, key, value, bounds| Err(ParamsError { code, key, value, bounds });
         let within = |code, key, value: Option<u64>, low, high, bounds| match value {

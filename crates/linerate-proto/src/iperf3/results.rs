@@ -1,76 +1,76 @@
-//! What both ends tell each other after a test.
+//! Results that both ends exchange after a test.
 
 use serde_json::{Map, Value, json};
 
 use super::json::{self, Object};
 use super::{STREAMS_MAX, WireError};
 
-/// Longest results that are read. 256 streams take 80 KiB; the rest is room for what a server
-/// printed during a long test.
+/// Bytes of the longest results that are read. 256 streams take 80 KiB; the rest is for a server's
+/// printed output of a long test.
 pub const RESULTS_BYTES_MAX: usize = 4 << 20;
 
 const WHAT: &str = "results";
 const WHAT_STREAM: &str = "results of a stream";
-/// Streams of both directions.
+/// Most streams of both directions.
 const STREAMS_BOTH_MAX: usize = 2 * STREAMS_MAX as usize;
 
-/// What the other end printed.
+/// Output that the server printed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerOutput {
-    /// Lines.
+    /// Printed lines.
     Text(String),
-    /// The document of `-J`.
+    /// JSON document of `-J`.
     Json(Value),
 }
 
-/// One end's account of a test.
+/// Results of a test as one end counted them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// Processor time of the process over the time of the test, in percent.
     pub cpu_total_percent: f64,
-    /// User time of it.
+    /// User part of that time.
     pub cpu_user_percent: f64,
-    /// System time of it.
+    /// System part of that time.
     pub cpu_system_percent: f64,
-    /// Whether the sending end counts retransmits; `None` at a receiver.
+    /// True if the sending end counts retransmits; `None` at a receiver.
     pub sender_has_retransmits: Option<bool>,
     /// Congestion control of the streams.
     pub congestion_used: Option<String>,
-    /// What this end printed, where it was asked for.
+    /// Printed output of this end, where the client requested it.
     pub server_output: Option<ServerOutput>,
-    /// One entry per stream.
+    /// Results of each stream.
     pub streams: Vec<StreamResult>,
 }
 
-/// One end's account of a stream.
+/// Results of a stream as one end counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamResult {
-    /// Identifier, the same at both ends.
+    /// Identifier of the stream, the same at both ends.
     pub id: u32,
-    /// Bytes sent or received, without those of the omitted time.
+    /// Bytes sent or received after the omitted time.
     pub bytes: u64,
-    /// Segments retransmitted, where this end sent and counts them.
+    /// Segments retransmitted, where this end is a sender that counts them.
     pub retransmits: Option<u64>,
     /// Jitter in seconds (UDP receivers).
     pub jitter_s: f64,
-    /// Datagrams lost (UDP receivers), those of the omitted time among them. Duplicates lower it,
-    /// so it may be below 0.
+    /// Datagrams lost (UDP receivers), including the omitted time. Duplicates lower it, so it can
+    /// be negative.
     pub lost: i64,
-    /// Those of the omitted time; absent in older versions.
+    /// Datagrams lost in the omitted time; absent in older versions.
     pub lost_omitted: Option<i64>,
-    /// Highest number received, or datagrams sent, those of the omitted time among them.
+    /// Highest sequence received, or datagrams sent, including the omitted time.
     pub packets: u64,
-    /// Those of the omitted time; absent in older versions.
+    /// Datagrams of the omitted time; absent in older versions.
     pub packets_omitted: Option<u64>,
     /// Start of the stream at this end, in seconds since the end of the omitted time; absent
     /// before 3.2.
     pub start_s: Option<f64>,
-    /// Its end.
+    /// End of the stream, on the same scale.
     pub end_s: Option<f64>,
 }
 
 impl Results {
-    /// Reads the JSON text.
+    /// Parses the JSON text.
     /// # Errors
     /// [`WireError::Json`] and [`WireError::Field`].
     pub fn parse(text: &[u8]) -> Result<Self, WireError> {
@@ -107,7 +107,7 @@ impl Results {
         })
     }
 
-    /// The JSON text.
+    /// The JSON text on the wire.
     pub fn to_json(&self) -> String {
         let mut map = Map::new();
         map.insert("cpu_util_total".to_owned(), self.cpu_total_percent.into());
@@ -132,7 +132,7 @@ impl Results {
         Value::Object(map).to_string()
     }
 
-    /// The account of one stream.
+    /// Results of the stream with this identifier.
     pub fn stream(&self, id: u32) -> Option<&StreamResult> {
         self.streams.iter().find(|stream| stream.id == id)
     }
@@ -177,7 +177,7 @@ impl StreamResult {
             "start_time": self.start_s.unwrap_or(0.0),
             "end_time": self.end_s.unwrap_or(0.0),
         });
-        // Readers want both or neither.
+        // iperf3 expects both or neither.
         if let (Some(lost), Some(packets)) = (self.lost_omitted, self.packets_omitted) {
             value["omitted_errors"] = lost.into();
             value["omitted_packets"] = packets.into();
@@ -185,7 +185,7 @@ impl StreamResult {
         value
     }
 
-    /// Length of the measured span in seconds, where this end told.
+    /// Length of the measured time in seconds, where this end stated its start and end.
     pub fn span_s(&self) -> Option<f64> {
         let span = self.end_s? - self.start_s?;
         (span.is_finite() && span > 0.0).then_some(span)

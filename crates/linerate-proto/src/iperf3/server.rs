@@ -1,5 +1,5 @@
-//! The server's side of a test, from the parameters on: its steps and time-outs. The cookie is
-//! read by whoever accepts the connection.
+//! The server's side of a test, from the parameters on: its steps and time-outs. The acceptor of
+//! the connection has read the cookie.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,38 +16,39 @@ use crate::dialect::{
     Beat, FlowState, Input, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
 
-/// A client has this long for each step of the set-up and of the end.
+/// Time-out for each of the client's steps during set-up and end.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// After its planned end a test may take this much longer: the client's clock started later, and
-/// what is in its buffers has to arrive.
+/// Time that a test may take after its planned end: the client's clock started later, and the data
+/// in its buffers has to arrive.
 pub const GRACE: Duration = Duration::from_secs(10);
-/// What is on the way when the client ends has this long to arrive.
+/// Longest wait for data in flight after the client's `test end`.
 pub const DRAIN_MAX: Duration = Duration::from_secs(4);
-/// A test by bytes that is not done at its longest time may take this until its last ones arrive.
+/// Time that a test by bytes may take after its longest time, for its last bytes to arrive.
 const OVERTIME: Duration = Duration::from_millis(500);
-/// A client that was told that its test is over has this long to leave: its data is taken until
-/// then, else the end of its streams would be all that it hears.
+/// Time for a client to leave after the server's error. Its data is read until then; otherwise it
+/// would see a reset of its streams before it reads the error.
 const DISMISSED_MAX: Duration = Duration::from_secs(3);
-/// Where the client does not tell how much it sent, the end is when nothing came for this long.
+/// Silence from which the data counts as complete, where the client's results do not state the
+/// amount.
 const QUIET: Duration = Duration::from_millis(100);
-/// How often the stop flag is looked at.
+/// Interval of checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// On which terms a test runs.
+/// Limits of a test at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The longest that it may send.
+    /// Longest time of sending.
     pub span_max: Duration,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
 }
 
-/// Why a test is not let in.
+/// Reason for which the server refuses a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Another one is running.
+    /// Another test is running.
     Busy,
-    /// What is wrong with it.
+    /// The parameters are not allowed: iperf3's number.
     For(ErrorCode),
 }
 
@@ -63,7 +64,7 @@ enum Stage {
     Running {
         until: MonoTime,
     },
-    /// The client was told that its test is over, before its end.
+    /// The server has ended the test with an error and waits for the client to leave.
     Dismissed {
         until: MonoTime,
     },
@@ -79,7 +80,7 @@ enum Stage {
     Over,
 }
 
-/// The server's machine.
+/// State machine of the server of a test.
 pub struct Server {
     order: ServerOrder,
     stage: Stage,
@@ -90,7 +91,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins at `now`, on a connection whose cookie has been read.
+    /// A server that starts at `now`, on a connection whose cookie has been read.
     pub fn new(now: MonoTime) -> Self {
         Self {
             order: ServerOrder::default(),
@@ -102,20 +103,20 @@ impl Server {
         }
     }
 
-    /// Takes the messages that are of use now.
+    /// Handles the buffered messages that the current step expects.
     fn read(&mut self, now: MonoTime) {
-        while self.reads() {
+        while self.reads_control() {
             match self.order.next_event() {
-                Ok(Some(event)) => self.event(now, event),
+                Ok(Some(event)) => self.handle_event(now, event),
                 Ok(None) => return,
-                Err(error) => self.fail(Reason::Peer(error)),
+                Err(error) => self.fail_with(Reason::Peer(error)),
             }
         }
     }
 
-    fn event(&mut self, now: MonoTime, event: ServerEvent) {
+    fn handle_event(&mut self, now: MonoTime, event: ServerEvent) {
         if matches!(self.stage, Stage::Dismissed { .. }) {
-            return self.fail(Reason::Overdue);
+            return self.fail_with(Reason::Overdue);
         }
         match event {
             ServerEvent::Params(params) => {
@@ -133,13 +134,12 @@ impl Server {
                 self.out.extend([Output::Peer(results), Output::Settle]);
             }
             ServerEvent::Finished => self.finish(),
-            ServerEvent::Terminated => self.fail(Reason::Left),
+            ServerEvent::Terminated => self.fail_with(Reason::Left),
         }
     }
 
-    /// The end of the data, once the client has told what it sent. A test by time counts what had
-    /// come when it ended; one by an amount, and one of this program's own client, takes what is on
-    /// the way.
+    /// The wait for data in flight, after the client's results. A test by time counts the bytes
+    /// received at its end; a test by an amount, or of this program's client, also those in flight.
     fn settle(&self, now: MonoTime, of_client: &Results) -> Stage {
         if self.params.protocol == Protocol::Udp {
             return Stage::Settling(Settling::new(now, COUNTED_MAX, None));
@@ -149,30 +149,32 @@ impl Server {
         }
         let ways = if self.params.bidirectional { 2 } else { 1 };
         let streams = u32::try_from(self.params.parallel * ways).unwrap_or(0);
-        // Receivers that wait for a processor are silent, too, so what is told counts more.
+        // A receiver that waits for a processor is silent, too, so stated amounts have precedence.
         let tells = self.params.omit_s == 0
             && !self.params.reverse
             && (0..streams).all(|at| of_client.stream(stream_id(at)).is_some());
         Stage::Settling(Settling::new(now, DRAIN_MAX, (!tells).then_some(QUIET)))
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
-        // Data of a client that was told to leave is taken and counted like any other.
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
+        // Data that arrives after the server's error is still counted.
         if let (Stage::Running { .. } | Stage::Dismissed { .. }, Some(beat)) =
             (&self.stage, &mut self.beat)
         {
             beat.due(now, &mut self.out);
         }
         if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
-            self.waited(now);
+            self.end_wait(now);
         }
         let silent = |awaited| Reason::Silent { awaited, within: STEP_TIMEOUT };
         match &self.stage {
-            Stage::AwaitParams { until } if now >= *until => self.fail(silent("the parameters")),
-            Stage::Opening { until } if now >= *until => self.fail(silent("the streams")),
-            Stage::AwaitResults { until } if now >= *until => self.fail(silent("the results")),
-            // The client has its result; whether it says so changes nothing.
+            Stage::AwaitParams { until } if now >= *until => {
+                self.fail_with(silent("the parameters"))
+            }
+            Stage::Opening { until } if now >= *until => self.fail_with(silent("the streams")),
+            Stage::AwaitResults { until } if now >= *until => self.fail_with(silent("the results")),
+            // The client has its results, so its last message is not needed.
             Stage::AwaitDone { until } if now >= *until => self.finish(),
             Stage::Running { until } if now >= *until => {
                 let code = self.code();
@@ -180,16 +182,16 @@ impl Server {
                 self.send(server_error(code, 0).to_vec());
                 self.stage = Stage::Dismissed { until: now + DISMISSED_MAX };
             }
-            Stage::Dismissed { until } if now >= *until => self.fail(Reason::Overdue),
+            Stage::Dismissed { until } if now >= *until => self.fail_with(Reason::Overdue),
             _ => {}
         }
     }
 
-    fn decided(&mut self, now: MonoTime, decided: Result<Terms, Refusal>) {
-        match decided {
+    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<Terms, Refusal>) {
+        match decision {
             Ok(terms) => {
                 self.terms = terms;
-                self.order.accepted();
+                self.order.note_accepted();
                 self.stage = Stage::Opening { until: now + STEP_TIMEOUT };
                 self.send_state(State::CreateStreams);
                 self.out.push_back(Output::Open);
@@ -205,14 +207,14 @@ impl Server {
         }
     }
 
-    fn opened(&mut self, now: MonoTime) {
+    fn start_test(&mut self, now: MonoTime) {
         self.send_state(State::TestStart);
-        self.order.running();
+        self.order.note_running();
         self.out.extend([Output::Begin, Output::Start]);
         self.send_state(State::TestRunning);
         let omit = Duration::from_secs(self.params.omit_s);
         self.beat = Some(Beat::new(now, self.terms.interval, omit));
-        // A client's clock ends a test by time, and this end's one by bytes.
+        // The client's clock ends a test by time, the server's clock one by bytes.
         let late = if self.params.time_s > 0 { GRACE } else { OVERTIME };
         self.stage = Stage::Running { until: now + self.terms.span_max + late };
         self.read(now);
@@ -225,8 +227,8 @@ impl Server {
         }
     }
 
-    /// What was on the way has come, or has had its time.
-    fn waited(&mut self, now: MonoTime) {
+    /// Goes to the next step after a wait for data in flight.
+    fn end_wait(&mut self, now: MonoTime) {
         match self.stage {
             Stage::Settling(_) if self.params.protocol == Protocol::Tcp => {
                 self.out.push_back(Output::StopReceiving);
@@ -252,7 +254,7 @@ impl Server {
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, reason: Reason<WireError>) {
+    fn fail_with(&mut self, reason: Reason<WireError>) {
         match self.stage {
             Stage::Over => return,
             Stage::AwaitDone { .. } => return self.finish(),
@@ -282,8 +284,9 @@ impl Server {
         }
     }
 
-    /// While the server decides or waits for streams, it notices a client that leaves.
-    fn reads(&self) -> bool {
+    /// True while control bytes are read, also while the server decides or waits for streams, so
+    /// that it notices a client that leaves.
+    fn reads_control(&self) -> bool {
         !matches!(
             self.stage,
             Stage::Settling(_) | Stage::Leaving(_) | Stage::Counting | Stage::Over
@@ -305,17 +308,17 @@ impl Machine for Server {
                 self.order.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail(Reason::Closed),
-            Input::Decided(decided) => self.decided(now, decided),
-            Input::Opened => self.opened(now),
+            Input::Closed => self.fail_with(Reason::Closed),
+            Input::Decided(decision) => self.accept_or_refuse(now, decision),
+            Input::Opened => self.start_test(now),
             Input::Counted(results) => {
                 self.send(frame(&results.to_json()));
                 self.send_state(State::DisplayResults);
                 self.stage = Stage::AwaitDone { until: now + STEP_TIMEOUT };
                 self.read(now);
             }
-            Input::Look(flow) => self.look(now, &flow),
-            Input::Stop => self.fail(Reason::Stopped),
+            Input::Look(flow) => self.check_state(now, &flow),
+            Input::Stop => self.fail_with(Reason::Stopped),
             Input::Tell(never) => match never {},
             Input::GiveUp(_) => {
                 if !matches!(self.stage, Stage::Over) {
@@ -347,6 +350,6 @@ impl Machine for Server {
             Stage::Deciding | Stage::Counting => (None, LOOK_AT_END),
             Stage::Over => (None, LOOK),
         };
-        Wants { wake_at, look, reads: self.reads() }
+        Wants { wake_at, look, reads: self.reads_control() }
     }
 }

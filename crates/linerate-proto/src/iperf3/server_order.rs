@@ -1,17 +1,17 @@
-//! The server's side of a test as a machine, from the parameters on: the cookie is read by whoever
-//! accepts the connection.
+//! Order of the control messages at the server, from the parameters on: checks each of the client's
+//! messages against the step of the test. The acceptor of the connection has read the cookie.
 
 use super::wire::Inbox;
 use super::{PARAMS_BYTES_MAX, Params, RESULTS_BYTES_MAX, Results, State, WireError};
 
-/// What the server has to do next.
+/// Next action of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerEvent {
-    /// Decide on this test.
+    /// Accept or refuse this test.
     Params(Box<Params>),
-    /// The client's time, bytes or blocks are reached.
+    /// The client has reached its time, bytes or blocks.
     Ended,
-    /// The client's account of the test.
+    /// Use the client's results.
     Results(Box<Results>),
     /// The client is done with the test.
     Finished,
@@ -30,7 +30,7 @@ enum Stage {
     Over,
 }
 
-/// Follows one control connection from the parameters to the end.
+/// State of a control connection at the server, from the parameters to the end.
 #[derive(Debug)]
 pub struct ServerOrder {
     stage: Stage,
@@ -44,26 +44,26 @@ impl Default for ServerOrder {
 }
 
 impl ServerOrder {
-    /// Takes bytes of the client as they arrive.
+    /// Adds bytes received from the client.
     pub fn push(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
     }
 
-    /// The test was accepted and `create streams` sent.
-    pub fn accepted(&mut self) {
+    /// Notes that the test was accepted and `create streams` sent.
+    pub fn note_accepted(&mut self) {
         debug_assert_eq!(self.stage, Stage::Deciding);
         self.stage = Stage::AwaitStreams;
     }
 
-    /// Every data stream has arrived and `test running` was sent.
-    pub fn running(&mut self) {
+    /// Notes that every data stream is connected and `test running` sent.
+    pub fn note_running(&mut self) {
         debug_assert_eq!(self.stage, Stage::AwaitStreams);
         self.stage = Stage::Running;
     }
 
-    /// What the bytes so far ask for next, or `None` when more are needed.
+    /// The next action by the bytes so far; `None` when more are needed.
     /// # Errors
-    /// Whatever is not in order; the connection is then to be closed.
+    /// When a message is invalid or out of order; the connection is then to be closed.
     pub fn next_event(&mut self) -> Result<Option<ServerEvent>, WireError> {
         match self.stage {
             Stage::AwaitParams => {
@@ -81,13 +81,13 @@ impl ServerOrder {
                 Results::parse(&text).map(|results| Some(ServerEvent::Results(Box::new(results))))
             }
             stage => match self.inbox.state()? {
-                Some(state) => self.step(stage, state).map(Some),
+                Some(state) => self.handle_state(stage, state).map(Some),
                 None => Ok(None),
             },
         }
     }
 
-    fn step(&mut self, stage: Stage, state: State) -> Result<ServerEvent, WireError> {
+    fn handle_state(&mut self, stage: Stage, state: State) -> Result<ServerEvent, WireError> {
         let (next, event) = match (stage, state) {
             (Stage::Over, _) => {
                 return Err(WireError::Order { got: state.name(), expected: stage.awaits() });

@@ -3,9 +3,9 @@
 /// One control byte. Values 3 and 5 … 8 are unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Server: all streams are there, timers start.
+    /// Server: all streams are connected, timers start.
     TestStart,
-    /// Server: data flows.
+    /// Server: senders may start.
     TestRunning,
     /// Client: the time, the bytes or the blocks are reached.
     TestEnd,
@@ -23,7 +23,7 @@ pub enum State {
     DisplayResults,
     /// Between tests; never sent.
     IperfStart,
-    /// Client: over.
+    /// Client: the test is over.
     IperfDone,
     /// Server: another test is running.
     AccessDenied,
@@ -48,19 +48,19 @@ const BYTES: [(State, i8); 13] = [
 ];
 
 impl State {
-    /// The state of a byte.
+    /// The state that a byte stands for.
     pub fn from_byte(byte: u8) -> Option<Self> {
         let value = byte.cast_signed();
         BYTES.iter().find(|(_, other)| *other == value).map(|(state, _)| *state)
     }
 
-    /// Its byte on the wire.
+    /// The byte on the wire.
     pub fn to_byte(self) -> u8 {
         let row = BYTES.iter().find(|(state, _)| *state == self);
         row.expect("the table has every state").1.cast_unsigned()
     }
 
-    /// Its name in words.
+    /// Name of the state in words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TestStart => "test start",

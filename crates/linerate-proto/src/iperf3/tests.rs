@@ -19,8 +19,8 @@ fn served(bytes: &[u8]) -> (Params, Results) {
     let mut machine = ServerOrder::default();
     machine.push(rest);
     let Ok(Some(ServerEvent::Params(params))) = machine.next_event() else { panic!("params") };
-    machine.accepted();
-    machine.running();
+    machine.note_accepted();
+    machine.note_running();
     assert_eq!(machine.next_event(), Ok(Some(ServerEvent::Ended)));
     let Ok(Some(ServerEvent::Results(results))) = machine.next_event() else { panic!("results") };
     assert_eq!(machine.next_event(), Ok(Some(ServerEvent::Finished)));
@@ -36,7 +36,7 @@ fn asked(bytes: &[u8]) -> Results {
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::CreateStreams)));
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::Starting)));
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::Running)));
-    machine.ended();
+    machine.note_test_end();
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::SendResults)));
     let Ok(Some(ClientEvent::Results(results))) = machine.next_event() else { panic!("results") };
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::Finished)));
@@ -184,7 +184,7 @@ fn a_server_error_brings_its_numbers_or_not() {
     let mut machine = ClientOrder::default();
     machine.push(&bytes[..1]);
     assert_eq!(machine.next_event(), Ok(None));
-    assert_eq!(machine.closed(), Some(ClientEvent::Failed(None)));
+    assert_eq!(machine.event_on_close(), Some(ClientEvent::Failed(None)));
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_server_error_without_the_kernels_number_still_has_iperf3s() {
         machine.push(bytes);
         assert_eq!(machine.next_event(), Ok(Some(ClientEvent::SendParams)));
         assert_eq!(machine.next_event(), Ok(None));
-        assert_eq!(machine.closed(), Some(ClientEvent::Failed(expected)));
+        assert_eq!(machine.event_on_close(), Some(ClientEvent::Failed(expected)));
     }
 }
 

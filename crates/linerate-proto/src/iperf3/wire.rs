@@ -1,56 +1,56 @@
-//! Bytes of the control connection: states of one byte, JSON behind a 4-byte big-endian length,
-//! and the two numbers behind a server error.
+//! Bytes of the control connection: states of one byte, JSON after a 4-byte big-endian length,
+//! and the two numbers after a server error.
 
 use super::{ErrorCode, State};
 
-/// What a peer sent that the protocol does not allow.
+/// Violation of the protocol by a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// A connection does not begin with a cookie.
     #[error("not an iperf3 peer: it begins with \"{}\"", .0.escape_ascii())]
     Cookie([u8; 8]),
-    /// A control byte without a meaning.
+    /// An unknown control byte.
     #[error("unknown control byte {0}")]
     State(i8),
-    /// A control byte that does not belong here.
+    /// A control byte out of order.
     #[error("unexpected {got} while waiting for {expected}")]
     Order {
-        /// What came.
+        /// The received state.
         got: &'static str,
-        /// What would have been in order.
+        /// The message that the current step expects.
         expected: &'static str,
     },
     /// A document of length zero or beyond its limit.
     #[error("{what} of {bytes} bytes; at most {bytes_max} are allowed")]
     Length {
-        /// Which document.
+        /// Name of the document.
         what: &'static str,
-        /// Its announced length.
+        /// Announced length of the document.
         bytes: usize,
-        /// The limit.
+        /// Largest allowed length.
         bytes_max: usize,
     },
     /// A document that is no JSON object.
     #[error("malformed {what}: {reason}")]
     Json {
-        /// Which document.
+        /// Name of the document.
         what: &'static str,
-        /// What is wrong.
+        /// Text of the parser's error.
         reason: String,
     },
     /// A key with a value of the wrong type.
     #[error("malformed {what}: {key} is {value}")]
     Field {
-        /// Which document.
+        /// Name of the document.
         what: &'static str,
-        /// The key.
+        /// Key with the invalid value.
         key: &'static str,
-        /// What it is.
+        /// The value, or its type.
         value: String,
     },
 }
 
-/// A JSON text behind its length.
+/// Prefixes a JSON text with its length.
 pub fn frame(json: &str) -> Vec<u8> {
     let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(4 + json.len());
@@ -59,7 +59,7 @@ pub fn frame(json: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a server sends when it cannot go on: the state, iperf3's number and the kernel's.
+/// Bytes of a server error: the state, iperf3's number and the kernel's errno.
 pub fn server_error(code: ErrorCode, errno: i32) -> [u8; 9] {
     let mut bytes = [0; 9];
     bytes[0] = State::ServerError.to_byte();
@@ -68,14 +68,14 @@ pub fn server_error(code: ErrorCode, errno: i32) -> [u8; 9] {
     bytes
 }
 
-/// What came and was not yet taken. Holds one document at most and what came with it.
+/// Received bytes that have not been parsed: at most one document and the bytes after it.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     buffer: Vec<u8>,
 }
 
 impl Inbox {
-    /// Takes bytes as they arrive.
+    /// Adds received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -88,7 +88,8 @@ impl Inbox {
         Ok(Some(state))
     }
 
-    /// The next document, once it is whole; its length is refused before its bytes come.
+    /// The next document, once it is complete; too large a length is refused before its bytes
+    /// arrive.
     pub(super) fn document(
         &mut self,
         what: &'static str,
@@ -105,12 +106,12 @@ impl Inbox {
         Ok(Some(text))
     }
 
-    /// The first number behind a server error.
+    /// The first number after a server error.
     pub(super) fn error_number(&self) -> Option<ErrorCode> {
         self.buffer.first_chunk().map(|bytes| ErrorCode(i32::from_be_bytes(*bytes)))
     }
 
-    /// The numbers behind a server error: iperf3's and the kernel's.
+    /// The numbers after a server error: iperf3's and the kernel's.
     pub(super) fn error_numbers(&mut self) -> Option<(ErrorCode, i32)> {
         let bytes = *self.buffer.first_chunk::<8>()?;
         self.buffer.drain(..8);

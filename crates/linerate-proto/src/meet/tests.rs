@@ -20,16 +20,16 @@ fn ask(
     relay: bool,
     now: MonoTime,
 ) -> (Option<SocketAddr>, bool) {
-    let key = MeetKey::of("blue cow");
+    let key = MeetKey::from_word("blue cow");
     let mut cookie = 0;
     for _ in 0..2 {
-        let asked = Meet { key, role, say: Say::Ask { cookie, relay } }.encode();
+        let asked = Meet { key, role, say: MeetBody::Ask { cookie, relay } }.encode();
         let name = if role == Role::Measures { 'a' } else { 'b' };
-        let Deed::Answer(answer) = third.take(&asked, at(source), || name, now) else {
+        let MeetAction::Answer(answer) = third.handle(&asked, at(source), || name, now) else {
             panic!("no answer")
         };
         assert_eq!(answer.len(), asked.len(), "nobody is sent more than it sent");
-        let Some(Meet { say: Say::Told { cookie: told, other, relayed }, .. }) =
+        let Some(Meet { say: MeetBody::Told { cookie: told, other, relayed }, .. }) =
             Meet::decode(&answer)
         else {
             panic!("no answer of a third")
@@ -45,16 +45,16 @@ fn ask(
 
 #[test]
 fn every_message_is_read_as_it_was_written_and_its_octets_are_those_of_the_specification() {
-    let key = MeetKey::of("blue cow");
+    let key = MeetKey::from_word("blue cow");
     // `printf 'linerate meet blue cow' | sha256sum`
     assert_eq!(key.0[..4], [0xdc, 0xf1, 0xf1, 0x75]);
     let says = [
-        Say::Ask { cookie: 0, relay: false },
-        Say::Ask { cookie: u64::MAX, relay: true },
-        Say::Told { cookie: 7, other: None, relayed: false },
-        Say::Told { cookie: 7, other: Some(at(A)), relayed: true },
-        Say::Told { cookie: 7, other: Some(at("[2001:db8::9]:862")), relayed: false },
-        Say::Hello { heard: true },
+        MeetBody::Ask { cookie: 0, relay: false },
+        MeetBody::Ask { cookie: u64::MAX, relay: true },
+        MeetBody::Told { cookie: 7, other: None, relayed: false },
+        MeetBody::Told { cookie: 7, other: Some(at(A)), relayed: true },
+        MeetBody::Told { cookie: 7, other: Some(at("[2001:db8::9]:862")), relayed: false },
+        MeetBody::Hello { heard: true },
     ];
     for say in says {
         for role in [Role::Measures, Role::Answers] {
@@ -82,21 +82,22 @@ fn each_is_told_where_the_other_is_once_both_have_shown_where_they_are() {
     assert_eq!(ask(&mut third, b, false, time(1)), (Some(at(A)), false));
     assert_eq!(ask(&mut third, a, false, time(1)), (Some(at(B)), false));
     // A cookie is of one address: from another it is worth nothing.
-    let key = MeetKey::of("blue cow");
-    let first = Meet { key, role: Role::Measures, say: Say::Ask { cookie: 0, relay: false } };
-    let Deed::Answer(answer) = third.take(&first.encode(), at(A), || 'a', time(1)) else {
+    let key = MeetKey::from_word("blue cow");
+    let first = Meet { key, role: Role::Measures, say: MeetBody::Ask { cookie: 0, relay: false } };
+    let MeetAction::Answer(answer) = third.handle(&first.encode(), at(A), || 'a', time(1)) else {
         panic!("no answer")
     };
-    let Some(Meet { say: Say::Told { cookie, .. }, .. }) = Meet::decode(&answer) else {
+    let Some(Meet { say: MeetBody::Told { cookie, .. }, .. }) = Meet::decode(&answer) else {
         panic!("no answer")
     };
-    let stolen = Meet { say: Say::Ask { cookie, relay: false }, ..first };
-    let Deed::Answer(answer) = third.take(&stolen.encode(), at("203.0.113.5:1"), || 'x', time(1))
+    let stolen = Meet { say: MeetBody::Ask { cookie, relay: false }, ..first };
+    let MeetAction::Answer(answer) =
+        third.handle(&stolen.encode(), at("203.0.113.5:1"), || 'x', time(1))
     else {
         panic!("no answer")
     };
-    let said = Meet::decode(&answer).map(|it| it.say);
-    assert!(matches!(said, Some(Say::Told { other: None, .. })), "{said:?}");
+    let said = Meet::decode(&answer).map(|message| message.say);
+    assert!(matches!(said, Some(MeetBody::Told { other: None, .. })), "{said:?}");
     assert_eq!(ask(&mut third, b, false, time(1)), (Some(at(A)), false), "nobody took its place");
     // Who has not asked for ten seconds is gone.
     assert_eq!(ask(&mut third, b, false, time(12)), (None, false));
@@ -109,18 +110,20 @@ fn datagrams_are_passed_on_only_where_both_asked_for_it_and_not_without_an_end()
     let probe = [9; 72];
     ask(&mut third, a, true, time(0));
     assert_eq!(ask(&mut third, b, false, time(0)), (Some(at(A)), false));
-    assert_eq!(third.take(&probe, at(A), || 'a', time(0)), Deed::NotOurs);
+    assert_eq!(third.handle(&probe, at(A), || 'a', time(0)), MeetAction::NotOurs);
     assert_eq!(ask(&mut third, b, true, time(0)), (Some(at(A)), true));
-    assert_eq!(third.take(&probe, at(A), || 'a', time(1)), Deed::PassOn(&'b'));
-    assert_eq!(third.take(&probe, at(B), || 'b', time(1)), Deed::PassOn(&'a'));
-    assert_eq!(third.take(&probe, at("203.0.113.5:1"), || 'x', time(1)), Deed::NotOurs);
+    assert_eq!(third.handle(&probe, at(A), || 'a', time(1)), MeetAction::PassOn(&'b'));
+    assert_eq!(third.handle(&probe, at(B), || 'b', time(1)), MeetAction::PassOn(&'a'));
+    assert_eq!(third.handle(&probe, at("203.0.113.5:1"), || 'x', time(1)), MeetAction::NotOurs);
     let mut passed = 0;
     for _ in 0..2000 {
-        passed += u32::from(third.take(&probe, at(A), || 'a', time(3)) == Deed::PassOn(&'b'));
+        passed +=
+            u32::from(third.handle(&probe, at(A), || 'a', time(3)) == MeetAction::PassOn(&'b'));
     }
     assert_eq!(passed, PASSED_PER_SECOND);
     // Datagrams keep it, for ten minutes at the most.
-    let end = (4..700).find(|s| third.take(&probe, at(A), || 'a', time(*s)) == Deed::NotOurs);
+    let end =
+        (4..700).find(|s| third.handle(&probe, at(A), || 'a', time(*s)) == MeetAction::NotOurs);
     assert_eq!(end, Some(601));
     assert!(third.places.is_empty() && third.passed.is_empty());
 }
@@ -136,10 +139,13 @@ fn where_an_end_was_before_is_forgotten() {
         ask(&mut third, (Role::Measures, &from(minute)), true, now);
         assert!(ask(&mut third, (Role::Answers, B), true, now).1);
         ask(&mut third, (Role::Measures, &from(minute)), true, now);
-        assert_eq!(third.take(&probe, at(&from(minute)), || 'a', now), Deed::PassOn(&'b'));
+        assert_eq!(third.handle(&probe, at(&from(minute)), || 'a', now), MeetAction::PassOn(&'b'));
         assert_eq!(third.passed.len(), 2, "minute {minute}");
         if minute > 0 {
-            assert_eq!(third.take(&probe, at(&from(minute - 1)), || 'a', now), Deed::NotOurs);
+            assert_eq!(
+                third.handle(&probe, at(&from(minute - 1)), || 'a', now),
+                MeetAction::NotOurs
+            );
         }
     }
 }
@@ -148,14 +154,16 @@ fn where_an_end_was_before_is_forgotten() {
 fn only_so_many_meet_at_one_time_and_those_who_are_gone_make_room() {
     let mut third = Meetings::default();
     let mut come = |number: usize, now: MonoTime| {
-        let key = MeetKey::of(&number.to_string());
+        let key = MeetKey::from_word(&number.to_string());
         let mut cookie = 0;
         for _ in 0..2 {
-            let asked = Meet { key, role: Role::Answers, say: Say::Ask { cookie, relay: false } };
-            let Deed::Answer(answer) = third.take(&asked.encode(), at(A), || 'a', now) else {
+            let asked =
+                Meet { key, role: Role::Answers, say: MeetBody::Ask { cookie, relay: false } };
+            let MeetAction::Answer(answer) = third.handle(&asked.encode(), at(A), || 'a', now)
+            else {
                 return false;
             };
-            let Some(Meet { say: Say::Told { cookie: told, .. }, .. }) = Meet::decode(&answer)
+            let Some(Meet { say: MeetBody::Told { cookie: told, .. }, .. }) = Meet::decode(&answer)
             else {
                 return false;
             };

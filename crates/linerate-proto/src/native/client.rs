@@ -11,45 +11,44 @@ use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
 
-/// The server has this long to answer.
+/// Time-out for the server's answers during set-up.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// After the planned end the server has this long to report; over UDP what it has to say waits
-/// behind the test's own datagrams where these fill the path.
+/// Time-out for the server's report after the planned end of a TCP test.
 pub const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The same over UDP.
+/// Time-out for the report of a UDP test, which is longer because the report can queue behind the
+/// test's datagrams on a full path.
 pub const REPORT_TIMEOUT_UDP: Duration = Duration::from_secs(20);
-/// What the server has sent may be on the way when it reports. It is lost for good when nothing
-/// has moved for longer than a sender waits that has to send again twice (RFC 6298: 1 s, then 2 s).
+/// Silence from which data in flight counts as lost: longer than a TCP sender needs for two
+/// retransmissions (RFC 6298: after 1 s, then 2 s).
 pub(super) const STALLED: Duration = Duration::from_secs(5);
-/// A server of a test over TCP that an amount ends is gone when nothing has moved and nothing was
-/// heard for so long.
+/// Silence from which the server of a TCP test by an amount counts as gone: no data and no message.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// However much it is, it has no more time than this.
+/// Longest wait for data in flight after the server's report.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 
-/// What the client wants of its test.
+/// Parameters of a test at the client.
 #[derive(Clone, Debug)]
 pub struct ClientTest {
     /// A request over TCP or over UDP.
     pub request: Message,
-    /// How long it is planned to send, where that is known.
+    /// Planned time of sending, where it is known.
     pub span: Option<Duration>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
     /// No other test follows on this connection.
     pub last: bool,
-    /// What shows who asks, where the client has that.
+    /// Access token of the client, where it has one.
     pub credentials: Option<Credentials>,
 }
 
-/// What the other end did or said.
+/// Error of the other end, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PeerFault {
     /// Bytes that the protocol does not allow.
     Wire(WireError),
-    /// It says no, or not now.
+    /// The server refuses the test.
     Refused(Refuse),
-    /// It cannot go on.
+    /// The other end aborted the test, with its reason.
     Aborted(String),
 }
 
@@ -64,28 +63,28 @@ enum Stage {
         until: MonoTime,
     },
     Running,
-    /// The server has reported.
+    /// The server has reported; data is still in flight.
     Settling(Settling),
     Over,
 }
 
-/// The client's machine.
+/// State machine of the client of a test.
 pub struct Client {
     test: ClientTest,
     decoder: Decoder,
     stage: Stage,
     out: VecDeque<Output<Self>>,
-    /// Since the streams were started.
+    /// Intervals since the start of the streams.
     beat: Option<Beat>,
-    /// When the server's report is due, and when it is waited for no longer.
+    /// Planned time of the server's report, and the end of the wait for it.
     due: Option<(MonoTime, MonoTime)>,
-    /// What has moved, and when something last did or was heard.
+    /// Bytes moved, and the time of the last change or message.
     alive: (u64, MonoTime),
     stopped: bool,
 }
 
 impl Client {
-    /// Begins at `now`, on a connection whose hellos are done.
+    /// A client that starts at `now`, on a connection whose hellos have been exchanged.
     pub fn new(now: MonoTime, test: ClientTest) -> Self {
         let mut client = Self {
             decoder: Decoder::default(),
@@ -107,18 +106,18 @@ impl Client {
         matches!(self.test.request, Message::UdpRequest { .. })
     }
 
-    /// Takes the messages that are of use now.
+    /// Handles the buffered messages that the current step expects.
     fn read(&mut self, now: MonoTime) {
-        while self.reads() {
+        while self.reads_control() {
             match self.decoder.next_message() {
-                Ok(Some(message)) => self.message(now, message),
+                Ok(Some(message)) => self.handle_message(now, message),
                 Ok(None) => return,
-                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
             }
         }
     }
 
-    fn message(&mut self, now: MonoTime, message: Message) {
+    fn handle_message(&mut self, now: MonoTime, message: Message) {
         self.alive.1 = now;
         match (self.stage, message) {
             (Stage::AwaitAnswer { .. }, Message::Accept(accept)) => {
@@ -126,9 +125,9 @@ impl Client {
                 self.out.push_back(Output::Decide(accept));
             }
             (Stage::AwaitAnswer { .. }, Message::Refuse(refuse)) => {
-                self.fail(Reason::Peer(PeerFault::Refused(refuse)));
+                self.fail_with(Reason::Peer(PeerFault::Refused(refuse)));
             }
-            // Once: who asks again wants more than an answer.
+            // Only once: a server that repeats the challenge tries to collect proofs.
             (Stage::AwaitAnswer { .. }, Message::Challenge { nonce })
                 if self.test.credentials.is_some() =>
             {
@@ -158,17 +157,17 @@ impl Client {
                 });
             }
             (_, Message::Abort { reason }) => {
-                self.fail(Reason::Peer(PeerFault::Aborted(reason)));
+                self.fail_with(Reason::Peer(PeerFault::Aborted(reason)));
             }
             (stage, message) => {
                 let error = WireError::State { got: message.name(), expected: stage.awaits() };
-                self.fail(Reason::Peer(PeerFault::Wire(error)));
+                self.fail_with(Reason::Peer(PeerFault::Wire(error)));
             }
         }
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         let over = match &mut self.stage {
             Stage::AwaitAnswer { until } | Stage::AwaitReady { until } => now >= *until,
             Stage::Running => {
@@ -191,7 +190,7 @@ impl Client {
             Stage::Settling(wait) => {
                 if wait.is_over(now, flow) {
                     if self.test.last {
-                        // One that does not reach the server changes nothing.
+                        // The server needs no bye, so its loss does no harm.
                         self.send(&Message::Bye);
                     }
                     self.out.push_back(Output::Finished);
@@ -202,7 +201,7 @@ impl Client {
             Stage::Deciding | Stage::Opening | Stage::Over => false,
         };
         if over {
-            self.fail(Reason::Silent { awaited: "its answer", within: ANSWER_TIMEOUT });
+            self.fail_with(Reason::Silent { awaited: "its answer", within: ANSWER_TIMEOUT });
         }
     }
 
@@ -210,7 +209,7 @@ impl Client {
         if self.is_udp() { REPORT_TIMEOUT_UDP } else { REPORT_TIMEOUT }
     }
 
-    /// The user wants no more.
+    /// Ends the test early at the user's request.
     fn stop(&mut self, now: MonoTime) {
         match self.stage {
             Stage::Running if !self.stopped => {
@@ -220,25 +219,25 @@ impl Client {
                 self.due = Some((now, now + self.report_timeout()));
             }
             Stage::Running | Stage::Settling(_) => {}
-            _ => self.fail(Reason::Stopped),
+            _ => self.fail_with(Reason::Stopped),
         }
     }
 
     fn send(&mut self, message: &Message) {
         match encode(message) {
             Ok(bytes) => self.out.push_back(Output::Send(bytes)),
-            Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+            Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
         }
     }
 
-    fn fail(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: Reason<PeerFault>) {
         if !matches!(self.stage, Stage::Over) {
             self.out.push_back(Output::Failed(reason));
             self.stage = Stage::Over;
         }
     }
 
-    const fn reads(&self) -> bool {
+    const fn reads_control(&self) -> bool {
         matches!(self.stage, Stage::AwaitAnswer { .. } | Stage::AwaitReady { .. } | Stage::Running)
     }
 }
@@ -257,7 +256,7 @@ impl Machine for Client {
                 self.decoder.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail(Reason::Closed),
+            Input::Closed => self.fail_with(Reason::Closed),
             Input::Decided(_) if matches!(self.stage, Stage::Deciding) => {
                 self.out.push_back(Output::Open);
                 self.stage = Stage::Opening;
@@ -267,7 +266,7 @@ impl Machine for Client {
                 self.read(now);
             }
             Input::Tell(news) if matches!(self.stage, Stage::Running) => self.send(&news),
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
             Input::Decided(_) | Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
@@ -293,7 +292,7 @@ impl Machine for Client {
             Stage::Deciding | Stage::Opening => (None, LOOK_AT_END),
             Stage::Over => (None, LOOK),
         };
-        Wants { wake_at, look, reads: self.reads() }
+        Wants { wake_at, look, reads: self.reads_control() }
     }
 }
 

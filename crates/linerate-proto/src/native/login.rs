@@ -1,15 +1,15 @@
-//! How a client shows a token over the native protocol without sending it in clear (own; the rules
-//! are in spec/native.md, "Login").
+//! Login with an access token over the native protocol, without sending the token in clear
+//! (spec/native.md, "Login").
 //!
 //! ```text
-//! key   = SHA-256(token)                        what the server keeps
+//! key   = SHA-256(token)                        stored at the server
 //! info  = "linerate login 1" | server's nonce (32) | client's nonce (32)
 //! proof = token XOR HKDF-Expand(key, info, length of the token)      RFC 5869 §2.3
 //! ```
 //!
-//! The server takes the token out of the proof by each key that it keeps, and holds the token's
-//! digest against that key: SCRAM's construction (RFC 5802 §3), so that what the server keeps is
-//! not enough to log in with. Left out: any protection of what follows.
+//! The server decrypts the token from the proof with each stored key and compares the token's
+//! digest with that key: SCRAM's construction (RFC 5802 §3), so that a stolen key is not enough to
+//! log in. Left out: protection of the messages after the login.
 
 use hmac_sha256::HKDF;
 use linerate_core::record::AccessToken;
@@ -17,41 +17,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::sha256;
 
-/// Length of a nonce.
+/// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 32;
 
 const LABEL: &[u8; 16] = b"linerate login 1";
 
-/// A number that is used once.
+/// A random number that is used once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Nonce(pub [u8; NONCE_BYTES]);
 
-/// What a client answers to a server's nonce.
+/// The client's answer to a server's nonce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The client's own nonce.
+    /// Nonce of the client.
     pub nonce: Nonce,
-    /// The covered token, 1 to 256 bytes.
+    /// The token XOR the derived key, 1 to 256 bytes.
     pub proof: HexBytes,
 }
 
-/// Bytes that are written as hexadecimal digits, at most as many as a token has.
+/// Bytes written as hexadecimal digits, at most as many as a token has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct HexBytes(pub Vec<u8>);
 
-/// What a client needs to answer a server's nonce.
+/// Token and nonce with which a client answers a server's nonce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// The token.
+    /// Access token of the client.
     pub token: AccessToken,
-    /// Random, for this login alone.
+    /// Random number for this login only.
     pub nonce: Nonce,
 }
 
 impl Credentials {
-    /// The answer to the server's nonce.
+    /// Computes the answer to the server's nonce.
     pub fn prove(&self, challenge: Nonce) -> Proof {
         let token = self.token.as_bytes();
         let cover = cover(&sha256(token), challenge, self.nonce, token.len());
@@ -60,9 +60,9 @@ impl Credentials {
 }
 
 impl Proof {
-    /// Which of the digests that a server keeps is that of the token behind this proof. All are
-    /// tried, so the time tells nothing of them.
-    pub fn known(
+    /// The stored digest that matches the token in this proof. All digests are tried, so that the
+    /// time does not reveal which one matches.
+    pub fn matching_digest(
         &self,
         challenge: Nonce,
         digests: impl Iterator<Item = [u8; 32]>,
@@ -139,7 +139,7 @@ mod tests {
 
     const SERVER: Nonce = Nonce([0x11; 32]);
 
-    fn of(token: &str) -> Credentials {
+    fn credentials(token: &str) -> Credentials {
         let token = AccessToken::new(token).expect("one word");
         Credentials { token, nonce: Nonce([0x22; 32]) }
     }
@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn a_proof_is_what_another_program_computes() {
         // Python 3.11: hmac and hashlib, HKDF-Expand written from RFC 5869 §2.3.
-        let proof = of("noc-7f3a").prove(SERVER).proof;
+        let proof = credentials("noc-7f3a").prove(SERVER).proof;
         assert_eq!(String::from(proof), "3deccb553a8256cb");
         // Two blocks of the expansion and a part of a third.
-        let proof = of(&"0123456789abcdef".repeat(5)).prove(SERVER).proof;
+        let proof = credentials(&"0123456789abcdef".repeat(5)).prove(SERVER).proof;
         assert_eq!(
             String::from(proof),
             "059088927a2a556da1adf0898fc4b294280fc285350531cb799d4ed3e4d20446cecb53da920e3062cde01e23ba0f355023d1fa63f1cb3d550babcc8dfd424be765c864605c8169b9940a37f2291c861e"
@@ -160,19 +160,22 @@ mod tests {
     #[test]
     fn only_the_token_itself_and_only_this_login_is_known() {
         let digests = ["one", "two"].map(|token| sha256(token.as_bytes()));
-        let proof = of("two").prove(SERVER);
-        assert_eq!(proof.known(SERVER, digests.into_iter()), Some(digests[1]));
+        let proof = credentials("two").prove(SERVER);
+        assert_eq!(proof.matching_digest(SERVER, digests.into_iter()), Some(digests[1]));
         // Heard and shown again.
-        assert_eq!(proof.known(Nonce([0x12; 32]), digests.into_iter()), None);
-        assert_eq!(of("three").prove(SERVER).known(SERVER, digests.into_iter()), None);
+        assert_eq!(proof.matching_digest(Nonce([0x12; 32]), digests.into_iter()), None);
+        assert_eq!(
+            credentials("three").prove(SERVER).matching_digest(SERVER, digests.into_iter()),
+            None
+        );
         // Who has the digest alone shows that.
-        let stolen = of(&to_hex(&digests[1])).prove(SERVER);
-        assert_eq!(stolen.known(SERVER, digests.into_iter()), None);
-        assert_eq!(proof.known(SERVER, std::iter::empty()), None);
+        let stolen = credentials(&to_hex(&digests[1])).prove(SERVER);
+        assert_eq!(stolen.matching_digest(SERVER, digests.into_iter()), None);
+        assert_eq!(proof.matching_digest(SERVER, std::iter::empty()), None);
         for bit in 0..24 {
             let mut damaged = proof.clone();
             damaged.proof.0[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(damaged.known(SERVER, digests.into_iter()), None, "bit {bit}");
+            assert_eq!(damaged.matching_digest(SERVER, digests.into_iter()), None, "bit {bit}");
         }
     }
 

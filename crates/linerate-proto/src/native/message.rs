@@ -1,4 +1,5 @@
-//! Control messages. Fields are added, never renamed; unknown ones are ignored.
+//! Control messages of the native protocol. Fields are added, never renamed; unknown fields are
+//! ignored.
 
 use std::time::Duration;
 
@@ -11,84 +12,84 @@ use serde::{Deserialize, Serialize};
 
 use super::{Nonce, Proof, TraceRequest, TrainReport, TrainRound, TrainsRequest};
 
-/// One control message.
+/// A control message in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
-    /// Client: the test it wants.
+    /// Client: request for a TCP test.
     Request(Request),
-    /// Server: it may; connect the data streams.
+    /// Server: the test is accepted; connect the data streams.
     Accept(Box<Accept>),
-    /// Server: it may not.
+    /// Server: the test is refused.
     Refuse(Refuse),
-    /// Server: every data stream has arrived.
+    /// Server: every data stream is connected.
     Ready,
-    /// Client: both ends begin now.
+    /// Client: both ends start now.
     Start,
-    /// Server: what its streams look like at the end of an interval.
+    /// Server: samples of its TCP streams at the end of an interval.
     Interval {
         /// One sample per stream.
         samples: Vec<FlowSample>,
     },
     /// Client: stop sending before the planned end.
     Stop,
-    /// Server: the test is over; its account of every stream.
+    /// Server: the test is over; its counters of every stream.
     Result {
         /// One report per stream.
         reports: Vec<EndReport>,
     },
-    /// Client: the UDP test it wants.
+    /// Client: request for a UDP test.
     UdpRequest {
-        /// What both ends have to know of it.
+        /// Parameters of the test.
         #[serde(flatten)]
         test: UdpTest,
-        /// The client shows a token.
+        /// True if the client will log in with a token.
         #[serde(default, skip_serializing_if = "is_false")]
         login: bool,
     },
-    /// Server: show the token by this.
+    /// Server: nonce for the client's login.
     Challenge {
-        /// Random, for this login alone.
+        /// Random number for this login only.
         nonce: Nonce,
     },
-    /// Client: the token, covered.
+    /// Client: the encrypted token.
     Proof(Proof),
-    /// Server: what its UDP streams look like at the end of an interval.
+    /// Server: samples of its UDP streams at the end of an interval.
     UdpInterval {
         /// One sample per stream.
         samples: Vec<UdpSample>,
     },
-    /// Either end: its UDP senders are done, and what they sent.
+    /// Either end: its UDP senders are done, with their counters.
     UdpSent {
-        /// One entry per stream that it sent.
+        /// Datagrams of each stream that this end sent.
         streams: Vec<DatagramsSent>,
     },
-    /// Server: what its end of a search has to add.
+    /// Server: news of its end of a rate search.
     UdpSearch(SearchNews),
-    /// Client: it wants to send and to get trains of probe datagrams.
+    /// Client: request for trains of probe datagrams in both directions.
     TrainsRequest(TrainsRequest),
-    /// Client: the next trains; both ends begin at once.
+    /// Client: the trains of the next round; both ends start at once.
     TrainRound(TrainRound),
-    /// Server: what its end saw of one of them.
+    /// Server: timestamps of one train at its end.
     TrainReport(TrainReport),
-    /// Client: it wants to know the path from the server to it.
+    /// Client: request to trace the path from the server to the client.
     TraceRequest(TraceRequest),
-    /// Server: what it found of that path.
+    /// Server: the trace of that path.
     TraceFound {
         /// The hops with their samples.
         trace: Box<Trace>,
     },
-    /// Either end: the test cannot go on.
+    /// Either end: the test is aborted.
     Abort {
-        /// Why.
+        /// Reason for people.
         reason: String,
     },
-    /// Client: nothing more follows.
+    /// Client: no further request follows.
     Bye,
 }
 
 impl Message {
-    /// Its name on the wire.
+    /// Name of the message on the wire.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Request(_) => "request",
@@ -115,7 +116,7 @@ impl Message {
         }
     }
 
-    /// The same, where it is a request, with the word that the client shows a token.
+    /// The same message; a request announces that the client will log in with a token.
     #[must_use]
     pub(super) fn with_login(mut self) -> Self {
         match &mut self {
@@ -129,15 +130,14 @@ impl Message {
     }
 }
 
-pub(super) const fn is_false(it: &bool) -> bool {
-    !*it
+pub(super) const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
-/// The name of a request for trains: a server from before them does not know it, and says so with
-/// this word.
+/// Name of a request for trains. An older server does not know it and names it in its error.
 pub const TRAINS_REQUEST: &str = "trains_request";
 
-/// Optional parts of requests by name: a server of this version heeds them all.
+/// Names of the optional parts of requests that a server of this version supports.
 pub const FEATURES: [&str; 10] =
     [READ_BYTES, READ_PACE, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH, DSCPS, OTHER_PORT];
 /// The name of a search in [`FEATURES`].
@@ -152,29 +152,28 @@ const MPTCP: &str = "mptcp";
 const ROUNDS: &str = "rounds";
 const OTHER_PORT: &str = "other_port";
 
-/// Longest time that the rounds of one connection may be planned for.
+/// Longest planned time of all rounds of one connection.
 const FOLLOW_NS_MAX: u64 = 2 * 86_400_000_000_000;
 
-/// The test that a client wants.
+/// Request for a TCP test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What both ends have to know of it.
+    /// Parameters of the test.
     #[serde(flatten)]
     pub test: TcpTest,
-    /// Further requests follow on the same connection, in the same place, and are planned to take
-    /// this long together.
+    /// Planned time of the further rounds that follow on the same connection, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow_ns: Option<u64>,
-    /// Names the client's running kernel, so that the server notices both ends on one host.
+    /// Identifies the client's running kernel, so that the server detects both ends on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_id: Option<String>,
-    /// The client shows a token.
+    /// True if the client will log in with a token.
     #[serde(default, skip_serializing_if = "is_false")]
     pub login: bool,
 }
 
 impl Request {
-    /// Holds every field against the bounds of the protocol; a server's own limits come on top.
+    /// Checks every field against the bounds of the protocol; a server may have lower limits.
     /// # Errors
     /// The first field out of bounds.
     pub fn check(&self) -> Result<(), TestError> {
@@ -184,7 +183,7 @@ impl Request {
         Err(TestError { field, value: print_span(Duration::from_nanos(ns)), bounds })
     }
 
-    /// Names of the optional parts that the test has and that older servers pass over.
+    /// Names of the optional parts of the test, which older servers ignore.
     pub fn features(&self) -> impl Iterator<Item = &'static str> {
         let receives = self.test.directions != TcpDirections::Down;
         let read = self.test.read_bytes.is_some() && receives;
@@ -206,62 +205,62 @@ impl Request {
     }
 }
 
-/// The server's yes.
+/// The server's acceptance of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accept {
     /// 32 hexadecimal digits for the data hellos.
     pub token: String,
-    /// Where to connect data streams.
+    /// TCP port for the data streams.
     pub data_port: u16,
-    /// Where to open the streams of a UDP test, one port each, in the order of the request.
+    /// UDP ports of the streams of a UDP test, in the order of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub udp_ports: Vec<u16>,
-    /// Names the running kernel, so that both ends on one host are noticed.
+    /// Identifies the server's running kernel, so that both ends on one host are detected.
     pub host_id: Option<String>,
-    /// What the server's host is.
+    /// Facts of the server's host.
     pub end: End,
-    /// Optional parts of requests that this server heeds.
+    /// Optional parts of requests that this server supports.
     #[serde(default)]
     pub features: Vec<String>,
 }
 
-/// The server's no.
+/// The server's refusal of a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refuse {
-    /// Why, for programs.
+    /// Reason for programs.
     pub code: RefuseCode,
-    /// Why, for people.
+    /// Reason for people.
     pub reason: String,
-    /// When another try may succeed.
+    /// Time after which another try may succeed, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// A test of this kind that would keep the client's limits.
+    /// A test of this kind within the client's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits: Option<Fitting>,
 }
 
 impl Refuse {
-    /// A no with its reason alone.
+    /// A refusal with no more than its reason.
     pub const fn new(code: RefuseCode, reason: String) -> Self {
         Self { code, reason, retry_after_ms: None, fits: None }
     }
 }
 
-/// The flags of a test that keeps all limits of a client at once.
+/// Flags of a test within all limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fitting {
-    /// Over UDP, else over TCP.
+    /// UDP, else TCP.
     pub over_udp: bool,
-    /// Data goes both ways.
+    /// Data in both directions.
     pub both_ways: bool,
-    /// Time of sending, where the client has a longest one.
+    /// Time of sending in milliseconds, where the policy limits it.
     pub time_ms: Option<u64>,
-    /// Rate of each stream, where the client has a highest one.
+    /// Rate of each stream in bit/s, where the policy limits it.
     pub stream_bps: Option<u64>,
-    /// Streams of each direction.
+    /// Streams in each direction.
     pub streams: u16,
 }
 
-/// Why a server refuses.
+/// Reason for which a server refuses a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefuseCode {
@@ -269,7 +268,7 @@ pub enum RefuseCode {
     Busy,
     /// The request is beyond the server's limits.
     Limit,
-    /// The server's policy does not let this client do it.
+    /// The server's policy does not allow it to this client.
     Policy,
     /// The request is outside the protocol.
     Malformed,
@@ -277,27 +276,27 @@ pub enum RefuseCode {
     Unable,
 }
 
-/// [`DatagramCounts`] of one stream, with the time.
+/// [`DatagramCounts`] of one stream at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpSample {
-    /// Which way the stream's data goes.
+    /// Direction of the stream's data.
     pub direction: Direction,
     /// Stream number within its direction.
     pub flow: u16,
     /// Time since this end's start.
     pub t_ns: u64,
-    /// What was counted.
+    /// Counters so far.
     pub counts: DatagramCounts,
     /// Processor time of the stream's data thread so far.
     pub cpu_ns: Option<u64>,
-    /// Time so far that this thread waited for a processor.
+    /// Time so far that the data thread waited in the run queue for a processor.
     pub run_queue_wait_ns: Option<u64>,
 }
 
-/// One stream at one end at one moment. Counters run from the start of the test.
+/// Counters of one TCP stream at one end at one time, from the start of the test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
-    /// Which way the stream's data goes.
+    /// Direction of the stream's data.
     pub direction: Direction,
     /// Stream number within its direction.
     pub flow: u16,
@@ -307,36 +306,36 @@ pub struct FlowSample {
     pub bytes: u64,
     /// Segments retransmitted so far.
     pub retransmits: Option<u64>,
-    /// Congestion window.
+    /// Congestion window in bytes.
     pub cwnd_bytes: Option<u64>,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time in nanoseconds.
     pub rtt_ns: Option<u64>,
-    /// Window that the peer offers.
+    /// Receive window that the peer advertises.
     pub send_window_bytes: Option<u64>,
-    /// Window that this end advertises.
+    /// Receive window that this end advertises.
     pub receive_window_bytes: Option<u64>,
-    /// Delivery rate.
+    /// Delivery rate of the kernel in bit/s.
     pub delivery_rate_bps: Option<u64>,
     /// Mean deviation of the round-trip time.
     #[serde(default)]
     pub rtt_var_ns: Option<u64>,
-    /// Path MTU.
+    /// Path MTU in bytes.
     #[serde(default)]
     pub pmtu_bytes: Option<u32>,
     /// Processor time of the stream's data thread so far.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
-    /// Time so far that this thread waited for a processor.
+    /// Time so far that the data thread waited in the run queue for a processor.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
-    /// Time so far that this thread waited in a call that writes or reads.
+    /// Time so far that the data thread was blocked in calls that write or read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_ns: Option<u64>,
-    /// Time so far that it slept to keep a pace.
+    /// Time so far that the data thread slept to keep its pace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asleep_ns: Option<u64>,
-    /// What else the kernel tells of the connection, in the order of spec/native.md: that of a
-    /// sender or of a receiver. An older end tells fewer, a newer one more.
+    /// Further kernel counters of the connection, in the order of spec/native.md for a sender or a
+    /// receiver. Older ends send fewer, newer ends more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signals: Vec<Option<u64>>,
 }

@@ -1,8 +1,8 @@
-//! The protocol between `linerate tcp`, `linerate udp` and `linerate serve` (own; layouts in
-//! spec/native.md and spec/udp-throughput.md).
+//! linerate's native protocol, between `linerate tcp`, `linerate udp` and `linerate serve`
+//! (layouts in spec/native.md and spec/udp-throughput.md).
 //!
 //! One TCP control connection per test carries length-prefixed JSON; data connections carry a
-//! fixed hello and then only payload. What a machine here leaves out: sockets, clocks, threads.
+//! fixed hello and then only payload. Left out: sockets, clocks, threads.
 //!
 //! ```text
 //! client                                  server
@@ -42,7 +42,7 @@ pub use message::{
     TRAINS_REQUEST, UdpSample,
 };
 pub use pattern::{Difference, Pattern};
-pub use server::{Asked, STEP_TIMEOUT, Server, Terms};
+pub use server::{STEP_TIMEOUT, Server, Terms, TestRequest};
 pub use trace::TraceRequest;
 pub use trains::{
     ROUND_PACKETS_MAX, ROUNDS_MAX, TRAIN_HEADER_BYTES, TrainHeader, TrainPlan, TrainReport,
@@ -59,10 +59,10 @@ pub use wire::{
     Token, Versions, WireError, encode,
 };
 
-/// Version of this protocol that this program speaks best.
+/// Newest version of the protocol that this program speaks.
 pub const VERSION: u16 = 1;
 
-/// Versions that this program speaks.
+/// Range of versions that this program speaks.
 pub const VERSIONS: Versions = Versions { oldest: 1, newest: VERSION };
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The contents of a test that checks them: every byte follows from the seed, the stream and the
-//! byte's place in the stream, so that a changed, lost, doubled or exchanged byte is found.
+//! Payload of a test that verifies it (`--verify`): every byte is a function of the seed, the
+//! stream and its offset, so that a changed, lost, duplicated or moved byte is found.
 //!
 //! ```text
 //! key            = mix(seed * 2^32 + direction * 2^16 + stream)     direction 1 up, 2 down
@@ -9,34 +9,34 @@
 //! ```
 //!
 //! `mix` is the output function of SplitMix64 and G its increment (Steele, Lea, Flood, "Fast
-//! splittable pseudorandom number generators", OOPSLA 2014). The table is made once, so that a
-//! byte costs one load and one exclusive or. It is no cipher: a path that means to deceive can.
+//! splittable pseudorandom number generators", OOPSLA 2014). The table is computed once, so that a
+//! byte costs one load and one exclusive or. It is no cipher: an attacker on the path can forge it.
 
 use linerate_core::record::Direction;
 
-/// Bytes of the table, and of a block that has one mask.
+/// Bytes of the table, and of a block with one mask.
 const BLOCK_BYTES: usize = 1 << 16;
 const G: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The contents of one stream.
+/// Payload of one stream.
 #[derive(Clone)]
 pub struct Pattern {
     key: u64,
     table: Vec<u8>,
 }
 
-/// What differed in a piece of a stream.
+/// Wrong bytes in a piece of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where the first wrong byte is, in bytes from the start of the stream.
+    /// Offset of the first wrong byte, from the start of the stream.
     pub first_offset: u64,
-    /// How many bytes are wrong.
+    /// Number of wrong bytes.
     pub bytes: u64,
 }
 
 impl Pattern {
-    /// The contents of stream `stream` of `direction` with `seed`.
-    pub fn of(seed: u32, direction: Direction, stream: u16) -> Self {
+    /// Payload of stream `stream` of `direction` with `seed`.
+    pub fn new(seed: u32, direction: Direction, stream: u16) -> Self {
         let way: u64 = match direction {
             Direction::Up => 1,
             Direction::Down => 2,
@@ -47,14 +47,14 @@ impl Pattern {
         Self { key, table: words.flat_map(u64::to_le_bytes).collect() }
     }
 
-    /// Writes what the stream has from `offset` on.
+    /// Writes the stream's bytes from `offset` on.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         self.each_piece(offset, out.len(), |at, table, mask| {
             xor_into(&mut out[at..at + table.len()], table, mask);
         });
     }
 
-    /// Holds `got` against what the stream has from `offset` on.
+    /// Compares `got` with the stream's bytes from `offset` on; `None` where they are equal.
     pub fn compare(&self, offset: u64, got: &[u8]) -> Option<Difference> {
         let mut found: Option<Difference> = None;
         self.each_piece(offset, got.len(), |at, table, mask| {
@@ -72,8 +72,8 @@ impl Pattern {
         found
     }
 
-    /// Cuts the span at the borders of blocks: where each piece is in the span, the bytes of the
-    /// table under it, and the block's mask turned to begin with the piece.
+    /// Cuts a span of `length` bytes at the borders of blocks and calls `each` with the offset of
+    /// each piece in the span, its bytes of the table, and the mask rotated to its start.
     fn each_piece(&self, offset: u64, length: usize, mut each: impl FnMut(usize, &[u8], [u8; 8])) {
         let mut at = 0;
         while at < length {
@@ -110,7 +110,7 @@ fn is_same(got: &[u8], table: &[u8], mask: [u8; 8]) -> bool {
     let (got, table) = (got.chunks_exact(8), table.chunks_exact(8));
     let rest = got.remainder().iter().zip(table.remainder()).zip(mask);
     let same_rest = rest.fold(0, |all, ((got, from), mask)| all | (got ^ from ^ mask)) == 0;
-    // No early end: the loop runs over whole vectors.
+    // Without an early exit, so that the compiler vectorises the loop.
     let read = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
     let differs = got.zip(table).fold(0, |all, (got, from)| all | (read(got) ^ read(from) ^ word));
     same_rest && differs == 0
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn pattern() -> Pattern {
-        Pattern::of(7, Direction::Up, 3)
+        Pattern::new(7, Direction::Up, 3)
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
     fn streams_directions_and_seeds_differ() {
         let first = |seed, direction, stream| {
             let mut bytes = [0; 16];
-            Pattern::of(seed, direction, stream).fill(0, &mut bytes);
+            Pattern::new(seed, direction, stream).fill(0, &mut bytes);
             bytes
         };
         let all = [

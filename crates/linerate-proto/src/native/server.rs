@@ -1,7 +1,7 @@
 //! The server's side of the tests on one connection: their steps and time-outs.
 //!
-//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, and a
-//! test that does not end is ended.
+//! A client can occupy the server for a bounded time only: each wait has a deadline, and a test
+//! that does not end is stopped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::dialect::{
     Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
 };
 
-/// A client has this long for the next step of the set-up.
+/// Time-out for each of the client's steps during set-up.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// A client that was told that its test is over has this long to leave: its data is taken until
-/// then, else the end of its streams would be all that it hears.
+/// Time for a client to leave after the server's abort. Its data is read until then; otherwise it
+/// would see a reset of its streams before it reads the abort.
 const LEAVE_MAX: Duration = Duration::from_secs(3);
 
-/// What a client asks for.
+/// Test that a client requests.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum TestRequest {
     /// A test over TCP.
     Tcp(Request),
     /// A test over UDP.
@@ -32,24 +32,25 @@ pub enum Asked {
     Trains(TrainsRequest),
 }
 
-/// On which terms a test runs.
+/// Limits and answer of an accepted test.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// The answer.
+    /// The answer to the client.
     pub accept: Box<Accept>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
-    /// Senders that have not ended by then are stopped.
+    /// Time after which senders are stopped.
     pub span_max: Duration,
-    /// Streams that move nothing after so long have stalled; none where silence is told otherwise.
+    /// Time from which streams without data count as stalled; `None` where stalls are detected
+    /// otherwise.
     pub stall_after: Option<Duration>,
-    /// The test takes no longer than this.
+    /// Longest time of the whole test.
     pub end: Duration,
-    /// What a client is told whose test no time ends and which is not done by `span_max`.
+    /// Reason sent to a client whose test by an amount is not done by `span_max`.
     pub overdue: Option<String>,
-    /// A client has this long for each step.
+    /// Time-out for each of the client's steps.
     pub step: Duration,
-    /// What its streams are called.
+    /// Name of the streams in error messages.
     pub streams: &'static str,
 }
 
@@ -69,7 +70,7 @@ enum Stage {
         until: MonoTime,
     },
     Running,
-    /// The client was told that its test is over, before its end.
+    /// The server has aborted the test and waits for the client to leave.
     Dismissed {
         until: MonoTime,
     },
@@ -77,39 +78,39 @@ enum Stage {
     AwaitBye {
         until: MonoTime,
     },
-    /// It failed, and the client has not been told.
+    /// The test has failed, and the client has not been told yet.
     Failed,
     Over,
 }
 
-/// The server's machine.
+/// State machine of the server of a connection.
 pub struct Server {
     decoder: Decoder,
     stage: Stage,
     out: VecDeque<Output<Self>>,
     terms: Option<Terms>,
     run: Option<Run>,
-    /// By what a client that wants to shows its token.
+    /// Nonce for a client that logs in.
     challenge: Option<Nonce>,
-    /// What it asked for, until it has.
-    asked: Option<Box<Asked>>,
+    /// Request of a client that has not logged in yet.
+    asked: Option<Box<TestRequest>>,
 }
 
 /// A test that has been started.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     beat: Beat,
-    /// When senders are due to be done, and whether they were stopped.
+    /// Time at which senders are stopped.
     due: MonoTime,
     stopped: bool,
-    /// When everybody leaves.
+    /// Time at which all threads are stopped.
     end: MonoTime,
-    /// Nothing moved for too long, once the end was due.
+    /// Time from which stalls are checked, and the wait that detects them.
     stall: Option<(MonoTime, Settling)>,
 }
 
 impl Server {
-    /// Begins at `now`, on a connection whose hellos are done.
+    /// A server that starts at `now`, on a connection whose hellos have been exchanged.
     pub fn new(now: MonoTime) -> Self {
         Self {
             decoder: Decoder::default(),
@@ -122,38 +123,38 @@ impl Server {
         }
     }
 
-    /// Lets a client show its token by a random number of this connection's own. What it answers
-    /// comes out as news before the request does.
+    /// The same server, which sends `nonce` to a client that logs in. The client's proof is output
+    /// as news before its request.
     #[must_use]
     pub fn challenging(self, nonce: Nonce) -> Self {
         Self { challenge: Some(nonce), ..self }
     }
 
-    /// Takes the messages that are of use now.
+    /// Handles the buffered messages that the current step expects.
     fn read(&mut self, now: MonoTime) {
-        while self.reads() {
+        while self.reads_control() {
             match self.decoder.next_message() {
-                Ok(Some(message)) => self.message(now, message),
+                Ok(Some(message)) => self.handle_message(now, message),
                 Ok(None) => return,
-                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+                Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
             }
         }
     }
 
-    fn message(&mut self, now: MonoTime, message: Message) {
+    fn handle_message(&mut self, now: MonoTime, message: Message) {
         match (self.stage, message) {
             (Stage::AwaitRequest { .. }, Message::Request(request)) => {
-                self.ask(now, request.login, Asked::Tcp(request));
+                self.challenge_or_decide(now, request.login, TestRequest::Tcp(request));
             }
-            // The next round of the same client comes after a result: the place is still its own.
+            // The next round of the same client follows a result; the client keeps its slot.
             (Stage::AwaitBye { .. }, Message::Request(request)) => {
-                self.decide(Box::new(Asked::Tcp(request)));
+                self.decide(Box::new(TestRequest::Tcp(request)));
             }
             (Stage::AwaitRequest { .. }, Message::UdpRequest { test, login }) => {
-                self.ask(now, login, Asked::Udp(test));
+                self.challenge_or_decide(now, login, TestRequest::Udp(test));
             }
             (Stage::AwaitRequest { .. }, Message::TrainsRequest(request)) => {
-                self.ask(now, request.login, Asked::Trains(request));
+                self.challenge_or_decide(now, request.login, TestRequest::Trains(request));
             }
             (Stage::AwaitProof { .. }, proof @ Message::Proof(_)) => {
                 self.out.push_back(Output::News(proof));
@@ -169,7 +170,7 @@ impl Server {
             (Stage::Running, news @ (Message::UdpSent { .. } | Message::TrainRound(_))) => {
                 self.out.push_back(Output::News(news));
             }
-            // They may cross the result on the wire.
+            // These messages can cross the result on the wire.
             (
                 Stage::AwaitBye { .. },
                 Message::Stop | Message::UdpSent { .. } | Message::TrainRound(_),
@@ -179,19 +180,19 @@ impl Server {
                 Message::Bye | Message::Abort { .. },
             ) => self.finish(),
             (Stage::Dismissed { .. }, Message::Bye | Message::Abort { .. }) => {
-                self.fail(Reason::Overdue);
+                self.fail_with(Reason::Overdue);
             }
             (Stage::Dismissed { .. }, _) => {}
-            (_, Message::Bye | Message::Abort { .. }) => self.fail(Reason::Left),
+            (_, Message::Bye | Message::Abort { .. }) => self.fail_with(Reason::Left),
             (stage, message) => {
                 let error = WireError::State { got: message.name(), expected: stage.awaits() };
-                self.fail(Reason::Peer(PeerFault::Wire(error)));
+                self.fail_with(Reason::Peer(PeerFault::Wire(error)));
             }
         }
     }
 
-    /// Takes a request: it is decided, or the client first shows its token.
-    fn ask(&mut self, now: MonoTime, login: bool, asked: Asked) {
+    /// Outputs a request for decision, or first challenges a client that logs in.
+    fn challenge_or_decide(&mut self, now: MonoTime, login: bool, asked: TestRequest) {
         let asked = Box::new(asked);
         match self.challenge.take().filter(|_| login) {
             Some(nonce) => {
@@ -203,17 +204,17 @@ impl Server {
         }
     }
 
-    fn decide(&mut self, asked: Box<Asked>) {
+    fn decide(&mut self, asked: Box<TestRequest>) {
         self.stage = Stage::Deciding;
         self.out.push_back(Output::Decide(asked));
     }
 
-    fn decided(&mut self, now: MonoTime, decided: Result<Terms, Refuse>) {
-        // A client that left, or broke the order, meanwhile is not let in.
+    fn accept_or_refuse(&mut self, now: MonoTime, decision: Result<Terms, Refuse>) {
+        // The client has left meanwhile, or violated the protocol.
         if !matches!(self.stage, Stage::Deciding) {
             return;
         }
-        match decided {
+        match decision {
             Ok(terms) => {
                 self.stage = Stage::Opening { until: now + terms.step };
                 self.send(&Message::Accept(terms.accept.clone()));
@@ -228,28 +229,28 @@ impl Server {
         }
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
-        let within = self.step();
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
+        let within = self.step_timeout();
         let silent = |awaited| Reason::Silent { awaited, within };
         match self.stage {
-            Stage::AwaitRequest { until } if now >= until => self.fail(silent("a request")),
-            Stage::AwaitProof { until } if now >= until => self.fail(silent("its token")),
+            Stage::AwaitRequest { until } if now >= until => self.fail_with(silent("a request")),
+            Stage::AwaitProof { until } if now >= until => self.fail_with(silent("its token")),
             Stage::Opening { until } if now >= until => {
                 let streams = self.terms.as_ref().map_or("the streams", |terms| terms.streams);
-                self.fail(silent(streams));
+                self.fail_with(silent(streams));
             }
-            Stage::AwaitStart { until } if now >= until => self.fail(silent("start")),
-            // A client that leaves without a bye has its result all the same.
+            Stage::AwaitStart { until } if now >= until => self.fail_with(silent("start")),
+            // A client that leaves without a bye has its result.
             Stage::AwaitBye { until } if now >= until => self.finish(),
-            Stage::Running => self.follow(now, flow),
-            Stage::Dismissed { until } if now >= until => self.fail(Reason::Overdue),
+            Stage::Running => self.check_streams(now, flow),
+            Stage::Dismissed { until } if now >= until => self.fail_with(Reason::Overdue),
             _ => {}
         }
     }
 
-    /// Runs the streams until all are done.
-    fn follow(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Checks the limits of the running streams, and ends the test once all are done.
+    fn check_streams(&mut self, now: MonoTime, flow: &FlowState) {
         let Some(terms) = &self.terms else { return };
         let run = self.run.get_or_insert_with(|| Run {
             beat: Beat::new(now, terms.interval, Duration::ZERO),
@@ -284,14 +285,14 @@ impl Server {
         }
     }
 
-    fn step(&self) -> Duration {
+    fn step_timeout(&self) -> Duration {
         self.terms.as_ref().map_or(STEP_TIMEOUT, |terms| terms.step)
     }
 
     fn send(&mut self, message: &Message) {
         match encode(message) {
             Ok(bytes) => self.out.push_back(Output::Send(bytes)),
-            Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+            Err(error) => self.fail_with(Reason::Peer(PeerFault::Wire(error))),
         }
     }
 
@@ -300,10 +301,10 @@ impl Server {
         self.stage = Stage::Over;
     }
 
-    fn fail(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: Reason<PeerFault>) {
         match self.stage {
             Stage::Over | Stage::Failed => {}
-            // It has its result; what it says afterwards changes nothing.
+            // The client has its result; later messages change nothing.
             Stage::AwaitBye { .. } => self.finish(),
             Stage::Dismissed { .. } => {
                 self.out.push_back(Output::Failed(Reason::Overdue));
@@ -316,14 +317,15 @@ impl Server {
         }
     }
 
-    /// While the server decides or waits for streams, it notices a client that leaves.
-    const fn reads(&self) -> bool {
+    /// True while messages are read, also while the server decides or waits for streams, so that
+    /// it notices a client that leaves.
+    const fn reads_control(&self) -> bool {
         !matches!(self.stage, Stage::Failed | Stage::Over)
     }
 }
 
 impl Machine for Server {
-    type Request = Asked;
+    type Request = TestRequest;
     type Terms = Terms;
     type Refusal = Refuse;
     type Report = Vec<EndReport>;
@@ -336,32 +338,32 @@ impl Machine for Server {
                 self.decoder.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.fail(Reason::Closed),
-            Input::Decided(decided) => self.decided(now, decided),
+            Input::Closed => self.fail_with(Reason::Closed),
+            Input::Decided(decision) => self.accept_or_refuse(now, decision),
             Input::Opened if matches!(self.stage, Stage::Opening { .. }) => {
                 self.send(&Message::Ready);
-                self.stage = Stage::AwaitStart { until: now + self.step() };
+                self.stage = Stage::AwaitStart { until: now + self.step_timeout() };
                 self.read(now);
             }
-            Input::Tell(news) if self.reads() => self.send(&news),
+            Input::Tell(news) if self.reads_control() => self.send(&news),
             Input::Counted(reports) if matches!(self.stage, Stage::Deciding) => {
                 self.send(&Message::Result { reports: *reports });
                 self.stage = Stage::AwaitBye { until: now + STEP_TIMEOUT };
                 self.read(now);
             }
-            Input::Look(flow) => self.look(now, &flow),
-            // A test that runs ends early; what comes before it does not begin.
+            Input::Look(flow) => self.check_state(now, &flow),
+            // A running test ends early; one that has not started fails.
             Input::Stop if matches!(self.stage, Stage::Running) => {
                 self.out.push_back(Output::StopSending);
             }
-            Input::Stop => self.fail(Reason::Stopped),
+            Input::Stop => self.fail_with(Reason::Stopped),
             Input::GiveUp(failure) => {
                 if !matches!(self.stage, Stage::Over) && failure.fault != Fault::Unreachable {
                     self.send(&Message::Abort { reason: failure.to_string() });
                 }
                 self.stage = Stage::Over;
             }
-            // It has failed, or ended.
+            // The test has failed or ended.
             Input::Opened | Input::Tell(_) | Input::Counted(_) => {}
         }
     }
@@ -383,14 +385,14 @@ impl Machine for Server {
                     let wake_at = run.beat.next().min(run.end);
                     if run.stopped { wake_at } else { wake_at.min(run.due) }
                 };
-                // Nobody else says that the streams are done.
+                // Only a check of the streams shows that they are done.
                 let near = self.run.is_some_and(|run| run.stopped);
                 (self.run.map(next), if near { LOOK_AT_END } else { LOOK })
             }
             Stage::Deciding => (None, LOOK_AT_END),
             Stage::Failed | Stage::Over => (None, LOOK),
         };
-        Wants { wake_at, look, reads: self.reads() }
+        Wants { wake_at, look, reads: self.reads_control() }
     }
 }
 

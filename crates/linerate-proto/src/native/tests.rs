@@ -325,7 +325,7 @@ fn exchanged(mut client: Client, mut server: Server) -> (Vec<&'static str>, Vec<
             names.push(name_of(bytes));
             client.handle(now, Input::Bytes(bytes));
         }
-        said.extend(answers.into_iter().filter(|it| !matches!(it, Output::Send(_))));
+        said.extend(answers.into_iter().filter(|output| !matches!(output, Output::Send(_))));
     }
     (names, said)
 }
@@ -364,7 +364,7 @@ fn a_token_is_shown_between_the_request_and_its_answer_where_both_ends_know_how(
         panic!("{} outputs", said.len())
     };
     let digest = crate::digest::sha256(b"secret");
-    assert_eq!(proof.known(challenge, [digest].into_iter()), Some(digest));
+    assert_eq!(proof.matching_digest(challenge, [digest].into_iter()), Some(digest));
     // A server that knows no tokens passes the word over; a client without one is not asked.
     for (client, server) in [
         (asking_by(Some(credentials())), server()),

@@ -1,6 +1,5 @@
-//! What a client asks of a server that is to trace the path back to it (spec/native.md, "The path
-//! back"). The address is never asked for: it is the one that the connection came from. Left out:
-//! the trace itself.
+//! A client's request to trace the path from the server to it (spec/native.md, "The path back").
+//! The destination is always the address of the client's connection. Left out: the trace itself.
 
 use std::time::Duration;
 
@@ -10,40 +9,40 @@ use serde::{Deserialize, Serialize};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// A trace from the server to the client: hops and rounds, by UDP.
+/// Parameters of a UDP trace from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceRequest {
-    /// Rounds.
+    /// Number of rounds.
     pub count: u32,
-    /// Time between the starts of rounds.
+    /// Time between the starts of two rounds.
     pub interval_ns: u64,
-    /// After this long a probe counts as unanswered.
+    /// Time-out of a probe.
     pub timeout_ns: u64,
     /// Largest time to live.
     pub hops_max: u8,
-    /// Port that the probes go to.
+    /// UDP destination port of the probes.
     pub port: u16,
     /// Differentiated services code point of the probes, 0 … 63.
     #[serde(default)]
     pub dscp: Option<u8>,
-    /// The client shows a token.
+    /// True if the client will log in with a token.
     #[serde(default, skip_serializing_if = "super::message::is_false")]
     pub login: bool,
 }
 
 impl TraceRequest {
-    /// Most rounds.
+    /// Most rounds of a trace.
     pub const COUNT_MAX: u32 = 20;
-    /// Probes that a server sends at the most, whatever is asked.
+    /// Most probes that a server sends for a request.
     pub const PROBES_MAX: u32 = 1000;
-    /// A server ends a trace after this long, with what it has.
+    /// Time after which a server ends a trace and sends the hops found so far.
     pub const SPAN_MAX: Duration = Duration::from_secs(20);
     const HOPS_MAX: u8 = 30;
     const INTERVAL_NS_MIN: u64 = 50 * MILLISECOND_NS;
     const ROUNDS_NS_MAX: u64 = 10_000 * MILLISECOND_NS;
     const TIMEOUT_NS_MAX: u64 = 2000 * MILLISECOND_NS;
 
-    /// What a client that would like this may ask for: as much of it as servers do.
+    /// The same request with every field reduced to the bounds of the protocol.
     #[must_use]
     pub fn within_bounds(self) -> Self {
         let interval_ns = self.interval_ns.clamp(Self::INTERVAL_NS_MIN, Self::ROUNDS_NS_MAX);
@@ -57,7 +56,7 @@ impl TraceRequest {
         }
     }
 
-    /// Holds every field against the bounds of the protocol.
+    /// Checks every field against the bounds of the protocol.
     /// # Errors
     /// The first field out of bounds.
     pub fn check(&self) -> Result<(), TestError> {

@@ -1,5 +1,5 @@
-//! Trains of probe datagrams: what a client asks for, the datagrams, and what either end saw of
-//! them (spec/udp-trains.md). Left out: sockets, clocks, which trains a diagnosis wants.
+//! Trains of probe datagrams: the client's requests, the datagrams, and the timestamps of either
+//! end (spec/udp-trains.md). Left out: sockets, clocks, the choice of trains for a diagnosis.
 //!
 //! ```text
 //!  0          2          4              8        10        16
@@ -12,78 +12,79 @@ use linerate_core::record::{Direction, TestError};
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
-/// Length of the header of a datagram, and the shortest datagram.
+/// Bytes of the header, and of the shortest datagram.
 pub const TRAIN_HEADER_BYTES: usize = 16;
 /// Largest payload of a datagram (65,535 less the headers of IPv4 and UDP; RFC 768, RFC 791).
 const DATAGRAM_BYTES_MAX: u64 = 65_507;
-/// Trains of a round, packets of a train and of a round, rounds of a session.
+/// Most trains of a round.
 const TRAINS_MAX: u64 = 64;
+/// Most packets of a train.
 const TRAIN_PACKETS_MAX: u64 = 20_000;
-/// The same of all trains of a round.
+/// Most packets of all trains of a round.
 pub const ROUND_PACKETS_MAX: u32 = 65_536;
-/// Rounds of a session.
+/// Most rounds of a session.
 pub const ROUNDS_MAX: u16 = 32;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Rounds of trains over one socket at either end, one after the other.
+/// Request for a session: consecutive rounds of trains over one socket at either end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainsRequest {
-    /// All rounds together are planned to take no longer.
+    /// Longest planned time of all rounds, in nanoseconds.
     pub planned_ns: u64,
-    /// The client shows a token.
+    /// True if the client will log in with a token.
     #[serde(default, skip_serializing_if = "super::message::is_false")]
     pub login: bool,
 }
 
 impl TrainsRequest {
-    /// Holds every field against the bounds of the protocol; a server's own limits come on top.
+    /// Checks every field against the bounds of the protocol; a server may have lower limits.
     /// # Errors
     /// The first field out of bounds.
     pub fn check(&self) -> Result<(), TestError> {
         span("time of all rounds", self.planned_ns, 120, "0 … 120 s")
     }
 
-    /// How long the session is planned to take.
+    /// Planned time of the session.
     pub const fn planned_span(&self) -> Duration {
         Duration::from_nanos(self.planned_ns)
     }
 }
 
-/// Trains of both directions, each at its time; both ends begin at once.
+/// Trains of both directions with their times; both ends start at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainRound {
-    /// Counted from 0.
+    /// Number of the round, from 0.
     pub round: u16,
-    /// An end waits so long for what is still on the way.
+    /// Time that an end waits for packets in flight, in nanoseconds.
     pub quiet_ns: u64,
-    /// In the order in which their reports come.
+    /// Trains in the order of their reports.
     pub trains: Vec<TrainPlan>,
 }
 
-/// One train as it is asked for.
+/// Parameters of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainPlan {
-    /// Which way it goes.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// Payload of each datagram.
+    /// Payload of each packet in bytes.
     pub size_bytes: u32,
-    /// Datagrams.
+    /// Number of packets.
     pub count: u32,
-    /// From one to the next; 0 is back to back.
+    /// Time between two packets; 0 is back to back.
     pub gap_ns: u64,
-    /// When the first leaves, after the round begins.
+    /// Time of the first packet, from the start of the round.
     pub at_ns: u64,
 }
 
 impl TrainPlan {
-    /// When the last one leaves, after the round begins.
+    /// Time of the last packet, from the start of the round.
     pub const fn end_ns(&self) -> u64 {
         self.at_ns + self.gap_ns * self.count.saturating_sub(1) as u64
     }
 }
 
 impl TrainRound {
-    /// Holds every field against the bounds of the protocol.
+    /// Checks every field against the bounds of the protocol.
     /// # Errors
     /// The first field out of bounds.
     pub fn check(&self) -> Result<(), TestError> {
@@ -107,7 +108,7 @@ impl TrainRound {
         within("packets of a round", all, 1, ROUND_PACKETS_MAX.into(), "1 … 65536")
     }
 
-    /// When the last packet of a direction leaves, after the round begins.
+    /// Time of the last packet of a direction, from the start of the round.
     pub fn end(&self, direction: Direction) -> Duration {
         let trains = self.trains.iter().filter(|train| train.direction == direction);
         Duration::from_nanos(trains.map(TrainPlan::end_ns).max().unwrap_or(0))
@@ -121,34 +122,35 @@ fn span(field: &'static str, ns: u64, most_s: u64, bounds: &'static str) -> Resu
     Err(TestError { field, value: print_span(Duration::from_nanos(ns)), bounds })
 }
 
-/// What an end saw of one train: when its packets left, where it sent it, or when they came.
+/// Timestamps of a train's packets: departures at the sender, arrivals at the receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainReport {
-    /// Of which round.
+    /// Number of the round.
     pub round: u16,
-    /// Its place among the trains of that.
+    /// Index of the train in the round.
     pub train: u16,
-    /// The first stamp, in ns of this end's civil time.
+    /// The first timestamp, in ns of this end's CLOCK_REALTIME.
     pub first_ns: u64,
-    /// For each packet the time since the one before it that has a stamp, 0 for the first such;
-    /// null for those that never came. A sender ends the list where it could send no more.
+    /// For each packet, the time since the previous packet with a timestamp; 0 for the first of
+    /// them, null for packets that did not arrive. A sender's list ends where sending failed.
     pub after_ns: Vec<Option<i64>>,
-    /// A receiver: datagrams for which its socket had no room; null where the kernel tells none.
+    /// Receiver: packets dropped because the socket buffer was full; null where the kernel does not
+    /// count them.
     #[serde(default)]
     pub socket_drops: Option<u64>,
-    /// A sender: the largest IP packet that a router or this host named (ICMP "too big").
+    /// Sender: largest IP packet by an ICMP "packet too big" of a router or of this host.
     #[serde(default)]
     pub icmp_mtu_bytes: Option<u32>,
 }
 
 impl TrainReport {
-    /// The report of these stamps.
-    pub fn of((round, train): (u16, u16), stamps: &[Option<u64>]) -> Self {
+    /// Report on a train with these timestamps, `None` for packets that did not arrive.
+    pub fn from_stamps(round: u16, train: u16, stamps: &[Option<u64>]) -> Self {
         let first_ns = stamps.iter().flatten().next().copied().unwrap_or(0);
         let mut last = first_ns;
         let after = |stamp: &Option<u64>| {
             let stamp = (*stamp)?;
-            // Packets may overtake each other.
+            // Reordered packets give negative differences.
             let after = stamp.wrapping_sub(last).cast_signed();
             last = stamp;
             Some(after)
@@ -157,7 +159,7 @@ impl TrainReport {
         Self { round, train, first_ns, after_ns, ..Self::default() }
     }
 
-    /// Its stamps, in ns of that end's civil time.
+    /// The timestamps, in ns of that end's CLOCK_REALTIME.
     pub fn stamps(&self) -> Vec<Option<u64>> {
         let mut last = self.first_ns;
         let stamp = |after: &Option<i64>| {
@@ -168,21 +170,21 @@ impl TrainReport {
     }
 }
 
-/// What every datagram of a train begins with.
+/// Header of a train's datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainHeader {
-    /// Of which round.
+    /// Number of the round.
     pub round: u16,
-    /// Its train's place among those of the round.
+    /// Index of the train in the round.
     pub train: u16,
-    /// Its own place in the train, from 0.
+    /// Index of the packet in the train, from 0.
     pub index: u32,
-    /// The session's, so that strays are known.
+    /// Tag of the session, by which packets of other sessions are detected.
     pub tag: u16,
 }
 
 impl TrainHeader {
-    /// The bytes of the header.
+    /// Header bytes on the wire.
     pub fn to_bytes(self) -> [u8; TRAIN_HEADER_BYTES] {
         let mut bytes = [0; TRAIN_HEADER_BYTES];
         bytes[..2].copy_from_slice(&self.round.to_be_bytes());
@@ -192,7 +194,7 @@ impl TrainHeader {
         bytes
     }
 
-    /// Reads the header of a datagram; `None` when it is none of a train.
+    /// Parses the header of a datagram; `None` when it is no packet of a train.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let header: &[u8; TRAIN_HEADER_BYTES] = datagram.first_chunk()?;
         let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -233,11 +235,11 @@ mod tests {
     #[test]
     fn a_report_keeps_every_stamp_and_every_gap() {
         let stamps = [None, Some(1_000), Some(1_120), None, Some(1_110), Some(1_400)];
-        let report = TrainReport::of((1, 2), &stamps);
+        let report = TrainReport::from_stamps(1, 2, &stamps);
         assert_eq!(report.first_ns, 1_000);
         assert_eq!(report.after_ns, [None, Some(0), Some(120), None, Some(-10), Some(290)]);
         assert_eq!(report.stamps(), stamps);
-        assert_eq!(TrainReport::of((0, 0), &[None, None]).stamps(), [None, None]);
+        assert_eq!(TrainReport::from_stamps(0, 0, &[None, None]).stamps(), [None, None]);
         let json = linerate_core::tree::to_json(&report).expect("it is data");
         assert!(json.contains(r#""after_ns":[null,0,120,null,-10,290]"#), "{json}");
     }

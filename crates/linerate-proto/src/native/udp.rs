@@ -5,37 +5,37 @@
 //! | number        | tag     | time in ns      | payload up to the agreed size ...
 //! ```
 //!
-//! All numbers are big-endian. The tag tells a stream's datagrams from strays on its ports; the
-//! secret that opens a stream is the test's token, in three datagrams of fixed length before it.
+//! All numbers are big-endian. By the tag, datagrams of other streams are detected; the secret that
+//! opens a stream is the test's token, in three datagrams of fixed length before the data.
 
 use linerate_core::record::Direction;
 
 use super::Token;
 
-/// Length of the header of a datagram, and the shortest datagram.
+/// Bytes of the header, and of the shortest datagram.
 pub const DATAGRAM_HEADER_BYTES: usize = 16;
-/// Length of each datagram of the opening.
+/// Bytes of each datagram of the opening.
 pub const OPENING_BYTES: usize = 48;
-/// The number of a datagram that carries no data and says that its sender is there.
+/// Number of a keepalive, a datagram without data.
 pub const ALIVE: u64 = u64::MAX;
-/// Times in headers have 48 bits: 78 hours, longer than any test.
+/// Largest time in a header: 48 bits are 78 hours, longer than any test.
 pub const STAMP_NS_MAX: u64 = (1 << 48) - 1;
 
 const MAGIC: &[u8; 8] = b"LINERUDP";
 
-/// What every datagram of a stream begins with.
+/// Header of a stream's datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
-    /// Counted from 0 in each stream, or [`ALIVE`].
+    /// Sequence number from 0 in each stream, or [`ALIVE`].
     pub number: u64,
-    /// The stream's.
+    /// Tag of the stream.
     pub tag: u16,
     /// Time since the sender's start, at most [`STAMP_NS_MAX`].
     pub stamp_ns: u64,
 }
 
 impl DatagramHeader {
-    /// The bytes of the header.
+    /// Header bytes on the wire.
     #[inline]
     pub fn to_bytes(self) -> [u8; DATAGRAM_HEADER_BYTES] {
         let mut bytes = [0; DATAGRAM_HEADER_BYTES];
@@ -45,7 +45,7 @@ impl DatagramHeader {
         bytes
     }
 
-    /// Reads the header of a datagram; `None` when it is too short for one.
+    /// Parses the header of a datagram; `None` when it is too short.
     #[inline]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let (header, _) = datagram.split_first_chunk::<DATAGRAM_HEADER_BYTES>()?;
@@ -55,22 +55,24 @@ impl DatagramHeader {
     }
 }
 
-/// Length of a sign of life with a grant; one without is a header alone.
+/// Bytes of a keepalive with a grant; a keepalive without one is a header only.
 pub const GRANT_BYTES: usize = DATAGRAM_HEADER_BYTES + 24;
 
-/// How far the sender of a stream may go by the word of its receiver.
+/// Flow control: the numbers up to which a receiver allows its sender to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The number that the receiver expects: the highest that came, and 1.
+    /// Number that the receiver expects next: the highest that arrived, plus 1.
     pub next: u64,
-    /// Numbers below this one are welcome: as many as wait where they are soon taken in.
+    /// First number above the usual allowance: as many datagrams as fit into the receiver's queue
+    /// with little delay.
     pub limit: u64,
-    /// Numbers below this one find room, not below `limit`: for a path that holds many.
+    /// First number above the largest allowance, at least `limit`: as many as fit into the
+    /// receiver's buffer, for paths with a large bandwidth-delay product.
     pub most: u64,
 }
 
 impl Grant {
-    /// The bytes of a sign of life with this grant.
+    /// The bytes of a keepalive with this grant.
     pub fn to_bytes(self, tag: u16) -> [u8; GRANT_BYTES] {
         let mut bytes = [0; GRANT_BYTES];
         let header = DatagramHeader { number: ALIVE, tag, stamp_ns: 0 };
@@ -81,7 +83,7 @@ impl Grant {
         bytes
     }
 
-    /// The grant of a sign of life; `None` when it has none, or one that takes back.
+    /// The grant in a keepalive; `None` when it has none or its limits are out of order.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let grant = datagram.get(DATAGRAM_HEADER_BYTES..GRANT_BYTES)?;
         let next = u64::from_be_bytes(*grant.first_chunk()?);
@@ -93,29 +95,29 @@ impl Grant {
 
 /// A datagram of the opening of a stream.
 ///
-/// The client says hello with the token; the server answers with a nonce; the client says it back,
-/// which proves that what is sent to its address arrives there. All three have one length, so
-/// nothing is amplified.
+/// The client sends a hello with the token; the server answers with a nonce; the client returns it,
+/// which proves that it receives at its address. All three have one length, so nothing is
+/// amplified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// Which of the three.
+    /// Step of the opening.
     pub step: OpeningStep,
-    /// The test.
+    /// Token of the test.
     pub token: Token,
     /// Stream number within its direction.
     pub stream: u16,
-    /// Which way its data goes.
+    /// Direction of the stream's data.
     pub direction: Direction,
 }
 
 /// The three steps of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpeningStep {
-    /// Client: this is my address.
+    /// Client: first datagram from its address.
     Hello,
-    /// Server: say this number back.
+    /// Server: nonce to be returned.
     Challenge(u64),
-    /// Client: the server's number.
+    /// Client: the server's nonce.
     Answer(u64),
 }
 
@@ -140,7 +142,7 @@ impl Opening {
         bytes
     }
 
-    /// Reads a datagram; `None` when it is of no opening.
+    /// Parses a datagram; `None` when it is none of an opening.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let bytes: &[u8; OPENING_BYTES] = datagram.try_into().ok()?;
         let reserved = [&bytes[12..16], &bytes[40..]];
@@ -165,8 +167,8 @@ impl Opening {
     }
 }
 
-/// The tag of a stream: 16 bits of FNV-1a over token, direction and stream number. It keeps strays
-/// apart, not attackers; those have to know the ports and the address as well.
+/// Tag of a stream: 16 bits of FNV-1a over token, direction and stream number. It detects stray
+/// datagrams, but is too short to stop an attacker who knows ports and address.
 pub fn stream_tag(token: Token, direction: Direction, stream: u16) -> u16 {
     let way = match direction {
         Direction::Up => 1,

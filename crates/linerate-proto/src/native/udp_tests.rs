@@ -118,7 +118,7 @@ fn loss_duplicates_and_reordering_are_told_apart() {
     let mut tracker = UdpTracker::new(0);
     // 3 and 7 are lost, 5 comes late, 2 and 5 come twice. 9 is sent and lost at the end.
     let orders: Vec<Order> =
-        [0, 1, 2, 2, 4, 6, 5, 5, 8].map(|number| tracker.take(number, 0)).to_vec();
+        [0, 1, 2, 2, 4, 6, 5, 5, 8].map(|number| tracker.count(number, 0)).to_vec();
     use Order::{Ahead, Behind, Duplicate};
     assert_eq!(orders, [Ahead, Ahead, Ahead, Duplicate, Ahead, Ahead, Behind, Duplicate, Ahead]);
     let (all, measured) = tracker.tallies(Some((10, 10)), None, 1);
@@ -139,7 +139,7 @@ fn loss_duplicates_and_reordering_are_told_apart() {
 fn datagrams_belong_to_the_span_in_which_they_were_sent_however_late_they_come() {
     let mut tracker = UdpTracker::new(100);
     for (number, stamp) in [(0, 10), (2, 120), (1, 90), (4, 140)] {
-        tracker.take(number, stamp);
+        tracker.count(number, stamp);
     }
     // 0 and 1 were sent in the omitted span; of 2, 3 and 4 one is lost.
     let (all, measured) = tracker.tallies(Some((5, 3)), None, 1);
@@ -152,7 +152,7 @@ fn how_many_were_sent_after_the_omitted_span_is_told_by_the_stamps_of_what_came(
     let mut tracker = UdpTracker::new(100);
     assert_eq!(tracker.sent_after_omitted(7), None);
     for (number, stamp) in [(0, 10), (1, 90), (4, 140), (3, 120)] {
-        tracker.take(number, stamp);
+        tracker.count(number, stamp);
     }
     // 3 is the first that is known to be of the span; 3 to 6.
     assert_eq!(tracker.sent_after_omitted(7), Some(4));
@@ -163,11 +163,11 @@ fn how_many_were_sent_after_the_omitted_span_is_told_by_the_stamps_of_what_came(
 #[test]
 fn a_gap_where_the_kernel_dropped_is_this_hosts_and_no_larger_than_what_it_dropped() {
     let mut tracker = UdpTracker::new(0);
-    tracker.take(0, 0);
+    tracker.count(0, 0);
     // 1 to 3 are missing and the kernel dropped 2; of 5 to 9 none was dropped here.
     for (drops, number) in [(2, 4), (2, 10)] {
         tracker.note_drops(drops, number, 0, 1);
-        tracker.take(number, 0);
+        tracker.count(number, 0);
     }
     assert_eq!(tracker.tallies(None, None, 1).0.lost_here, 2);
     // The last three of 14 are missing, and one more was dropped.
@@ -180,22 +180,22 @@ fn a_gap_where_the_kernel_dropped_is_this_hosts_and_no_larger_than_what_it_dropp
 #[test]
 fn a_drop_without_a_gap_is_nobodys_loss() {
     let mut tracker = UdpTracker::new(0);
-    tracker.take(0, 0);
+    tracker.count(0, 0);
     tracker.note_drops(1, 1, 0, 1);
-    tracker.take(1, 0);
+    tracker.count(1, 0);
     assert_eq!(tracker.tallies(Some((2, 2)), Some(1), 1).0.lost_here, 0);
 }
 
 #[test]
 fn numbers_that_no_stream_sends_are_not_counted_and_cost_no_time() {
     let mut tracker = UdpTracker::new(0);
-    tracker.take(0, 0);
+    tracker.count(0, 0);
     for number in [u64::MAX, u64::MAX - 1, 1 << 33] {
-        assert_eq!(tracker.take(number, 0), Order::Implausible, "{number}");
+        assert_eq!(tracker.count(number, 0), Order::Implausible, "{number}");
     }
     assert_eq!(tracker.next_expected(), 1);
-    assert_eq!(tracker.take(1 << 32, 0), Order::Ahead);
-    assert_eq!(tracker.take(1, 0), Order::TooOld);
+    assert_eq!(tracker.count(1 << 32, 0), Order::Ahead);
+    assert_eq!(tracker.count(1, 0), Order::TooOld);
     let (all, _) = tracker.tallies(Some(((1 << 32) + 1, 0)), None, 1);
     assert_eq!((all.received, all.lost, all.too_old), (2, (1 << 32) - 1, 1));
 }
@@ -203,7 +203,7 @@ fn numbers_that_no_stream_sends_are_not_counted_and_cost_no_time() {
 #[test]
 fn a_sender_that_tells_fewer_than_arrived_makes_no_negative_loss() {
     let mut tracker = UdpTracker::new(0);
-    (0..5).for_each(|number| assert_eq!(tracker.take(number, 0), Order::Ahead));
+    (0..5).for_each(|number| assert_eq!(tracker.count(number, 0), Order::Ahead));
     assert_eq!(tracker.tallies(Some((3, 3)), Some(9), 64).0.lost, 0);
 }
 
@@ -245,7 +245,7 @@ fn what_an_emulated_path_lost_doubled_and_delayed_is_counted_to_the_last_datagra
     assert!(lost > 300 && copied > 100, "the path did something: {lost}, {copied}");
     let mut tracker = UdpTracker::new(0);
     arrivals.iter().for_each(|arrival| {
-        tracker.take(arrival.sequence, arrival.sequence * 100_000);
+        tracker.count(arrival.sequence, arrival.sequence * 100_000);
     });
     let (all, _) = tracker.tallies(Some((20_000, 20_000)), None, 1);
     let expected = Arrivals::new(20_000, &arrivals);
@@ -286,7 +286,7 @@ proptest! {
             })
             .collect();
         let mut tracker = UdpTracker::new(0);
-        arrivals.iter().for_each(|&number| { tracker.take(number, 0); });
+        arrivals.iter().for_each(|&number| { tracker.count(number, 0); });
         let (all, _) = tracker.tallies(None, None, 1);
         let counts = (all.received, all.duplicates, all.reordered, tracker.next_expected());
         prop_assert_eq!(counts, plainly(&arrivals));
@@ -299,8 +299,8 @@ proptest! {
         if let Some(header) = DatagramHeader::parse(&bytes) {
             let mut tracker = UdpTracker::new(5);
             tracker.note_drops(header.stamp_ns as u32, header.number, header.stamp_ns, u64::MAX);
-            tracker.take(header.number, header.stamp_ns);
-            tracker.take(header.number.wrapping_add(header.stamp_ns), 0);
+            tracker.count(header.number, header.stamp_ns);
+            tracker.count(header.number.wrapping_add(header.stamp_ns), 0);
             tracker.tallies(Some((header.number, header.stamp_ns)), Some(1), u64::MAX);
         }
     }
@@ -316,20 +316,21 @@ fn a_run_is_counted_as_its_datagrams_are_one_by_one() {
     {
         let stamp_ns = turn as u64;
         let first = number + u64::from(turn % 7 == 3) * 5;
-        if !runs.take_run(first, *count, stamp_ns) {
+        if !runs.count_run(first, *count, stamp_ns) {
             assert_ne!(first, number, "only a gap is refused");
-            assert_eq!(runs.take(first, stamp_ns), Order::Ahead);
-            assert!(runs.take_run(first + 1, *count - 1, stamp_ns));
+            assert_eq!(runs.count(first, stamp_ns), Order::Ahead);
+            assert!(runs.count_run(first + 1, *count - 1, stamp_ns));
         }
-        (first..first + count).for_each(|it| assert_eq!(singles.take(it, stamp_ns), Order::Ahead));
+        (first..first + count)
+            .for_each(|number| assert_eq!(singles.count(number, stamp_ns), Order::Ahead));
         number = first + count;
         assert_eq!(runs.tallies(None, None, 1), singles.tallies(None, None, 1));
     }
     assert!(number > 3 * WINDOW / 2, "{number}");
     for late in (number - WINDOW..number).step_by(37) {
-        assert_eq!(runs.take(late, 60), singles.take(late, 60), "{late}");
+        assert_eq!(runs.count(late, 60), singles.count(late, 60), "{late}");
     }
-    assert!(!runs.take_run(number, u64::MAX - number, 60), "the number of a sign of life");
+    assert!(!runs.count_run(number, u64::MAX - number, 60), "the number of a sign of life");
 }
 
 #[test]

@@ -1,59 +1,58 @@
-//! From the numbers of datagrams, in the order in which they arrive, to counts: lost, duplicate,
-//! reordered.
+//! Counts lost, duplicate and reordered datagrams by their sequence numbers, in the order of
+//! arrival.
 //!
-//! Memory is bounded: of the last [`WINDOW`] numbers it is known which came. One that is older when
-//! it arrives is neither counted as received nor as duplicate; it stays among the lost, and is told
-//! apart. Left out: how far a reordered datagram was displaced.
+//! Memory is bounded: arrivals are remembered for the last [`WINDOW`] numbers. An older datagram
+//! counts neither as received nor as duplicate; it stays among the lost, with a separate count.
+//! Left out: the extent of reordering.
 //!
 //! Sources: RFC 4737 §3.3 and §4.1 (NextExp; reordered is what is below it), RFC 7680 (loss),
 //! RFC 5560 (duplicates).
 
 use linerate_core::record::DatagramTally;
 
-/// Numbers below the highest of which it is known whether they came.
+/// Count of the highest numbers whose arrivals are remembered.
 pub const WINDOW: u64 = 1 << 20;
 
-/// A number further ahead than this is not believed: more than a minute at 50 million a second.
+/// Largest credible jump of the number: more than a minute at 50 million datagrams a second.
 const AHEAD_MAX: u64 = 1 << 32;
 
 const WORD: u64 = 64;
 
-/// What a datagram turned out to be.
+/// Order of a datagram in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The next number, or one ahead of it.
+    /// The expected number, or a higher one.
     Ahead,
-    /// Below a number that came before: reordered (RFC 4737).
+    /// Reordered: a lower number than one that arrived before (RFC 4737).
     Behind,
-    /// It came before.
+    /// A number that has already arrived.
     Duplicate,
-    /// Too far below to tell.
+    /// A number below the remembered ones.
     TooOld,
-    /// Too far ahead to be of this stream; it is not counted.
+    /// A number too far ahead to be of this stream; not counted.
     Implausible,
 }
 
-/// Follows one stream.
+/// Counters of one stream's datagrams.
 #[derive(Clone, Debug)]
 pub struct UdpTracker {
-    /// One bit a number, by its remainder.
+    /// One bit for each of the last [`WINDOW`] numbers, indexed by the number modulo [`WINDOW`].
     came: Vec<u64>,
-    /// The highest number that came, and 1: NextExp of RFC 4737.
+    /// Highest number that arrived, plus 1: NextExp of RFC 4737.
     next: u64,
     omit_ns: u64,
-    /// The lowest number that was sent after the omitted span, of those that came; the highest
-    /// there can be before any came.
+    /// Lowest number that arrived of those sent after the omitted span; `u64::MAX` before any.
     first_counted: u64,
-    /// Sent within the omitted span, and after it.
+    /// Counters of the datagrams sent within the omitted span, and after it.
     tallies: [DatagramTally; 2],
-    /// The kernel's count of drops at the last arrival.
+    /// The kernel's count of socket drops at the last arrival.
     drops: u32,
     /// A number further ahead than this is not believed.
     ahead_max: u64,
 }
 
 impl UdpTracker {
-    /// Follows a stream of which datagrams sent before `omit_ns` do not count.
+    /// A tracker of a stream whose datagrams sent before `omit_ns` are omitted.
     pub fn new(omit_ns: u64) -> Self {
         let words = usize::try_from(WINDOW / WORD).expect("16,384 words");
         let tallies = [DatagramTally::default(); 2];
@@ -67,21 +66,21 @@ impl UdpTracker {
         self.ahead_max = datagrams.min(AHEAD_MAX);
     }
 
-    /// Takes in a datagram that was sent at `stamp_ns`.
+    /// Counts a datagram that was sent at `stamp_ns`.
     #[inline]
-    pub fn take(&mut self, number: u64, stamp_ns: u64) -> Order {
+    pub fn count(&mut self, number: u64, stamp_ns: u64) -> Order {
         if number != self.next {
-            return self.take_other(number, stamp_ns);
+            return self.count_out_of_order(number, stamp_ns);
         }
-        self.part(number, stamp_ns).received += 1;
+        self.tally_of(number, stamp_ns).received += 1;
         set(&mut self.came, number);
         self.next += 1;
         Order::Ahead
     }
 
-    /// The tally to which a datagram belongs.
+    /// Counters of the span in which a datagram was sent: omitted or measured.
     #[inline]
-    fn part(&mut self, number: u64, stamp_ns: u64) -> &mut DatagramTally {
+    fn tally_of(&mut self, number: u64, stamp_ns: u64) -> &mut DatagramTally {
         let counts = stamp_ns >= self.omit_ns;
         if counts {
             self.first_counted = self.first_counted.min(number);
@@ -89,9 +88,9 @@ impl UdpTracker {
         &mut self.tallies[usize::from(counts)]
     }
 
-    /// How many of `all` datagrams were sent after the omitted span by the stamps of those that
-    /// came: for senders whose own account of it begins at another moment than their stamps. None
-    /// where none of them came.
+    /// Number of the `all` datagrams sent that were sent after the omitted span, from the
+    /// timestamps of those that arrived: for senders whose own count starts at another time than
+    /// their timestamps. `None` where none of them arrived.
     pub const fn sent_after_omitted(&self, all: u64) -> Option<u64> {
         match (self.omit_ns, self.first_counted) {
             (0, _) => Some(all),
@@ -100,15 +99,15 @@ impl UdpTracker {
         }
     }
 
-    /// Takes in `count` datagrams with numbers one after the other from `first` on, all sent at
-    /// `stamp_ns`, where the first is the next expected; false, and nothing taken, otherwise. The
-    /// same as [`Self::take`] of each.
+    /// Counts `count` datagrams with consecutive numbers from `first` on, all sent at `stamp_ns`,
+    /// if the first is the expected one; otherwise returns false and counts none. The result is the
+    /// same as of [`Self::count`] for each.
     #[inline]
-    pub fn take_run(&mut self, first: u64, count: u64, stamp_ns: u64) -> bool {
+    pub fn count_run(&mut self, first: u64, count: u64, stamp_ns: u64) -> bool {
         if first != self.next || first.checked_add(count).is_none_or(|end| end == u64::MAX) {
             return false;
         }
-        self.part(first, stamp_ns).received += count;
+        self.tally_of(first, stamp_ns).received += count;
         let mut at = first;
         while at < first + count {
             let bits = (WORD - at % WORD).min(first + count - at);
@@ -121,39 +120,40 @@ impl UdpTracker {
     }
 
     #[cold]
-    fn take_other(&mut self, number: u64, stamp_ns: u64) -> Order {
+    fn count_out_of_order(&mut self, number: u64, stamp_ns: u64) -> Order {
         if let Some(gap) = number.checked_sub(self.next) {
             if !self.is_plausible(number) {
                 return Order::Implausible;
             }
-            self.forget(number, gap);
-            self.part(number, stamp_ns).received += 1;
+            self.clear_gap(number, gap);
+            self.tally_of(number, stamp_ns).received += 1;
             set(&mut self.came, number);
             self.next = number + 1;
             return Order::Ahead;
         }
         if self.next - number > WINDOW {
-            self.part(number, stamp_ns).too_old += 1;
+            self.tally_of(number, stamp_ns).too_old += 1;
             return Order::TooOld;
         }
         if is_set(&self.came, number) {
-            self.part(number, stamp_ns).duplicates += 1;
+            self.tally_of(number, stamp_ns).duplicates += 1;
             return Order::Duplicate;
         }
-        let tally = self.part(number, stamp_ns);
+        let tally = self.tally_of(number, stamp_ns);
         tally.received += 1;
         tally.reordered += 1;
         set(&mut self.came, number);
         Order::Behind
     }
 
-    /// Whether a number can be of this stream: it is not too far ahead.
+    /// True unless a number is too far ahead to be of this stream.
     pub const fn is_plausible(&self, number: u64) -> bool {
         number.saturating_sub(self.next) <= self.ahead_max && number != u64::MAX
     }
 
-    /// Numbers from `next` up to `number` have not come, whatever their bits said of older ones.
-    fn forget(&mut self, number: u64, gap: u64) {
+    /// Clears the bits of the numbers from `next` up to `number`, which still hold the arrivals of
+    /// older numbers.
+    fn clear_gap(&mut self, number: u64, gap: u64) {
         if gap >= WINDOW {
             self.came.fill(0);
             return;
@@ -170,9 +170,9 @@ impl UdpTracker {
         }
     }
 
-    /// Tells the kernel's count of drops as it was when the datagram `number` found its place, just
-    /// before that one is taken in: what is missing below it was dropped here, at most
-    /// `joined_max` datagrams a drop. The count may wrap.
+    /// Notes the kernel's count of socket drops when the datagram `number` was queued, before that
+    /// datagram is counted. Missing numbers below it count as dropped at this host, at most
+    /// `joined_max` datagrams for each drop (with GRO). The count may wrap.
     pub fn note_drops(&mut self, drops: u32, number: u64, stamp_ns: u64, joined_max: u64) {
         let grown = drops.wrapping_sub(self.drops);
         self.drops = drops;
@@ -183,19 +183,19 @@ impl UdpTracker {
         }
     }
 
-    /// The highest number that came, and 1.
+    /// Highest number that arrived, plus 1.
     pub const fn next_expected(&self) -> u64 {
         self.next
     }
 
-    /// Different datagrams that came.
+    /// Number of datagrams that arrived, without duplicates.
     pub const fn received(&self) -> u64 {
         self.tallies[0].received + self.tallies[1].received
     }
 
-    /// Counts of all datagrams and of those sent after the omitted span. `sent` is what the sender
-    /// told of both; what is missing at the very end was dropped here as far as the kernel's last
-    /// count of `drops` says so.
+    /// Counters of all datagrams, and of those sent after the omitted span. `sent` is the sender's
+    /// count of both. Datagrams missing after the last arrival count as dropped at this host, up to
+    /// the kernel's last count of `drops`.
     pub fn tallies(
         &self,
         sent: Option<(u64, u64)>,
@@ -209,15 +209,15 @@ impl UdpTracker {
         measured.lost_here += tail.min(last.saturating_mul(joined_max));
         measured.sent = sent.map(|(_, measured)| measured);
         let all = sum(&before, &measured);
-        let all = close(DatagramTally { sent: sent_all, ..all }, self.next);
-        // Without the sender's word it is not known how many of the lost belong to the span.
+        let all = with_lost(DatagramTally { sent: sent_all, ..all }, self.next);
+        // Without the sender's count the lost cannot be divided between the spans.
         let seen = all.lost + measured.received;
-        (all, close(measured, seen))
+        (all, with_lost(measured, seen))
     }
 }
 
-/// Fills in what was lost: of the sent ones, or of `seen` where the sender did not tell.
-fn close(tally: DatagramTally, seen: u64) -> DatagramTally {
+/// The same counters with the lost: of the datagrams sent, or of `seen` without a sender's count.
+fn with_lost(tally: DatagramTally, seen: u64) -> DatagramTally {
     let lost = tally.sent.unwrap_or(seen).saturating_sub(tally.received);
     DatagramTally { lost, lost_here: tally.lost_here.min(lost), ..tally }
 }

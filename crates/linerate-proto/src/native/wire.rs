@@ -16,16 +16,16 @@ use linerate_core::tree;
 
 use super::{Message, VERSION};
 
-/// Length of the hello of a control connection, both ways.
+/// Bytes of the hello of a control connection, in both directions.
 pub const CONTROL_HELLO_BYTES: usize = 16;
-/// Length of the hello of a data connection.
+/// Bytes of the hello of a data connection.
 pub const DATA_HELLO_BYTES: usize = 40;
-/// Longest JSON text of a message: 128 streams' final reports fit with room.
+/// Bytes of the longest JSON text of a message: the final reports of 128 streams are shorter.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 const MAGIC: &[u8; 8] = b"LINERATE";
 
-/// What a peer sent that the protocol does not allow.
+/// Violation of the protocol by a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The first bytes are of another protocol.
@@ -43,17 +43,17 @@ pub enum WireError {
     /// A message that is no JSON of this protocol.
     #[error("malformed message: {0}")]
     Json(String),
-    /// A message that does not belong in the present state.
+    /// A message out of order.
     #[error("unexpected {got} while waiting for {expected}")]
     State {
-        /// What came.
+        /// Name of the received message.
         got: &'static str,
-        /// What would have been in order.
+        /// The message that the current step expects.
         expected: &'static str,
     },
 }
 
-/// The secret that ties data connections to their control connection.
+/// Secret of a test that its data connections present.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token(pub [u8; 16]);
 
@@ -64,12 +64,12 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token as it stands in JSON.
+    /// The 32 hexadecimal digits of the token, as in JSON.
     pub fn to_hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Reads 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 16];
         if text.len() != 32 || !text.is_ascii() {
@@ -82,14 +82,14 @@ impl Token {
     }
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloKind {
     /// The control connection of a test.
     Control,
     /// A data connection; 24 more bytes follow.
     Data,
-    /// A connection that asks for a trace of the path to the client; messages follow at once.
+    /// A connection for a trace of the path to the client; messages follow at once.
     Trace,
 }
 
@@ -98,17 +98,17 @@ pub enum HelloKind {
 pub struct Hello {
     /// Protocol version of the sender.
     pub version: u16,
-    /// What the connection is for.
+    /// Purpose of the connection.
     pub kind: HelloKind,
 }
 
 impl Hello {
-    /// A hello of this version.
+    /// A hello of this program's newest version.
     pub const fn new(kind: HelloKind) -> Self {
         Self { version: VERSION, kind }
     }
 
-    /// Its bytes.
+    /// The 16 bytes on the wire.
     pub fn to_bytes(self) -> [u8; CONTROL_HELLO_BYTES] {
         let mut bytes = [0; CONTROL_HELLO_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
@@ -121,7 +121,7 @@ impl Hello {
         bytes
     }
 
-    /// Reads a hello of any version, so that the ends can agree on one.
+    /// Parses a hello of any version, so that the ends can agree on one.
     /// # Errors
     /// [`WireError::Magic`] or [`WireError::Hello`].
     pub fn parse(bytes: &[u8; CONTROL_HELLO_BYTES]) -> Result<Self, WireError> {
@@ -143,21 +143,21 @@ impl Hello {
     }
 }
 
-/// The versions of the protocol that an end speaks, each with all that lie between.
+/// Range of protocol versions that an end speaks.
 ///
-/// A client begins with its newest. The server answers with the lower of the client's and its own,
-/// and both go on in that one; fields that an end does not know it ignores. An end whose oldest is
-/// newer than the other's newest names its own version and closes.
+/// A client starts with its newest version. The server answers with the lower of the client's and
+/// its own newest, and both use that one; an end ignores unknown fields. An end whose oldest
+/// version is newer than the other's newest sends its own version and closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The oldest that is still spoken.
+    /// Oldest supported version.
     pub oldest: u16,
-    /// The newest.
+    /// Newest supported version.
     pub newest: u16,
 }
 
 impl Versions {
-    /// What a server speaks with a client whose hello names `asked`.
+    /// Version that a server uses with a client whose hello has version `asked`.
     /// # Errors
     /// [`WireError::Version`] when the client is too old.
     pub const fn with_client(self, asked: u16) -> Result<u16, WireError> {
@@ -168,9 +168,9 @@ impl Versions {
         }
     }
 
-    /// What a client speaks with a server that `answered` its hello.
+    /// Version that a client uses with a server that `answered` its hello.
     /// # Errors
-    /// [`WireError::Version`] when the client does not speak that.
+    /// [`WireError::Version`] when the client does not speak that version.
     pub const fn with_server(self, answered: u16) -> Result<u16, WireError> {
         if answered < self.oldest || answered > self.newest {
             return Err(WireError::Version(answered));
@@ -179,19 +179,19 @@ impl Versions {
     }
 }
 
-/// Which stream of which test a data connection is.
+/// Hello of a data connection: its test and stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHello {
-    /// The test.
+    /// Token of the test.
     pub token: Token,
     /// Stream number within its direction.
     pub stream: u16,
-    /// Which way its data goes.
+    /// Direction of the stream's data.
     pub direction: Direction,
 }
 
 impl DataHello {
-    /// The whole hello of a data connection.
+    /// The 40 bytes on the wire.
     pub fn to_bytes(self) -> [u8; DATA_HELLO_BYTES] {
         let mut bytes = [0; DATA_HELLO_BYTES];
         bytes[..16].copy_from_slice(&Hello::new(HelloKind::Data).to_bytes());
@@ -204,7 +204,7 @@ impl DataHello {
         bytes
     }
 
-    /// Reads the 24 bytes after the common hello.
+    /// Parses the 24 bytes after the common hello.
     /// # Errors
     /// [`WireError::Hello`] when the direction is unknown or reserved bytes are not zero.
     pub fn parse_rest(
@@ -225,7 +225,7 @@ impl DataHello {
     }
 }
 
-/// The bytes of a message, length first.
+/// Encodes a message with its length before it.
 /// # Errors
 /// [`WireError::Length`] when the message is too long to send.
 pub fn encode(message: &Message) -> Result<Vec<u8>, WireError> {
@@ -238,19 +238,19 @@ pub fn encode(message: &Message) -> Result<Vec<u8>, WireError> {
     Ok([&prefix.to_be_bytes(), json.as_bytes()].concat())
 }
 
-/// Cuts a byte stream into messages. Holds at most one message and what came with it.
+/// Splits a byte stream into messages. Buffers at most one message and the bytes after it.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
 }
 
 impl Decoder {
-    /// Takes bytes as they arrive.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole message, or `None` when more bytes are needed.
+    /// The next complete message; `None` when more bytes are needed.
     /// # Errors
     /// [`WireError::Length`] as soon as a length is out of bounds, [`WireError::Json`].
     pub fn next_message(&mut self) -> Result<Option<Message>, WireError> {

@@ -5,56 +5,57 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::{Interval, LineError, Lines, Parameters, Summary, Version, WIRE_VERSION, shown};
+use super::{Interval, LineError, Lines, Parameters, Summary, Version, WIRE_VERSION, shortened};
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
 
-/// The server has this long for each answer. It may keep a client waiting while others measure.
+/// Time-out for each of the server's answers; a server may keep a client waiting during other
+/// tests.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// After its planned end a test has this long for what is on the way.
+/// Time that a test has after its planned end for data in flight.
 pub const GRACE: Duration = Duration::from_secs(15);
-/// The server has this long for its summary once the data is over.
+/// Time-out for the server's summary after the end of the data.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same where the user stopped the test: the marks of its end take 0.55 s.
+/// Time-out for the summary after the user stopped the test: the marks of its end take 0.55 s.
 const STOPPED_TIMEOUT: Duration = Duration::from_millis(700);
-/// What a server sent before it closed has this long to arrive; receivers that know how much was
-/// sent leave within it.
+/// Longest wait for data in flight after the server has closed; receivers that know the amount sent
+/// stop earlier.
 pub const LEAVE_MAX: Duration = Duration::from_secs(3);
-/// How often the streams are looked at, and the stop flag before there are any.
+/// Interval of checks of the streams, and of the stop flag before the streams are open.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOK_AT_STOP: Duration = Duration::from_millis(50);
-/// Lines of one test that are looked at: a day of intervals of 100 ms.
+/// Most lines of a test: a day of intervals of 100 ms.
 const LINES_MAX: usize = 1_000_000;
-/// Bytes of a refusal's reason that are kept.
+/// Most bytes of a refusal's reason that are kept.
 const REASON_BYTES: usize = 400;
 
-/// What the client wants of its test.
+/// Parameters of a test at the client.
 #[derive(Clone, Debug)]
 pub struct ClientTest {
-    /// What it asks of the server.
+    /// Parameters sent to the server.
     pub parameters: Parameters,
-    /// How long the test lasts; none where nobody can say.
+    /// Duration of the test; `None` where an amount ends it.
     pub span: Option<Duration>,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
 }
 
-/// What a server tells before and while data flows.
+/// News of the server before and during the data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientNews {
-    /// Its version.
+    /// Version of the server, from its greeting.
     Greeted(Version),
-    /// An interval, and the line that told it.
+    /// Results of an interval, and its line.
     Interval(Interval, String),
 }
 
-/// What the server did or said.
+/// Error of the server, or its violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFault {
     /// Lines that the protocol does not allow.
     Line(LineError),
-    /// It said no, for this reason.
+    /// The server refused the test, with its reason.
     Refused(String),
-    /// It is too old for jitter and one-way delay, which it was to be asked for.
+    /// The server's version is too old for the requested jitter or one-way delay.
     NoTimes(Version),
 }
 
@@ -66,7 +67,7 @@ enum Stage {
     AwaitAnswer {
         until: MonoTime,
     },
-    /// The server said no; its reason comes.
+    /// The server has refused; its reason follows.
     AwaitReason {
         until: MonoTime,
     },
@@ -74,17 +75,17 @@ enum Stage {
     Running {
         until: Option<MonoTime>,
     },
-    /// The server closed without a summary; what it sent before is taken.
+    /// The server closed without a summary; data in flight is received.
     Leaving(Settling),
     AwaitSummary {
         until: MonoTime,
     },
-    /// The summary is here; receivers learn from it when to end.
+    /// The summary has arrived; receivers stop once they have that amount.
     Closing(Settling),
     Over,
 }
 
-/// The client's machine.
+/// State machine of the client of a test.
 pub struct Client {
     test: ClientTest,
     lines: Lines,
@@ -99,7 +100,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins at `now`, on a fresh connection.
+    /// A client that starts at `now`, on a new connection.
     pub fn new(now: MonoTime, test: ClientTest) -> Self {
         let hello = format!("HELO nuttcp v{WIRE_VERSION}\n");
         Self {
@@ -116,27 +117,27 @@ impl Client {
         }
     }
 
-    /// Takes the lines that have come whole.
+    /// Handles the complete lines received so far.
     fn read(&mut self, now: MonoTime) {
         while !matches!(self.stage, Stage::Over) {
             match self.lines.next_line() {
-                Ok(Some(line)) => self.line(now, line),
+                Ok(Some(line)) => self.handle_line(now, line),
                 Ok(None) => return,
-                Err(error) => self.fail(Reason::Peer(PeerFault::Line(error))),
+                Err(error) => self.fail_with(Reason::Peer(PeerFault::Line(error))),
             }
         }
     }
 
-    fn line(&mut self, now: MonoTime, line: String) {
+    fn handle_line(&mut self, now: MonoTime, line: String) {
         self.taken += 1;
         if self.taken > LINES_MAX {
             let error = LineError::TooMany(LINES_MAX);
-            return self.fail(Reason::Peer(PeerFault::Line(error)));
+            return self.fail_with(Reason::Peer(PeerFault::Line(error)));
         }
         match self.stage {
             Stage::AwaitHello { .. } => {
                 match line.strip_prefix("HELO nuttcp ").and_then(Version::parse) {
-                    Some(version) => self.greeted(now, version),
+                    Some(version) => self.send_parameters(now, version),
                     None => self.out_of_order(&line, "HELO"),
                 }
             }
@@ -148,46 +149,47 @@ impl Client {
                 self.stage = Stage::AwaitReason { until };
             }
             Stage::AwaitAnswer { .. } => self.out_of_order(&line, "OK or KO"),
-            Stage::AwaitReason { .. } if line.starts_with("KO") => self.refused(),
+            Stage::AwaitReason { .. } if line.starts_with("KO") => self.fail_refused(),
             Stage::AwaitReason { .. } => {
                 self.reason += if self.reason.is_empty() { "" } else { "; " };
-                self.reason += &shown(&line);
+                self.reason += &shortened(&line);
                 if self.reason.len() > REASON_BYTES {
-                    self.refused();
+                    self.fail_refused();
                 }
             }
-            // The server ended the test, and says why.
+            // The server ended the test; its reason follows.
             Stage::Running { .. } | Stage::AwaitSummary { .. } if line.starts_with("KO") => {
                 self.stage = Stage::AwaitReason { until: now + ANSWER_TIMEOUT };
             }
             _ => {
                 self.summary.read(&line);
                 let interval = Interval::parse(&line);
-                let news = interval.map(|it| Output::News(ClientNews::Interval(it, line)));
+                let news =
+                    interval.map(|interval| Output::News(ClientNews::Interval(interval, line)));
                 self.out.extend(news);
             }
         }
     }
 
-    fn greeted(&mut self, now: MonoTime, version: Version) {
+    fn send_parameters(&mut self, now: MonoTime, version: Version) {
         let parameters = &self.test.parameters;
         let times = parameters.jitter > 0 || parameters.delay > 0;
         if times && version < WIRE_VERSION {
-            return self.fail(Reason::Peer(PeerFault::NoTimes(version)));
+            return self.fail_with(Reason::Peer(PeerFault::NoTimes(version)));
         }
         let line = parameters.to_line(version).into_bytes();
         self.out.extend([Output::News(ClientNews::Greeted(version)), Output::Send(line)]);
         self.stage = Stage::AwaitAnswer { until: now + ANSWER_TIMEOUT };
     }
 
-    /// The server closed. One that transmits over UDP ends its test so; over TCP its streams end
-    /// by themselves.
-    fn closed(&mut self, now: MonoTime) {
+    /// Handles the server's close of the control connection. With it a server that transmits over
+    /// UDP ends its test; over TCP the streams end by themselves.
+    fn end_control(&mut self, now: MonoTime) {
         self.closed = true;
         let told = self.summary.megabytes.is_some();
         let Parameters { udp, client_sends, .. } = self.test.parameters;
         match self.stage {
-            Stage::AwaitReason { .. } => self.refused(),
+            Stage::AwaitReason { .. } => self.fail_refused(),
             Stage::Running { .. } if told && udp && !client_sends => self.close(now),
             Stage::Running { .. } if told && !udp => {}
             Stage::Running { .. } if !udp => {
@@ -195,12 +197,12 @@ impl Client {
                 self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
             }
             Stage::AwaitSummary { .. } if told || self.stop => self.close(now),
-            _ => self.fail(Reason::Closed),
+            _ => self.fail_with(Reason::Closed),
         }
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         if let (Stage::Running { .. } | Stage::Leaving(_), Some(beat)) =
             (self.stage, &mut self.beat)
         {
@@ -209,45 +211,47 @@ impl Client {
         if let Stage::Leaving(wait) | Stage::Closing(wait) = &mut self.stage
             && wait.is_over(now, flow)
         {
-            return self.waited();
+            return self.end_wait();
         }
         let silent = |awaited| Reason::Silent { awaited, within: ANSWER_TIMEOUT };
         match &self.stage {
-            Stage::AwaitHello { until } if now >= *until => self.fail(silent("greeting")),
+            Stage::AwaitHello { until } if now >= *until => self.fail_with(silent("greeting")),
             Stage::AwaitAnswer { until } | Stage::AwaitReason { until } if now >= *until => {
-                self.fail(silent("answer"));
+                self.fail_with(silent("answer"));
             }
-            Stage::Running { .. } if flow.done => self.ended(now),
-            Stage::Running { until: Some(until) } if now >= *until => self.fail(Reason::Overdue),
+            Stage::Running { .. } if flow.done => self.await_summary(now),
+            Stage::Running { until: Some(until) } if now >= *until => {
+                self.fail_with(Reason::Overdue)
+            }
             Stage::AwaitSummary { until } if now >= *until => match self.stop {
                 true => self.close(now),
                 false => {
                     let within = SUMMARY_TIMEOUT;
-                    self.fail(Reason::Silent { awaited: "summary", within });
+                    self.fail_with(Reason::Silent { awaited: "summary", within });
                 }
             },
             _ => {}
         }
     }
 
-    /// What the server sent has come, or has had its time.
-    fn waited(&mut self) {
+    /// Ends the test after the wait for data in flight.
+    fn end_wait(&mut self) {
         if let Stage::Leaving(_) = self.stage {
             self.out.push_back(Output::Ended);
-            return self.fail(Reason::Closed);
+            return self.fail_with(Reason::Closed);
         }
         self.out.push_back(Output::Finished);
         self.stage = Stage::Over;
     }
 
-    fn opened(&mut self, now: MonoTime) {
+    fn start_test(&mut self, now: MonoTime) {
         self.out.extend([Output::Begin, Output::Start]);
         self.beat = Some(Beat::new(now, self.test.interval, Duration::ZERO));
         self.stage = Stage::Running { until: self.test.span.map(|span| now + span + GRACE) };
     }
 
-    /// Every stream has ended; the summary comes, or has come.
-    fn ended(&mut self, now: MonoTime) {
+    /// Waits for the summary after all streams have ended, if it has not arrived before.
+    fn await_summary(&mut self, now: MonoTime) {
         self.out.extend([Output::Ended, Output::Settle]);
         let within = if self.stop { STOPPED_TIMEOUT } else { SUMMARY_TIMEOUT };
         self.stage = Stage::AwaitSummary { until: now + within };
@@ -256,14 +260,14 @@ impl Client {
         }
     }
 
-    /// Nothing more comes of the server.
+    /// Outputs the summary and waits for data in flight.
     fn close(&mut self, now: MonoTime) {
         self.out.push_back(Output::Peer(Box::new(self.summary)));
         self.stage = Stage::Closing(Settling::new(now, LEAVE_MAX, None));
     }
 
-    /// The user wants no more. A server that sends learns it when its streams or the control
-    /// connection are closed.
+    /// Ends the test early at the user's request. A sending server notices that its streams or the
+    /// control connection are closed.
     fn stop(&mut self, now: MonoTime) {
         if std::mem::replace(&mut self.stop, true) {
             return;
@@ -280,21 +284,21 @@ impl Client {
                 self.stage = Stage::AwaitSummary { until: until.min(now + STOPPED_TIMEOUT) };
             }
             Stage::Leaving(_) | Stage::Closing(_) | Stage::Over => {}
-            _ => self.fail(Reason::Stopped),
+            _ => self.fail_with(Reason::Stopped),
         }
     }
 
-    fn refused(&mut self) {
+    fn fail_refused(&mut self) {
         let reason = std::mem::take(&mut self.reason);
-        self.fail(Reason::Peer(PeerFault::Refused(reason)));
+        self.fail_with(Reason::Peer(PeerFault::Refused(reason)));
     }
 
     fn out_of_order(&mut self, line: &str, expected: &'static str) {
-        let error = LineError::State { got: shown(line), expected };
-        self.fail(Reason::Peer(PeerFault::Line(error)));
+        let error = LineError::State { got: shortened(line), expected };
+        self.fail_with(Reason::Peer(PeerFault::Line(error)));
     }
 
-    fn fail(&mut self, reason: Reason<PeerFault>) {
+    fn fail_with(&mut self, reason: Reason<PeerFault>) {
         if !matches!(self.stage, Stage::Over) {
             self.out.push_back(Output::Failed(reason));
             self.stage = Stage::Over;
@@ -316,9 +320,9 @@ impl Machine for Client {
                 self.lines.push(bytes);
                 self.read(now);
             }
-            Input::Closed => self.closed(now),
-            Input::Opened => self.opened(now),
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Closed => self.end_control(now),
+            Input::Opened => self.start_test(now),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
             Input::Decided(_) | Input::Counted(_) | Input::Tell(_) => {}

@@ -1,32 +1,32 @@
-//! The lines that a receiver prints while data flows, made and read: MB is 2^20 bytes, Mbps 10^6
-//! bit/s. Over UDP they tell how many datagrams were announced and did not come so far; one that is
-//! late counts as lost in one line and as less than none in the next.
+//! Interval lines of a receiver, written and parsed: MB is 2^20 bytes, Mbps 10^6 bit/s. Over UDP
+//! they state the datagrams announced and not received so far; a late datagram counts as lost in
+//! one line and is subtracted in the next, which can be negative.
 
 const MB: f64 = 1_048_576.0;
 
-/// What an interval had.
+/// Results of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// Megabytes of 2^20.
+    /// Payload in MB of 2^20 bytes.
     pub megabytes: f64,
-    /// How long it was.
+    /// Length of the interval in seconds.
     pub seconds: f64,
-    /// Mbit/s of 10^6.
+    /// Rate in Mbit/s of 10^6.
     pub mbps: f64,
-    /// Segments that the transmitter sent again, where that is known.
+    /// Segments that the transmitter retransmitted, where it is known.
     pub retransmits: Option<u64>,
-    /// Datagrams that did not come, and all that were announced, over UDP.
+    /// UDP: datagrams lost, and datagrams announced by the transmitter.
     pub datagrams: Option<(i64, i64)>,
 }
 
 impl Interval {
-    /// Of `bytes` in `seconds`.
-    pub fn of(bytes: u64, seconds: f64) -> Self {
+    /// An interval of `seconds` with `bytes` of payload.
+    pub fn from_bytes(bytes: u64, seconds: f64) -> Self {
         let mbps = if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 };
         Self { megabytes: bytes as f64 / MB, seconds, mbps, ..Self::default() }
     }
 
-    /// The line without its end, for people or for programs (`-fparse`).
+    /// The line without its newline, for people or, with `parse`, for programs (`-fparse`).
     pub fn to_line(&self, parse: bool) -> String {
         let Self { megabytes, seconds, mbps, .. } = self;
         let mut line = if parse {
@@ -50,9 +50,9 @@ impl Interval {
         line
     }
 
-    /// What a line of an interval tells, in either manner; none for any other line.
+    /// Parses an interval line of either form; `None` for any other line.
     pub fn parse(line: &str) -> Option<Self> {
-        // A line of the summary has a name in front.
+        // A line of the summary starts with the name of its end.
         if line.starts_with("nuttcp-") {
             return None;
         }
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_bytes_and_the_time() {
         // 18 datagrams of 8192 bytes: 147,456 × 8 / 0.25 = 4.718592 Mbit/s; 2 of 20 are 10 %.
-        let interval = Interval { datagrams: Some((2, 20)), ..Interval::of(147_456, 0.25) };
+        let interval = Interval { datagrams: Some((2, 20)), ..Interval::from_bytes(147_456, 0.25) };
         let line =
             "    0.1406 MB /   0.25 sec =    4.7186 Mbps     2 /    20 ~drop/pkt 10.00 ~%loss";
         assert_eq!(interval.to_line(false), line);
-        assert!((Interval::of(1, 0.0).mbps).abs() < 1e-12);
+        assert!((Interval::from_bytes(1, 0.0).mbps).abs() < 1e-12);
     }
 }

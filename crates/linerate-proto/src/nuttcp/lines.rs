@@ -1,26 +1,26 @@
-//! Cuts the control connection into lines. Holds at most one line and what came with it.
+//! Splits the control connection into lines. Buffers at most one line and the bytes after it.
 
 use super::LineError;
 
-/// Longest line: a line of parameters has about 400 bytes.
+/// Bytes of the longest line; a line of parameters has about 400.
 pub const LINE_BYTES_MAX: usize = 4096;
 
-/// Bytes as they come, lines as they end.
+/// Buffer of received bytes, read line by line.
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes bytes as they arrive.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole line without its end, or `None` when more bytes are needed. Bytes that are
-    /// no UTF-8 are replaced.
+    /// The next complete line without its newline; `None` when more bytes are needed. Invalid UTF-8
+    /// is replaced.
     /// # Errors
-    /// [`LineError::TooLong`] as soon as a line has no end within [`LINE_BYTES_MAX`] bytes.
+    /// [`LineError::TooLong`] when there is no newline within [`LINE_BYTES_MAX`] bytes.
     pub fn next_line(&mut self) -> Result<Option<String>, LineError> {
         let end = self.buffer.iter().take(LINE_BYTES_MAX + 1).position(|&byte| byte == b'\n');
         let Some(end) = end else {

@@ -1,5 +1,5 @@
-//! nuttcp's control connection: lines of text that set a test up and tell its result (observed:
-//! 6.1.2 and 8.2.2; layout in spec/nuttcp.md).
+//! nuttcp's control connection: lines of text with the parameters and the results of a test
+//! (observed: 6.1.2 and 8.2.2; layout in spec/nuttcp.md).
 //!
 //! ```text
 //! client                                server
@@ -39,20 +39,20 @@ pub use udp::{
 /// A version of nuttcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(
-    /// Major.
+    /// Major version number.
     pub u16,
-    /// Minor.
+    /// Minor version number.
     pub u16,
-    /// Patch.
+    /// Patch version number.
     pub u16,
 );
 
-/// The version whose manner this module has: the first with jitter and one-way delay. Newer peers
-/// leave out what it does not know.
+/// Version of nuttcp that this module speaks: the first with jitter and one-way delay. Newer peers
+/// omit the fields that it does not know.
 pub const WIRE_VERSION: Version = Version(7, 0, 1);
 
 impl Version {
-    /// Reads `v6.1.2` or `6.1.2`, also with a `-beta` behind.
+    /// Parses `v6.1.2` or `6.1.2`, also with a suffix such as `-beta`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches('v');
         let mut parts = text.splitn(3, '.').map(|part| {
@@ -69,30 +69,30 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What a peer sent that the protocol does not allow.
+/// Violation of the protocol by a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// A line without end.
+    /// A line without a newline.
     #[error("a line of more than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// A line that does not belong in the present state.
+    /// A line out of order.
     #[error("\"{}\" came while waiting for {expected}", got.escape_debug())]
     State {
-        /// What came, the beginning of it.
+        /// Start of the received line.
         got: String,
-        /// What would have been in order.
+        /// The line that the current step expects.
         expected: &'static str,
     },
     /// More lines than any test has.
     #[error("more than {0} lines")]
     TooMany(usize),
-    /// Parameters that cannot be.
+    /// Invalid parameters of a test.
     #[error("parameters: {0}")]
     Parameters(ParametersError),
 }
 
-/// A line as far as an error message shows it.
-fn shown(line: &str) -> String {
+/// Start of a line for an error message.
+fn shortened(line: &str) -> String {
     line.chars().take(60).collect()
 }
 

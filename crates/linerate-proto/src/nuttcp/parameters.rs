@@ -1,44 +1,44 @@
-//! The one line that sets a test up: `name = value` pairs in a fixed order.
+//! The line with the parameters of a test: `name = value` pairs in a fixed order.
 //!
-//! The first 13 are read by their place, later ones by name; a server of some version needs every
-//! field that this version has, and reads beyond the line's end where one is missing. So a line is
-//! made for the version of the server, and none is newer than [`super::WIRE_VERSION`].
+//! A server reads the first 13 by position, later ones by name. It needs every field of its
+//! version, and reads beyond the end of the line where one is missing. So the line is written for
+//! the version of the server, and for none newer than [`super::WIRE_VERSION`].
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Version, WIRE_VERSION};
 
-/// A pace of no limit, in kbit/s.
+/// Value of `rate` for no limit, in kbit/s.
 pub const UNLIMITED: u64 = 4_294_967_295;
-/// As many buffers as the time allows.
+/// Value of `nbuf` for a test without an amount.
 pub const UNTIL_TIMEOUT: u64 = 2_147_483_647;
 /// Port of the first data stream, from nuttcp 5.5 on.
 pub const PORT: u16 = 5101;
 
-/// Intervals that are no shorter than this are told.
+/// Shortest interval for which lines are sent.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// A test.
+/// Parameters of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Bytes of one write.
     pub buflen: u32,
-    /// Buffers of all streams together, or [`UNTIL_TIMEOUT`].
+    /// Sum of the buffers of all streams, or [`UNTIL_TIMEOUT`].
     pub nbuf: u64,
-    /// Socket buffers; 0 leaves them alone.
+    /// Bytes of the socket buffers; 0 for the kernel's default.
     pub window: u64,
-    /// Streams.
+    /// Number of streams.
     pub nstream: u16,
-    /// kbit/s of all streams together, or [`UNLIMITED`].
+    /// Rate of all streams together in kbit/s, or [`UNLIMITED`].
     pub rate: u64,
     /// `rate` is in packets per second.
     pub rate_pps: bool,
-    /// `rate` holds from write to write and not on the average.
+    /// `rate` limits every write and not only the average.
     pub instant: bool,
-    /// Port of the first data stream; the next has the next.
+    /// Port of the first data stream; further streams have the next ports.
     pub port: u16,
-    /// The client transmits.
+    /// True if the client transmits.
     pub client_sends: bool,
     /// The receiver connects instead of the transmitter (`-F`).
     pub flip: bool,
@@ -46,29 +46,29 @@ pub struct Parameters {
     pub timeout_s: f64,
     /// Data goes over UDP.
     pub udp: bool,
-    /// The sender of the line.
+    /// Version of the sender of the line.
     pub version: Version,
     /// Seconds between interval lines; 0 for none.
     pub interval_s: f64,
-    /// What the server's lines are to look like: bits of nuttcp's own.
+    /// Format of the server's lines, in nuttcp's bits.
     pub format: u32,
-    /// Segment size to ask for; 0 for none.
+    /// Maximum segment size; 0 for the kernel's default.
     pub mss: u32,
-    /// Type of service.
+    /// Type of service octet.
     pub tos: u8,
-    /// TCP_NODELAY.
+    /// Socket option TCP_NODELAY.
     pub nodelay: bool,
-    /// The receiver tells its jitter over UDP: bits of nuttcp's own, 0 for none.
+    /// Jitter that a UDP receiver reports, in nuttcp's bits; 0 for none.
     pub jitter: u8,
-    /// The same of one-way delays.
+    /// One-way delay that a UDP receiver reports, in nuttcp's bits; 0 for none.
     pub delay: u8,
-    /// Things asked for that are not served: a third party, multicast, traceroute.
+    /// Requested feature that is not supported: a third party, multicast or traceroute.
     pub beyond: Option<&'static str>,
 }
 
-/// `format`: a round-trip time is wanted.
+/// Bit of `format`: report a round-trip time.
 pub(super) const FORMAT_RTT: u32 = 0x800;
-/// `format`: `name=value` instead of words.
+/// Bit of `format`: `name=value` pairs for programs.
 pub const FORMAT_PARSE: u32 = 0x40;
 
 impl Default for Parameters {
@@ -99,19 +99,19 @@ impl Default for Parameters {
     }
 }
 
-/// Parameters that cannot be.
+/// Reason for which parameters are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
-    /// A field that every line has is not there.
+    /// A required field is missing.
     #[error("no {0}")]
     Missing(&'static str),
-    /// A value that is no number, or outside what a test may have.
+    /// A value is no number, or out of range.
     #[error("{0} of {1} is outside {2}")]
     Range(&'static str, String, &'static str),
 }
 
 impl Parameters {
-    /// The line for a server of `version`, with its end.
+    /// The line for a server of `version`, with its newline.
     pub fn to_line(&self, version: Version) -> String {
         let flag = u8::from;
         let mut line = format!(
@@ -128,7 +128,7 @@ impl Parameters {
             flag(self.udp),
             self.version,
         );
-        // Nobody looks for a field that the version of the other does not have.
+        // Only the fields that the server's version has.
         let known = version.min(self.version);
         let later: [(Version, String); 15] = [
             (Version(3, 3, 2), format!("interval = {:.6}", self.interval_s)),
@@ -155,8 +155,8 @@ impl Parameters {
         line
     }
 
-    /// Reads a line, whatever its version: fields are found by name, absent ones have the value
-    /// that means nothing.
+    /// Parses a line of any version: fields are found by name, and absent ones have the value for
+    /// "not set".
     /// # Errors
     /// [`ParametersError`].
     pub fn parse(line: &str) -> Result<Self, ParametersError> {
@@ -202,7 +202,7 @@ impl Parameters {
             delay: narrow(count("do_owd", 7)?),
             beyond: beyond.into_iter().find_map(|(asked, name)| asked.then_some(name)),
         };
-        // The last stream's port is one, too.
+        // The port of the last stream must be valid, too.
         let last = u32::from(parameters.port) + u32::from(parameters.nstream) - 1;
         if last > 65_535 {
             return Err(range("port of the last stream", &last.to_string(), "1 … 65535"));
@@ -210,8 +210,8 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// The line in which a server repeats them.
-    pub fn about(&self) -> String {
+    /// The line in which a server repeats the parameters.
+    pub fn about_line(&self) -> String {
         let Self { buflen, nstream, port, .. } = self;
         let mode = if self.udp { "udp" } else { "tcp" };
         match self.format & FORMAT_PARSE {
@@ -220,24 +220,24 @@ impl Parameters {
         }
     }
 
-    /// Time between interval lines; none where it is too short for any.
+    /// Time between interval lines; `None` where it is 0 or too short.
     pub fn interval(&self) -> Option<Duration> {
         let interval = Duration::try_from_secs_f64(self.interval_s).ok();
         interval.filter(|interval| *interval >= INTERVAL_MIN)
     }
 
-    /// Lines are for programs.
+    /// True if lines are `name=value` pairs for programs.
     pub const fn parses(&self) -> bool {
         self.format & FORMAT_PARSE != 0
     }
 
-    /// Time between two datagrams of all streams by the pace, in milliseconds.
+    /// Time between two datagrams of any stream at the rate of all streams, in milliseconds.
     pub fn gap_ms(&self) -> Option<f64> {
         let bps = self.pace_bps()?.saturating_mul(self.nstream.into());
         Some(f64::from(self.buflen) * 8e3 / bps as f64)
     }
 
-    /// Bits per second of each stream; none where there is no limit.
+    /// Rate of each stream in bit/s; `None` where there is no limit.
     pub fn pace_bps(&self) -> Option<u64> {
         let all = match self.rate {
             0 | UNLIMITED => return None,
@@ -253,14 +253,14 @@ fn range(name: &'static str, value: &str, bounds: &'static str) -> ParametersErr
 }
 
 fn number(name: &'static str, text: &str, least: u64, most: u64) -> Result<u64, ParametersError> {
-    // nuttcp prints some of them signed.
+    // nuttcp prints some unsigned values as signed.
     let value = text.parse::<u64>().or_else(|_| text.parse::<i64>().map(|_| 0));
     let value = value.map_err(|_| range(name, text, "numbers"))?;
     let fits = (least..=most).contains(&value);
     if fits { Ok(value) } else { Err(range(name, text, "what a test may have")) }
 }
 
-/// A number that was held against a bound before.
+/// Converts a number whose range has been checked.
 fn narrow<T: TryFrom<u64> + Default>(value: u64) -> T {
     T::try_from(value).unwrap_or_default()
 }

@@ -7,35 +7,36 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::{
-    LineError, Lines, Parameters, Report, Role, Version, WIRE_VERSION, report_lines, shown,
+    LineError, Lines, Parameters, Report, Role, Version, WIRE_VERSION, report_lines, shortened,
 };
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
 
-/// A client has this long for its greeting and its parameters.
+/// Time-out for the client's greeting and parameters.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
-/// A client that is there but moves nothing for this long loses its place.
+/// Time-out of a test in which no data moves.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// Once the end of datagrams was announced they are over after this, whatever else comes.
+/// Longest time for late datagrams after the first mark of the end.
 pub const END_MAX: Duration = Duration::from_secs(2);
-/// A client may close its half once it has sent its last datagram: this is the longest that what
-/// it sent waits to be seen, and datagrams are over where none comes for [`QUIET`].
+/// Longest wait for the first datagram after the client has closed the control connection, which it
+/// may do once it has sent its last datagram.
 const LAST_SEEN: Duration = Duration::from_millis(200);
+/// Silence from which datagrams are over after the client has closed the control connection.
 const QUIET: Duration = Duration::from_millis(50);
-/// How often the streams are looked at, and the stop flag before there are any.
+/// Interval of checks of the streams, and of the stop flag before the streams are open.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOK_AT_STOP: Duration = Duration::from_millis(20);
 
-/// Beyond its longest time a test may take this until its last bytes are there.
+/// Time that a test may take after its longest time, for its last bytes to arrive.
 const OVERTIME: Duration = Duration::from_millis(500);
 
-/// On which terms a test runs.
+/// Limits of a test at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The streams have this long to open.
+    /// Time-out for opening the streams.
     pub open_max: Duration,
-    /// The longest that it may send.
+    /// Longest time of sending.
     pub span_max: Duration,
-    /// Time between samples.
+    /// Time between two samples.
     pub interval: Duration,
 }
 
@@ -51,29 +52,29 @@ enum Stage {
     Over,
 }
 
-/// The server's machine.
+/// State machine of the server of a test.
 pub struct Server {
     lines: Lines,
     stage: Stage,
     out: VecDeque<Output<Self>>,
-    /// What the client asked for, once it has.
+    /// Parameters of the client, once received.
     parameters: Option<Parameters>,
     terms: Terms,
     beat: Option<Beat>,
-    /// What had been moved, and since when no more has.
+    /// Amount moved, and the time of the last change.
     moved: (u64, MonoTime),
-    /// Nothing came in this time.
+    /// Time without any datagram, where none arrived.
     waited: Option<Duration>,
     halted: bool,
-    /// Because it took as long as it may.
+    /// The test was halted because it took too long.
     overdue: bool,
     closed: bool,
-    /// The client has its summary, or why there is none.
+    /// The summary or the reason for its absence has been sent.
     told: bool,
 }
 
 impl Server {
-    /// Begins at `now`, on a fresh connection.
+    /// A server that starts at `now`, on a new connection.
     pub fn new(now: MonoTime) -> Self {
         let none = Duration::ZERO;
         Self {
@@ -92,22 +93,22 @@ impl Server {
         }
     }
 
-    /// Takes the greeting and the parameters; there is nothing that a client says later.
+    /// Handles the greeting and the parameters; a client sends no later lines.
     fn read(&mut self) {
         while matches!(self.stage, Stage::AwaitHello { .. } | Stage::AwaitParameters { .. }) {
             let read = match self.lines.next_line() {
-                Ok(Some(line)) => self.line(&line),
+                Ok(Some(line)) => self.handle_line(&line),
                 Ok(None) => return,
                 Err(error) => Err(error),
             };
             if let Err(error) = read {
-                self.fail(Reason::Peer(error));
+                self.fail_with(Reason::Peer(error));
             }
         }
     }
 
-    /// The oldest clients send their parameters without a greeting.
-    fn line(&mut self, line: &str) -> Result<(), LineError> {
+    /// Handles one line. The oldest clients send their parameters without a greeting.
+    fn handle_line(&mut self, line: &str) -> Result<(), LineError> {
         let greeting = line.strip_prefix("HELO nuttcp ").and_then(Version::parse);
         match (self.stage, greeting) {
             (Stage::AwaitHello { until }, Some(_)) => {
@@ -125,27 +126,28 @@ impl Server {
             (stage, _) => {
                 let greets = matches!(stage, Stage::AwaitHello { .. });
                 let expected = if greets { "HELO" } else { "parameters" };
-                Err(LineError::State { got: shown(line), expected })
+                Err(LineError::State { got: shortened(line), expected })
             }
         }
     }
 
-    fn decided(&mut self, now: MonoTime, terms: Terms) {
+    fn accept(&mut self, now: MonoTime, terms: Terms) {
         (self.terms, self.moved) = (terms, (0, now));
         self.send(format!("OK v{WIRE_VERSION}\n"));
         self.out.push_back(Output::Open);
         self.stage = Stage::Opening { until: now + terms.open_max };
     }
 
-    fn opened(&mut self, now: MonoTime) {
+    fn start_test(&mut self, now: MonoTime) {
         self.out.extend([Output::Begin, Output::Start]);
         self.beat = Some(Beat::new(now, self.terms.interval, Duration::ZERO));
         self.moved = (0, now);
         self.stage = Stage::Running { until: now + self.terms.span_max + OVERTIME };
     }
 
-    /// The client closed. One that sends datagrams may do so once all have left.
-    fn closed(&mut self, now: MonoTime) {
+    /// Handles the client's close of the control connection, which a client that sends datagrams
+    /// may do once all have left.
+    fn end_control(&mut self, now: MonoTime) {
         self.closed = true;
         match self.stage {
             Stage::Opening { until } if self.receives_datagrams() => {
@@ -154,14 +156,14 @@ impl Server {
             Stage::AwaitHello { .. }
             | Stage::AwaitParameters { .. }
             | Stage::Deciding
-            | Stage::Opening { .. } => self.fail(Reason::Closed),
-            // What has ended by now has ended well.
+            | Stage::Opening { .. } => self.fail_with(Reason::Closed),
+            // The running test ends by its data.
             Stage::Running { .. } | Stage::Settling(_) | Stage::Counting | Stage::Over => {}
         }
     }
 
-    /// Goes on as far as time and data allow.
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    /// Checks time-outs and the state of the streams.
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         if let Stage::Settling(wait) = &mut self.stage
             && wait.is_over(now, flow)
         {
@@ -170,7 +172,7 @@ impl Server {
         let silent = |awaited, within| Reason::Silent { awaited, within };
         match &self.stage {
             Stage::AwaitHello { until } | Stage::AwaitParameters { until } if now >= *until => {
-                self.fail(silent("parameters", ASK_TIMEOUT));
+                self.fail_with(silent("parameters", ASK_TIMEOUT));
             }
             // 6.1.2 gives the client a summary of nothing after 5 s, as observed.
             Stage::Opening { until } if now >= *until && self.receives_datagrams() => {
@@ -178,7 +180,7 @@ impl Server {
                 self.count();
             }
             Stage::Opening { until } if now >= *until => {
-                self.fail(silent("data stream", self.terms.open_max));
+                self.fail_with(silent("data stream", self.terms.open_max));
             }
             Stage::Running { until } => {
                 let until = *until;
@@ -191,7 +193,7 @@ impl Server {
         }
     }
 
-    /// Looks whether the data is over.
+    /// Checks if the data is over, by its end, its time or silence.
     fn run(&mut self, now: MonoTime, until: MonoTime, flow: &FlowState) {
         if flow.moved != self.moved.0 || self.transmits_datagrams() {
             self.moved = (flow.moved, now);
@@ -203,7 +205,7 @@ impl Server {
         } else if self.closed && self.receives_datagrams() {
             self.settle(Settling::new(now, END_MAX, Some(QUIET)));
         } else if self.closed {
-            self.fail(Reason::Closed);
+            self.fail_with(Reason::Closed);
         } else if now >= until || now.since(self.moved.1) >= IDLE {
             self.overdue |= now >= until && !self.halted;
             self.halt();
@@ -215,20 +217,20 @@ impl Server {
         self.stage = Stage::Settling(wait);
     }
 
-    /// Streams end as they are; what they moved so far is the result.
+    /// Stops the streams; the amount moved so far is the result.
     fn halt(&mut self) {
         if !std::mem::replace(&mut self.halted, true) {
             self.out.push_back(Output::Halt);
         }
     }
 
-    /// What was moved since the last interval comes before the result.
+    /// Outputs a last sample and asks for the counters.
     fn count(&mut self) {
         self.out.extend([Output::Sample, Output::Count]);
         self.stage = Stage::Counting;
     }
 
-    fn counted(&mut self, report: &Report) {
+    fn send_summary(&mut self, report: &Report) {
         let Some(parameters) = &self.parameters else { return };
         let role = if parameters.client_sends { Role::Receiver } else { Role::Transmitter };
         let intervals = parameters.interval_s > 0.0 && !self.transmits_datagrams();
@@ -239,7 +241,7 @@ impl Server {
         let most = self.terms.span_max.as_secs_f64();
         let failed = report.failure.as_deref().map(refuse).unwrap_or_default();
         self.send(match self.overdue {
-            // With a summary a part would pass for the whole.
+            // A summary would present the cut test as a complete one.
             true => refuse(&format!("a test sends no longer than {most} s")),
             false => format!("{done}{summary}{failed}"),
         });
@@ -260,7 +262,7 @@ impl Server {
         self.out.push_back(Output::Send(text.into_bytes()));
     }
 
-    fn fail(&mut self, reason: Reason<LineError>) {
+    fn fail_with(&mut self, reason: Reason<LineError>) {
         if !matches!(self.stage, Stage::Over) {
             self.out.push_back(Output::Failed(reason));
             self.stage = Stage::Over;
@@ -268,7 +270,7 @@ impl Server {
     }
 }
 
-/// The lines that send a client away.
+/// Lines that refuse a test or report its failure.
 fn refuse(reason: &str) -> String {
     let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("KO\nnuttcp-r: v{WIRE_VERSION}: Error: {reason}\nKO\n")
@@ -279,7 +281,7 @@ impl Machine for Server {
     type Terms = Terms;
     type Refusal = Infallible;
     type Report = Report;
-    /// The line of an interval, without its end.
+    /// An interval line, without its newline.
     type News = String;
     type PeerFault = LineError;
 
@@ -289,20 +291,20 @@ impl Machine for Server {
                 self.lines.push(bytes);
                 self.read();
             }
-            Input::Closed => self.closed(now),
-            Input::Decided(Ok(terms)) => self.decided(now, terms),
+            Input::Closed => self.end_control(now),
+            Input::Decided(Ok(terms)) => self.accept(now, terms),
             Input::Decided(Err(never)) => match never {},
-            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => self.opened(now),
+            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => self.start_test(now),
             Input::Opened => {}
-            Input::Counted(report) => self.counted(&report),
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Counted(report) => self.send_summary(&report),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => match self.stage {
                 Stage::Running { .. } => self.halt(),
                 Stage::Settling(_) | Stage::Counting => {}
-                _ => self.fail(Reason::Stopped),
+                _ => self.fail_with(Reason::Stopped),
             },
             Input::Tell(line) => self.send(line + "\n"),
-            // A client reads this where it waits for its answer; elsewhere it is a line more.
+            // A client that waits for its answer reads this as a refusal; others ignore the line.
             Input::GiveUp(failure) => {
                 if self.parameters.is_some() && !std::mem::replace(&mut self.told, true) {
                     self.send(refuse(&failure.reason));

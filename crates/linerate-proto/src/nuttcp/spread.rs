@@ -1,21 +1,23 @@
-//! Least, mean and most of what a receiver of nuttcp 7.0.1 and newer tells of times in
-//! milliseconds: jitter (`-j`), here how far the gap between two arrivals is from the gap of the
-//! pace, and one-way delay (`-o`) by the clocks of both ends. Lines are made and read.
+//! Minimum, mean and maximum of jitter (`-j`) and one-way delay (`-o`) at a receiver of nuttcp
+//! 7.0.1 and newer, in milliseconds; lines are written and parsed. nuttcp's jitter is the
+//! difference of the gap between two arrivals from the gap of the pace; the delay is by the clocks
+//! of both ends.
 
-/// Which of the three the client wants to see, as its parameters say.
+/// Bit of the parameters: show the minimum.
 const LEAST: u8 = 1;
+/// Bit of the parameters: show the mean.
 const MEAN: u8 = 2;
-/// The most: what `-j` alone shows.
+/// Bit of the parameters: show the maximum, the default of `-j`.
 pub const MOST: u8 = 4;
-/// Jitter of neighbours in the transmitter's order alone.
+/// Bit of the parameters: count jitter only between consecutive datagrams of the transmitter.
 pub const IN_ORDER: u8 = 8;
 
-/// What times are of.
+/// Quantity of a [`Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// Gaps between arrivals.
+    /// Difference of the gap between arrivals from the gap of the pace.
     Jitter,
-    /// Ways from the transmitter.
+    /// One-way delay from the transmitter.
     Delay,
 }
 
@@ -28,22 +30,22 @@ impl Timed {
     }
 }
 
-/// Times so far, in milliseconds.
+/// Minimum, mean and maximum of times so far, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// How many.
+    /// Number of times.
     pub n: u64,
-    /// The least.
+    /// Smallest time in milliseconds.
     pub least_ms: f64,
-    /// The mean.
+    /// Mean time in milliseconds.
     pub mean_ms: f64,
-    /// The most.
+    /// Largest time in milliseconds.
     pub most_ms: f64,
 }
 
 impl Spread {
-    /// Takes one.
-    pub fn take(&mut self, ms: f64) {
+    /// Adds one time.
+    pub fn record(&mut self, ms: f64) {
         let first = self.n == 0;
         self.n += 1;
         self.least_ms = if first { ms } else { self.least_ms.min(ms) };
@@ -51,7 +53,7 @@ impl Spread {
         self.mean_ms += (ms - self.mean_ms) / self.n as f64;
     }
 
-    /// The line of a summary, without its beginning and end.
+    /// A summary line without its prefix and newline.
     pub fn to_line(self, of: Timed, parse: bool) -> String {
         let (word, _) = of.word();
         let Self { least_ms, mean_ms, most_ms, .. } = self;
@@ -66,7 +68,7 @@ impl Spread {
         )
     }
 
-    /// What stands behind a row: those of the three that are wanted.
+    /// Columns at the end of an interval line: those of the three that `wanted` selects.
     pub fn columns(self, of: Timed, wanted: u8, parse: bool) -> String {
         let (word, title) = of.word();
         let three = [
@@ -75,14 +77,14 @@ impl Spread {
             (MOST, "max", "Max", self.most_ms),
         ];
         let shown = three.into_iter().filter(|(bit, ..)| self.n > 0 && wanted & bit != 0);
-        let column = |(_, small, large, ms): (u8, &str, &str, f64)| match parse {
+        let columns = shown.map(|(_, small, large, ms)| match parse {
             true => format!(" ms{small}{word}={ms:.4}"),
             false => format!(" {ms:.4} ms{large}{title}"),
-        };
-        shown.map(column).collect()
+        });
+        columns.collect()
     }
 
-    /// What a line of a summary tells, behind its beginning; none for any other.
+    /// Parses a summary line after its prefix; `None` for any other line.
     pub fn parse(text: &str) -> Option<(Timed, Self)> {
         let of = [Timed::Jitter, Timed::Delay];
         let of = of.into_iter().find(|of| {
@@ -98,40 +100,40 @@ impl Spread {
     }
 }
 
-/// Times of arrivals, of the whole test and since the last row.
+/// Jitter and delay of arrivals, of the whole test and since the last interval line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Arrivals {
     gap_ms: Option<f64>,
     last_ns: Option<u64>,
     /// Jitter of the whole test.
     pub jitter: Spread,
-    /// The same since the last row.
+    /// Jitter since the last interval line.
     pub jitter_row: Spread,
-    /// Delays of the whole test.
+    /// One-way delays of the whole test.
     pub delay: Spread,
-    /// The same since the last row.
+    /// One-way delays since the last interval line.
     pub delay_row: Spread,
 }
 
 impl Arrivals {
-    /// Of datagrams with a gap by their pace; none where there is no pace, and no jitter then.
+    /// Arrivals of datagrams whose pace has this gap; without a pace there is no jitter.
     pub fn paced(gap_ms: Option<f64>) -> Self {
         Self { gap_ms, ..Self::default() }
     }
 
-    /// Takes a datagram that came at `now_ns` by the wall clock; without `neighbour` its gap is
-    /// left out. `sent_us` is the transmitter's time in it, where that counts.
-    pub fn take(&mut self, now_ns: u64, neighbour: bool, sent_us: Option<u64>) {
+    /// Adds a datagram that arrived at `now_ns` by the wall clock. Its gap counts only if it is the
+    /// `neighbour` of the previous one; `sent_us` is its time of sending, where delay is requested.
+    pub fn record(&mut self, now_ns: u64, neighbour: bool, sent_us: Option<u64>) {
         let before = self.last_ns.replace(now_ns).filter(|_| neighbour);
         if let (Some(before), Some(gap_ms)) = (before, self.gap_ms) {
             let ms = (now_ns.wrapping_sub(before).cast_signed() as f64 / 1e6 - gap_ms).abs();
-            self.jitter.take(ms);
-            self.jitter_row.take(ms);
+            self.jitter.record(ms);
+            self.jitter_row.record(ms);
         }
         if let Some(sent_us) = sent_us {
             let ms = (now_ns / 1000).wrapping_sub(sent_us).cast_signed() as f64 / 1e3;
-            self.delay.take(ms);
-            self.delay_row.take(ms);
+            self.delay.record(ms);
+            self.delay_row.record(ms);
         }
     }
 }
@@ -176,7 +178,7 @@ mod tests {
         let mut arrivals = Arrivals::paced(Some(2.0));
         // Gaps of 2, 5 and 1 ms: 0, 3 and 1 ms off; then one that is no neighbour.
         for (ms, neighbour) in [(10, true), (12, true), (17, true), (18, true), (90, false)] {
-            arrivals.take(ms * 1_000_000, neighbour, Some(ms * 1000 - 4000));
+            arrivals.record(ms * 1_000_000, neighbour, Some(ms * 1000 - 4000));
         }
         let Spread { n, least_ms, mean_ms, most_ms } = arrivals.jitter;
         assert_eq!((n, least_ms, most_ms), (3, 0.0, 3.0));
@@ -185,8 +187,8 @@ mod tests {
         let Spread { n, least_ms, mean_ms, most_ms } = arrivals.delay;
         assert_eq!((n, least_ms, mean_ms, most_ms), (5, 4.0, 4.0, 4.0));
         let mut unpaced = Arrivals::default();
-        unpaced.take(1, true, None);
-        unpaced.take(2, true, None);
+        unpaced.record(1, true, None);
+        unpaced.record(2, true, None);
         assert_eq!((unpaced.jitter.n, unpaced.delay.n), (0, 0));
     }
 }

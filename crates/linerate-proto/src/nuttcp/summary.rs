@@ -1,5 +1,5 @@
-//! The lines in which a server tells its result, made and read. MB is 2^20 bytes, KB 2^10, Mbps
-//! 10^6 bit/s.
+//! Summary lines of a server's result, written and parsed. MB is 2^20 bytes, KB 2^10, Mbps 10^6
+//! bit/s.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use super::{Arrivals, Spread, Timed, WIRE_VERSION};
 
 const MB: f64 = 1_048_576.0;
 
-/// Which end speaks.
+/// Role of the end that sends the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It received.
+    /// The end received the data (`nuttcp-r`).
     Receiver,
-    /// It transmitted.
+    /// The end transmitted the data (`nuttcp-t`).
     Transmitter,
 }
 
@@ -26,28 +26,28 @@ impl Role {
     }
 }
 
-/// What a server tells at the end.
+/// Results of a test at the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Lines before the result: whom it reached, which windows.
+    /// Lines before the result, on the connection and its windows.
     pub about: Vec<String>,
     /// Payload bytes of all streams.
     pub bytes: u64,
-    /// Seconds that they took.
+    /// Time of the transfer in seconds.
     pub seconds: f64,
     /// Processor seconds of user and system.
     pub cpu_s: (f64, f64),
-    /// Calls of read() or write().
+    /// Number of read() or write() calls.
     pub calls: u64,
-    /// Retransmitted segments, where the end transmitted and knows.
+    /// Retransmitted segments, where this end transmitted and the kernel counts them.
     pub retransmits: Option<u64>,
-    /// Times of arrivals, where the client asked for them.
+    /// Jitter and delay, where the client requested them.
     pub arrivals: Option<Arrivals>,
-    /// Why a stream did not end well.
+    /// Failure of a stream, as text.
     pub failure: Option<String>,
 }
 
-/// The summary of a test, one line after the other, as 6.1.2 prints it.
+/// All lines of a summary, as 6.1.2 prints them.
 pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> String {
     let at = role.prefix();
     let parse = parameters.format & FORMAT_PARSE != 0;
@@ -66,7 +66,7 @@ pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report)
         lines.push(format!(
             "megabytes={mb:.4} real_seconds={seconds:.2} rate_KBps={kb_s:.2} rate_Mbps={mbps:.4}"
         ));
-        lines.extend(times(parameters, report));
+        lines.extend(time_lines(parameters, report));
         lines.push(format!("megabytes={mb:.4} cpu_seconds={cpu:.2} KB_per_cpu_second={kb_cpu:.2}"));
         lines.extend(report.retransmits.map(|count| format!("retrans={count}")));
         lines.push(format!("io_calls={calls} msec_per_call={msec:.2} calls_per_sec={calls_s:.2}"));
@@ -74,7 +74,7 @@ pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report)
         lines.push(format!(
             "{mb:.4} MB in {seconds:.2} real seconds = {kb_s:.2} KB/sec = {mbps:.4} Mbps"
         ));
-        lines.extend(times(parameters, report));
+        lines.extend(time_lines(parameters, report));
         lines.push(format!("{mb:.4} MB in {cpu:.2} CPU seconds = {kb_cpu:.2} KB/cpu sec"));
         lines.extend(report.retransmits.map(|count| format!("retrans = {count}")));
         lines.push(format!("{calls} I/O calls, msec/call = {msec:.2}, calls/sec = {calls_s:.2}"));
@@ -88,8 +88,8 @@ pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report)
     text
 }
 
-/// Lines of what was asked for and seen.
-fn times(parameters: &Parameters, report: &Report) -> Vec<String> {
+/// Lines of jitter and delay, those that the client requested.
+fn time_lines(parameters: &Parameters, report: &Report) -> Vec<String> {
     let parse = parameters.format & FORMAT_PARSE != 0;
     let Some(arrivals) = report.arrivals else { return Vec::new() };
     let both = [
@@ -100,7 +100,7 @@ fn times(parameters: &Parameters, report: &Report) -> Vec<String> {
     told.map(|(_, spread, of)| spread.to_line(of, parse)).collect()
 }
 
-/// In the manner of csh's `time`; memory and switches are not told and stand as 0.
+/// Line of processor time in the format of csh's `time`; memory and context switches are 0.
 fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
     let (user, system) = report.cpu_s;
     let whole = report.seconds as u64;
@@ -116,29 +116,29 @@ fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
     }
 }
 
-/// What a client reads of a summary.
+/// Figures of a server's summary, as a client parsed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Megabytes of 2^20, to four digits after the point.
+    /// Payload in MB of 2^20 bytes, with four decimals.
     pub megabytes: Option<f64>,
-    /// Mbit/s of 10^6, to four digits after the point.
+    /// Rate in Mbit/s of 10^6, with four decimals.
     pub mbps: Option<f64>,
-    /// Seconds, to two digits after the point.
+    /// Time of the transfer in seconds, with two decimals.
     pub seconds: Option<f64>,
-    /// Processor seconds of user and system, to two digits after the point.
+    /// Processor seconds of user and system, with two decimals.
     pub cpu_seconds: Option<f64>,
-    /// Calls of read() or write().
+    /// Number of read() or write() calls.
     pub calls: Option<u64>,
-    /// Retransmitted segments.
+    /// Number of retransmitted segments.
     pub retransmits: Option<u64>,
-    /// Jitter of a receiver, in nuttcp's own measure.
+    /// Jitter at a receiver, by nuttcp's definition.
     pub jitter: Option<Spread>,
     /// One-way delays to a receiver.
     pub delay: Option<Spread>,
 }
 
 impl Summary {
-    /// Takes note of what a line tells, if anything, for people or for programs.
+    /// Adds the figures of a line of either form; any other line changes nothing.
     pub fn read(&mut self, line: &str) {
         let Some((_, text)) = line.split_once(": ") else { return };
         match Spread::parse(text) {
@@ -172,7 +172,7 @@ impl Summary {
         }
     }
 
-    /// The bytes: `known`, if they are what the figure was rounded from, else the figure itself.
+    /// Payload bytes: `known`, if the summary's MB is that number rounded, else the summary's.
     pub fn bytes(&self, known: u64) -> Option<u64> {
         let megabytes = self.megabytes?;
         // Half a unit of the last digit is 0.00005 MB, 52.4 bytes.
@@ -180,7 +180,7 @@ impl Summary {
         Some(if same { known } else { (megabytes * MB).round() as u64 })
     }
 
-    /// The span of `bytes` in nanoseconds by the rate, which has more digits than the seconds.
+    /// Time of `bytes` in nanoseconds by the rate, which has more digits than the seconds.
     pub fn span_ns(&self, bytes: u64) -> Option<u64> {
         let mbps = self.mbps.filter(|mbps| *mbps > 0.0)?;
         Some((bytes as f64 * 8000.0 / mbps).round() as u64)

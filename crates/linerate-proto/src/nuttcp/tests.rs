@@ -275,7 +275,7 @@ fn a_server_of_7_0_1_finds_every_field_that_its_version_looks_for() {
 fn times_are_told_between_the_real_seconds_and_the_processor_s() {
     let mut arrivals = Arrivals::paced(Some(1.0));
     for ms in [1_u64, 2, 4] {
-        arrivals.take(ms * 1_000_000, true, Some(ms * 1000 - 250));
+        arrivals.record(ms * 1_000_000, true, Some(ms * 1000 - 250));
     }
     let report = Report { arrivals: Some(arrivals), ..Report::default() };
     let parameters = Parameters { jitter: 4, delay: 2, ..recorded() };
@@ -286,8 +286,8 @@ fn times_are_told_between_the_real_seconds_and_the_processor_s() {
     assert!(lines[3].ends_with("avg-OWD = 0.2500 ms, max-OWD = 0.2500 ms"), "{text}");
     let mut summary = Summary::default();
     lines.iter().for_each(|line| summary.read(line));
-    assert_eq!(summary.jitter.map(|it| (it.least_ms, it.most_ms)), Some((0.0, 1.0)));
-    assert_eq!(summary.delay.map(|it| it.mean_ms), Some(0.25));
+    assert_eq!(summary.jitter.map(|jitter| (jitter.least_ms, jitter.most_ms)), Some((0.0, 1.0)));
+    assert_eq!(summary.delay.map(|delay| delay.mean_ms), Some(0.25));
     let silent = report_lines(Role::Receiver, &recorded(), &report);
     assert!(!silent.contains("jitter") && !silent.contains("OWD"), "not asked for: {silent}");
 }
@@ -358,7 +358,7 @@ fn a_recorded_udp_test_is_counted_by_its_marks_and_announcements() {
     let mut receiver = UdpReceiver::default();
     let mut marks = Vec::new();
     for datagram in datagrams_of(recorded!("udp-interval-datagrams.bin")) {
-        marks.extend(receiver.take(datagram, datagram.len()));
+        marks.extend(receiver.count(datagram, datagram.len()));
     }
     use UdpMark::{Begin, End, Ready};
     assert_eq!(marks, [Ready, Begin, End(0), End(1), End(2), End(3), End(4)]);

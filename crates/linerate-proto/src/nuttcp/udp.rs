@@ -1,32 +1,32 @@
-//! UDP data of nuttcp: marks of four characters around datagrams that say how much was sent.
+//! UDP data of nuttcp: marks of four characters around datagrams that state the bytes sent so far.
 //!
 //! ```text
 //! BOD0 | 250 ms | BOD1 | data ... | EOD0 | pause | EOD1 EOD2 EOD3 EOD4
-//! data:  8 seconds (4) | 12 microseconds (4) | 24 bytes sent so far, this datagram among them (8)
+//! data:  8 seconds (4) | 12 microseconds (4) | 24 bytes sent, including this datagram (8)
 //! ```
 //!
-//! The count is in the byte order of the sender, the time in that of the network, from 7.0.1 on and
-//! where one-way delays are asked for. Both are there from 32 bytes on. What was lost is what was
-//! announced and did not come.
+//! The count is in the byte order of the sender. The time is in network byte order, present from
+//! 7.0.1 on where one-way delay is requested. Datagrams below 32 bytes have neither. The loss is
+//! the difference of the bytes announced and received.
 
 use crate::ttcp::TimedMarks;
 
-/// Shortest datagram with room for the fields.
+/// Bytes of the shortest datagram with room for the fields.
 const STAMPED_BYTES: usize = 32;
 
-/// A mark.
+/// A mark before or after the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpMark {
-    /// The transmitter is there; its clock has not started.
+    /// First mark before the data; the transmitter's clock has not started.
     Ready,
-    /// Data begins.
+    /// Second mark before the data, at which the clock starts.
     Begin,
-    /// Data is over; 0 for the first of five.
+    /// Mark after the data; 0 for the first of five.
     End(u8),
 }
 
 impl UdpMark {
-    /// Its four characters.
+    /// The four characters on the wire.
     pub const fn to_bytes(self) -> [u8; 4] {
         match self {
             Self::Ready => *b"BOD0",
@@ -35,7 +35,7 @@ impl UdpMark {
         }
     }
 
-    /// The mark that a datagram is, if it is one.
+    /// Parses a datagram; `None` when it is no mark.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         match datagram {
             b"BOD0" => Some(Self::Ready),
@@ -46,11 +46,12 @@ impl UdpMark {
     }
 }
 
-/// The marks of the begin.
+/// Marks before the data, with their times in milliseconds.
 pub const BEGIN_MARKS: TimedMarks =
     &[(0, UdpMark::Ready.to_bytes()), (250, UdpMark::Begin.to_bytes())];
 
-/// Those of the end: late data counts until the second; a receiver needs one of the others.
+/// Marks after the data. Late data counts until the second mark; a receiver needs at least one of
+/// the others.
 pub const END_MARKS: TimedMarks = &[
     (0, UdpMark::End(0).to_bytes()),
     (250, UdpMark::End(1).to_bytes()),
@@ -59,7 +60,7 @@ pub const END_MARKS: TimedMarks = &[
     (550, UdpMark::End(4).to_bytes()),
 ];
 
-/// Puts the fields into a datagram, if it has room for them.
+/// Writes time and count into a datagram, if it has room for them.
 pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
     if datagram.len() < STAMPED_BYTES {
         return;
@@ -70,43 +71,44 @@ pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
     datagram[24..32].copy_from_slice(&sent_bytes.to_ne_bytes());
 }
 
-/// The bytes that a datagram of `length` bytes announces, by its beginning; none where it has no
-/// room for that.
+/// Count of bytes sent in a datagram of `length` bytes that starts with `bytes`; `None` where it
+/// has no room for the count.
 pub fn announced(bytes: &[u8], length: usize, swapped: bool) -> Option<u64> {
     let field = bytes.get(24..)?.first_chunk::<8>().filter(|_| length >= STAMPED_BYTES)?;
     let total = u64::from_ne_bytes(*field);
     Some(if swapped { total.swap_bytes() } else { total })
 }
 
-/// When a datagram was sent, by the transmitter's wall clock; none where it has no room for that.
+/// Time of sending in a datagram, by the transmitter's wall clock in microseconds; `None` where it
+/// is too short.
 pub fn sent_us(bytes: &[u8]) -> Option<u64> {
     let field = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied().map(u32::from_be_bytes);
     Some(u64::from(field(8)?) * 1_000_000 + u64::from(field(12)?.min(999_999)))
 }
 
-/// Whether the transmitter of this datagram, its first, has the other byte order: the first count
-/// of that order is beyond anything that one datagram announces.
+/// True if the transmitter of this first datagram has the other byte order: its count is then
+/// larger than any datagram.
 pub fn is_swapped(bytes: &[u8], length: usize) -> bool {
     announced(bytes, length, false).is_some_and(|total| total > u64::from(u32::MAX))
 }
 
-/// Follows the datagrams of one transmitter.
+/// Counters of the datagrams of one transmitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpReceiver {
-    /// Bytes of data that came.
+    /// Bytes of data received.
     pub bytes: u64,
-    /// Datagrams of data that came.
+    /// Datagrams of data received.
     pub datagrams: u64,
-    /// Bytes that the transmitter announced; none in datagrams without the fields.
+    /// Bytes that the transmitter announced; `None` where its datagrams have no count.
     pub announced: Option<u64>,
     /// The transmitter has the other byte order.
     swapped: bool,
 }
 
 impl UdpReceiver {
-    /// Takes a datagram of `length` bytes, of which `bytes` are the beginning; the mark, if it is
-    /// one.
-    pub fn take(&mut self, bytes: &[u8], length: usize) -> Option<UdpMark> {
+    /// Counts a datagram of `length` bytes that starts with `bytes`; a mark is returned and not
+    /// counted.
+    pub fn count(&mut self, bytes: &[u8], length: usize) -> Option<UdpMark> {
         if length == 4
             && let Some(mark) = UdpMark::parse(bytes)
         {
@@ -121,7 +123,7 @@ impl UdpReceiver {
         None
     }
 
-    /// Datagrams of `length` bytes that were announced and did not come, where that is known.
+    /// Lost datagrams of `length` bytes: announced and not received, where the count is known.
     pub fn lost(&self, length: u32) -> Option<u64> {
         let missing = self.announced?.saturating_sub(self.bytes);
         Some(missing.checked_div(length.into()).unwrap_or(0))
@@ -155,7 +157,7 @@ mod tests {
             let total = number * 1024;
             stamp(&mut datagram, 0, if swap { total.swap_bytes() } else { total });
             if kept.contains(&number) {
-                assert_eq!(receiver.take(&datagram, 1024), None);
+                assert_eq!(receiver.count(&datagram, 1024), None);
             }
         }
         receiver
@@ -183,10 +185,10 @@ mod tests {
     #[test]
     fn short_datagrams_announce_nothing_and_hostile_ones_never_panic() {
         let mut receiver = UdpReceiver::default();
-        receiver.take(&[1; 16], 16);
+        receiver.count(&[1; 16], 16);
         assert_eq!((receiver.lost(16), receiver.bytes), (None, 16));
-        receiver.take(&[0xff; 64], 64);
-        receiver.take(&[0; 3], 4);
+        receiver.count(&[0xff; 64], 64);
+        receiver.count(&[0; 3], 4);
         let _ = receiver.lost(0);
     }
 }

@@ -1,10 +1,10 @@
-//! STAMP, the Simple Two-Way Active Measurement Protocol: packets of a sender and a reflector, open
-//! and authenticated, with their extensions (TLVs), and what a reflector does with a packet.
+//! STAMP, the Simple Two-Way Active Measurement Protocol: packets of sender and reflector, open and
+//! authenticated, with their extensions (TLVs), and the reflector.
 //!
 //! # Source
 //! RFC 8762 (packets), RFC 8972 (session identifier, TLVs 1 to 8), RFC 4656 §4.1.2 (error
 //! estimate), RFC 5905 §6 and IEEE 1588 (timestamps). `spec/stamp.md` has our choices. TLVs of
-//! later documents are unknown here and returned as such.
+//! later documents are unknown here and marked so in the reply.
 
 mod packet;
 mod probe;

@@ -1,4 +1,4 @@
-//! The base packets, before any TLV. Octets that are not named are 0.
+//! Base packets, before any TLV. Octets that are not named are 0.
 //!
 //! ```text
 //!                          open, 44 octets           authenticated, 112 octets
@@ -23,19 +23,20 @@ use super::time::{ErrorEstimate, TimeFormat};
 pub const BYTES_OPEN: usize = 44;
 /// Octets of an authenticated base packet.
 pub const BYTES_AUTHENTICATED: usize = 112;
-/// Shortest open request: that of TWAMP-Test (RFC 5357 §4.1.2), whose rest counts as 0.
+/// Octets of the shortest open request, that of TWAMP-Test (RFC 5357 §4.1.2); the missing fields
+/// count as 0.
 pub const BYTES_REQUEST_MIN: usize = 14;
-/// An open reply of TWAMP-Test (RFC 5357 §4.2.1): as STAMP's, up to the time to live.
+/// Octets of an open reply of TWAMP-Test (RFC 5357 §4.2.1), as STAMP's up to the time to live.
 pub(super) const BYTES_TWAMP_REPLY: usize = 41;
-/// Shortest open reply that tells the times; some reflectors send 36 to 43 octets, without
-/// error estimate or time to live.
+/// Octets of the shortest open reply with all times; some reflectors send 36 to 43, without the
+/// sender's error estimate or time to live.
 pub const BYTES_REPLY_MIN: usize = 36;
 
 const HMAC_AT: usize = 96;
 pub(super) const HMAC_BYTES: usize = 16;
 
-/// A shared secret for HMAC-SHA-256, cut to 16 octets (RFC 8762 §4.4). Its debug form does not show
-/// it.
+/// Shared secret of HMAC-SHA-256 truncated to 16 octets (RFC 8762 §4.4), not shown by its debug
+/// format.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(Vec<u8>);
 
@@ -46,8 +47,8 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// From hexadecimal digits, an even number of them, of at least 16 octets; blanks at the ends
-    /// do not count.
+    /// Parses an even number of hexadecimal digits of at least 16 octets; white space at the ends
+    /// is ignored.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.trim().as_bytes();
         let nibble = |digit: &u8| char::from(*digit).to_digit(16);
@@ -57,35 +58,35 @@ impl Key {
         (rest.is_empty() && octets.len() >= 16).then_some(Self(octets))
     }
 
-    /// The first 16 octets of HMAC-SHA-256 over `pieces`, one after the other.
+    /// The first 16 octets of HMAC-SHA-256 over the concatenated `pieces`.
     pub(super) fn tag(&self, pieces: &[&[u8]]) -> [u8; HMAC_BYTES] {
         let mut mac = hmac_sha256::HMAC::new(&self.0);
         pieces.iter().for_each(|piece| mac.update(piece));
         *mac.finalize().first_chunk().expect("32 octets have 16")
     }
 
-    /// Whether `tag` is that of `pieces`, in a time that does not tell where it differs.
+    /// True if `tag` is the HMAC of `pieces`, in constant time.
     pub(super) fn verifies(&self, pieces: &[&[u8]], tag: &[u8]) -> bool {
         let made = self.tag(pieces);
         let differing = made.iter().zip(tag).fold(0, |all, (one, other)| all | (one ^ other));
         tag.len() == HMAC_BYTES && std::hint::black_box(differing) == 0
     }
 
-    /// Writes the tag of an authenticated base packet.
+    /// Writes the HMAC of an authenticated base packet.
     pub(super) fn sign(&self, packet: &mut [u8]) {
         let tag = self.tag(&[&packet[..HMAC_AT]]);
         packet[HMAC_AT..BYTES_AUTHENTICATED].copy_from_slice(&tag);
     }
 
-    /// Whether an authenticated base packet has its tag.
-    pub(super) fn signed(&self, packet: &[u8]) -> bool {
+    /// True if an authenticated base packet has the correct HMAC.
+    pub(super) fn verifies_packet(&self, packet: &[u8]) -> bool {
         packet
             .get(HMAC_AT..BYTES_AUTHENTICATED)
             .is_some_and(|tag| self.verifies(&[&packet[..HMAC_AT]], tag))
     }
 }
 
-/// Offsets of the fields of either mode.
+/// Offsets of the fields in one mode.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     time: usize,
@@ -124,7 +125,7 @@ const fn layout(authenticated: bool) -> &'static Layout {
     if authenticated { &AUTHENTICATED } else { &OPEN }
 }
 
-/// Octets of the base packet of either mode.
+/// Octets of the base packet of a mode.
 pub(super) const fn base_bytes(authenticated: bool) -> usize {
     if authenticated { BYTES_AUTHENTICATED } else { BYTES_OPEN }
 }
@@ -137,22 +138,22 @@ fn put<const N: usize>(packet: &mut [u8], at: usize, octets: [u8; N]) {
     packet[at..at + N].copy_from_slice(&octets);
 }
 
-/// What a sender's packet says. Timestamps stay as they came, for the reply repeats them.
+/// Fields of a sender's packet. Timestamps keep their format, because the reply repeats them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Number of the packet.
+    /// Sequence number of the packet.
     pub sequence: u32,
-    /// T1.
+    /// Time T1 of sending.
     pub t1: [u8; 8],
-    /// Of T1.
+    /// Error estimate of T1.
     pub error: ErrorEstimate,
     /// Session identifier; 0 where there is none.
     pub ssid: u16,
 }
 
 impl Request {
-    /// Reads a packet; what is missing of an open one counts as 0. `None` when it is too short.
-    /// Tags are the caller's to check.
+    /// Parses a packet; missing fields of an open one count as 0. `None` when it is too short. The
+    /// HMAC is not checked.
     pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
         let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REQUEST_MIN };
         let at = layout(authenticated);
@@ -164,7 +165,7 @@ impl Request {
         })
     }
 
-    /// Writes all but the tag over a packet of at least the base's length.
+    /// Writes all fields but the HMAC into a packet of at least the base packet's length.
     pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
         let at = layout(authenticated);
         packet[..base_bytes(authenticated)].fill(0);
@@ -175,27 +176,27 @@ impl Request {
     }
 }
 
-/// What a reflector's packet says.
+/// Fields of a reflector's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Number of the reply: the reflector's own, or the sender's again.
+    /// Sequence number of the reply: the reflector's counter or, if stateless, the sender's number.
     pub sequence: u32,
-    /// T3.
+    /// Time T3 of the reply.
     pub t3: [u8; 8],
-    /// Of T2 and T3.
+    /// Error estimate of T2 and T3.
     pub error: ErrorEstimate,
-    /// Session identifier, repeated by those who know of it.
+    /// Session identifier, repeated by reflectors that support it.
     pub ssid: u16,
-    /// T2.
+    /// Time T2 of the request's arrival.
     pub t2: [u8; 8],
-    /// The request, as it was.
+    /// Fields of the request, copied.
     pub request: Request,
-    /// Time to live of the request on its arrival; `None` in a reply that ends before.
+    /// Time to live of the request on arrival; `None` in a reply too short for it.
     pub ttl: Option<u8>,
 }
 
 impl Reply {
-    /// Reads a packet. `None` when it is too short for the times. Tags are the caller's to check.
+    /// Parses a packet; `None` when it is too short for the times. The HMAC is not checked.
     pub fn read(authenticated: bool, packet: &[u8]) -> Option<Self> {
         let least = if authenticated { BYTES_AUTHENTICATED } else { BYTES_REPLY_MIN };
         let at = layout(authenticated);
@@ -216,7 +217,7 @@ impl Reply {
         })
     }
 
-    /// Writes all but the tag over a packet of at least the base's length.
+    /// Writes all fields but the HMAC into a packet of at least the base packet's length.
     pub fn write(&self, authenticated: bool, packet: &mut [u8]) {
         let at = layout(authenticated);
         packet[..base_bytes(authenticated)].fill(0);
@@ -232,12 +233,12 @@ impl Reply {
     }
 }
 
-/// Writes the timestamp of a packet that is otherwise ready: T1 of a request, T3 of a reply.
+/// Writes the timestamp into a complete packet: T1 of a request, T3 of a reply.
 pub(super) fn stamp(authenticated: bool, packet: &mut [u8], format: TimeFormat, unix_ns: u64) {
     put(packet, layout(authenticated).time, format.encode(unix_ns));
 }
 
-/// Writes the sequence number of a packet that is otherwise ready.
-pub(super) fn number(packet: &mut [u8], sequence: u32) {
+/// Writes the sequence number into a complete packet.
+pub(super) fn write_sequence(packet: &mut [u8], sequence: u32) {
     put(packet, 0, sequence.to_be_bytes());
 }

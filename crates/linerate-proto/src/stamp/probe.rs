@@ -1,62 +1,62 @@
-//! The sender's side: one session, whose packet is built once and changed for each probe, and what
-//! a reply says.
+//! The sender's side: the packet of a session, built once and updated for each probe, and the
+//! parsing of replies.
 
 use super::packet::{self, Key, Reply, Request, base_bytes};
-use super::time::{ErrorEstimate, TimeFormat};
+use super::time::ErrorEstimate;
 use super::tlv::{HEADER_BYTES, TlvKind, Tlvs, flags, push};
 
-/// Longest payload of UDP over IPv4 (65,535 less both headers; RFC 768, RFC 791).
+/// Octets of the longest UDP payload over IPv4 (65,535 minus both headers; RFC 768, RFC 791).
 const BYTES_MAX: usize = 65_507;
 
-/// What the packets of a session are to be.
+/// Parameters of a session's packets.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeOptions {
     /// Octets of the datagram.
     pub bytes: usize,
     /// Session identifier.
     pub ssid: u16,
-    /// Signs packets and asks for signed replies.
+    /// Key of authenticated mode; `None` for open mode.
     pub key: Option<Key>,
-    /// Of T1.
+    /// Error estimate of T1.
     pub error: ErrorEstimate,
-    /// Number of the first probe on the wire.
+    /// Sequence number of the first probe on the wire.
     pub first_sequence: u32,
-    /// Asks for replies with this DSCP and for the one that arrived.
+    /// DSCP requested for replies, with which the reflector also reports the DSCP on arrival.
     pub reply_dscp: Option<u8>,
 }
 
-/// The packets of one session.
+/// Packet of one session.
 #[derive(Clone, Debug)]
 pub struct StampProbe {
     options: ProbeOptions,
     datagram: Vec<u8>,
 }
 
-/// What a reply tells beside its number.
+/// Times and facts in a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reflected {
-    /// T1, as it came back.
+    /// T1, as the reply repeats it.
     pub t1_ns: Option<u64>,
-    /// T2: when the probe came to the reflector, by its clock.
+    /// T2: arrival of the probe, by the reflector's clock.
     pub t2_ns: Option<u64>,
-    /// T3: when the reply was about to leave, by the reflector's clock.
+    /// T3: time just before the reply was sent, by the reflector's clock.
     pub t3_ns: Option<u64>,
-    /// Number of the reply.
+    /// Sequence number of the reply.
     pub reply_sequence: u32,
-    /// The reflector's clock is kept right by something, by its own account.
+    /// The reflector states that its clock is synchronised (S bit of the error estimate).
     pub synchronised: bool,
-    /// Error of T2 and T3, by the reflector's account.
+    /// Error of T2 and T3 by the reflector's estimate.
     pub error_ns: Option<u64>,
-    /// Time to live of the probe on its arrival.
+    /// Time to live of the probe on arrival.
     pub ttl: Option<u8>,
-    /// Number of an earlier reply and the time at which it really left.
+    /// Follow-up telemetry: sequence of an earlier reply, and the time at which it left.
     pub follow_up: Option<(u32, u64)>,
-    /// DSCP of the probe on its arrival, where asked for.
+    /// DSCP of the probe on arrival, where requested.
     pub dscp: Option<u8>,
 }
 
 impl StampProbe {
-    /// Octets of a packet with all extensions that the figures profit from.
+    /// Octets of a packet with all extensions that improve the results.
     pub const fn usual_bytes(authenticated: bool) -> usize {
         base_bytes(authenticated) + extensions_bytes(authenticated)
     }
@@ -66,7 +66,7 @@ impl StampProbe {
         base_bytes(authenticated)
     }
 
-    /// The packets of a session; extensions are left out where they do not fit. `None` where the
+    /// Builds the packet of a session, without the extensions that do not fit. `None` where the
     /// base packet does not fit.
     pub fn new(options: ProbeOptions) -> Option<Self> {
         let authenticated = options.key.is_some();
@@ -82,7 +82,7 @@ impl StampProbe {
         first.write(authenticated, &mut datagram);
         let mut extensions = extensions(&options);
         let fits = |octets: usize| room.checked_sub(octets).is_some_and(|r| r == 0 || r >= 4);
-        // The tag is last, but for the padding (RFC 8972 §4.8).
+        // The HMAC TLV is the last but for the padding (RFC 8972 §4.8).
         let tagged = authenticated.then_some((TlvKind::Hmac, vec![0; 16]));
         while !extensions.is_empty() && !fits(octets(&extensions) + octets(tagged.as_slice())) {
             extensions.pop();
@@ -93,7 +93,7 @@ impl StampProbe {
         }
         match (options.bytes - datagram.len()).checked_sub(HEADER_BYTES) {
             Some(padding) => push(&mut datagram, TlvKind::ExtraPadding, &vec![0; padding]),
-            // Too little for a TLV: octets behind the base that mean nothing.
+            // Too little for a TLV: zero octets without a meaning.
             None => datagram.resize(options.bytes, 0),
         }
         Some(Self { options, datagram })
@@ -103,12 +103,12 @@ impl StampProbe {
         self.options.key.is_some()
     }
 
-    /// The datagram for probe `sequence`, sent at `t1_ns`. Signing takes some µs, which lie between
-    /// T1 and the wire.
+    /// The datagram of probe `sequence`, sent at `t1_ns`. The HMAC takes some µs between T1 and the
+    /// wire.
     pub fn request(&mut self, sequence: u64, t1_ns: u64) -> &[u8] {
         let authenticated = self.authenticated();
         let on_wire = self.options.first_sequence.wrapping_add(sequence as u32);
-        packet::number(&mut self.datagram, on_wire);
+        packet::write_sequence(&mut self.datagram, on_wire);
         if let Some(key) = &self.options.key {
             sign_extensions(key, &mut self.datagram);
             packet::stamp(authenticated, &mut self.datagram, self.options.error.format, t1_ns);
@@ -119,15 +119,16 @@ impl StampProbe {
         &self.datagram
     }
 
-    /// The probe that `datagram` answers and what it tells; `None` when it is no answer to this
-    /// session, or its tag is wrong. `newest` is the last probe sent, `now_ns` the time.
+    /// Sequence of the probe that `datagram` answers, and the reply's content; `None` when it is no
+    /// reply of this session or its HMAC is wrong. `newest` is the last probe sent, `now_ns` the
+    /// time.
     pub fn answered(&self, datagram: &[u8], newest: u64, now_ns: u64) -> Option<(u64, Reflected)> {
         let authenticated = self.authenticated();
         let reply = Reply::read(authenticated, datagram)?;
-        if self.options.key.as_ref().is_some_and(|key| !key.signed(datagram)) {
+        if self.options.key.as_ref().is_some_and(|key| !key.verifies_packet(datagram)) {
             return None;
         }
-        // Those who do not know of identifiers send 0 (RFC 8972 §3).
+        // Reflectors without support for identifiers send 0 (RFC 8972 §3).
         if reply.ssid != self.options.ssid && reply.ssid != 0 {
             return None;
         }
@@ -146,24 +147,26 @@ impl StampProbe {
             follow_up: None,
             dscp: None,
         };
-        self.read_extensions(datagram, (format, now_ns), &mut told);
+        let decode = |octets| format.decode(octets, now_ns);
+        self.read_extensions(datagram, decode, &mut told);
         Some((sequence, told))
     }
 
     fn read_extensions(
         &self,
         datagram: &[u8],
-        (format, now_ns): (TimeFormat, u64),
+        decode: impl Fn([u8; 8]) -> Option<u64>,
         told: &mut Reflected,
     ) {
         let Some(rest) = datagram.get(base_bytes(self.authenticated())..) else { return };
         let known = |flags: u8| flags & (flags::UNKNOWN | flags::MALFORMED | flags::INTEGRITY) == 0;
-        for tlv in Tlvs::new(rest).filter(|tlv| known(tlv.flags) && tlv.kind.takes(tlv.value.len()))
+        for tlv in Tlvs::new(rest)
+            .filter(|tlv| known(tlv.flags) && tlv.kind.allows_length(tlv.value.len()))
         {
             match (tlv.kind, tlv.value) {
                 (TlvKind::FollowUp, value) => {
                     let Some((number, rest)) = value.split_first_chunk() else { continue };
-                    let at = rest.first_chunk().and_then(|time| format.decode(*time, now_ns));
+                    let at = rest.first_chunk().and_then(|time| decode(*time));
                     told.follow_up = at.map(|at| (u32::from_be_bytes(*number), at));
                 }
                 (TlvKind::ClassOfService, [high, low, ..]) => {
@@ -184,7 +187,7 @@ fn octets(extensions: &[(TlvKind, Vec<u8>)]) -> usize {
     extensions.iter().map(|(_, value)| HEADER_BYTES + value.len()).sum()
 }
 
-/// By their worth, most first.
+/// Extensions of a packet, the most useful first.
 fn extensions(options: &ProbeOptions) -> Vec<(TlvKind, Vec<u8>)> {
     let service = options.reply_dscp.map(|dscp| vec![dscp << 2, 0, 0, 0]);
     let service = service.map(|value| (TlvKind::ClassOfService, value));
@@ -198,7 +201,7 @@ fn extensions(options: &ProbeOptions) -> Vec<(TlvKind, Vec<u8>)> {
     .collect()
 }
 
-/// Writes the tag of the TLVs, over the sequence number and the TLVs before it.
+/// Writes the HMAC of the TLVs, over the sequence number and the TLVs before it.
 pub(super) fn sign_extensions(key: &Key, datagram: &mut [u8]) {
     let base = base_bytes(true);
     let Some(rest) = datagram.get(base..) else { return };

@@ -1,11 +1,11 @@
 //! The reflector's side: a request in a buffer becomes its reply in the same buffer.
 //!
-//! It cannot be used as an amplifier: a reply is as long as its request. Open requests that are
-//! shorter than TWAMP's reply get none, unless the operator lets them have the base packet
-//! (RFC 8762 §4.6), at a rate of their own.
+//! It cannot be used as an amplifier: a reply is as long as its request. Open requests shorter than
+//! TWAMP's reply get no reply, unless the operator allows a longer one, the base packet (RFC 8762
+//! §4.6), at a separate rate limit.
 //!
-//! Nor can two reflectors be set on each other by a forged packet: none answers the port of a
-//! reflector, nor a packet that is a reply itself.
+//! A forged packet cannot start a loop between two reflectors: a reflector answers neither the port
+//! of reflectors nor a packet that is a reply.
 //!
 //! # Source
 //! RFC 8762 §4.3, RFC 8972 §4; the limits are ours.
@@ -20,51 +20,52 @@ use super::sessions::{Session, SessionId, Sessions};
 use super::time::{ErrorEstimate, TimeFormat};
 use super::tlv::{HEADER_BYTES, Tlv, TlvKind, Tlvs, flags};
 
-/// Packets in a second from one source: more than one sender reaches over a link of 1 Gbit/s.
+/// Most packets a second from one source: more than one sender reaches over a link of 1 Gbit/s.
 const PER_SECOND_MAX: u32 = 200_000;
-/// The same of requests that are shorter than their reply.
+/// Most packets a second from one source of requests that are shorter than their reply.
 const SHORT_PER_SECOND_MAX: u32 = 1_000;
-/// The port of reflectors (RFC 8762 §4.1), which none of them answers.
+/// Port of reflectors (RFC 8762 §4.1), to which no reply is sent.
 const REFLECTOR_PORT: u16 = 862;
-/// Ports below are those of services, such as echo, chargen and DNS, which may answer in turn.
+/// First port above the well-known ports, whose services, such as echo, chargen and DNS, may answer
+/// a reply.
 const LOW_PORTS: u16 = 1024;
-/// A reflector keeps a packet no longer than this.
+/// Longest time between T2 and T3 of a reply.
 const REFLECTS_WITHIN_NS: u64 = 1_000_000_000;
-/// RFC 8972 §4.3: what keeps a clock. 1 is NTP, 2 PTP, 5 nothing.
+/// Sources of clock synchronisation (RFC 8972 §4.3): 1 NTP, 2 PTP, 5 none.
 const SOURCE_NTP: u8 = 1;
 const SOURCE_PTP: u8 = 2;
 const SOURCE_FREE: u8 = 5;
-/// RFC 8972 §4.3: stamps by software on this host.
+/// Method of timestamps (RFC 8972 §4.3): software on this host.
 const METHOD_SOFTWARE: u8 = 2;
 
-/// What a reflector is.
+/// Configuration of a reflector.
 #[derive(Clone, Debug, Default)]
 pub struct ReflectorOptions {
-    /// Takes only packets that this signed; without it only open ones.
+    /// Key of authenticated mode, in which other packets are refused; `None` for open mode.
     pub key: Option<Key>,
-    /// Repeats the sender's numbers instead of counting itself.
+    /// Stateless mode: replies repeat the sender's sequence number.
     pub stateless: bool,
-    /// Answers open requests of 14 to 43 octets by 44, as RFC 8762 §4.6 has it: up to three times
-    /// what came, and whoever forges a source sends that to another.
+    /// Answers open requests of 14 to 43 octets by 44, as in RFC 8762 §4.6. With a forged source
+    /// this amplifies up to three times.
     pub short: bool,
-    /// Answers senders whose port is below 1024, too, but never port 862 or its own.
+    /// Answers also senders with a port below 1024, but never port 862 or the reflector's own.
     pub low_ports: bool,
 }
 
-/// What the network told of a request.
+/// Facts of a request's arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived {
-    /// The sender.
+    /// Address and port of the sender.
     pub source: SocketAddr,
-    /// To where it sent.
+    /// Destination address and port of the request.
     pub local: SocketAddr,
-    /// T2.
+    /// T2 in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Time to live on arrival.
+    /// Time to live of the request on arrival.
     pub ttl: Option<u8>,
     /// DSCP and ECN on arrival, as in the IP header.
     pub tos: Option<u8>,
-    /// PTP keeps this host's clock; the kernel alone does not tell it from NTP.
+    /// True if PTP synchronises this host's clock, which the kernel does not distinguish from NTP.
     pub by_ptp: bool,
 }
 
@@ -73,42 +74,42 @@ pub struct Arrived {
 pub struct Prepared {
     /// Octets of the reply.
     pub len: usize,
-    /// The session, for [`Reflector::left`].
+    /// Session of the request, for [`Reflector::note_departure`].
     pub session: SessionId,
-    /// Number of the reply, for the same.
+    /// Sequence number of the reply, for [`Reflector::note_departure`].
     pub sequence: u32,
-    /// DSCP that the sender asks the reply to have.
+    /// DSCP that the sender requests for the reply.
     pub dscp: Option<u8>,
     format: TimeFormat,
 }
 
-/// Why a packet is not answered.
+/// Reason for which a packet is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Too short.
+    /// The packet is too short.
     Short,
-    /// Its tag is wrong.
+    /// The HMAC is wrong.
     Tag,
-    /// The source sends too many.
+    /// The source exceeds its rate limit.
     Rate,
-    /// It comes from a reflector, or from a port of services.
+    /// The source is a reflector or a well-known port.
     Port,
 }
 
-/// Packets that were not answered.
+/// Counts of packets that were not answered, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Too short.
+    /// Packets that were too short.
     pub short: u64,
-    /// With a wrong tag.
+    /// Packets with a wrong HMAC.
     pub tag: u64,
-    /// Beyond the rate of their source.
+    /// Packets above the rate limit of their source.
     pub rate: u64,
-    /// From reflectors, and from ports of services.
+    /// Packets from reflectors or well-known ports.
     pub port: u64,
 }
 
-/// A reflector's memory.
+/// State of a reflector.
 #[derive(Debug, Default)]
 pub struct Reflector {
     options: ReflectorOptions,
@@ -122,26 +123,27 @@ impl Reflector {
         Self { options, ..Self::default() }
     }
 
-    /// Sessions that it remembers.
+    /// Number of sessions in memory.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Octets of memory that sessions and sources take.
+    /// Octets of memory for sessions and sources.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
         self.sessions.memory_bytes()
     }
 
-    /// What was not answered so far.
+    /// Counts of packets that were not answered so far.
     pub const fn refusals(&self) -> Refusals {
         self.refusals
     }
 
-    /// Makes the reply to the first `len` octets of `buffer`, which has room for a base packet.
-    /// `error` is the error of this host's times, with their format left to the request's.
+    /// Turns the request in the first `len` octets of `buffer`, which has room for a base packet,
+    /// into its reply. `error` is the error estimate of this host's times; the reply uses the time
+    /// format of the request.
     /// # Errors
-    /// Why there is none; it is counted.
+    /// The reason for which there is no reply; it is counted.
     pub fn prepare(
         &mut self,
         buffer: &mut [u8],
@@ -176,7 +178,7 @@ impl Reflector {
         let base = base_bytes(authenticated);
         let whole = len.max(base);
         let room = buffer.len();
-        // What is signed was made by somebody who may have an answer.
+        // Authenticated requests may get a longer reply, because their source is not forged.
         let exact = !authenticated && !self.options.short;
         if exact && len < BYTES_TWAMP_REPLY {
             return Err(Refusal::Short);
@@ -190,20 +192,20 @@ impl Reflector {
         if !self.sessions.allow(arrived.source.ip(), per_second, now) {
             return Err(Refusal::Rate);
         }
-        if self.options.key.as_ref().is_some_and(|key| !key.signed(datagram)) {
+        if self.options.key.as_ref().is_some_and(|key| !key.verifies_packet(datagram)) {
             return Err(Refusal::Tag);
         }
         let id =
             SessionId { source: arrived.source, local: arrived.local.ip(), ssid: request.ssid };
-        let session = self.sessions.enter(id, request.sequence, now);
+        let session = self.sessions.get_or_start(id, request.sequence, now);
         let sequence = if self.options.stateless { request.sequence } else { session.next };
         session.next = session.next.wrapping_add(1);
         session.received = session.received.wrapping_add(1);
-        // The sender's own format, which it can read for certain.
+        // The time format of the request, which its sender understands.
         let error = ErrorEstimate { format: request.error.format, ..error };
         let facts = Facts { session: *session, arrived, error };
         let key = self.options.key.as_ref();
-        let dscp = extend(datagram, base, key, &facts);
+        let dscp = answer_tlvs(datagram, base, key, &facts);
         let reply = Reply {
             sequence,
             t3: [0; 8],
@@ -219,7 +221,7 @@ impl Reflector {
         Ok(Prepared { len, session: id, sequence, dscp, format: error.format })
     }
 
-    /// Whether a packet's source may be a sender.
+    /// True if replies may be sent to the port of a packet's source.
     const fn answers_port(&self, arrived: &Arrived) -> bool {
         let port = arrived.source.port();
         port != REFLECTOR_PORT
@@ -227,24 +229,24 @@ impl Reflector {
             && (port >= LOW_PORTS || self.options.low_ports)
     }
 
-    /// Writes T3, and then the tag over it.
+    /// Writes T3, and then the HMAC over it.
     pub fn finish(&self, buffer: &mut [u8], prepared: &Prepared, t3_ns: u64) {
         let key = self.options.key.as_ref();
         packet::stamp(key.is_some(), buffer, prepared.format, t3_ns);
         key.iter().for_each(|key| key.sign(buffer));
     }
 
-    /// Notes when a reply really left, for the next reply of its session.
-    pub fn left(&mut self, session: &SessionId, sequence: u32, at_ns: u64) {
+    /// Notes the kernel's time of departure of a reply, for the next reply of its session.
+    pub fn note_departure(&mut self, session: &SessionId, sequence: u32, at_ns: u64) {
         if let Some(session) = self.sessions.find(session) {
             session.follow_up = Some((sequence, at_ns));
         }
     }
 }
 
-/// Whether a packet is the reply of a reflector, on whatever port that is: where a sender has zeros
-/// or padding (RFC 8762 §4.2), a reply has T2, which is a little before its T3. The port alone
-/// would not do: reflectors on two other ports than 862 answered each other for ever.
+/// True if a packet is the reply of a reflector on any port: where a request has zeros or padding
+/// (RFC 8762 §4.2), a reply has T2, a little before its T3. Without this check reflectors on two
+/// other ports than 862 would answer each other for ever.
 fn is_reply(authenticated: bool, packet: &[u8], near_ns: u64) -> bool {
     let Some(reply) = Reply::read(authenticated, packet) else { return false };
     let time = |octets| reply.error.format.decode(octets, near_ns);
@@ -252,25 +254,30 @@ fn is_reply(authenticated: bool, packet: &[u8], near_ns: u64) -> bool {
     times.is_some_and(|(t2, t3)| t2 <= t3 && t3 - t2 <= REFLECTS_WITHIN_NS)
 }
 
-/// What TLVs are answered from.
+/// Values with which TLVs are answered.
 struct Facts<'a> {
     session: Session,
     arrived: &'a Arrived,
     error: ErrorEstimate,
 }
 
-/// Answers the TLVs in place; the DSCP that the reply shall have, where one asks.
-fn extend(datagram: &mut [u8], base: usize, key: Option<&Key>, facts: &Facts<'_>) -> Option<u8> {
+/// Answers the TLVs in place; returns the DSCP requested for the reply, if any.
+fn answer_tlvs(
+    datagram: &mut [u8],
+    base: usize,
+    key: Option<&Key>,
+    facts: &Facts<'_>,
+) -> Option<u8> {
     let (head, rest) = datagram.split_at_mut(base);
     if key.is_some_and(|key| !trustworthy(key, &head[..4], rest)) {
-        each(rest, |flags, _, _| *flags |= flags::INTEGRITY);
+        each_tlv(rest, |flags, _, _| *flags |= flags::INTEGRITY);
         return None;
     }
     let mut dscp = None;
-    each(rest, |flags, kind, value| {
-        if !kind.takes(value.len()) {
+    each_tlv(rest, |flags, kind, value| {
+        if !kind.allows_length(value.len()) {
             *flags = *flags & !flags::UNKNOWN | flags::MALFORMED;
-        } else if answer(kind, value, key.is_some(), facts, &mut dscp) {
+        } else if answer_tlv(kind, value, key.is_some(), facts, &mut dscp) {
             *flags &= !flags::UNKNOWN;
         } else {
             *flags |= flags::UNKNOWN;
@@ -279,8 +286,8 @@ fn extend(datagram: &mut [u8], base: usize, key: Option<&Key>, facts: &Facts<'_>
     dscp
 }
 
-/// Whether the TLVs carry no tag, or the right one. Of TLVs without a tag only padding is
-/// trustworthy in authenticated mode (RFC 8972 §4.8), and padding alone needs none.
+/// True if the TLVs have the correct HMAC, or are padding only, which needs none in authenticated
+/// mode (RFC 8972 §4.8).
 fn trustworthy(key: &Key, sequence: &[u8], rest: &[u8]) -> bool {
     let tag = Tlvs::new(rest).find(|tlv| tlv.kind == TlvKind::Hmac);
     match tag {
@@ -293,13 +300,14 @@ fn trustworthy(key: &Key, sequence: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Gives flags, type and value of each TLV; a last one whose length does not fit gets its flag.
-fn each(rest: &mut [u8], mut change: impl FnMut(&mut u8, TlvKind, &mut [u8])) {
+/// Calls `change` with flags, type and value of each TLV; a last one whose length does not fit is
+/// flagged as malformed.
+fn each_tlv(rest: &mut [u8], mut change: impl FnMut(&mut u8, TlvKind, &mut [u8])) {
     let mut at = 0;
     loop {
         let mut walk = Tlvs::new(&rest[at..]);
         let Some(Tlv { kind, value, .. }) = walk.next() else { break };
-        // Zeros are those of a sender without TLVs, to the end (RFC 8762 §4.2).
+        // Zeros are the padding of a sender without TLVs (RFC 8762 §4.2).
         if rest[at..].starts_with(&[0; HEADER_BYTES]) {
             return;
         }
@@ -313,8 +321,8 @@ fn each(rest: &mut [u8], mut change: impl FnMut(&mut u8, TlvKind, &mut [u8])) {
     }
 }
 
-/// Fills in a value; whether its type is known here.
-fn answer(
+/// Fills in the value of a TLV; false if its type is not supported.
+fn answer_tlv(
     kind: TlvKind,
     value: &mut [u8],
     authenticated: bool,
@@ -324,7 +332,7 @@ fn answer(
     let Facts { session, arrived, error } = facts;
     match kind {
         TlvKind::ExtraPadding => {}
-        // Its sub-TLVs stay as they came, unknown.
+        // The sub-TLVs are returned unchanged, as unknown.
         TlvKind::Location => {
             value[..2].copy_from_slice(&arrived.local.port().to_be_bytes());
             value[2..4].copy_from_slice(&arrived.source.port().to_be_bytes());

@@ -1,9 +1,9 @@
-//! What a reflector remembers: a counter for each session, and an allowance for each source.
-//! Both are bounded, whoever sends what, and neither keeps a sender without an answer.
+//! Memory of a reflector: a counter for each session, and a rate limit for each source. Both are
+//! bounded under any attack, and a sender gets replies even when its session has no place.
 //!
-//! A session of few packets is one of many that anybody can make up with forged sources. Such ones
-//! have a small table of their own, in which each newcomer takes the place of the oldest of which
-//! no further packet came; those that go on stay.
+//! Sessions of few packets are easily forged in great numbers. They have a small separate table, in
+//! which a new session replaces the oldest one without a further packet; sessions with more packets
+//! move to the large table.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -12,61 +12,63 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-/// Sessions at once that go on.
+/// Most established sessions at one time.
 pub const SESSIONS_MAX: usize = 10_000;
-/// Sessions at once that have just begun: less than half of what their table of 2048 buckets has
-/// room for, so that it makes room for one more within itself and never grows.
+/// Most new sessions at one time: less than half of the capacity of a table of 2048 buckets, so
+/// that it rehashes in place and never grows.
 const NEWCOMERS_MAX: usize = 800;
-/// Packets after which a session is one that goes on.
+/// Packets after which a session is established.
 const GOES_ON: u32 = 3;
-/// A session without packets for so long is over (REFWAIT of RFC 5357 §4.2).
+/// Silence after which a session is over (REFWAIT of RFC 5357 §4.2).
 const IDLE: Duration = Duration::from_secs(900);
-/// Where there is no room, one without packets for so long makes some.
+/// Silence after which a session is removed from a full table.
 const IDLE_CROWDED: Duration = Duration::from_secs(60);
-/// A full table is searched for idle ones at most so often: 10,000 entries take some 0.1 ms.
+/// Shortest time between two searches of a full table for idle sessions: 10,000 entries take some
+/// 0.1 ms.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
-/// Allowances; sources share them by a hash that nobody outside knows.
+/// Number of rate limits; sources share them by a keyed hash.
 const ALLOWANCES: usize = 4096;
 
-/// Whose counter it is. A counter for all would look like loss to each (seen with twampy).
+/// Identity of a session, which has a separate counter: one counter for all would look like loss to
+/// each (observed with twampy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
-    /// The sender.
+    /// Address and port of the sender.
     pub source: SocketAddr,
-    /// The address that it sends to.
+    /// Destination address of its packets.
     pub local: IpAddr,
-    /// RFC 8972 §3.
+    /// Session identifier (RFC 8972 §3).
     pub ssid: u16,
 }
 
 /// The state of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Session {
-    /// Number of the next reply.
+    /// Sequence number of the next reply.
     pub(super) next: u32,
     pub(super) received: u32,
-    /// Number of the last reply of which it is known when it left.
+    /// Sequence and departure of the last reply whose departure is known.
     pub(super) follow_up: Option<(u32, u64)>,
     last: MonoTime,
 }
 
-/// Packets of the sources of one allowance in the running second.
+/// Packets in the current second of the sources that share a rate limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Allowance {
     since: MonoTime,
     taken: u32,
 }
 
-/// Sessions by a hash of their identity: 64 bits with a secret, since 10,000 of them are the same
-/// by chance once in 10^11 tables, and an identity in whole would take twice the memory.
+/// Sessions by a keyed 64-bit hash of their identity: among 10,000 sessions two collide in one of
+/// 10^11 tables, and whole identities would take twice the memory.
 #[derive(Debug)]
 pub(super) struct Sessions {
     secret: RandomState,
     going_on: HashMap<u64, Session>,
     searched: Option<MonoTime>,
     newcomers: HashMap<u64, Session>,
-    /// Newcomers in their order, and some that have left since; with the packets that each had when
-    /// it got its place in it.
+    /// New sessions in order of age, with the packets that each had when it was queued; some have
+    /// been removed since.
     order: VecDeque<(u64, u32)>,
     allowances: Box<[Allowance]>,
 }
@@ -89,7 +91,7 @@ impl Sessions {
         self.going_on.len() + self.newcomers.len()
     }
 
-    /// Octets of memory that all this takes.
+    /// Octets of memory of both tables.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
         // A table has room for 8/7 of its capacity, and an octet beside each entry (hashbrown).
@@ -99,8 +101,13 @@ impl Sessions {
             + self.allowances.len() * size_of::<Allowance>()
     }
 
-    /// The session of a packet with number `sequence`: a new one also where the sender begins anew.
-    pub(super) fn enter(&mut self, id: SessionId, sequence: u32, now: MonoTime) -> &mut Session {
+    /// The session of a packet with number `sequence`; sequence 0 starts a new one.
+    pub(super) fn get_or_start(
+        &mut self,
+        id: SessionId,
+        sequence: u32,
+        now: MonoTime,
+    ) -> &mut Session {
         let key = self.secret.hash_one(id);
         if let Some(session) = self.newcomers.get(&key).copied()
             && session.received >= GOES_ON
@@ -108,7 +115,7 @@ impl Sessions {
         {
             self.newcomers.remove(&key);
             self.going_on.insert(key, session);
-            // After many came and went it may have grown to make room for one more.
+            // After many insertions and removals the table may have grown.
             self.going_on.shrink_to(SESSIONS_MAX);
         }
         let session = if self.going_on.contains_key(&key) {
@@ -128,7 +135,7 @@ impl Sessions {
         self.going_on.get_mut(&key).or_else(|| self.newcomers.get_mut(&key))
     }
 
-    /// Takes one packet from a source's allowance of `per_second`.
+    /// Counts a packet of a source; false above its limit of `per_second`.
     pub(super) fn allow(&mut self, source: IpAddr, per_second: u32, now: MonoTime) -> bool {
         let place = self.secret.hash_one(source) as usize % ALLOWANCES;
         let allowance = &mut self.allowances[place];
@@ -142,17 +149,17 @@ impl Sessions {
     fn newcomer(&mut self, key: u64) -> &mut Session {
         if !self.newcomers.contains_key(&key) {
             self.order.push_back((key, 1));
-            // Those that went on are in the order, too, until their turn comes.
+            // Sessions that were established meanwhile are still in the queue.
             while self.order.len() > NEWCOMERS_MAX {
-                self.next_in_order_leaves();
+                self.remove_oldest_newcomer();
             }
         }
         self.newcomers.entry(key).or_default()
     }
 
-    /// The oldest newcomer leaves, or goes to the end of the order where a packet of it came since
-    /// it got its place: each goes there once at most until its next packet.
-    fn next_in_order_leaves(&mut self) {
+    /// Removes the oldest new session, or moves it to the end of the queue if a packet of it has
+    /// arrived since it was queued.
+    fn remove_oldest_newcomer(&mut self) {
         let Some((oldest, before)) = self.order.pop_front() else { return };
         match self.newcomers.get(&oldest) {
             Some(session) if session.received > before => {
@@ -162,7 +169,7 @@ impl Sessions {
         }
     }
 
-    /// Whether one more session may go on.
+    /// Removes idle sessions from a full table; true if one more session has a place.
     fn makes_room(&mut self, now: MonoTime) -> bool {
         let may_search = self.searched.is_none_or(|last| now.since(last) >= SEARCH_EVERY);
         if self.going_on.len() >= SESSIONS_MAX && may_search {

@@ -26,7 +26,7 @@ fn key() -> Key {
 }
 
 fn ntp(error_ns: u64) -> ErrorEstimate {
-    ErrorEstimate::of(error_ns, true, TimeFormat::Ntp)
+    ErrorEstimate::from_error_ns(error_ns, true, TimeFormat::Ntp)
 }
 
 fn options(bytes: usize, key: Option<Key>) -> ProbeOptions {
@@ -121,7 +121,10 @@ fn error_estimates_are_those_of_the_vector() {
         assert!(back >= ns && back <= ns + ns / 100 + 1, "{ns} ns came back as {back}");
     }
     assert_eq!(ErrorEstimate::read([0x80, 0]).ns(), None, "multiplier 0");
-    assert_eq!(ErrorEstimate::of(u64::MAX, false, TimeFormat::Ptp).octets()[0] & 0xC0, 0x40);
+    assert_eq!(
+        ErrorEstimate::from_error_ns(u64::MAX, false, TimeFormat::Ptp).octets()[0] & 0xC0,
+        0x40
+    );
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn a_reply_tells_the_four_times_and_follows_up_the_one_before() {
         assert_eq!(told.follow_up, None);
         let session =
             SessionId { source: arrived().source, local: arrived().local.ip(), ssid: 0x1234 };
-        reflector.left(&session, 0, T3_NS + 700);
+        reflector.note_departure(&session, 0, T3_NS + 700);
         let second = probe.request(1, T1_NS).to_vec();
         let reply = reflect(&mut reflector, &second).expect("answered");
         let (sequence, told) = probe.answered(&reply, 1, T3_NS).expect("ours");
@@ -353,7 +356,7 @@ fn a_clock_that_ptp_keeps_is_said_to_be_kept_by_it() {
     push(&mut packet, TlvKind::TimestampInformation, &[0; 4]);
     for (synchronised, source) in [(true, 2), (false, 5)] {
         let mut buffer = packet.clone();
-        let error = ErrorEstimate::of(1_000, synchronised, TimeFormat::Ntp);
+        let error = ErrorEstimate::from_error_ns(1_000, synchronised, TimeFormat::Ntp);
         let arrived = Arrived { by_ptp: true, ..arrived() };
         let prepared =
             reflector(None, false).prepare(&mut buffer, packet.len(), &arrived, error, NOW);

@@ -1,13 +1,13 @@
-//! Timestamps of 8 octets in either format, and the error estimate that goes with them.
+//! Timestamps of 8 octets in both formats, and their error estimate.
 //!
 //! Times here are nanoseconds since 1970 in UTC, as the kernel's CLOCK_REALTIME gives them.
 
-/// Seconds from 1900, where NTP begins, to 1970 (RFC 5905 §6).
+/// Seconds from 1900, the epoch of NTP, to 1970 (RFC 5905 §6).
 const NTP_BEFORE_UNIX_S: u64 = 2_208_988_800;
 const NS: u64 = 1_000_000_000;
 
-/// How a timestamp is written: the Z bit of the error estimate. It tells the format alone; a
-/// sender whose clock shows TAI has to be known otherwise.
+/// Format of a timestamp, by the Z bit of the error estimate. It does not state the time scale: a
+/// PTP clock may show TAI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeFormat {
     /// Seconds since 1900 and a binary fraction, 32 bits each.
@@ -18,7 +18,7 @@ pub enum TimeFormat {
 }
 
 impl TimeFormat {
-    /// The octets of a time.
+    /// Encodes a time in nanoseconds since 1970.
     pub const fn encode(self, unix_ns: u64) -> [u8; 8] {
         let (seconds, ns) = (unix_ns / NS, unix_ns % NS);
         let (high, low) = match self {
@@ -29,9 +29,9 @@ impl TimeFormat {
         ((high as u32 as u64) << 32 | low).to_be_bytes()
     }
 
-    /// The time in `octets`: of those that the 32 bits of seconds allow, the one nearest to
-    /// `near_ns`, so that the wrap of 2036 is none. `None` where all bits are 0, which says that
-    /// there is no time, and for more than a second of nanoseconds.
+    /// Decodes a time; of the eras of the 32-bit seconds the one nearest to `near_ns` is taken, so
+    /// that the wrap of 2036 does no harm. `None` where all bits are 0 (no time), and for
+    /// nanoseconds of a second or more.
     pub const fn decode(self, octets: [u8; 8], near_ns: u64) -> Option<u64> {
         let bits = u64::from_be_bytes(octets);
         if bits == 0 {
@@ -55,23 +55,23 @@ impl TimeFormat {
     }
 }
 
-/// How wrong a timestamp may be, by its maker's own account (RFC 4656 §4.1.2):
-/// S (1 bit), Z (1), Scale (6), Multiplier (8).
+/// Error estimate of a timestamp by its sender (RFC 4656 §4.1.2): S (1 bit), Z (1), Scale (6),
+/// Multiplier (8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorEstimate {
-    /// S: something external keeps the clock right.
+    /// S: the clock is synchronised to an external source.
     pub synchronised: bool,
     /// Z: format of the timestamps in the packet.
     pub format: TimeFormat,
     /// Binary exponent.
     pub scale: u8,
-    /// Mantissa; 0 is not allowed and says nothing.
+    /// Mantissa; 0 is not allowed and counts as unknown.
     pub multiplier: u8,
 }
 
 impl ErrorEstimate {
     /// The smallest estimate that is not below `error_ns`.
-    pub fn of(error_ns: u64, synchronised: bool, format: TimeFormat) -> Self {
+    pub fn from_error_ns(error_ns: u64, synchronised: bool, format: TimeFormat) -> Self {
         let units = u128::from(error_ns.max(1)) << 32;
         let multiplier = |scale: u8| units.div_ceil(u128::from(NS) << scale);
         let scale = (0..63).find(|scale| multiplier(*scale) <= 255).unwrap_or(63);
@@ -86,14 +86,14 @@ impl ErrorEstimate {
         (self.multiplier != 0).then(|| u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// The two octets.
+    /// The two octets on the wire.
     pub const fn octets(self) -> [u8; 2] {
         let synchronised = if self.synchronised { 0x80 } else { 0 };
         let format = if matches!(self.format, TimeFormat::Ptp) { 0x40 } else { 0 };
         [synchronised | format | self.scale & 0x3F, self.multiplier]
     }
 
-    /// Reads two octets; all are valid.
+    /// Parses two octets, of which all values are valid.
     pub const fn read(octets: [u8; 2]) -> Self {
         Self {
             synchronised: octets[0] & 0x80 != 0,

@@ -1,46 +1,47 @@
-//! Extensions behind the base packet: flags (1), type (1), length (2), value.
+//! Extensions (TLVs) after the base packet: flags (1), type (1), length (2), value.
 //!
 //! # Source
-//! RFC 8972 §4. A length that does not fit ends the walk.
+//! RFC 8972 §4. A length that does not fit ends the iteration.
 
 /// Flags of a TLV (RFC 8972 §4).
 pub mod flags {
-    /// The reflector does not know the type; set by the sender, cleared by who knows it.
+    /// The reflector does not know the type; the sender sets it, a reflector that knows it clears
+    /// it.
     pub const UNKNOWN: u8 = 0x80;
     /// The reflector found the TLV malformed.
     pub const MALFORMED: u8 = 0x40;
-    /// The reflector found the tag of the TLVs wrong.
+    /// The reflector found the HMAC of the TLVs wrong.
     pub const INTEGRITY: u8 = 0x20;
 }
 
-/// Octets before the value.
+/// Octets of the header before the value.
 pub(super) const HEADER_BYTES: usize = 4;
 
-/// The types of RFC 8972.
+/// Types of TLVs in RFC 8972.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvKind {
-    /// 1, any length: nothing.
+    /// 1, any length: padding without a meaning.
     ExtraPadding,
-    /// 2, from 4 octets: ports, as they arrived.
+    /// 2, from 4 octets: ports on arrival.
     Location,
-    /// 3, 4 octets: what keeps the clocks and makes the stamps.
+    /// 3, 4 octets: source of clock synchronisation and method of timestamps.
     TimestampInformation,
-    /// 4, 4 octets: DSCP and ECN asked for and seen.
+    /// 4, 4 octets: DSCP and ECN requested and on arrival.
     ClassOfService,
     /// 5, 12 octets: packets sent, received and returned.
     DirectMeasurement,
     /// 6, 4 octets: access networks of 3GPP.
     AccessReport,
-    /// 7, 16 octets: when the reply before really left.
+    /// 7, 16 octets: departure of the previous reply.
     FollowUp,
-    /// 8, 16 octets: tag over the sequence number and the TLVs before.
+    /// 8, 16 octets: HMAC over the sequence number and the TLVs before.
     Hmac,
-    /// Any other.
+    /// Any other type.
     Other(u8),
 }
 
 impl TlvKind {
-    /// The number of the type.
+    /// Number of the type on the wire.
     pub const fn number(self) -> u8 {
         match self {
             Self::ExtraPadding => 1,
@@ -55,7 +56,7 @@ impl TlvKind {
         }
     }
 
-    const fn of(number: u8) -> Self {
+    const fn from_number(number: u8) -> Self {
         match number {
             1 => Self::ExtraPadding,
             2 => Self::Location,
@@ -69,8 +70,8 @@ impl TlvKind {
         }
     }
 
-    /// Whether a value of this type may have so many octets.
-    pub(super) const fn takes(self, len: usize) -> bool {
+    /// True if a value of this type may have `len` octets.
+    pub(super) const fn allows_length(self, len: usize) -> bool {
         match self {
             Self::Location => len >= 4,
             Self::TimestampInformation | Self::ClassOfService | Self::AccessReport => len == 4,
@@ -84,17 +85,17 @@ impl TlvKind {
 /// One TLV in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// See [`flags`].
+    /// Flags of the TLV, as in [`flags`].
     pub flags: u8,
-    /// The type.
+    /// Type of the TLV.
     pub kind: TlvKind,
-    /// Where it begins in what is walked.
+    /// Offset of the TLV in the iterated octets.
     pub at: usize,
-    /// Its value.
+    /// Value of the TLV.
     pub value: &'a [u8],
 }
 
-/// Walks the TLVs of a packet's rest.
+/// Iterator over the TLVs after a base packet.
 #[derive(Clone, Debug)]
 pub struct Tlvs<'a> {
     rest: &'a [u8],
@@ -102,12 +103,12 @@ pub struct Tlvs<'a> {
 }
 
 impl<'a> Tlvs<'a> {
-    /// Of what follows the base packet.
+    /// Iterates over `rest`, the octets after the base packet.
     pub const fn new(rest: &'a [u8]) -> Self {
         Self { rest, at: 0 }
     }
 
-    /// Where the walk stands: at the end, or where a TLV is malformed.
+    /// Offset of the next TLV; after the iteration the end, or the offset of a malformed TLV.
     pub(super) const fn at(&self) -> usize {
         self.at
     }
@@ -121,13 +122,13 @@ impl<'a> Iterator for Tlvs<'a> {
         let start = self.at + HEADER_BYTES;
         let end = start + usize::from(u16::from_be_bytes([*high, *low]));
         let value = self.rest.get(start..end)?;
-        let tlv = Tlv { flags: *flags, kind: TlvKind::of(*kind), at: self.at, value };
+        let tlv = Tlv { flags: *flags, kind: TlvKind::from_number(*kind), at: self.at, value };
         self.at = end;
         Some(tlv)
     }
 }
 
-/// Adds a TLV as a sender does: unknown until somebody knows it.
+/// Appends a TLV as a sender does, with the flag for unknown set.
 pub(super) fn push(packet: &mut Vec<u8>, kind: TlvKind, value: &[u8]) {
     let len = u16::try_from(value.len()).expect("a datagram's length has 16 bits");
     packet.extend_from_slice(&[flags::UNKNOWN, kind.number()]);

@@ -15,26 +15,26 @@
 use super::ether::{self, Ether, LLC_SNAP, SNAP_AARP, SNAP_DDP};
 use super::{Ends, Mac, Tags};
 
-/// All AppleTalk nodes of an Ethernet.
+/// Multicast address of all AppleTalk nodes.
 pub const ALL_NODES: Mac = Mac([0x09, 0x00, 0x07, 0xff, 0xff, 0xff]);
-/// Most bytes of a datagram: a header of 13 and 586 of data.
+/// Bytes of the longest datagram: a header of 13 and 586 of data.
 pub(super) const DATAGRAM_BYTES_MAX: u16 = 599;
-/// A socket of the range that programs get (128 to 254).
+/// Socket of the test frames, of the dynamic range (128 to 254).
 pub(super) const SOCKET: u8 = 200;
-/// A type without an owner.
+/// An unassigned DDP type.
 pub(super) const TYPE: u8 = 0x88;
 
-/// Functions of AARP.
+/// Function numbers of AARP.
 pub(super) const REQUEST: u16 = 1;
 pub(super) const RESPONSE: u16 = 2;
 pub(super) const PROBE: u16 = 3;
 
-/// A node.
+/// Address of an AppleTalk node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppleTalkAddress {
-    /// Network, 1 to 65,279.
+    /// Network number, 1 to 65,279.
     pub network: u16,
-    /// Node within it, 1 to 253.
+    /// Node number in the network, 1 to 253.
     pub node: u8,
 }
 
@@ -56,7 +56,7 @@ impl AppleTalkAddress {
     }
 }
 
-/// LLC and long header, of `rest` bytes behind the length.
+/// Writes LLC and the long header of a datagram with `rest` bytes after the length field.
 pub(super) fn write_datagram(bytes: &mut Vec<u8>, ends: Ends<AppleTalkAddress>, rest: u16) {
     bytes.extend_from_slice(&LLC_SNAP);
     bytes.extend_from_slice(&SNAP_DDP);
@@ -68,7 +68,7 @@ pub(super) fn write_datagram(bytes: &mut Vec<u8>, ends: Ends<AppleTalkAddress>, 
     bytes.extend_from_slice(&[SOCKET, SOCKET, TYPE]);
 }
 
-/// A message of address resolution.
+/// A message of AppleTalk address resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Aarp {
     pub(super) function: u16,
@@ -105,7 +105,7 @@ impl Aarp {
     }
 }
 
-/// What a node sends before it takes an address, and to find out whether it is in use.
+/// AARP probe, which a node sends before it uses an address.
 pub fn probe(mac: Mac, address: AppleTalkAddress, tags: Tags) -> Vec<u8> {
     let ends = ((mac, address), (Mac::default(), address));
     Aarp { function: PROBE, source: ends.0, destination: ends.1 }.frame(ALL_NODES, tags)

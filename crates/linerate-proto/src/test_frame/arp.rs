@@ -12,19 +12,19 @@ pub(super) fn parse(ether: &Ether<'_>) -> Option<ArpEthIpv4Packet> {
     packet.to_packet().try_eth_ipv4().ok()
 }
 
-/// The address that a request asks for. A probe (sender 0.0.0.0) asks as well.
-pub(super) fn asked(arp: &ArpEthIpv4Packet) -> Option<Ipv4Addr> {
+/// Target address of a request, which may be a probe (sender 0.0.0.0).
+pub(super) fn requested(arp: &ArpEthIpv4Packet) -> Option<Ipv4Addr> {
     (arp.operation == ArpOperation::REQUEST).then(|| arp.target_ipv4_addr())
 }
 
-/// Who has `address`, if it says so: a reply, or a request of that host.
-pub(super) fn owner(arp: &ArpEthIpv4Packet, address: Ipv4Addr) -> Option<Mac> {
+/// MAC address of `address`, if it is the sender of this request or reply.
+pub(super) fn owner_mac(arp: &ArpEthIpv4Packet, address: Ipv4Addr) -> Option<Mac> {
     let is_known = matches!(arp.operation, ArpOperation::REQUEST | ArpOperation::REPLY);
     let sender = Mac(arp.sender_mac);
     (is_known && arp.sender_ipv4_addr() == address && !sender.is_group()).then_some(sender)
 }
 
-/// The reply of the host `mac` to a request, which goes back to its sender.
+/// Reply of the host `mac` to the sender of a request.
 pub(super) fn reply(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8> {
     let reply = ArpEthIpv4Packet {
         operation: ArpOperation::REPLY,
@@ -36,8 +36,8 @@ pub(super) fn reply(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8>
     frame(&reply, Mac(request.sender_mac), tags)
 }
 
-/// Asks all stations who has `target`. A host that asks for its own address says where it is (RFC
-/// 5227 §1.1).
+/// Broadcast request for the MAC address of `target`. A request for the sender's own address is an
+/// announcement (RFC 5227 §1.1).
 pub(super) fn request(sender: (Mac, Ipv4Addr), target: Ipv4Addr, tags: Tags) -> Vec<u8> {
     let request = ArpEthIpv4Packet {
         operation: ArpOperation::REQUEST,

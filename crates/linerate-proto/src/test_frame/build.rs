@@ -1,11 +1,11 @@
-//! From a test frame to its template: headers, filler, the balance word, the signature's place.
+//! Builds the template of a test frame: headers, filler, the balance word, the signature's offset.
 //!
 //! ```text
-//! headers | 00 01 02 ... filler | balance (2, UDP and TCP alone) | signature (16) | FCS
+//! headers | 00 01 02 ... filler | balance (2, only UDP and TCP) | signature (16) | FCS
 //! ```
 //!
 //! Filler counts up from 0 as in RFC 2544 appendix C.2.6.4. The balance word is 0 in the template;
-//! it takes up what the other words change, and the checksum stays (RFC 1624).
+//! in each frame it compensates the changes of other words, so that the checksum stays (RFC 1624).
 
 use std::net::IpAddr;
 
@@ -27,19 +27,19 @@ const BALANCE_BYTES: u32 = 2;
 const HOPS: u8 = 10;
 
 impl TestFrame {
-    /// The shortest length with these tags and headers, FCS included, bytes.
+    /// Bytes of the shortest frame with these tags and headers, including the FCS.
     pub const fn shortest_bytes(protocol: Protocol, tags: Tags) -> u32 {
         let balance = if protocol.has_transport_sum() { BALANCE_BYTES } else { 0 };
         let needed =
             protocol.header_bytes() + tags.bytes() + balance + SIGNATURE_BYTES as u32 + FCS_BYTES;
-        // Without its tags the frame still has 64 bytes: no device has to pad it, which would move
-        // the signature from the end.
+        // A device that removes the tags must not have to pad the frame, which would move the
+        // signature away from its end.
         let legal = FrameLen::MIN.bytes() + tags.bytes();
         if needed < legal { legal } else { needed }
     }
 
-    /// The longest length with these tags, FCS included, bytes: what a length field, a datagram
-    /// or a block of the protocol holds.
+    /// Bytes of the longest frame with these tags, including the FCS: limited by the length field,
+    /// datagram or block of the protocol.
     pub const fn longest_bytes(protocol: Protocol, tags: Tags) -> u32 {
         let head = 14 + tags.bytes() + FCS_BYTES;
         match protocol {
@@ -49,8 +49,8 @@ impl TestFrame {
         }
     }
 
-    /// The frame as a template: bytes with right lengths and checksums for flow 0 and a signature
-    /// of zeros, and what differs from there.
+    /// Builds the template: bytes with correct lengths and checksums for flow 0 and a signature of
+    /// zeros, and the offsets of the fields that differ.
     /// # Errors
     /// A length that is too short or too long for the headers, an address that is not of a test
     /// network, or flows beyond their fields.
@@ -62,19 +62,19 @@ impl TestFrame {
         let kind = self.kind(rest);
         bytes.extend_from_slice(&kind.to_be_bytes());
         let network = bytes.len();
-        let transport = self.headers(&mut bytes, rest);
+        let transport = self.write_headers(&mut bytes, rest);
         let places = Places { network, transport };
-        let varying = varying::varying(self, &places)?;
+        let varying = varying::varying_fields(self, &places)?;
         let end = network + usize::from(rest);
         let signature_at = end - SIGNATURE_BYTES;
-        // Headers have even lengths: the word is at an even offset of what the checksum covers,
-        // with a byte behind it when the signature is not.
+        // Headers have even lengths, so the word is at an even offset of the checksum's range, with
+        // a byte after it when the signature is at an odd one.
         let balance_at = transport.map(|_| (signature_at - BALANCE_BYTES as usize) & !1);
         let filler = balance_at.unwrap_or(signature_at).saturating_sub(bytes.len());
         bytes.extend((0..=u8::MAX).cycle().take(filler));
         bytes.resize(end, 0);
         fill_sums(&mut bytes, &self.content, &places);
-        let under_header = varying.iter().any(|it| it.in_header_sum);
+        let under_header = varying.iter().any(|field| field.in_header_sum);
         Ok(FrameTemplate {
             bytes,
             varying,
@@ -85,7 +85,7 @@ impl TestFrame {
         })
     }
 
-    /// Type of the Ethernet frame, or its length.
+    /// Value of the type or length field.
     const fn kind(&self, rest: u16) -> u16 {
         match &self.content {
             Content::Ethernet => ether::EXPERIMENTAL,
@@ -97,8 +97,9 @@ impl TestFrame {
         }
     }
 
-    /// Writes the headers of `rest` bytes behind the type; says where UDP or TCP starts.
-    fn headers(&self, bytes: &mut Vec<u8>, rest: u16) -> Option<usize> {
+    /// Writes the headers after the type of a frame with `rest` bytes there; returns the offset of
+    /// UDP or TCP.
+    fn write_headers(&self, bytes: &mut Vec<u8>, rest: u16) -> Option<usize> {
         match &self.content {
             Content::Ethernet => return None,
             Content::DecNet(ends) => decnet::write_data(bytes, *ends, rest),
@@ -108,16 +109,16 @@ impl TestFrame {
                 Header { ends: *ends, sockets, kind: 0 }.write(bytes, rest);
             }
             Content::Ipv4(flow) => {
-                ipv4(bytes, flow.dscp, protocol_number(flow.transport), rest);
+                write_ipv4(bytes, flow.dscp, protocol_number(flow.transport), rest);
                 bytes.extend_from_slice(&flow.ends.source.octets());
                 bytes.extend_from_slice(&flow.ends.destination.octets());
-                return Some(transport(bytes, flow, rest - 20));
+                return Some(write_transport(bytes, flow, rest - 20));
             }
             Content::Ipv6(flow) => {
-                ipv6(bytes, flow.dscp, protocol_number(flow.transport), rest - 40);
+                write_ipv6(bytes, flow.dscp, protocol_number(flow.transport), rest - 40);
                 bytes.extend_from_slice(&flow.ends.source.octets());
                 bytes.extend_from_slice(&flow.ends.destination.octets());
-                return Some(transport(bytes, flow, rest - 40));
+                return Some(write_transport(bytes, flow, rest - 40));
             }
         }
         None
@@ -147,11 +148,15 @@ impl TestFrame {
     fn check_ends(&self) -> Result<()> {
         match &self.content {
             Content::Ethernet => Ok(()),
-            Content::Ipv4(flow) => self.check_ip(flow, |it| (it.into(), is_test_v4(it))),
-            Content::Ipv6(flow) => self.check_ip(flow, |it| (it.into(), is_test_v6(it))),
-            Content::DecNet(ends) => both(ends, |it| it.is_valid(), "DECnet address"),
-            Content::AppleTalk(ends) => both(ends, |it| it.is_valid(), "AppleTalk address"),
-            Content::Ipx(_, ends) => both(ends, |it| it.is_valid(), "IPX address"),
+            Content::Ipv4(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v4(ip))),
+            Content::Ipv6(flow) => self.check_ip(flow, |ip| (ip.into(), is_test_v6(ip))),
+            Content::DecNet(ends) => {
+                check_both(ends, |address| address.is_valid(), "DECnet address")
+            }
+            Content::AppleTalk(ends) => {
+                check_both(ends, |address| address.is_valid(), "AppleTalk address")
+            }
+            Content::Ipx(_, ends) => check_both(ends, |address| address.is_valid(), "IPX address"),
         }
     }
 
@@ -185,7 +190,7 @@ fn station(what: &'static str, address: &dyn std::fmt::Display) -> TestFrameErro
     TestFrameError::Station { what, address: address.to_string() }
 }
 
-fn both<A: std::fmt::Debug>(
+fn check_both<A: std::fmt::Debug>(
     ends: &Ends<A>,
     is_valid: impl Fn(&A) -> bool,
     what: &'static str,
@@ -205,23 +210,24 @@ const fn protocol_number(transport: Transport) -> u8 {
     }
 }
 
-/// RFC 791 §3.1 up to the addresses; the checksum is filled in later. A device that would have to
-/// fragment drops instead: a fragment would carry no signature, or another length.
-fn ipv4(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, total: u16) {
+/// Writes an IPv4 header up to the addresses (RFC 791 §3.1); the checksum is filled in later. Don't
+/// Fragment is set, because a fragment has no signature, or another length.
+fn write_ipv4(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, total: u16) {
     bytes.extend_from_slice(&[0x45, dscp << 2]);
     bytes.extend_from_slice(&total.to_be_bytes());
     bytes.extend_from_slice(&[0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
 }
 
-/// RFC 8200 §3 up to the addresses.
-fn ipv6(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, payload: u16) {
+/// Writes an IPv6 header up to the addresses (RFC 8200 §3).
+fn write_ipv6(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, payload: u16) {
     bytes.extend_from_slice(&[0x60 | dscp >> 2, dscp << 6, 0, 0]);
     bytes.extend_from_slice(&payload.to_be_bytes());
     bytes.extend_from_slice(&[protocol, HOPS]);
 }
 
-/// RFC 768 or RFC 9293 §3.1, of `length` bytes with header; says where it starts.
-fn transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usize {
+/// Writes a UDP or TCP header (RFC 768, RFC 9293 §3.1) for `length` bytes with header; returns its
+/// offset.
+fn write_transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usize {
     let at = bytes.len();
     bytes.extend_from_slice(&flow.ports.source.to_be_bytes());
     bytes.extend_from_slice(&flow.ports.destination.to_be_bytes());
@@ -242,7 +248,7 @@ fn transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usize {
 fn fill_sums(bytes: &mut [u8], content: &Content, places: &Places) {
     let (addresses_at, transport) = match content {
         Content::Ipv4(flow) => {
-            let sum = Sum::of(&bytes[places.network..places.network + 20]).checksum();
+            let sum = Sum::from_bytes(&bytes[places.network..places.network + 20]).checksum();
             put(bytes, places.network + 10, sum);
             (places.network + 12, flow.transport)
         }
@@ -252,12 +258,12 @@ fn fill_sums(bytes: &mut [u8], content: &Content, places: &Places) {
     let Some(at) = places.transport else { return };
     // Pseudo-header: both addresses, the length and the protocol (RFC 768, RFC 8200 §8.1).
     let length = (bytes.len() - at) as u16;
-    let sum = Sum::of(&bytes[addresses_at..])
+    let sum = Sum::from_bytes(&bytes[addresses_at..])
         .plus(Sum::of_u16(length))
         .plus(Sum::of_u16(protocol_number(transport).into()))
         .checksum();
     match transport {
-        // 0 would say that there is none (RFC 768).
+        // 0 means no checksum (RFC 768).
         Transport::Udp => put(bytes, at + 6, if sum == 0 { 0xffff } else { sum }),
         Transport::Tcp => put(bytes, at + 16, sum),
     }

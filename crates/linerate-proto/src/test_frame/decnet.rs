@@ -18,15 +18,15 @@
 use super::ether::{self, DECNET};
 use super::{Ends, Mac, Tags};
 
-/// All routers: where end nodes say hello.
+/// Multicast address of all routers, to which end nodes send hellos.
 pub const ALL_ROUTERS: Mac = Mac([0xab, 0x00, 0x00, 0x03, 0x00, 0x00]);
-/// Long data packet, from the same Ethernet.
+/// Flags of a long data packet from the same Ethernet.
 pub(super) const LONG_FLAGS: u8 = 0x26;
-/// One whole message of a logical link's data.
+/// Flags of a data segment that is a whole message.
 pub(super) const SEGMENT_FLAGS: u8 = 0x60;
-/// Hello of an end node.
+/// Flags of an end node's hello.
 pub(super) const HELLO_FLAGS: u8 = 0x0d;
-/// Most that a packet's header, data and all, takes on Ethernet.
+/// Bytes of the longest packet on Ethernet, header and data.
 const BLOCK_BYTES: u16 = 1498;
 
 /// A node: area 1 to 63, number 1 to 1023.
@@ -39,7 +39,7 @@ pub struct DecNetAddress {
 }
 
 impl DecNetAddress {
-    /// Nodes of two areas, the port's number as the node.
+    /// Addresses of the test frames: nodes of two areas.
     pub(super) const TEST: Ends<Self> =
         Ends { source: Self { area: 1, node: 2 }, destination: Self { area: 2, node: 2 } };
 
@@ -53,13 +53,13 @@ impl DecNetAddress {
         Self { area: (bits >> 10) as u8, node: bits & 0x3ff }
     }
 
-    /// The hardware address that a node gives its interface: aa:00:04:00 and its address.
+    /// MAC address of the node's interface: aa:00:04:00 and its 16-bit address.
     pub const fn mac(self) -> Mac {
         let [low, high] = self.bits().to_le_bytes();
         Mac([0xaa, 0x00, 0x04, 0x00, low, high])
     }
 
-    /// The node with that hardware address.
+    /// The node with this MAC address.
     pub const fn from_mac(mac: Mac) -> Option<Self> {
         match mac.0 {
             [0xaa, 0x00, 0x04, 0x00, low, high] => {
@@ -74,7 +74,7 @@ impl DecNetAddress {
     }
 }
 
-/// Length, long header and the header of a data segment, of `rest` bytes behind the type.
+/// Writes length, long header and segment header of a packet with `rest` bytes after the type.
 pub(super) fn write_data(bytes: &mut Vec<u8>, ends: Ends<DecNetAddress>, rest: u16) {
     bytes.extend_from_slice(&(rest - 2).to_le_bytes());
     bytes.extend_from_slice(&[LONG_FLAGS, 0, 0]);
@@ -88,8 +88,8 @@ pub(super) fn write_data(bytes: &mut Vec<u8>, ends: Ends<DecNetAddress>, rest: u
     }
 }
 
-/// What an end node sends to be found, every `timer_s` seconds. `router` is the designated one
-/// of its Ethernet where that is known.
+/// Hello of an end node, sent every `timer_s` seconds. `router` is the designated router of its
+/// Ethernet, if known.
 pub fn endnode_hello(
     node: DecNetAddress,
     router: Option<DecNetAddress>,

@@ -1,26 +1,26 @@
-//! Both ends of a flow, and the ports that the standards of benchmarking give them.
+//! Source and destination of a flow, and the ports of the benchmarking standards.
 
-/// Both ends of a flow.
+/// Source and destination of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends<A> {
-    /// Where it comes from.
+    /// Source address or port.
     pub source: A,
-    /// Where it goes.
+    /// Destination address or port.
     pub destination: A,
 }
 
 impl<A> Ends<A> {
-    /// The way back.
+    /// Source and destination exchanged.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { source: self.destination, destination: self.source }
     }
 }
 
-/// Ports of RFC 2544 appendix C.2.6.4: from 0xc020 to 7, echo.
+/// Ports of RFC 2544 appendix C.2.6.4: source 0xc020, destination 7 (echo).
 pub const PORTS_RFC2544: Ends<u16> = Ends { source: 0xc020, destination: 7 };
-/// The first ports of the ranges that RFC 4814 §4.5 takes: sources 1024 to 65535, destinations 1
-/// to 49151. Flows that differ in ports start here.
+/// First ports of the ranges of RFC 4814 §4.5: sources 1024 to 65535, destinations 1 to 49151. The
+/// ports of flows start here where they vary.
 pub const PORTS_RFC4814: Ends<u16> = Ends { source: 1024, destination: 1 };
-/// The last ports of these ranges.
+/// Last ports of the ranges of RFC 4814 §4.5.
 pub const PORTS_RFC4814_LAST: Ends<u16> = Ends { source: 65_535, destination: 49_151 };

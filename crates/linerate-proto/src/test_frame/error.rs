@@ -1,103 +1,103 @@
-//! Why there is no such test frame.
+//! Errors in the specification of a test frame.
 
 use thiserror::Error;
 
 pub(super) type Result<T> = std::result::Result<T, TestFrameError>;
 
-/// Why there is no such test frame.
+/// Error in the specification of a test frame.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TestFrameError {
-    /// Headers and signature do not fit.
+    /// The frame is too short for headers and signature.
     #[error(
         "a frame of {len_bytes} bytes has no room for the headers of {protocol} and the \
          signature; the shortest has {shortest_bytes}"
     )]
     TooShort {
-        /// The length asked for, FCS included.
+        /// Requested length, including the FCS.
         len_bytes: u32,
-        /// Protocol.
+        /// Name of the protocol.
         protocol: &'static str,
-        /// The shortest length, FCS included.
+        /// Shortest length, including the FCS.
         shortest_bytes: u32,
     },
-    /// The protocol has no packets that long.
+    /// The frame is too long for the protocol.
     #[error("{protocol} has no frame of {len_bytes} bytes; the longest has {longest_bytes}")]
     TooLong {
-        /// The length asked for, FCS included.
+        /// Requested length, including the FCS.
         len_bytes: u32,
-        /// Protocol.
+        /// Name of the protocol.
         protocol: &'static str,
-        /// The longest length, FCS included.
+        /// Longest length, including the FCS.
         longest_bytes: u32,
     },
-    /// An IP address that may be somebody's.
+    /// An IP address outside the test networks.
     #[error(
         "{0} is not of a test network (198.18.0.0/15, 2001:2::/48); allow other addresses \
          explicitly if the network is yours alone"
     )]
     Address(std::net::IpAddr),
-    /// An address that is not a host's.
+    /// An address that no single station can have.
     #[error("{address} as {what}: no station has it")]
     Station {
-        /// What for.
+        /// Name of the field.
         what: &'static str,
-        /// The address.
+        /// The address as text.
         address: String,
     },
-    /// A number beyond its field.
+    /// A number too large for its field.
     #[error("{what} {value}: at most {value_max} fits")]
     Value {
-        /// What for.
+        /// Name of the field.
         what: &'static str,
-        /// The number.
+        /// Requested number.
         value: u16,
-        /// The largest one.
+        /// Largest allowed number.
         value_max: u16,
     },
-    /// No flow or too many.
+    /// Number of flows out of range.
     #[error("{0} flows: from 1 to 1000000 are possible")]
     FlowCount(u32),
-    /// Too many fields.
+    /// Too many varying fields.
     #[error("{0} varying fields: at most 4 are possible")]
     FieldCount(usize),
-    /// A field named twice or without a value.
+    /// A varying field named twice, or without values.
     #[error("{0}: named twice or with 0 values")]
     FieldTwice(&'static str),
     /// More flows than values.
     #[error("{flows} flows need as many values; the varying fields have {values} together")]
     FewValues {
-        /// Flows.
+        /// Number of flows.
         flows: u32,
-        /// Values of all fields together.
+        /// Combinations of the values of all fields.
         values: u64,
     },
     /// The protocol has no such field.
     #[error("{protocol} has no {field} to vary")]
     NoField {
-        /// The field.
+        /// Name of the varying field.
         field: &'static str,
-        /// Protocol.
+        /// Name of the protocol.
         protocol: &'static str,
     },
-    /// Varying ports out of the ranges.
+    /// Varying ports outside the ranges of RFC 4814.
     #[error(
         "{field} {first} to {last}: varying sources are within 1024 to 65535, destinations \
          within 1 to 49151 (RFC 4814)"
     )]
     Ports {
-        /// Which.
+        /// Name of the varying field.
         field: &'static str,
-        /// The first one.
+        /// First port.
         first: u32,
-        /// The last one.
+        /// Last port.
         last: u32,
     },
-    /// Varying addresses run out of their range.
+    /// Varying addresses beyond their range.
     #[error("{count} {field} go beyond their range; start lower or take fewer")]
     Range {
-        /// Which.
+        /// Name of the varying field.
         field: &'static str,
-        /// How many.
+        /// Number of values.
         count: u32,
     },
 }

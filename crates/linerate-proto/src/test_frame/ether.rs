@@ -10,11 +10,11 @@
 
 use super::Mac;
 
-/// Preamble-less bytes that the interface adds at the end.
+/// Bytes of the frame check sequence, which the interface appends.
 pub(super) const FCS_BYTES: u32 = 4;
-/// Types begin here; what is less is the length of an LLC frame (IEEE 802.3 §3.2.6).
+/// Smallest EtherType; a smaller value is the length of an LLC frame (IEEE 802.3 §3.2.6).
 pub(super) const TYPE_MIN: u16 = 0x0600;
-/// Most that follows a length field (IEEE 802.3 §3.2.7).
+/// Most bytes after a length field (IEEE 802.3 §3.2.7).
 pub(super) const LENGTH_MAX: u16 = 1500;
 
 pub(super) const IPV4: u16 = 0x0800;
@@ -33,7 +33,7 @@ pub(super) const SLOW: u16 = 0x8809;
 pub(super) const LLC_SNAP: [u8; 3] = [0xaa, 0xaa, 0x03];
 /// Organisation and type of AppleTalk's datagrams (Inside AppleTalk, chapter 4).
 pub(super) const SNAP_DDP: [u8; 5] = [0x08, 0x00, 0x07, 0x80, 0x9b];
-/// Of its address resolution.
+/// Organisation and type of AppleTalk's address resolution.
 pub(super) const SNAP_AARP: [u8; 5] = [0x00, 0x00, 0x00, 0x80, 0xf3];
 
 /// A VLAN tag.
@@ -43,13 +43,13 @@ pub struct Tag {
     pub id: u16,
     /// Priority, 0 to 7.
     pub priority: u8,
-    /// The frame may go first when there is no room.
+    /// Drop eligible indicator: the frame may be dropped first in congestion.
     pub drop_eligible: bool,
 }
 
 impl Tag {
     /// A tag of VLAN `id` with priority 0.
-    pub const fn of(id: u16) -> Self {
+    pub const fn from_id(id: u16) -> Self {
         Self { id, priority: 0, drop_eligible: false }
     }
 
@@ -62,25 +62,25 @@ impl Tag {
     }
 }
 
-/// The VLAN tags of a frame.
+/// VLAN tags of a test frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tags {
-    /// None.
+    /// No VLAN tag.
     #[default]
     None,
-    /// One of 802.1Q, type 0x8100.
+    /// One tag of 802.1Q, type 0x8100.
     Single(Tag),
-    /// A service tag of 802.1ad, type 0x88a8, and one of 802.1Q within it.
+    /// A service tag of 802.1ad, type 0x88a8, and a tag of 802.1Q after it.
     Double {
-        /// The service tag, which comes first.
+        /// The service tag, which is the first.
         outer: Tag,
-        /// The customer's.
+        /// The customer tag.
         inner: Tag,
     },
 }
 
 impl Tags {
-    /// Bytes that they take.
+    /// Bytes of the tags in a frame.
     pub const fn bytes(self) -> u32 {
         match self {
             Self::None => 0,
@@ -100,7 +100,7 @@ impl Tags {
     }
 }
 
-/// Writes addresses and tags; the type or length comes next.
+/// Writes the start of a frame up to its type or length: addresses and tags.
 pub(super) fn head(destination: Mac, source: Mac, tags: Tags) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     bytes.extend_from_slice(&destination.0);
@@ -120,25 +120,25 @@ pub(super) fn head(destination: Mac, source: Mac, tags: Tags) -> Vec<u8> {
     bytes
 }
 
-/// Zeros up to the shortest frame, without FCS.
+/// Pads a frame with zeros to the shortest length without FCS.
 pub(super) fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().max(60), 0);
     bytes
 }
 
-/// A frame taken apart down to what its type or length covers.
+/// A frame parsed up to its type or length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ether<'a> {
     pub(super) source: Mac,
     pub(super) tags: Tags,
-    /// Type or length, as it is there.
+    /// Value of the type or length field.
     pub(super) kind: u16,
-    /// What follows, padding among it.
+    /// Bytes after that field, including padding.
     pub(super) body: &'a [u8],
 }
 
 impl<'a> Ether<'a> {
-    /// `None` when it is cut, or has three tags or two of the same kind.
+    /// Parses a frame; `None` when it is cut, or has three tags or two of the same kind.
     pub(super) fn parse(frame: &'a [u8]) -> Option<Self> {
         let (source, rest) = frame.get(6..)?.split_first_chunk()?;
         let (mut kind, mut body) = word(rest)?;
@@ -161,18 +161,18 @@ impl<'a> Ether<'a> {
         Some(Self { source: Mac(*source), tags, kind, body })
     }
 
-    /// What the length covers, of a frame with one.
+    /// Bytes that the length field covers, if the frame has one.
     pub(super) fn llc(&self) -> Option<&'a [u8]> {
         (self.kind < TYPE_MIN).then(|| self.body.get(..usize::from(self.kind)))?
     }
 
-    /// What follows LLC and SNAP of `kind`.
+    /// Bytes after an LLC and SNAP header of `kind`.
     pub(super) fn snap(&self, kind: [u8; 5]) -> Option<&'a [u8]> {
         self.llc()?.strip_prefix(&LLC_SNAP)?.strip_prefix(&kind)
     }
 }
 
-/// A 16-bit number in network order, and what follows it.
+/// Splits off a 16-bit number in network byte order.
 pub(super) fn word(bytes: &[u8]) -> Option<(u16, &[u8])> {
     let (word, rest) = bytes.split_first_chunk()?;
     Some((u16::from_be_bytes(*word), rest))
@@ -187,7 +187,7 @@ mod tests {
 
     fn tagged() -> (Tags, Vec<u8>) {
         let outer = Tag { id: 100, priority: 5, drop_eligible: true };
-        let tags = Tags::Double { outer, inner: Tag::of(4094) };
+        let tags = Tags::Double { outer, inner: Tag::from_id(4094) };
         let mut bytes = head(A, B, tags);
         bytes.extend_from_slice(&[0x88, 0xb5, 7]);
         (tags, bytes)
@@ -216,7 +216,7 @@ mod tests {
     fn a_length_beyond_the_frame_is_no_llc() {
         let mut bytes = head(A, B, Tags::None);
         bytes.extend_from_slice(&[0, 8, 0xaa, 0xaa, 3, 8, 0, 7, 0x80, 0x9b]);
-        assert_eq!(Ether::parse(&bytes).and_then(|it| it.snap(SNAP_DDP)), Some(&[][..]));
+        assert_eq!(Ether::parse(&bytes).and_then(|ether| ether.snap(SNAP_DDP)), Some(&[][..]));
         bytes[13] = 9;
         assert!(Ether::parse(&bytes).expect("a frame").llc().is_none());
     }

@@ -1,14 +1,14 @@
-//! One frame of a template, the plain way: what every generator has to give the same.
+//! One frame of a template, built in the simplest way: the reference for every generator.
 
 use linerate_core::device::{FrameTemplate, Signature};
 
 use crate::frame::checksum::Sum;
 
-/// The bytes of the frame with the signature's number, from destination address to signature.
+/// Bytes of the frame with this signature, from destination address to signature.
 ///
-/// Fields take the values of its flow. The header checksum is corrected by the difference (RFC
-/// 1624 equation 3). The balance word takes up the difference of fields and signature; a signature
-/// at an odd distance from it has its bytes the other way round in the words of the checksum.
+/// Varying fields have the values of the frame's flow. The header checksum is updated by the
+/// difference (RFC 1624 equation 3). The balance word compensates the changes of fields and
+/// signature; a signature at an odd distance from it is byte-swapped in the checksum's words.
 pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     let mut bytes = template.bytes.clone();
     let flow = template.flow_of(signature.sequence);
@@ -22,7 +22,7 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
         } else {
             bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
         }
-        let difference = changed(field.base, value);
+        let difference = sum_change(field.base, value);
         header = if field.in_header_sum { header.plus(difference) } else { header };
         transport = if field.in_transport_sum { transport.plus(difference) } else { transport };
     }
@@ -37,8 +37,8 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     if let Some(balance) = template.balance_at {
         let at = usize::from(balance);
         let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        // The signature was zeros: its words are its difference.
-        let signed = Sum::of(&signature.to_bytes()).folded();
+        // The template's signature is zeros, so its words are the difference.
+        let signed = Sum::from_bytes(&signature.to_bytes()).folded();
         let is_odd = (template.signature_at() - at) % 2 == 1;
         let signed = if is_odd { signed.swap_bytes() } else { signed };
         let difference = transport.plus(Sum::of_u16(signed)).folded();
@@ -48,8 +48,8 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     bytes
 }
 
-/// What a sum grows by when `old` becomes `new`.
-fn changed(old: u32, new: u32) -> Sum {
+/// Difference of a checksum's sum when `old` becomes `new`.
+fn sum_change(old: u32, new: u32) -> Sum {
     Sum::of_u64(u64::from(!old)).plus(Sum::of_u64(u64::from(new)))
 }
 

@@ -1,7 +1,7 @@
-//! What differs from flow to flow: which fields, how many values each, in which order they go.
+//! Differences between flows: the varying fields, their numbers of values, and their order.
 //!
-//! The fields go like the digits of a counter, the first one fastest. There is no seed: the order
-//! of shuffled flows is fixed ([`FrameTemplate::flow_of`]), so that two runs offer the same.
+//! The fields change like the digits of a counter, the first one fastest. There is no seed: the
+//! order of shuffled flows is fixed ([`FrameTemplate::flow_of`]), so that two runs send the same.
 //!
 //! [`FrameTemplate::flow_of`]: linerate_core::device::FrameTemplate::flow_of
 
@@ -13,46 +13,46 @@ use super::error::{Result, TestFrameError};
 /// Most flows of a template.
 pub const FLOWS_MAX: u32 = 1_000_000;
 
-/// The flows of a template.
+/// Flows of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flows {
-    /// How many, 1 to [`FLOWS_MAX`].
+    /// Number of flows, 1 to [`FLOWS_MAX`].
     pub count: u32,
-    /// Which fields differ; at most [`FrameTemplate::VARYING_MAX`], each once, enough values
-    /// together for `count`. The first one moves on with each flow.
+    /// Varying fields: at most [`FrameTemplate::VARYING_MAX`], each once, whose values together
+    /// give at least `count` combinations. The first one changes with each flow.
     pub vary: Vec<Vary>,
-    /// In an order that looks random (RFC 4814) instead of one after another.
+    /// Pseudo-random order of the flows (RFC 4814) instead of ascending.
     pub shuffled: bool,
 }
 
-/// A field and how many values it goes through, from that of the test frame upwards.
+/// A varying field and its number of values, from the test frame's value upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Which field.
+    /// The field that varies.
     pub field: Field,
-    /// Values, 1 or more.
+    /// Number of values, 1 or more.
     pub count: u32,
 }
 
 /// A field that can differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// Low 32 bits of the hardware address that it comes from.
+    /// Low 32 bits of the source MAC address.
     SourceMac,
-    /// Low 32 bits of the hardware address that it goes to.
+    /// Low 32 bits of the destination MAC address.
     DestinationMac,
-    /// Low 32 bits of the IP address that it comes from.
+    /// Low 32 bits of the source IP address.
     SourceAddress,
-    /// Low 32 bits of the IP address that it goes to.
+    /// Low 32 bits of the destination IP address.
     DestinationAddress,
-    /// Port that it comes from.
+    /// Source port of UDP or TCP.
     SourcePort,
-    /// Port that it goes to.
+    /// Destination port of UDP or TCP.
     DestinationPort,
 }
 
 impl Field {
-    /// The field in words.
+    /// Name of the field, in the plural.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SourceMac => "source hardware addresses",
@@ -71,8 +71,8 @@ impl Flows {
         Self { count: 1, vary: Vec::new(), shuffled: false }
     }
 
-    /// `count` flows over `fields`, evenly: each goes through the smallest number of values whose
-    /// power covers `count`. One field alone goes through `count` values.
+    /// `count` flows over `fields`: each field has the smallest number of values with enough
+    /// combinations for `count`. A single field has `count` values.
     pub fn spread(count: u32, fields: &[Field], shuffled: bool) -> Self {
         let power = u32::try_from(fields.len()).unwrap_or(u32::MAX);
         let covers = |values: u32| {
@@ -83,9 +83,9 @@ impl Flows {
         Self { count, vary, shuffled }
     }
 
-    /// Ports of the ranges of RFC 4814 §4.5 for these flows: the first ones where they differ.
+    /// Ports for these flows: where a port varies, the first one of its range in RFC 4814 §4.5.
     pub fn ports(&self, ports: Ends<u16>) -> Ends<u16> {
-        let varies = |field| self.vary.iter().any(|it| it.field == field);
+        let varies = |field| self.vary.iter().any(|vary| vary.field == field);
         Ends {
             source: if varies(Field::SourcePort) { PORTS_RFC4814.source } else { ports.source },
             destination: if varies(Field::DestinationPort) {
@@ -96,7 +96,8 @@ impl Flows {
         }
     }
 
-    /// That there are as many flows as values, and not too many of either.
+    /// Checks that the values give enough combinations, and that all counts are within their
+    /// limits.
     pub(super) fn check(&self) -> Result<()> {
         if !(1..=FLOWS_MAX).contains(&self.count) {
             return Err(TestFrameError::FlowCount(self.count));
@@ -105,12 +106,13 @@ impl Flows {
             return Err(TestFrameError::FieldCount(self.vary.len()));
         }
         for (index, vary) in self.vary.iter().enumerate() {
-            let twice = self.vary[..index].iter().any(|it| it.field == vary.field);
+            let twice = self.vary[..index].iter().any(|earlier| earlier.field == vary.field);
             if twice || vary.count == 0 {
                 return Err(TestFrameError::FieldTwice(vary.field.name()));
             }
         }
-        let product = self.vary.iter().fold(1_u64, |all, it| all.saturating_mul(it.count.into()));
+        let counts = self.vary.iter().map(|vary| u64::from(vary.count));
+        let product = counts.fold(1_u64, u64::saturating_mul);
         if product < u64::from(self.count) {
             return Err(TestFrameError::FewValues { flows: self.count, values: product });
         }

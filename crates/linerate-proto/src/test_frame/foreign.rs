@@ -1,15 +1,14 @@
-//! What a frame at a counter is that is no test frame: the chatter that hosts, routers and
-//! switches make by themselves. Which trial a test frame is of, and where it came in, is the
-//! counter's to judge.
+//! Classifies received frames that are no test frames: the background traffic of hosts, routers and
+//! switches. The counter checks trial and port of test frames itself.
 
 use linerate_core::device::ForeignFrames;
 
 use super::ether::{ARP, Ether, IPV6, LLDP, SLOW};
 
-/// A kind of foreign frame.
+/// Kind of a frame that is no test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForeignKind {
-    /// ARP.
+    /// ARP of any operation.
     Arp,
     /// ICMPv6 types 130 to 137 and 143: discovery of neighbours, routers and listeners.
     NeighbourDiscovery,
@@ -17,13 +16,13 @@ pub enum ForeignKind {
     LinkControl,
     /// PAUSE and priority flow control (IEEE 802.3 annex 31).
     Pause,
-    /// Everything else.
+    /// Any other frame.
     Other,
 }
 
 impl ForeignKind {
-    /// What kind of frame it is, by its headers alone.
-    pub fn of(frame: &[u8]) -> Self {
+    /// Classifies a frame by its headers.
+    pub fn from_frame(frame: &[u8]) -> Self {
         if let Some([0x88, 0x08]) = frame.get(12..14) {
             return Self::Pause;
         }
@@ -35,7 +34,7 @@ impl ForeignKind {
             ARP => Self::Arp,
             LLDP | SLOW => Self::LinkControl,
             IPV6 if is_discovery(ether.body) => Self::NeighbourDiscovery,
-            // LLC of spanning tree, to whichever address.
+            // LLC of spanning tree, to any address.
             0..0x0600 if ether.body.starts_with(&[0x42, 0x42, 3]) => Self::LinkControl,
             _ => Self::Other,
         }
@@ -53,7 +52,8 @@ impl ForeignKind {
     }
 }
 
-/// RFC 4861 §4, RFC 2710 §3 and RFC 3810 §5; listener reports come behind a hop-by-hop header.
+/// True for neighbour discovery and multicast listener messages (RFC 4861 §4, RFC 2710 §3, RFC 3810
+/// §5); listener reports have a hop-by-hop header.
 fn is_discovery(packet: &[u8]) -> bool {
     let kind = match packet.get(6) {
         Some(58) => packet.get(40),

@@ -5,8 +5,8 @@
 //! |---|---|---|---|---|---|---|---|---|---|---|---|
 //! | bytes | 64 | 128 | 256 | 512 | 1024 | 1280 | 1518 | 2112 | 9000 | 16000 | MTU |
 //!
-//! The table is RFC 6985 §3; lengths count the FCS. Left out: its custom letters (§4), since a list
-//! of shares says the same, and `j`, which is above the longest frame.
+//! The table is RFC 6985 §3; lengths include the FCS. Left out: its custom letters (§4), for which
+//! there are shares, and `j`, which is above the longest frame.
 
 use std::fmt;
 
@@ -15,39 +15,39 @@ use thiserror::Error;
 
 /// Most frames before a mix repeats.
 pub const MIX_FRAMES_MAX: usize = 64;
-/// Most entries of a pattern with another template in it: what generators hold.
+/// Most entries of a pattern that also has another template: the capacity of the generators.
 pub const PATTERN_MAX: usize = 1024;
 
 /// "Simple IMIX": 7 short, 4 medium and 1 long frame of IPv4 without tags. Its mean is 4342 / 12
 /// bytes.
 const SIMPLE: &str = "64:7,594:4,1518:1";
 
-/// A mix of frame lengths that repeats.
+/// A repeating sequence of frame lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     lengths: Vec<FrameLen>,
     pattern: Vec<u8>,
 }
 
-/// A text that is no mix.
+/// Error in the text of a mix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MixError {
-    /// Neither of the forms.
+    /// The text has none of the three forms.
     #[error(
         "\"{}\" is no mix of lengths; \"simple\", a genome such as aadbf or shares such as \
          64:7,594:4,1518:1 are", .0.escape_default()
     )]
     Form(String),
-    /// A length that no frame has.
+    /// An invalid frame length.
     #[error(transparent)]
     Length(#[from] FrameLenError),
-    /// `z` without a meaning.
+    /// `z`, where the interface's MTU is not known.
     #[error("z is the longest frame of the interface, which is not known here")]
     Mtu,
-    /// Too many frames.
+    /// Too many frames, or none.
     #[error("a mix of {0} frames; at most 64 can be, so take smaller shares")]
     Frames(u64),
-    /// One length twice.
+    /// The same length twice.
     #[error("{0} bytes are in the mix twice")]
     Twice(u32),
 }
@@ -58,9 +58,9 @@ impl Mix {
         Self { lengths: vec![len], pattern: vec![0] }
     }
 
-    /// Reads a mix. `longest` is what `z` stands for: the interface's longest frame.
+    /// Parses a mix. `longest` is the interface's longest frame, for `z`.
     /// # Errors
-    /// What is none, or has more than [`MIX_FRAMES_MAX`] frames.
+    /// A text that is no mix, or has more than [`MIX_FRAMES_MAX`] frames.
     /// # Source
     /// RFC 6985 §3 for genomes, whose order is kept: `aadbf` is 64, 64, 512, 128 and 1280 bytes.
     pub fn parse(text: &str, longest: Option<FrameLen>) -> Result<Self, MixError> {
@@ -86,14 +86,14 @@ impl Mix {
             }
             shares.push((FrameLen::from_bytes(len)?, share));
         }
-        Self::of_shares(&shares)
+        Self::from_shares(&shares)
     }
 
-    /// Frames of each length by its share, spread evenly: after each frame every length has come
-    /// within one of its due.
+    /// Frames of each length by its share, in an even order: at each frame the count of every
+    /// length differs by less than 1 from its share.
     /// # Errors
-    /// A length twice, no frame, or more than [`MIX_FRAMES_MAX`] after common factors are gone.
-    pub fn of_shares(shares: &[(FrameLen, u32)]) -> Result<Self, MixError> {
+    /// A length twice, no frame, or more than [`MIX_FRAMES_MAX`] after division by common factors.
+    pub fn from_shares(shares: &[(FrameLen, u32)]) -> Result<Self, MixError> {
         let divisor = shares.iter().fold(0, |all, (_, share)| greatest_common(all, *share)).max(1);
         let shares: Vec<_> =
             shares.iter().map(|(len, share)| (*len, i64::from(share / divisor))).collect();
@@ -107,14 +107,15 @@ impl Mix {
                 return Err(MixError::Twice(len.bytes()));
             }
         }
-        // Each length gains its share with every frame; the one with most credit goes and pays.
+        // Each length gains its share with every frame; the one with the most credit is sent and
+        // pays the total.
         let mut credit = vec![0; shares.len()];
         let mut pattern = Vec::new();
         for _ in 0..total {
             for (credit, (_, share)) in credit.iter_mut().zip(&shares) {
                 *credit += share;
             }
-            let best = (0..credit.len()).rev().max_by_key(|it| credit[*it]).unwrap_or(0);
+            let best = (0..credit.len()).rev().max_by_key(|index| credit[*index]).unwrap_or(0);
             credit[best] -= total;
             // At most 64 lengths.
             pattern.push(best as u8);
@@ -124,7 +125,7 @@ impl Mix {
 
     fn genome(text: &str, longest: Option<FrameLen>) -> Result<Self, MixError> {
         let form = || MixError::Form(text.chars().take(80).collect());
-        if text.is_empty() || !text.bytes().all(|it| matches!(it, b'a'..=b'j' | b'z')) {
+        if text.is_empty() || !text.bytes().all(|letter| matches!(letter, b'a'..=b'j' | b'z')) {
             return Err(form());
         }
         if text.len() > MIX_FRAMES_MAX {
@@ -136,7 +137,7 @@ impl Mix {
                 b'z' => longest.ok_or(MixError::Mtu)?,
                 letter => FrameLen::from_bytes(GENOME_BYTES[usize::from(letter - b'a')])?,
             };
-            let index = lengths.iter().position(|it| *it == len).unwrap_or_else(|| {
+            let index = lengths.iter().position(|known| *known == len).unwrap_or_else(|| {
                 lengths.push(len);
                 lengths.len() - 1
             });
@@ -151,20 +152,21 @@ impl Mix {
         &self.lengths
     }
 
-    /// Which length frame n has: entry n mod length, for `FrameLoad::mix`.
+    /// Index of each frame's length, repeated, for `FrameLoad::mix`.
     pub fn pattern(&self) -> &[u8] {
         &self.pattern
     }
 
-    /// How many frames of each length come before it repeats.
+    /// Number of frames of each length in one repetition.
     pub fn shares(&self) -> impl Iterator<Item = (FrameLen, usize)> {
         self.lengths.iter().enumerate().map(|(index, len)| {
-            let frames = self.pattern.iter().filter(|it| usize::from(**it) == index).count();
+            let entries = self.pattern.iter();
+            let frames = entries.filter(|entry| usize::from(**entry) == index).count();
             (*len, frames)
         })
     }
 
-    /// Mean length with FCS, bytes.
+    /// Mean length in bytes, with FCS.
     pub fn mean_bytes(&self) -> f64 {
         let bytes: f64 =
             self.shares().map(|(len, frames)| f64::from(len.bytes()) * frames as f64).sum();
@@ -172,11 +174,10 @@ impl Mix {
     }
 
     /// The pattern with another template, such as a broadcast, as every `every`th frame (RFC 2544
-    /// §11.1: every 100th). Its number follows those of the lengths, whose shares among themselves
-    /// stay exact. `None` for less than 2, or when it takes more than [`PATTERN_MAX`] entries until
-    /// all of it repeats.
+    /// §11.1: every 100th). Its index follows those of the lengths, whose shares stay exact. `None`
+    /// for `every` below 2, or when the pattern needs more than [`PATTERN_MAX`] entries to repeat.
     pub fn with_one_in(&self, every: usize) -> Option<Vec<u8>> {
-        let others = every.checked_sub(1).filter(|it| (1..PATTERN_MAX).contains(it))?;
+        let others = every.checked_sub(1).filter(|others| (1..PATTERN_MAX).contains(others))?;
         // At most 1,023 and 64.
         let common = greatest_common(others as u32, self.pattern.len() as u32) as usize;
         let rounds = self.pattern.len() / common;
@@ -194,7 +195,7 @@ impl Mix {
     }
 }
 
-/// Letters a to j (RFC 6985 §3).
+/// Bytes of the letters a to j (RFC 6985 §3).
 const GENOME_BYTES: [u32; 10] = [64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 16_000];
 
 fn greatest_common(a: u32, b: u32) -> u32 {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     fn bytes(mix: &Mix) -> Vec<u32> {
-        mix.pattern().iter().map(|it| mix.lengths()[usize::from(*it)].bytes()).collect()
+        mix.pattern().iter().map(|index| mix.lengths()[usize::from(*index)].bytes()).collect()
     }
 
     #[test]
@@ -237,7 +238,8 @@ mod tests {
         let mix = mix("64:7,594:4,1518:1");
         for frames in 1..=12 {
             for (index, share) in [7.0, 4.0, 1.0].into_iter().enumerate() {
-                let seen = mix.pattern()[..frames].iter().filter(|it| usize::from(**it) == index);
+                let seen =
+                    mix.pattern()[..frames].iter().filter(|entry| usize::from(**entry) == index);
                 let due = share * frames as f64 / 12.0;
                 assert!((seen.count() as f64 - due).abs() < 1.0, "{:?}", mix.pattern());
             }
@@ -290,13 +292,13 @@ mod tests {
         // 99 = 3 x 33 and 12 = 3 x 4: after 4 rounds of 100 both end together.
         let pattern = mix("simple").with_one_in(100).expect("fits");
         assert_eq!(pattern.len(), 400);
-        let count = |number| pattern.iter().filter(|it| **it == number).count();
+        let count = |number| pattern.iter().filter(|entry| **entry == number).count();
         // 396 frames of 12 shares: 33 x 7, 33 x 4, 33 x 1.
         assert_eq!([count(0), count(1), count(2), count(3)], [231, 132, 33, 4]);
         assert_eq!((pattern[99], pattern[399]), (3, 3));
         // 64 lengths of one frame and 98 others: 32 rounds of 99 are 3,168.
         let many: Vec<_> =
             (64..128).filter_map(|len| Some((FrameLen::from_bytes(len).ok()?, 1))).collect();
-        assert_eq!(Mix::of_shares(&many).expect("64").with_one_in(99), None);
+        assert_eq!(Mix::from_shares(&many).expect("64").with_one_in(99), None);
     }
 }

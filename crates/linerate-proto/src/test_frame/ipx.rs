@@ -12,35 +12,35 @@
 use super::ether::{self, Ether, IPX, LENGTH_MAX};
 use super::{Ends, Mac, Tags};
 
-/// How IPX is put into Ethernet.
+/// Framing of IPX on Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpxFraming {
-    /// Right behind the length field ("802.3 raw").
+    /// Directly after the length field ("802.3 raw").
     Raw8023,
-    /// Behind EtherType 0x8137.
+    /// After EtherType 0x8137.
     EthernetII,
 }
 
-/// Header, bytes.
+/// Bytes of the IPX header.
 pub(super) const HEADER_BYTES: usize = 30;
-/// A socket of the range that programs get (0x4000 to 0x7fff).
+/// Socket of the test frames, of the dynamic range (0x4000 to 0x7fff).
 pub(super) const SOCKET: u16 = 0x4000;
 /// Socket of the routing information protocol.
 pub(super) const RIP_SOCKET: u16 = 0x0453;
 const RIP_TYPE: u8 = 1;
 const REQUEST: u16 = 1;
 const RESPONSE: u16 = 2;
-/// A request for all networks.
+/// Network number of a request for all networks.
 const ALL_NETWORKS: u32 = u32::MAX;
 /// Most networks in a packet (576 bytes with the header).
 pub(super) const ENTRIES_MAX: usize = 50;
 
-/// A node.
+/// Address of an IPX node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpxAddress {
-    /// Network, not 0 and not all ones.
+    /// Network number, not 0 and not all ones.
     pub network: u32,
-    /// Hardware address of the node.
+    /// MAC address of the node.
     pub node: Mac,
 }
 
@@ -55,7 +55,7 @@ impl IpxAddress {
     }
 }
 
-/// An IPX header: where it is from and to, with sockets.
+/// Addresses, sockets and type of an IPX header.
 pub(super) struct Header {
     pub(super) ends: Ends<IpxAddress>,
     pub(super) sockets: Ends<u16>,
@@ -63,7 +63,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header of a packet of `rest` bytes.
+    /// Writes the header of a packet of `rest` bytes.
     pub(super) fn write(&self, bytes: &mut Vec<u8>, rest: u16) {
         bytes.extend_from_slice(&[0xff, 0xff]);
         bytes.extend_from_slice(&rest.to_be_bytes());
@@ -76,7 +76,7 @@ impl Header {
         }
     }
 
-    /// Reads the header of a packet, and what follows it within its length.
+    /// Parses the header of a packet; returns it and the data within its length.
     fn parse(packet: &[u8]) -> Option<(Self, &[u8])> {
         let head: &[u8; HEADER_BYTES] = packet.first_chunk()?;
         let body = packet.get(HEADER_BYTES..usize::from(u16::from_be_bytes([head[2], head[3]])))?;
@@ -92,8 +92,8 @@ impl Header {
     }
 }
 
-/// The packet and how it was framed, when a frame carries one.
-pub(super) fn packet<'a>(ether: &Ether<'a>) -> Option<(IpxFraming, &'a [u8])> {
+/// Framing and packet of a frame that carries IPX.
+pub(super) fn find_packet<'a>(ether: &Ether<'a>) -> Option<(IpxFraming, &'a [u8])> {
     if ether.kind == IPX {
         return Some((IpxFraming::EthernetII, ether.body));
     }
@@ -101,27 +101,27 @@ pub(super) fn packet<'a>(ether: &Ether<'a>) -> Option<(IpxFraming, &'a [u8])> {
     packet.starts_with(&[0xff, 0xff]).then_some((IpxFraming::Raw8023, packet))
 }
 
-/// A port of the tester as a router of IPX: which networks it says are behind it.
+/// A virtual IPX router at a port of the tester, with the networks that it announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpxRouter {
-    /// How frames are framed.
+    /// Framing of its frames.
     pub framing: IpxFraming,
-    /// The port's own address: the network of the wire, and its hardware address.
+    /// Address of the router on the port's network.
     pub address: IpxAddress,
-    /// Networks behind it, one hop away; at most 50.
+    /// Networks reachable through it, one hop away; at most 50.
     pub networks: Vec<u32>,
 }
 
 impl IpxRouter {
-    /// What keeps the routes to the networks alive: sent every 60 s.
+    /// RIP update with its networks, to be sent every 60 s.
     pub fn update(&self, tags: Tags) -> Vec<u8> {
         let to = IpxAddress { network: self.address.network, node: Mac::BROADCAST };
         self.frame(to, RIP_SOCKET, &self.networks, tags)
     }
 
-    /// The answer to a request for one of the networks, or for all.
+    /// Answer to a RIP request for one of its networks, or for all.
     pub(super) fn answer(&self, ether: &Ether<'_>) -> Option<Vec<u8>> {
-        let (framing, packet) = packet(ether)?;
+        let (framing, packet) = find_packet(ether)?;
         let (header, body) = Header::parse(packet)?;
         let (operation, entries) = ether::word(body)?;
         let is_request = operation == REQUEST && header.sockets.destination == RIP_SOCKET;
@@ -133,10 +133,11 @@ impl IpxRouter {
         let wanted: Vec<u32> = entries
             .iter()
             .take(ENTRIES_MAX)
-            .map(|it| u32::from_be_bytes([it[0], it[1], it[2], it[3]]))
+            .map(|[a, b, c, d, ..]| u32::from_be_bytes([*a, *b, *c, *d]))
             .collect();
         let all = wanted.contains(&ALL_NETWORKS);
-        let networks = self.networks.iter().copied().filter(|it| all || wanted.contains(it));
+        let networks = self.networks.iter().copied();
+        let networks = networks.filter(|network| all || wanted.contains(network));
         let known: Vec<u32> = networks.collect();
         let to = IpxAddress { network: self.address.network, node: ether.source };
         (!known.is_empty()).then(|| self.frame(to, header.sockets.source, &known, ether.tags))

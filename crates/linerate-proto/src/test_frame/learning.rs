@@ -1,18 +1,18 @@
-//! Frames by which a bridge learns where the stations of a stream are (RFC 2544 §23): from each
-//! destination of the stream, out of the port where it is to arrive. Routers learn from
-//! [`Neighbours::announcements`].
+//! Learning frames, by which a bridge learns the ports of a stream's destinations (RFC 2544 §23):
+//! one from each destination address, sent on the port where the stream is to arrive. Routers learn
+//! from [`Neighbours::announcements`].
 //!
 //! [`Neighbours::announcements`]: super::Neighbours::announcements
 
 use super::{Field, Mac, TestFrame, ether};
 
 impl TestFrame {
-    /// One frame from each different destination hardware address, to all stations, with the tags
-    /// of the stream, EtherType 0x88b5 and zeros to the shortest length. To a counter it is of
-    /// trial 0. None when the destination is a group, which no bridge learns.
+    /// One broadcast frame from each destination MAC address, with the tags of the stream,
+    /// EtherType 0x88b5 and zeros to the shortest length, which a counter assigns to trial 0. None
+    /// when the destination is a group address, which no bridge learns.
     pub fn learning_frames(&self) -> impl Iterator<Item = Vec<u8>> {
-        let varying = self.flows.vary.iter().find(|it| it.field == Field::DestinationMac);
-        let stations = varying.map_or(1, |it| it.count.min(self.flows.count));
+        let varying = self.flows.vary.iter().find(|vary| vary.field == Field::DestinationMac);
+        let stations = varying.map_or(1, |vary| vary.count.min(self.flows.count));
         let stations = if self.destination.is_group() { 0 } else { stations };
         let (first, tags) = (self.destination, self.tags);
         (0..stations).map(move |index| {

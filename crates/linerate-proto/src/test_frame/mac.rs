@@ -1,29 +1,29 @@
-//! Hardware addresses of 48 bits (IEEE 802, EUI-48).
+//! MAC addresses of 48 bits (IEEE 802, EUI-48).
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A hardware address.
+/// A MAC address of 48 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All stations.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether it stands for many stations: the lowest bit of the first byte (IEEE 802 §8.2).
+    /// True for a group address: the lowest bit of the first byte (IEEE 802 §8.2).
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
 
-    /// The first byte of an address that this machine gives itself: the second lowest bit.
+    /// True for a locally administered address: the second lowest bit of the first byte.
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 == 2
     }
 
-    /// The address `offset` further, in the low 32 bits, wrapping there.
+    /// The address plus `offset` in its low 32 bits, which wrap.
     #[must_use]
     pub const fn plus(self, offset: u32) -> Self {
         let [a, b, low @ ..] = self.0;
@@ -31,7 +31,7 @@ impl Mac {
         Self([a, b, c, d, e, f])
     }
 
-    /// The low 32 bits.
+    /// Low 32 bits of the address.
     pub const fn low(self) -> u32 {
         let [_, _, low @ ..] = self.0;
         u32::from_be_bytes(low)
@@ -45,7 +45,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// A text that is no hardware address.
+/// Error for a text that is no MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "\"{}\" is no hardware address; six bytes such as 02:00:00:00:00:01 are one",

@@ -1,5 +1,5 @@
-//! Test frames of a device benchmark: templates of every protocol, mixes of lengths, and the
-//! answers that keep a device's tables filled.
+//! Test frames of a device benchmark: templates of every protocol, mixes of lengths (IMIX), and the
+//! ARP, discovery and routing messages that keep a device's tables filled.
 //!
 //! Layouts and deviations: `spec/test-frames.md`. Left out: fragments, extension headers, options.
 

@@ -1,4 +1,4 @@
-//! Neighbour discovery of IPv6 (RFC 4861), as far as hosts need it to be found.
+//! Neighbour discovery of IPv6 (RFC 4861): solicitations and advertisements of hosts.
 //! Left out: routers, redirects, SEND.
 
 use std::net::Ipv6Addr;
@@ -11,17 +11,17 @@ use etherparse::{Icmpv6Slice, Icmpv6Type, IpNumber, Ipv6Header, PacketBuilder};
 use super::ether::{self, Ether, IPV6};
 use super::{Mac, Tags};
 
-/// Of every message: a router would have made it less (RFC 4861 §3.1).
+/// Hop limit of every message, which proves that no router forwarded it (RFC 4861 §3.1).
 const HOP_LIMIT: u8 = 255;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// A message of neighbour discovery whose checksum and hop limit are right.
+/// A neighbour discovery message with valid checksum and hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     is_solicitation: bool,
     source: Ipv6Addr,
     target: Ipv6Addr,
-    /// Hardware address of the option that belongs to the message.
+    /// MAC address in the source or target link-layer address option.
     option: Option<Mac>,
 }
 
@@ -37,19 +37,21 @@ impl Neighbour {
         }
         use Icmpv6PayloadSlice::{NeighborAdvertisement, NeighborSolicitation};
         let (is_solicitation, target, options) = match message.payload_slice().ok()? {
-            NeighborSolicitation(it) => (true, it.target_address(), it.options_iterator()),
-            NeighborAdvertisement(it) => (false, it.target_address(), it.options_iterator()),
+            NeighborSolicitation(slice) => (true, slice.target_address(), slice.options_iterator()),
+            NeighborAdvertisement(slice) => {
+                (false, slice.target_address(), slice.options_iterator())
+            }
             _ => return None,
         };
         let mut option = None;
-        for it in options {
-            // One malformed option makes the message void (RFC 4861 §4.6).
-            let address = match it.ok()? {
-                NdpOptionSlice::SourceLinkLayerAddress(it) if is_solicitation => {
-                    it.link_layer_address()
+        for parsed in options {
+            // One malformed option makes the message invalid (RFC 4861 §4.6).
+            let address = match parsed.ok()? {
+                NdpOptionSlice::SourceLinkLayerAddress(slice) if is_solicitation => {
+                    slice.link_layer_address()
                 }
-                NdpOptionSlice::TargetLinkLayerAddress(it) if !is_solicitation => {
-                    it.link_layer_address()
+                NdpOptionSlice::TargetLinkLayerAddress(slice) if !is_solicitation => {
+                    slice.link_layer_address()
                 }
                 _ => continue,
             };
@@ -57,29 +59,30 @@ impl Neighbour {
         }
         let source = ip.source_addr();
         let from_nobody = source.is_unspecified() && is_solicitation;
-        let is_right = !from_nobody || option.is_none() && ip.destination_addr() == group(target);
+        let is_right =
+            !from_nobody || option.is_none() && ip.destination_addr() == solicited_node(target);
         let neighbour = Self { is_solicitation, source, target, option };
         (is_right && !target.is_multicast()).then_some(neighbour)
     }
 
-    /// The address that a solicitation asks for.
-    pub(super) fn asked(&self) -> Option<Ipv6Addr> {
+    /// Target address of a solicitation.
+    pub(super) fn requested(&self) -> Option<Ipv6Addr> {
         self.is_solicitation.then_some(self.target)
     }
 
-    /// Who has `address`, if an advertisement says so.
-    pub(super) fn owner(&self, address: Ipv6Addr) -> Option<Mac> {
+    /// MAC address of `address`, if this is its advertisement.
+    pub(super) fn owner_mac(&self, address: Ipv6Addr) -> Option<Mac> {
         (!self.is_solicitation && self.target == address).then_some(self.option)?
     }
 }
 
-/// Where solicitations for an address go (RFC 4291 §2.7.1).
-fn group(address: Ipv6Addr) -> Ipv6Addr {
+/// Solicited-node multicast address of an address (RFC 4291 §2.7.1).
+fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
 }
 
-/// The hardware address of a group (RFC 2464 §7).
+/// MAC address of a multicast group (RFC 2464 §7).
 const fn group_mac(group: Ipv6Addr) -> Mac {
     let [.., a, b, c, d] = group.octets();
     Mac([0x33, 0x33, a, b, c, d])
@@ -116,9 +119,9 @@ fn advertisement(solicited: bool) -> Icmpv6Type {
     Icmpv6Type::NeighborAdvertisement(header)
 }
 
-/// The advertisement of the host `mac` that answers a solicitation; to all nodes when the asker
-/// has no address yet (RFC 4861 §7.2.4).
-pub(super) fn answer(asked: &Neighbour, ether: &Ether<'_>, mac: Mac) -> Vec<u8> {
+/// Advertisement of the host `mac` that answers a solicitation; sent to all nodes when the
+/// soliciting host has no address yet (RFC 4861 §7.2.4).
+pub(super) fn solicited_advertisement(asked: &Neighbour, ether: &Ether<'_>, mac: Mac) -> Vec<u8> {
     if asked.source.is_unspecified() {
         return announcement(mac, asked.target, ether.tags);
     }
@@ -127,15 +130,15 @@ pub(super) fn answer(asked: &Neighbour, ether: &Ether<'_>, mac: Mac) -> Vec<u8> 
     Message { kind: advertisement(true), from, to, target: asked.target }.frame(ether.tags)
 }
 
-/// Says to all nodes where `address` is (RFC 4861 §7.2.6).
+/// Unsolicited advertisement of `address` to all nodes (RFC 4861 §7.2.6).
 pub(super) fn announcement(mac: Mac, address: Ipv6Addr, tags: Tags) -> Vec<u8> {
     let to = (group_mac(ALL_NODES), ALL_NODES);
     let from = (mac, address);
     Message { kind: advertisement(false), from, to, target: address }.frame(tags)
 }
 
-/// Asks who has `target`.
+/// Solicitation for the MAC address of `target`.
 pub(super) fn request(from: (Mac, Ipv6Addr), target: Ipv6Addr, tags: Tags) -> Vec<u8> {
-    let to = (group_mac(group(target)), group(target));
+    let to = (group_mac(solicited_node(target)), solicited_node(target));
     Message { kind: Icmpv6Type::NeighborSolicitation, from, to, target }.frame(tags)
 }

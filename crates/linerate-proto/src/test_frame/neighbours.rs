@@ -1,8 +1,8 @@
-//! The hosts and routers that a port of the tester stands for: they are found (ARP, neighbour
-//! discovery, AARP, RIP of IPX), they make themselves known, and they keep a device's tables
-//! filled, as the keep-alive port of the first router tests did (RFC 2544 §23 and §25).
+//! Virtual hosts and routers at a port of the tester: they answer address resolution (ARP,
+//! neighbour discovery, AARP, RIP of IPX), announce themselves, and refresh a device's tables
+//! during a trial (RFC 2544 §23 and §25).
 //!
-//! Left out: answers to echo requests, and routing protocols of IP; routes are set up by hand.
+//! Left out: answers to echo requests, and routing protocols of IP; routes are configured by hand.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -16,33 +16,34 @@ use super::ipx::IpxRouter;
 use super::ndp::{self, Neighbour};
 use super::{AppleTalkAddress, DecNetAddress, Mac, Tags, decnet};
 
-/// Most announcements in one call of [`Neighbours::keep_alives`]; more hosts take turns.
+/// Most announcements in one call of [`Neighbours::keep_alives`]; more hosts announce in turn.
 pub const ANNOUNCEMENTS_MAX: u32 = 64;
-/// Between hellos of a DECnet node, s. Routers forget it after three of them.
+/// Seconds between two hellos of a DECnet node. Routers remove it after three missing ones.
 const HELLO_S: u16 = 10;
-/// Between updates of IPX routes. Routers forget them after three of them.
+/// Time between two updates of IPX routes. Routers remove them after three missing ones.
 const UPDATE: Duration = Duration::from_secs(60);
 
-/// Virtual hosts with addresses in a row.
+/// Virtual hosts with consecutive addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Address of the first one. Of IPv6, the low 32 bits count.
+    /// Address of the first host; of IPv6 the low 32 bits are incremented.
     pub first: IpAddr,
-    /// How many.
+    /// Number of hosts.
     pub count: u32,
-    /// Hardware address of the first one.
+    /// MAC address of the first host.
     pub mac: Mac,
-    /// Each host has its own hardware address, counted up with its address; else all have one.
+    /// True if each host has its own MAC address, incremented with its IP address; else all have
+    /// one.
     pub own_macs: bool,
 }
 
 impl Hosts {
-    /// One host.
+    /// A single host.
     pub const fn one(address: IpAddr, mac: Mac) -> Self {
         Self { first: address, count: 1, mac, own_macs: false }
     }
 
-    /// The hardware address of the host with that address, if it is one of them.
+    /// MAC address of the host with this IP address, if it is one of these hosts.
     pub fn mac_of(&self, address: IpAddr) -> Option<Mac> {
         let index = match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
@@ -60,7 +61,7 @@ impl Hosts {
         self.mac.plus(if self.own_macs { index } else { 0 })
     }
 
-    /// What makes host `index` known.
+    /// ARP or neighbour announcement of host `index`.
     fn announcement(&self, index: u32, tags: Tags) -> Vec<u8> {
         match self.first {
             IpAddr::V4(first) => {
@@ -75,57 +76,58 @@ impl Hosts {
     }
 }
 
-/// What a port stands for.
+/// Virtual stations at a port of the tester.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stations {
-    /// Tags of what is sent unasked; an answer has those of the question.
+    /// VLAN tags of unsolicited frames; an answer has those of its request.
     pub tags: Tags,
     /// Hosts of IPv4 and IPv6.
     pub hosts: Vec<Hosts>,
-    /// How often each host announces itself; never when `None`.
+    /// Interval of each host's announcements; none when `None`.
     pub announce_every: Option<Duration>,
-    /// End nodes of DECnet; their hardware address follows from their address.
+    /// End nodes of DECnet, whose MAC addresses are derived from these addresses.
     pub decnet: Vec<DecNetAddress>,
     /// Nodes of AppleTalk.
     pub appletalk: Vec<(Mac, AppleTalkAddress)>,
-    /// A router of IPX.
+    /// An IPX router.
     pub ipx: Option<IpxRouter>,
 }
 
-/// The stations of a port while a trial runs.
+/// State of a port's virtual stations during a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
     stations: Stations,
     due: Due,
 }
 
-/// When something is due next; at once when `None`.
+/// Times of the next frames; at once when `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Due {
     hello: Option<MonoTime>,
     update: Option<MonoTime>,
     announcement: Option<MonoTime>,
-    /// The host whose turn it is.
+    /// Index of the host that announces itself next.
     host: u64,
 }
 
 impl Neighbours {
-    /// These stations, of which nothing was heard yet.
+    /// State of stations that have sent no frame yet.
     pub fn new(stations: Stations) -> Self {
         Self { stations, due: Due::default() }
     }
 
-    /// The answer to a frame that came in, if it is a question to one of these hosts.
+    /// Answer to a received frame, if it is a request to one of these stations.
     pub fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
         let ether = Ether::parse(frame)?;
         if let Some(arp) = arp::parse(&ether) {
-            let mac = self.mac_of(arp::asked(&arp)?.into())?;
-            // A host's own announcement that comes back is no question.
+            let mac = self.mac_of(arp::requested(&arp)?.into())?;
+            // A host's announcement can come back through the device; it is no request.
             return (arp.sender_mac != mac.0).then(|| arp::reply(&arp, mac, ether.tags));
         }
         if let Some(asked) = Neighbour::parse(&ether) {
-            let mac = self.mac_of(asked.asked()?.into())?;
-            return (ether.source != mac).then(|| ndp::answer(&asked, &ether, mac));
+            let mac = self.mac_of(asked.requested()?.into())?;
+            let answer = || ndp::solicited_advertisement(&asked, &ether, mac);
+            return (ether.source != mac).then(answer);
         }
         if let Some(aarp) = Aarp::parse(&ether) {
             return self.answer_aarp(&aarp, ether.tags);
@@ -136,7 +138,7 @@ impl Neighbours {
     fn answer_aarp(&self, asked: &Aarp, tags: Tags) -> Option<Vec<u8>> {
         let is_question = matches!(asked.function, appletalk::REQUEST | appletalk::PROBE);
         let nodes = self.stations.appletalk.iter().filter(|_| is_question);
-        let source = *nodes.copied().find(|it| it.1 == asked.destination.1).as_ref()?;
+        let source = *nodes.copied().find(|node| node.1 == asked.destination.1).as_ref()?;
         if source.0 == asked.source.0 {
             return None;
         }
@@ -148,15 +150,15 @@ impl Neighbours {
         self.stations.hosts.iter().find_map(|hosts| hosts.mac_of(address))
     }
 
-    /// What is due to be sent by `now`: hellos, updates of routes, announcements. The first call
-    /// has one of each. At most [`ANNOUNCEMENTS_MAX`] hosts announce themselves in one call.
+    /// Frames due at `now`: hellos, updates of routes, announcements. The first call returns one of
+    /// each. At most [`ANNOUNCEMENTS_MAX`] hosts announce themselves in one call.
     pub fn keep_alives(&mut self, now: MonoTime) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         let hello = Duration::from_secs(HELLO_S.into());
         if !self.stations.decnet.is_empty() && is_due(&mut self.due.hello, now, hello) {
             let nodes = self.stations.decnet.iter();
             frames.extend(
-                nodes.map(|it| decnet::endnode_hello(*it, None, HELLO_S, self.stations.tags)),
+                nodes.map(|node| decnet::endnode_hello(*node, None, HELLO_S, self.stations.tags)),
             );
         }
         if let Some(router) = &self.stations.ipx
@@ -166,7 +168,7 @@ impl Neighbours {
         }
         let hosts = self.hosts_count();
         if let Some(every) = self.stations.announce_every.filter(|_| hosts > 0) {
-            // Hosts take turns: all of them within `every`.
+            // The hosts announce in turn, all of them within `every`.
             let turns = hosts.div_ceil(ANNOUNCEMENTS_MAX.into());
             let turns = u32::try_from(turns).unwrap_or(u32::MAX);
             if is_due(&mut self.due.announcement, now, every / turns) {
@@ -179,15 +181,16 @@ impl Neighbours {
         frames
     }
 
-    /// What makes every host known, one frame each, for a device that is to learn all of them
-    /// before a trial (RFC 2544 §23).
+    /// One announcement of every station, for a device that is to learn all of them before a trial
+    /// (RFC 2544 §23).
     pub fn announcements(&self) -> impl Iterator<Item = Vec<u8>> {
         let hosts = self.stations.hosts.iter();
         let hosts = hosts.flat_map(|hosts| {
             (0..hosts.count).map(|index| hosts.announcement(index, self.stations.tags))
         });
         let nodes = self.stations.decnet.iter();
-        let nodes = nodes.map(|it| decnet::endnode_hello(*it, None, HELLO_S, self.stations.tags));
+        let nodes =
+            nodes.map(|node| decnet::endnode_hello(*node, None, HELLO_S, self.stations.tags));
         let nodes = nodes.chain(
             self.stations
                 .appletalk
@@ -216,7 +219,7 @@ impl Neighbours {
     }
 }
 
-/// Whether something is due, which moves it on. What was missed is not made up for.
+/// True if `due` has passed, which is then set to the next time. Missed times are skipped.
 fn is_due(due: &mut Option<MonoTime>, now: MonoTime, every: Duration) -> bool {
     let is_due = due.is_none_or(|due| due <= now);
     if is_due {
@@ -225,8 +228,8 @@ fn is_due(due: &mut Option<MonoTime>, now: MonoTime, every: Duration) -> bool {
     is_due
 }
 
-/// A question for the hardware address of `target`: what the tester has to know of a router. With
-/// hosts of different versions there is none.
+/// Request for the MAC address of `target`, such as a router. `None` for addresses of different IP
+/// versions.
 pub fn address_request(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option<Vec<u8>> {
     match (address, target) {
         (IpAddr::V4(address), IpAddr::V4(target)) => {
@@ -239,11 +242,11 @@ pub fn address_request(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) ->
     }
 }
 
-/// The hardware address of `target`, when a frame says it.
+/// MAC address of `target`, if a frame announces it.
 pub fn announced_mac(frame: &[u8], target: IpAddr) -> Option<Mac> {
     let ether = Ether::parse(frame)?;
     match target {
-        IpAddr::V4(target) => arp::owner(&arp::parse(&ether)?, target),
-        IpAddr::V6(target) => Neighbour::parse(&ether)?.owner(target),
+        IpAddr::V4(target) => arp::owner_mac(&arp::parse(&ether)?, target),
+        IpAddr::V6(target) => Neighbour::parse(&ether)?.owner_mac(target),
     }
 }

@@ -1,4 +1,4 @@
-//! What a test frame is to be: its length, its addresses, its protocol, and what differs from flow
+//! Specification of a test frame: length, addresses, protocol, and the fields that differ from flow
 //! to flow. Defaults are those of RFC 2544 appendix C, RFC 4814 and RFC 5180.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,53 +13,53 @@ use super::ether::Tags;
 use super::ipx::{IpxAddress, IpxFraming};
 use super::{Flows, Mac};
 
-/// A test frame before it is bytes. [`TestFrame::template`] makes them.
+/// Specification of a test frame, of which [`TestFrame::template`] makes the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestFrame {
     /// Length with FCS and tags.
     pub len: FrameLen,
-    /// Hardware address that it goes to: the router's, or the far station's through a bridge.
+    /// Destination MAC address: the router's, or through a bridge the receiving station's.
     pub destination: Mac,
-    /// Hardware address that it comes from.
+    /// Source MAC address.
     pub source: Mac,
-    /// VLAN tags.
+    /// VLAN tags of the frame.
     pub tags: Tags,
-    /// What it carries.
+    /// Protocol and addresses of the payload.
     pub content: Content,
-    /// What differs from frame to frame.
+    /// Fields that differ from flow to flow.
     pub flows: Flows,
-    /// Which IP addresses are let through.
+    /// Allowed IP addresses.
     pub addresses: AddressRule,
 }
 
 impl TestFrame {
-    /// A frame without tags, of one flow, with addresses of test networks alone.
+    /// A frame without tags, of one flow, with only addresses of test networks allowed.
     pub fn new(len: FrameLen, destination: Mac, source: Mac, content: Content) -> Self {
         let (tags, flows, addresses) = (Tags::None, Flows::one(), AddressRule::TestNetworks);
         Self { len, destination, source, tags, content, flows, addresses }
     }
 
-    /// A frame to all stations that no router has to work on (RFC 2544 §11.1): EtherType 0x88b5.
-    /// It takes a share of the load, 1 in 100 by that section.
+    /// A broadcast frame that no router has to process (RFC 2544 §11.1): EtherType 0x88b5. By that
+    /// section 1 in 100 frames of the load is one.
     pub fn broadcast(len: FrameLen, source: Mac) -> Self {
         Self::new(len, Mac::BROADCAST, source, Content::Ethernet)
     }
 }
 
-/// Which IP addresses a test frame may have.
+/// Allowed IP addresses of a test frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressRule {
     /// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
     #[default]
     TestNetworks,
-    /// All, for a network of which the user says that it is no other's.
+    /// All addresses, for an isolated network.
     Any,
 }
 
-/// What an Ethernet frame carries.
+/// Payload protocol of a test frame, with its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing but filler behind EtherType 0x88b5: for bridges.
+    /// Only filler, with EtherType 0x88b5: for bridges.
     Ethernet,
     /// UDP or TCP over IPv4.
     Ipv4(IpFlow<Ipv4Addr>),
@@ -73,12 +73,12 @@ pub enum Content {
     Ipx(IpxFraming, Ends<IpxAddress>),
 }
 
-/// The headers of an IP test frame.
+/// Headers of an IP test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpFlow<A> {
     /// Addresses of flow 0.
     pub ends: Ends<A>,
-    /// What follows the IP header.
+    /// Transport protocol.
     pub transport: Transport,
     /// Ports of flow 0.
     pub ports: Ends<u16>,
@@ -86,25 +86,25 @@ pub struct IpFlow<A> {
     pub dscp: u8,
 }
 
-/// What follows the IP header.
+/// Transport protocol of an IP test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A datagram.
+    /// A UDP datagram.
     Udp,
-    /// A segment with ACK set, of no connection.
+    /// A TCP segment with ACK set, of no connection.
     Tcp,
 }
 
 /// Addresses of the single-filter case of RFC 2544 appendix C.
 pub const IPV4_RFC2544: Ends<Ipv4Addr> =
     Ends { source: Ipv4Addr::new(198, 18, 1, 2), destination: Ipv4Addr::new(198, 19, 65, 2) };
-/// The same hosts within 2001:2::/48.
+/// IPv6 addresses of the same two hosts, within 2001:2::/48 (RFC 5180 §8).
 pub const IPV6_RFC5180: Ends<Ipv6Addr> = Ends {
     source: Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 2),
     destination: Ipv6Addr::new(0x2001, 2, 0, 0x8041, 0, 0, 0, 2),
 };
 
-/// A protocol by name.
+/// Payload protocols of test frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// UDP over IPv4.
@@ -115,20 +115,20 @@ pub enum Protocol {
     Ipv4Tcp,
     /// TCP over IPv6.
     Ipv6Tcp,
-    /// Ethernet alone.
+    /// Ethernet without a network protocol.
     Ethernet,
     /// DECnet phase IV.
     DecNet,
     /// AppleTalk phase 2.
     AppleTalk,
-    /// IPX in raw 802.3.
+    /// IPX in raw 802.3 frames.
     IpxRaw,
-    /// IPX in Ethernet II.
+    /// IPX in Ethernet II frames.
     Ipx,
 }
 
 impl From<BenchProtocol> for Protocol {
-    /// A plan's IPX is that in Ethernet II.
+    /// The protocol of a plan; its IPX is that in Ethernet II frames.
     fn from(protocol: BenchProtocol) -> Self {
         match protocol {
             BenchProtocol::Udp4 => Self::Ipv4Udp,
@@ -144,7 +144,7 @@ impl From<BenchProtocol> for Protocol {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All nine protocols.
     pub const ALL: [Self; 9] = [
         Self::Ipv4Udp,
         Self::Ipv6Udp,
@@ -157,7 +157,7 @@ impl Protocol {
         Self::Ipx,
     ];
 
-    /// Its name on command lines and in records.
+    /// Name on command lines and in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ipv4Udp => "ipv4-udp",
@@ -174,10 +174,10 @@ impl Protocol {
 
     /// The protocol of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
+        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
     }
 
-    /// Headers from the destination address on, without tags, bytes.
+    /// Bytes of the headers from the destination MAC address on, without tags.
     pub const fn header_bytes(self) -> u32 {
         14 + match self {
             Self::Ipv4Udp => 20 + 8,
@@ -193,15 +193,15 @@ impl Protocol {
         }
     }
 
-    /// Whether a transport checksum covers its payload.
+    /// True if a transport checksum covers the payload.
     pub const fn has_transport_sum(self) -> bool {
         matches!(self, Self::Ipv4Udp | Self::Ipv6Udp | Self::Ipv4Tcp | Self::Ipv6Tcp)
     }
 }
 
 impl Content {
-    /// The protocol with the addresses and ports of the standards.
-    pub const fn of(protocol: Protocol) -> Self {
+    /// Payload of a protocol, with the addresses and ports of the standards.
+    pub const fn from_protocol(protocol: Protocol) -> Self {
         const fn ip<A: Copy>(ends: Ends<A>, transport: Transport) -> IpFlow<A> {
             IpFlow { ends, transport, ports: PORTS_RFC2544, dscp: 0 }
         }
@@ -218,7 +218,7 @@ impl Content {
         }
     }
 
-    /// Its name.
+    /// Protocol of the payload.
     pub const fn protocol(&self) -> Protocol {
         match self {
             Self::Ethernet => Protocol::Ethernet,
@@ -233,8 +233,8 @@ impl Content {
         }
     }
 
-    /// The way back: source and destination of network and ports exchanged. Ports are then out of
-    /// the ranges of RFC 4814 as often as not; take them anew where they vary.
+    /// The other direction: source and destination of addresses and ports exchanged. The ports are
+    /// then often outside the ranges of RFC 4814; set them again where they vary.
     #[must_use]
     pub fn reversed(self) -> Self {
         fn ip<A>(flow: IpFlow<A>) -> IpFlow<A> {

@@ -1,5 +1,4 @@
-//! The fields of a template that differ from flow to flow: where they are in its bytes, and the
-//! range of each.
+//! The fields of a template that differ from flow to flow: their offsets and ranges.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,21 +9,21 @@ use super::error::{Result, TestFrameError};
 use super::flows::Field;
 use super::spec::{AddressRule, Content, IpFlow, TestFrame};
 
-/// Where headers start.
+/// Offsets of the headers in a frame.
 pub(super) struct Places {
-    /// Behind type or length.
+    /// Network header, after the type or length field.
     pub(super) network: usize,
-    /// UDP or TCP, with the protocol number.
+    /// UDP or TCP header, if there is one.
     pub(super) transport: Option<usize>,
 }
 
-/// The varying fields of a template.
-pub(super) fn varying(frame: &TestFrame, places: &Places) -> Result<Vec<Varying>> {
+/// Varying fields of a template.
+pub(super) fn varying_fields(frame: &TestFrame, places: &Places) -> Result<Vec<Varying>> {
     frame.flows.check()?;
     let mut divisor = 1_u32;
     let mut all = Vec::new();
     for vary in &frame.flows.vary {
-        // More values than flows never come up.
+        // Values beyond the number of flows are never used.
         let count = vary.count.min(frame.flows.count);
         all.push(Varying { divisor, count, ..field(frame, places, vary.field, count)? });
         divisor = divisor.saturating_mul(count);
@@ -32,7 +31,7 @@ pub(super) fn varying(frame: &TestFrame, places: &Places) -> Result<Vec<Varying>
     Ok(all)
 }
 
-/// Where a field is and what it starts with; refuses values beyond its range.
+/// Offset, first value and range of a field; an error for values beyond its range.
 fn field(frame: &TestFrame, places: &Places, field: Field, count: u32) -> Result<Varying> {
     let absent = || TestFrameError::NoField {
         field: field.name(),
@@ -83,7 +82,7 @@ fn ports(content: &Content) -> Option<Ends<u16>> {
     }
 }
 
-/// First of the range, base, last of the range; of the source and of the destination.
+/// First port of the range, base, and last port of the range, of the source and the destination.
 fn port_ranges(ports: Ends<u16>) -> [(u32, u32, u32); 2] {
     let range = |first: u16, base: u16, last: u16| (first.into(), base.into(), last.into());
     let (first, last) = (PORTS_RFC4814, PORTS_RFC4814_LAST);
@@ -95,7 +94,7 @@ fn port_ranges(ports: Ends<u16>) -> [(u32, u32, u32); 2] {
 
 type FieldRange = (usize, u8, u32, u32, (bool, bool));
 
-/// Place, width, base, last value and sums of an address's low 32 bits.
+/// Offset, width, base, last value and checksums of an address's low 32 bits.
 fn address(frame: &TestFrame, places: &Places, is_source: bool) -> Option<FieldRange> {
     let any = frame.addresses == AddressRule::Any;
     match &frame.content {
@@ -118,12 +117,12 @@ fn address(frame: &TestFrame, places: &Places, is_source: bool) -> Option<FieldR
 /// The last address of 198.18.0.0/15.
 const IPV4_LAST: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 255);
 
-/// Whether it is of 198.18.0.0/15 (RFC 2544 appendix C.2.2).
+/// True for an address of 198.18.0.0/15 (RFC 2544 appendix C.2.2).
 pub(super) const fn is_test_v4(address: Ipv4Addr) -> bool {
     matches!(address.octets(), [198, 18 | 19, _, _])
 }
 
-/// Whether it is of 2001:2::/48 (RFC 5180 §8, as its erratum 1752 corrects it).
+/// True for an address of 2001:2::/48 (RFC 5180 §8, corrected by its erratum 1752).
 pub(super) const fn is_test_v6(address: Ipv6Addr) -> bool {
     matches!(address.segments(), [0x2001, 2, 0, ..])
 }

@@ -1,4 +1,4 @@
-//! Begin and end of a UDP transfer.
+//! Marks at the begin and end of a UDP transfer.
 //!
 //! ```text
 //! transmitter                          receiver
@@ -8,27 +8,27 @@
 //!   4 times 4 bytes --------------------->    in case the one before was lost
 //! ```
 //!
-//! A datagram of up to 4 bytes is a mark, whatever it holds. Nothing is numbered: what was lost is
-//! the difference of both ends' counts. A lost begin makes the first end a begin.
+//! A datagram of up to 4 bytes is a mark, whatever its content. Datagrams have no sequence: the
+//! loss is the difference of both ends' counts. If the begin is lost, data stands in for it.
 
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-/// Longest mark, and the length of those that are sent.
+/// Bytes of the longest mark, and of every mark that is sent.
 pub const MARK_BYTES: usize = 4;
 
-/// What a mark holds is the beginning of the data's pattern.
+/// Content of a mark: the beginning of the data's pattern.
 const MARK: [u8; MARK_BYTES] = *b" !\"#";
 
-/// Marks with the milliseconds from the first.
+/// Marks, each with its time after the first in milliseconds.
 pub type TimedMarks = &'static [(u64, [u8; MARK_BYTES])];
 
 /// The mark before the data.
 pub const BEGIN_MARKS: TimedMarks = &[(0, MARK)];
 
-/// Marks after the data: one, and four more in case it was lost. A receiver that the data has
-/// drowned takes one of them.
+/// Marks after the data: one, and four more in case it was lost, of which a receiver with a full
+/// buffer gets one.
 pub const END_MARKS: TimedMarks = &[(0, MARK), (50, MARK), (100, MARK), (150, MARK), (200, MARK)];
 
 /// Marks before or after data, each to be sent at its time.
@@ -39,12 +39,12 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// These, the first of them at a time.
+    /// Marks of which the first is sent at `from`.
     pub const fn new(from: MonoTime, left: TimedMarks) -> Self {
         Self { from, left }
     }
 
-    /// The next mark, if it is time for it.
+    /// The next mark, if it is due at `now`.
     pub fn due(&mut self, now: MonoTime) -> Option<[u8; MARK_BYTES]> {
         let ((after_ms, mark), left) = self.left.split_first()?;
         if now < self.from + Duration::from_millis(*after_ms) {
@@ -54,50 +54,50 @@ impl Marks {
         Some(*mark)
     }
 
-    /// Whether all have been sent.
+    /// True once all marks have been sent.
     pub const fn is_over(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// What a datagram was.
+/// Meaning of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// The clock starts.
+pub enum TtcpDatagram {
+    /// The mark before the data, at which the clock starts.
     Begin,
-    /// So many bytes of data; also before a begin that was lost.
+    /// Data of this many bytes; counted even if the begin was lost.
     Data(usize),
-    /// The transfer is over.
+    /// The first mark after the data, at which the clock stops.
     End,
-    /// A mark after the end.
+    /// A further mark after the end.
     Late,
 }
 
-/// Follows the datagrams of one transfer.
+/// Counts the datagrams of one transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UdpReceiver {
     marks: u32,
-    /// Data datagrams so far.
+    /// Data datagrams received so far.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes of the data datagrams.
     pub bytes: u64,
 }
 
 impl UdpReceiver {
-    /// Takes a datagram by its length.
-    pub fn take(&mut self, length: usize) -> Received {
+    /// Counts a datagram of this length and returns its meaning.
+    pub fn count(&mut self, length: usize) -> TtcpDatagram {
         if length > MARK_BYTES {
             self.datagrams += 1;
             self.bytes += length as u64;
-            // A begin that was lost: what came is data all the same, and the next mark the end.
+            // If the begin was lost, the data still counts, and the next mark is the end.
             self.marks = self.marks.max(1);
-            return Received::Data(length);
+            return TtcpDatagram::Data(length);
         }
         self.marks += 1;
         match self.marks {
-            1 => Received::Begin,
-            2 => Received::End,
-            _ => Received::Late,
+            1 => TtcpDatagram::Begin,
+            2 => TtcpDatagram::End,
+            _ => TtcpDatagram::Late,
         }
     }
 }

@@ -1,15 +1,17 @@
 //! ttcp on the wire: plain data over TCP; over UDP data between short datagrams that mark begin and
 //! end (the 1991 version and its descendants; layout in spec/ttcp.md).
 //!
-//! There is no handshake, no version and no report. What is left out: PCATTCP's multicast.
+//! There is no handshake, no version and no report. Left out: PCATTCP's multicast.
 
 mod datagrams;
 mod transmitter;
 
-pub use datagrams::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Received, TimedMarks, UdpReceiver};
+pub use datagrams::{
+    BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, TimedMarks, TtcpDatagram, UdpReceiver,
+};
 pub use transmitter::{GRACE, LEAVE_MAX, Transmitter};
 
-/// The printable characters from the blank to the tilde, over and over, as every ttcp sends them.
+/// Payload of ttcp: the printable ASCII characters from space to tilde, repeated.
 pub fn pattern(length: usize) -> Vec<u8> {
     (b' '..=b'~').cycle().take(length).collect()
 }

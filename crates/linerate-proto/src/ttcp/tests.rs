@@ -11,15 +11,15 @@ fn the_pattern_is_every_printable_character_and_begins_anew() {
     assert_eq!(bytes.len(), 200);
 }
 
-fn run(lengths: &[usize]) -> (UdpReceiver, Vec<Received>) {
+fn run(lengths: &[usize]) -> (UdpReceiver, Vec<TtcpDatagram>) {
     let mut receiver = UdpReceiver::default();
-    let seen = lengths.iter().map(|length| receiver.take(*length)).collect();
+    let seen = lengths.iter().map(|length| receiver.count(*length)).collect();
     (receiver, seen)
 }
 
 #[test]
 fn a_transfer_is_what_lies_between_the_first_two_marks() {
-    use Received::{Begin, Data, End, Late};
+    use TtcpDatagram::{Begin, Data, End, Late};
     let (receiver, seen) = run(&[4, 1024, 1024, 4, 4, 4, 4, 4]);
     assert_eq!(seen, [Begin, Data(1024), Data(1024), End, Late, Late, Late, Late]);
     assert_eq!((receiver.datagrams, receiver.bytes), (2, 2048));
@@ -27,13 +27,13 @@ fn a_transfer_is_what_lies_between_the_first_two_marks() {
 
 #[test]
 fn a_lost_begin_leaves_the_data_and_the_end() {
-    use Received::{Data, End, Late};
+    use TtcpDatagram::{Data, End, Late};
     assert_eq!(run(&[1024, 4, 4]).1, [Data(1024), End, Late]);
 }
 
 #[test]
 fn marks_of_any_length_up_to_four_count_and_an_empty_datagram_is_one() {
-    use Received::{Begin, Data, End};
+    use TtcpDatagram::{Begin, Data, End};
     assert_eq!(run(&[0, 5, 1]).1, [Begin, Data(5), End]);
 }
 
@@ -57,10 +57,10 @@ fn datagrams_of_a_file_are_a_transfer() {
     let (mut receiver, mut seen) = (UdpReceiver::default(), Vec::new());
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
         let (datagram, rest) = rest.split_at(u16::from_be_bytes(*length).into());
-        seen.push(receiver.take(datagram.len()));
+        seen.push(receiver.count(datagram.len()));
         bytes = rest;
     }
-    use Received::{Begin, Data, End, Late};
+    use TtcpDatagram::{Begin, Data, End, Late};
     let data = Data(64);
     assert_eq!(seen, [Begin, data, data, data, End, Late, Late, Late, Late]);
     assert_eq!((receiver.datagrams, receiver.bytes), (3, 192));

@@ -1,5 +1,5 @@
-//! The transmitter's side of a test whose other end says nothing, over TCP or UDP: its steps and
-//! time-outs.
+//! The transmitter of a ttcp test, over TCP or UDP: its steps and time-outs. The receiver sends
+//! nothing back.
 //!
 //! There is no control connection: a test begins when its stream is open and ends when all is sent.
 
@@ -11,11 +11,11 @@ use linerate_core::time::MonoTime;
 
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
 
-/// After its planned end a test has this long for what is on the way.
+/// Time that a test has after its planned end for data in flight.
 pub const GRACE: Duration = Duration::from_secs(15);
-/// Marks of the end are sent within this time.
+/// Longest time for sending the marks of the end.
 pub const LEAVE_MAX: Duration = Duration::from_secs(3);
-/// How often the stream and the stop flag are looked at.
+/// Interval of checks of the stream and of the stop flag.
 const LOOK: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +29,10 @@ enum Stage {
     Over,
 }
 
-/// The transmitter's machine. In a [`FlowState`] it looks at `done`: data, and then marks, are
-/// sent.
+/// State machine of the transmitter. Of a [`FlowState`] it uses `done`: first all data, then all
+/// marks have been sent.
 pub struct Transmitter {
-    /// How long the test lasts; none where nobody can say.
+    /// Duration of the test; `None` where it is limited by an amount.
     span: Option<Duration>,
     interval: Duration,
     stage: Stage,
@@ -42,7 +42,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// Of a test that lasts `span`, where that is known, with a sample every `interval`.
+    /// A transmitter for a test of duration `span`, if it has one, with a sample every `interval`.
     pub fn new(span: Option<Duration>, interval: Duration) -> Self {
         Self {
             span,
@@ -54,7 +54,7 @@ impl Transmitter {
         }
     }
 
-    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+    fn check_state(&mut self, now: MonoTime, flow: &FlowState) {
         match &mut self.stage {
             Stage::Running { until } => {
                 let overdue = until.is_some_and(|until| now >= until);
@@ -65,7 +65,7 @@ impl Transmitter {
                     self.out.push_back(Output::Ended);
                     self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
                 } else if overdue {
-                    self.fail(Reason::Overdue);
+                    self.fail_with(Reason::Overdue);
                 }
             }
             Stage::Leaving(wait) => {
@@ -83,7 +83,7 @@ impl Transmitter {
             return;
         }
         match self.stage {
-            Stage::Opening => self.fail(Reason::Stopped),
+            Stage::Opening => self.fail_with(Reason::Stopped),
             Stage::Running { .. } => {
                 self.out.push_back(Output::StopSending);
                 self.stage = Stage::Running { until: Some(now + GRACE) };
@@ -92,7 +92,7 @@ impl Transmitter {
         }
     }
 
-    fn fail(&mut self, reason: Reason<Infallible>) {
+    fn fail_with(&mut self, reason: Reason<Infallible>) {
         self.out.push_back(Output::Failed(reason));
         self.stage = Stage::Over;
     }
@@ -113,7 +113,7 @@ impl Machine for Transmitter {
                 self.beat = Some(Beat::new(now, self.interval, Duration::ZERO));
                 self.stage = Stage::Running { until: self.span.map(|span| now + span + GRACE) };
             }
-            Input::Look(flow) => self.look(now, &flow),
+            Input::Look(flow) => self.check_state(now, &flow),
             Input::Stop => self.stop(now),
             Input::GiveUp(_) => self.stage = Stage::Over,
             Input::Bytes(_) | Input::Closed => {}

@@ -144,7 +144,7 @@ fn foreign_frames_are_told_apart() {
         "linux-router-solicitation",
         "linux-spanning-tree",
     ] {
-        ForeignKind::of(&recorded(name)).count_in(&mut counts);
+        ForeignKind::from_frame(&recorded(name)).count_in(&mut counts);
     }
     let wanted = ForeignFrames {
         arp: 2,
@@ -157,10 +157,10 @@ fn foreign_frames_are_told_apart() {
     let to = |last: u8, kind: [u8; 2]| {
         [&[1, 0x80, 0xc2, 0, 0, last, 2, 0, 0, 0, 0, 1], &kind[..]].concat()
     };
-    assert_eq!(ForeignKind::of(&to(0x0e, [0x88, 0xcc])), ForeignKind::LinkControl);
-    assert_eq!(ForeignKind::of(&to(0x01, [0x88, 0x08])), ForeignKind::Pause);
-    assert_eq!(ForeignKind::of(&to(0x10, [0x88, 0xb5])), ForeignKind::Other);
-    assert_eq!(ForeignKind::of(&[]), ForeignKind::Other);
+    assert_eq!(ForeignKind::from_frame(&to(0x0e, [0x88, 0xcc])), ForeignKind::LinkControl);
+    assert_eq!(ForeignKind::from_frame(&to(0x01, [0x88, 0x08])), ForeignKind::Pause);
+    assert_eq!(ForeignKind::from_frame(&to(0x10, [0x88, 0xb5])), ForeignKind::Other);
+    assert_eq!(ForeignKind::from_frame(&[]), ForeignKind::Other);
 }
 
 /// A router of IPX with two networks, a node of AppleTalk, one of DECnet.
@@ -282,8 +282,8 @@ fn every_host_announces_itself_so_that_linux_takes_it() {
 #[test]
 fn a_bridge_learns_each_destination_of_a_stream_once() {
     let len = FrameLen::from_bytes(128).expect("a length");
-    let mut frame = TestFrame::new(len, TESTER, LINUX, Content::of(Protocol::Ethernet));
-    frame.tags = Tags::Single(Tag::of(7));
+    let mut frame = TestFrame::new(len, TESTER, LINUX, Content::from_protocol(Protocol::Ethernet));
+    frame.tags = Tags::Single(Tag::from_id(7));
     frame.flows = Flows::spread(100, &[Field::DestinationMac, Field::SourceMac], true);
     let template = frame.template().expect("a template");
     let wanted: HashSet<Vec<u8>> = (0..1000)
@@ -298,7 +298,7 @@ fn a_bridge_learns_each_destination_of_a_stream_once() {
     for frame in &learning {
         let checked = check(frame).expect("a test frame");
         assert_eq!((checked.signature.trial, checked.macs.destination), (0, Mac::BROADCAST));
-        assert_eq!(checked.tags, Tags::Single(Tag::of(7)));
+        assert_eq!(checked.tags, Tags::Single(Tag::from_id(7)));
     }
     let broadcast = TestFrame::broadcast(FrameLen::MIN, TESTER);
     assert_eq!(broadcast.learning_frames().count(), 0);

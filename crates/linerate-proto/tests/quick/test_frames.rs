@@ -16,14 +16,14 @@ use crate::intact::check;
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
 const TESTER: Mac = Mac([2, 0, 0, 0, 0, 0x20]);
 const SINGLE: Tags = Tags::Single(Tag { id: 7, priority: 3, drop_eligible: false });
-const DOUBLE: Tags = Tags::Double { outer: Tag::of(100), inner: Tag::of(7) };
+const DOUBLE: Tags = Tags::Double { outer: Tag::from_id(100), inner: Tag::from_id(7) };
 
 fn len(bytes: u32) -> FrameLen {
     FrameLen::from_bytes(bytes).expect("a frame length")
 }
 
 fn frame(protocol: Protocol, bytes: u32) -> TestFrame {
-    TestFrame::new(len(bytes), ROUTER, TESTER, Content::of(protocol))
+    TestFrame::new(len(bytes), ROUTER, TESTER, Content::from_protocol(protocol))
 }
 
 fn template(frame: &TestFrame) -> FrameTemplate {
@@ -236,7 +236,7 @@ fn flow_n_has_the_nth_value_of_each_field() {
 
 #[test]
 fn the_way_back_exchanges_the_ends() {
-    let Content::Ipv4(flow) = Content::of(Protocol::Ipv4Udp).reversed() else {
+    let Content::Ipv4(flow) = Content::from_protocol(Protocol::Ipv4Udp).reversed() else {
         unreachable!("IPv4")
     };
     assert_eq!(
@@ -250,7 +250,7 @@ fn the_way_back_exchanges_the_ends() {
 fn names_are_read_back() {
     for protocol in Protocol::ALL {
         assert_eq!(Protocol::from_name(protocol.name()), Some(protocol));
-        assert_eq!(Content::of(protocol).protocol(), protocol);
+        assert_eq!(Content::from_protocol(protocol).protocol(), protocol);
     }
 }
 

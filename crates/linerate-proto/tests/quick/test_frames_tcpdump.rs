@@ -20,13 +20,13 @@ const TESTER: Mac = Mac([2, 0, 0, 0, 0, 0x20]);
 fn test_frames() -> Vec<Vec<u8>> {
     let single = Tags::Single(Tag { id: 7, priority: 3, drop_eligible: false });
     let outer = Tag { id: 100, priority: 5, drop_eligible: true };
-    let double = Tags::Double { outer, inner: Tag::of(7) };
+    let double = Tags::Double { outer, inner: Tag::from_id(7) };
     let mut frames = Vec::new();
     for protocol in Protocol::ALL {
         for (tags, more) in [(Tags::None, 0), (single, 64), (double, 448)] {
             let bytes = TestFrame::shortest_bytes(protocol, tags) + more;
             let len = FrameLen::from_bytes(bytes).expect("a length");
-            let mut frame = TestFrame::new(len, ROUTER, TESTER, Content::of(protocol));
+            let mut frame = TestFrame::new(len, ROUTER, TESTER, Content::from_protocol(protocol));
             frame.tags = tags;
             let fields = match protocol.has_transport_sum() {
                 true => vec![Field::DestinationAddress, Field::SourcePort],

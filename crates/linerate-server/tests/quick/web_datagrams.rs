@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_core::record::Tool;
-use linerate_proto::datagrams::{Ask, Datagram, Report, Seen};
+use linerate_proto::datagrams::{Ask, Datagram, DatagramArrival, Report};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -117,7 +117,7 @@ async fn round(connection: &Connection, ask: Ask, sends: &[u32], misses: u32) ->
         assert_eq!(datagram.len(), usize::from(ask.bytes));
         let datagram = Datagram::parse(&datagram).expect("a datagram");
         assert_eq!(datagram.round, ask.round);
-        seen.push(Seen { number: datagram.number, came_us: datagram.sent_us + 77 });
+        seen.push(DatagramArrival { number: datagram.number, came_us: datagram.sent_us + 77 });
     }
     // No report overtakes them: loopback keeps the order.
     sends[1..].iter().copied().for_each(give);

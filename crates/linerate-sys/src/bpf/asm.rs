@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use super::map::Map;
 
-/// A register. R0 holds results, R1 to R5 arguments (lost in calls), R6 to R9 are kept, R10 is the
-/// end of the stack frame.
+/// A register of the eBPF machine. R0 holds results, R1 to R5 arguments (lost in calls), R6 to R9
+/// are kept, R10 is the end of the stack frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "their numbers are their names")]
@@ -43,7 +43,7 @@ pub enum Size {
     Double = 0x18,
 }
 
-/// A second operand.
+/// The second operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// The value of a register.
@@ -64,7 +64,7 @@ impl From<i32> for Operand {
     }
 }
 
-/// Arithmetic on 64 bits, unsigned.
+/// An arithmetic operation on 64 bits, unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "their names say what they do")]
@@ -82,7 +82,7 @@ pub enum Alu {
     Mov = 0xb0,
 }
 
-/// When a jump is taken; unsigned but for `SignedLess`.
+/// A comparison that decides a jump; unsigned except `SignedLess`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "their names say what they ask")]
@@ -97,7 +97,7 @@ pub enum Condition {
     SignedLess = 0xc0,
 }
 
-/// A place in the program.
+/// A jump target in the program (see [`Asm::bind`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(usize);
 
@@ -130,7 +130,7 @@ const ATOMIC_FETCH_OR: i32 = 0x41;
 const PSEUDO_MAP_FD: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
 
-/// A program in the making.
+/// An eBPF program that is being assembled.
 #[derive(Clone, Debug, Default)]
 pub struct Asm {
     code: Vec<Instruction>,
@@ -150,12 +150,12 @@ impl Asm {
         Label(self.labels.len() - 1)
     }
 
-    /// Puts a label here.
+    /// Binds a label to the next instruction.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
 
-    /// A new label here.
+    /// Makes a label that is bound to the next instruction.
     pub fn here(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
@@ -253,13 +253,13 @@ impl Asm {
         self.push(BYTE_SWAP_TO_BE, dst, Reg::R0, 0, bits);
     }
 
-    /// Goes on at the label.
+    /// Jumps to the label.
     pub fn jump(&mut self, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.push(CLASS_JMP | JUMP_ALWAYS, Reg::R0, Reg::R0, 0, 0);
     }
 
-    /// Goes on at the label when `dst condition src`.
+    /// Jumps to the label if `dst condition src` holds.
     pub fn jump_if(&mut self, condition: Condition, dst: Reg, src: impl Into<Operand>, to: Label) {
         self.jumps.push((self.code.len(), to));
         self.with_operand(CLASS_JMP | condition as u8, dst, 0, src.into());
@@ -270,17 +270,17 @@ impl Asm {
         self.push(CLASS_JMP | CALL, Reg::R0, Reg::R0, 0, helper);
     }
 
-    /// Ends the program with R0.
+    /// Ends the program; R0 is its result.
     pub fn exit(&mut self) {
         self.push(CLASS_JMP | EXIT, Reg::R0, Reg::R0, 0, 0);
     }
 
-    /// Instructions so far.
+    /// Number of instructions emitted so far.
     pub fn len(&self) -> usize {
         self.code.len()
     }
 
-    /// Whether there are none.
+    /// True before the first instruction is emitted.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty()
     }
@@ -377,7 +377,7 @@ mod tests {
         asm.jump(start);
         asm.bind(end);
         asm.exit();
-        let offsets: Vec<_> = asm.finish().iter().map(|it| it.offset).collect();
+        let offsets: Vec<_> = asm.finish().iter().map(|instruction| instruction.offset).collect();
         assert_eq!(offsets, [1, -2, 0]);
     }
 }

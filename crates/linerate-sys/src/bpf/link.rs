@@ -1,4 +1,4 @@
-//! Programs on interfaces (BPF_LINK_CREATE): there as long as the descriptor is held.
+//! XDP programs attached to interfaces (BPF_LINK_CREATE), as long as the descriptor is held.
 //!
 //! A process that is killed leaves nothing behind. A program that somebody else has put on the
 //! interface is left alone: the kernel says EBUSY.
@@ -36,10 +36,10 @@ struct UpdateLink {
 // SAFETY: integers alone, no padding and no pointers.
 unsafe impl Attributes for UpdateLink {}
 
-/// Where in the receive path a program runs.
+/// The point of the receive path at which an XDP program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttachMode {
-    /// In the driver, and where the driver cannot, after it.
+    /// In the driver, or after it if the driver has no native XDP.
     #[default]
     Best,
     /// In the driver, before the kernel makes a socket buffer of the frame.
@@ -49,7 +49,7 @@ pub enum AttachMode {
     Generic,
 }
 
-/// A program on an interface, until dropped.
+/// An XDP program attached to an interface; dropping this detaches it.
 #[derive(Debug)]
 pub struct XdpLink {
     fd: OwnedFd,
@@ -67,21 +67,21 @@ impl XdpLink {
             return Self::create(program, ifindex, false).map_err(failed);
         }
         match Self::create(program, ifindex, true) {
-            Err(error) if mode == AttachMode::Best && cannot(&error) => {
+            Err(error) if mode == AttachMode::Best && lacks_native_mode(&error) => {
                 Self::create(program, ifindex, false).map_err(failed)
             }
             attached => attached.map_err(failed),
         }
     }
 
-    /// Whether it runs in the driver.
+    /// True if the program runs in the driver (native XDP).
     pub const fn is_native(&self) -> bool {
         self.native
     }
 
-    /// Puts another program in its place; no frame passes without one.
+    /// Replaces the attached program without a gap: no frame passes between the two.
     /// # Errors
-    /// When the interface has gone.
+    /// When the interface no longer exists.
     pub fn replace(&self, program: &Program) -> Result<()> {
         let mut update = UpdateLink {
             link_fd: self.fd.as_raw_fd().cast_unsigned(),
@@ -107,6 +107,6 @@ impl XdpLink {
 }
 
 /// The driver has no native mode, or none for this MTU or these offloads.
-fn cannot(error: &io::Error) -> bool {
+fn lacks_native_mode(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE))
 }

@@ -42,7 +42,7 @@ struct Element {
 // SAFETY: integers alone, padding named; the pointers are kept valid by `Map::set`.
 unsafe impl Attributes for Element {}
 
-/// A map in the kernel.
+/// A BPF map, held by its descriptor.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
@@ -91,7 +91,7 @@ unsafe impl Send for MappedArray {}
 unsafe impl Sync for MappedArray {}
 
 impl MappedArray {
-    /// An array of `words` words, all of them 0.
+    /// Makes and maps an array of `words` words, all of them 0.
     /// # Errors
     /// Without CAP_BPF, or when the kernel gives no memory.
     pub fn new(name: &str, words: usize) -> Result<Self> {
@@ -128,7 +128,7 @@ impl MappedArray {
         Ok(Self { map, start, words: words.max(1), mapped_bytes })
     }
 
-    /// The map, for a program.
+    /// The BPF map behind the memory, for programs to refer to.
     pub const fn map(&self) -> &Map {
         &self.map
     }
@@ -242,9 +242,9 @@ impl SocketMap {
         Ok(Self { map: Map::create("sockets", create)? })
     }
 
-    /// Frames of a queue go to this socket from now on.
+    /// Redirects the frames of a receive queue to this socket from now on.
     /// # Errors
-    /// When it is no bound AF_XDP socket.
+    /// When `socket` is not a bound AF_XDP socket.
     pub fn set(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
         let set = self.map.set(queue, socket.as_raw_fd().cast_unsigned());
         set.map_err(|source| Error::new("send XDP frames to the socket of queue", queue, source))

@@ -41,15 +41,15 @@ pub mod helper {
     pub const XDP_STORE_BYTES: i32 = 190;
 }
 
-/// What an XDP program decides (enum xdp_action).
+/// Verdicts of an XDP program (enum xdp_action).
 pub mod action {
-    /// The frame ends here.
+    /// The frame is dropped.
     pub const DROP: i32 = 1;
-    /// The kernel's network stack gets it.
+    /// The frame goes on to the kernel's network stack.
     pub const PASS: i32 = 2;
-    /// Back out of the interface it came in by.
+    /// The frame is sent back out of the interface on which it came in.
     pub const TX: i32 = 3;
-    /// Out of another interface.
+    /// The frame is sent out of another interface.
     pub const REDIRECT: i32 = 4;
 }
 
@@ -105,8 +105,7 @@ fn object_name(name: &str) -> [u8; 16] {
     bytes
 }
 
-/// Whether the kernel and the privileges of this process allow programs on interfaces: `Ok` or
-/// what is missing.
+/// Checks that the kernel and the privileges of this process allow XDP programs.
 /// # Errors
 /// The reason: CAP_BPF and CAP_NET_ADMIN absent, or a kernel without XDP.
 pub fn available() -> crate::Result<()> {

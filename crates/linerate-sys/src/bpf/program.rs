@@ -13,9 +13,9 @@ const ATTACH_XDP: u32 = 37;
 const FLAG_XDP_HAS_FRAGS: u32 = 1 << 5;
 /// Some helpers (route lookup) are for programs under the GPL alone.
 const LICENSE: &CStr = c"Dual MIT/GPL";
-/// The verifier's log; its last lines say what is wrong.
+/// Size of the buffer for the verifier's log, whose last lines give the reason of a refusal.
 const LOG_BYTES: usize = 1 << 20;
-/// Lines of the log that an error shows.
+/// Number of the log's last lines that an error quotes.
 const LOG_LINES: usize = 4;
 
 #[repr(C)]
@@ -37,10 +37,10 @@ struct Load {
 // SAFETY: integers alone, no padding; the pointers are kept valid by `Program::load`.
 unsafe impl Attributes for Load {}
 
-/// How a program is loaded.
+/// Options for loading a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramOptions {
-    /// It can take frames of several buffers: needed on interfaces whose MTU is above a page.
+    /// The program accepts frames of several buffers, as interfaces with an MTU above a page need.
     pub multi_buffer: bool,
 }
 

@@ -35,19 +35,19 @@ struct Run {
 // SAFETY: integers alone, padding named; the pointers are kept valid by the functions below.
 unsafe impl Attributes for Run {}
 
-/// What a program made of a frame.
+/// Result of running a program once on a test frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRun {
-    /// Its decision (see [`super::action`]).
+    /// Verdict of the program (see [`super::action`]).
     pub action: u32,
-    /// The frame afterwards.
+    /// The frame as the program left it.
     pub frame: Vec<u8>,
 }
 
-/// How live frames are run.
+/// Parameters of a run on live frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveRun {
-    /// Calls of the program.
+    /// Number of times that the program is called.
     pub repeat: u32,
     /// Calls between two flushes to the interface, 1 to 256: frames of one batch leave together.
     pub batch: u32,

@@ -20,13 +20,13 @@ const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
-/// The flags of GFLAGS and SFLAGS.
+/// Flags of GFLAGS and SFLAGS.
 const ETH_FLAG_TXVLAN: u32 = 1 << 7;
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 const ETH_FLAG_LRO: u32 = 1 << 15;
-/// IFNAMSIZ with the closing zero (linux/if.h).
+/// Bytes of an interface name with the closing zero (IFNAMSIZ, linux/if.h).
 const NAME_BYTES: usize = 16;
-/// Room for the largest structure used here, as words so that the kernel finds it aligned.
+/// Words of a buffer for the largest structure used here; words, so that it is aligned.
 pub(crate) const BUFFER_WORDS: usize = 64;
 
 /// struct ifreq as SIOCETHTOOL uses it; 40 bytes on 64-bit hosts.
@@ -46,29 +46,30 @@ pub fn offloads_off(ifname: &str) -> Result<()> {
     all.into_iter().try_for_each(|offload| set_offload(ifname, offload, false))
 }
 
-/// Work that a driver or the stack may do for many frames at once, or in place of the processor.
+/// Offload of a link: work that the NIC does instead of the processor, or the stack once for many
+/// frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Checks sums of what comes.
+    /// Receive checksum offload, which verifies checksums.
     ReceiveChecksum,
-    /// Makes sums of what goes.
+    /// Transmit checksum offload, which computes checksums.
     SendChecksum,
-    /// Cuts TCP (TSO).
+    /// TCP segmentation offload (TSO).
     TcpSegmentation,
-    /// Cuts before the driver (GSO).
+    /// Generic segmentation offload (GSO), before the driver.
     Segmentation,
-    /// Joins what comes (GRO). A veth end has NAPI while it is on.
+    /// Generic receive offload (GRO). A veth end has NAPI while it is on.
     Receive,
-    /// Joins what comes, in the interface and not to be undone (LRO).
+    /// Large receive offload (LRO), which merges segments irreversibly.
     LargeReceive,
-    /// Takes VLAN tags out of what comes.
+    /// Removal of VLAN tags from received frames.
     ReceiveVlan,
-    /// Puts VLAN tags into what goes.
+    /// Insertion of VLAN tags into sent frames.
     SendVlan,
 }
 
 impl Offload {
-    /// All of them.
+    /// All eight offloads.
     pub const ALL: [Self; 8] = [
         Self::ReceiveChecksum,
         Self::SendChecksum,
@@ -80,7 +81,7 @@ impl Offload {
         Self::SendVlan,
     ];
 
-    /// The commands that get and set it, and its flag where they are for several.
+    /// Commands that get and set the offload, and its flag where they are for several.
     const fn commands(self) -> (u32, u32, Option<u32>) {
         match self {
             Self::ReceiveChecksum => (0x14, 0x15, None),
@@ -95,7 +96,7 @@ impl Offload {
     }
 }
 
-/// Whether an offload of a link in the namespace of the calling thread is on.
+/// True if an offload of a link in the namespace of the calling thread is on.
 /// # Errors
 /// When the link does not exist.
 pub fn offload(ifname: &str, offload: Offload) -> Result<bool> {
@@ -103,9 +104,9 @@ pub fn offload(ifname: &str, offload: Offload) -> Result<bool> {
     Ok(value(ifname, get)? & flag.unwrap_or(u32::MAX) != 0)
 }
 
-/// Switches an offload; one that is so already is not touched.
+/// Switches an offload on or off, unless it is already in that state.
 /// # Errors
-/// When the link does not exist, its driver cannot, or without CAP_NET_ADMIN.
+/// When the link does not exist, its driver does not support it, or without CAP_NET_ADMIN.
 pub fn set_offload(ifname: &str, offload: Offload, on: bool) -> Result<()> {
     let (get, set, flag) = offload.commands();
     let now = value(ifname, get)?;
@@ -126,9 +127,9 @@ fn value(ifname: &str, command: u32) -> Result<u32> {
     Ok(buffer[1])
 }
 
-/// Whether a link sends and receives at once, as its driver tells; none when it does not know.
+/// True for a full-duplex link, as its driver reports it; `None` when it is unknown.
 /// # Errors
-/// When the link does not exist or its driver tells nothing.
+/// When the link does not exist or its driver does not support the call.
 pub fn is_full_duplex(ifname: &str) -> Result<Option<bool>> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GSET;
@@ -140,18 +141,18 @@ pub fn is_full_duplex(ifname: &str) -> Result<Option<bool>> {
     })
 }
 
-/// What a link does with PAUSE frames (IEEE 802.3 annex 31B), which hold a sender back.
+/// Flow control of a link by PAUSE frames (IEEE 802.3 annex 31B), which stop a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// The next two are agreed on with the other end.
+    /// True if both directions are auto-negotiated with the other end.
     pub negotiated: bool,
-    /// It waits when it is told to.
+    /// The link stops sending on received PAUSE frames.
     pub obeyed: bool,
-    /// It tells the other end to wait.
+    /// The link sends PAUSE frames.
     pub sent: bool,
 }
 
-/// What a link does with PAUSE frames; none where its driver does not know of them.
+/// Flow control of a link; `None` where its driver does not support PAUSE frames.
 /// # Errors
 /// When the link does not exist.
 pub fn pause(ifname: &str) -> Result<Option<Pause>> {
@@ -169,7 +170,7 @@ pub fn pause(ifname: &str) -> Result<Option<Pause>> {
 
 /// Name of the driver of a link.
 /// # Errors
-/// When the link does not exist or its driver tells nothing.
+/// When the link does not exist or its driver does not support the call.
 pub fn driver(ifname: &str) -> Result<String> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GDRVINFO;
@@ -179,9 +180,9 @@ pub fn driver(ifname: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Speed of a link as its driver tells; none when it does not know.
+/// Speed of a link, as its driver reports it; `None` when it is unknown.
 /// # Errors
-/// When the link does not exist or its driver tells nothing.
+/// When the link does not exist or its driver does not support the call.
 pub fn speed_bps(ifname: &str) -> Result<Option<u64>> {
     let mut buffer = [0; BUFFER_WORDS];
     buffer[0] = ETHTOOL_GSET;
@@ -191,12 +192,12 @@ pub fn speed_bps(ifname: &str) -> Result<Option<u64>> {
         u32::from(u16::from_ne_bytes([bytes[0], bytes[1]]))
     };
     let mbit = half(buffer[3]) | half(buffer[7]) << 16;
-    // SPEED_UNKNOWN is all ones; some drivers say 0 or 65535 instead.
+    // SPEED_UNKNOWN is all ones; some drivers report 0 or 65535 instead.
     let known = mbit != u32::MAX && mbit != 0 && mbit != 0xffff;
     Ok(known.then(|| u64::from(mbit) * 1_000_000))
 }
 
-/// Asks by a structure whose first word is a command of SIOCETHTOOL.
+/// Calls SIOCETHTOOL with a structure whose first word is the command.
 pub(crate) fn call(
     attempt: &'static str,
     ifname: &str,
@@ -205,7 +206,7 @@ pub(crate) fn call(
     ask(SIOCETHTOOL, attempt, ifname, buffer)
 }
 
-/// Asks by a call that takes struct ifreq with a pointer to at most [`BUFFER_WORDS`].
+/// Calls an ioctl that takes struct ifreq with a pointer to at most [`BUFFER_WORDS`].
 pub(crate) fn ask(
     number: libc::c_ulong,
     attempt: &'static str,
@@ -216,7 +217,7 @@ pub(crate) fn ask(
     if ifname.len() >= NAME_BYTES {
         return Err(failed(io::ErrorKind::InvalidInput.into()));
     }
-    // Any socket of the namespace will do; this one is never bound.
+    // Any socket of the namespace serves; this one is never bound.
     let socket = any_socket().map_err(failed)?;
     let mut request =
         Request { name: [0; NAME_BYTES], data: buffer.as_mut_ptr().cast(), rest: [0; 16] };

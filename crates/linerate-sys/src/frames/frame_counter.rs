@@ -1,10 +1,10 @@
-//! A counter of test frames on a packet ring: the way that every interface has
-//! ([`crate::packet_capture`]), on a thread of its own.
+//! A counter of test frames on a packet ring, which works on every interface
+//! ([`crate::packet_capture`]), in a separate thread.
 //!
-//! The sketch: 30 ns a frame for the kernel's copy of 64 bytes, 100 ns for both histograms. What
-//! finds the ring full is lost by the tester and not by the device: it is told by itself. Times
-//! are the kernel's, at the ring; they are put on the monotonic clock, to some 30 ns. Left out:
-//! frames that the interface itself dropped, which are in its counters.
+//! Cost: 30 ns a frame for the kernel's copy of 64 bytes, 100 ns for both histograms. Frames
+//! dropped because the ring was full are lost by the tester and not by the device, and are counted
+//! separately. Times are the kernel's at the ring, converted to the monotonic clock to some 30 ns.
+//! Left out: frames that the interface dropped, which are in its counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,44 +25,44 @@ pub use crate::frame_tally::{Expected, StreamExpected};
 /// Longest wait for packets, so that requests are answered.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// Readings of the two clocks of which the quickest is taken.
+/// Number of readings of both clocks, of which the quickest is used.
 const CLOCK_READINGS: usize = 9;
 
-/// The wall clock was set, when it is off by more than this.
+/// Change of the offset between both clocks from which the wall clock counts as set.
 const CLOCK_STEP_NS: u64 = 5_000;
 
-/// What to count, and how.
+/// Options of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterOptions {
     /// Name of the interface, in the calling thread's network namespace.
     pub interface: String,
-    /// Memory for frames that wait: a frame takes its length and some 100 bytes.
+    /// Bytes of the ring: a frame takes its length and some 100 bytes.
     pub ring_bytes: usize,
-    /// The processor that the thread is pinned to.
+    /// Processor to which the thread is pinned.
     pub cpu: Option<u32>,
 }
 
 impl CounterOptions {
-    /// A ring of 64 MiB: some 400,000 frames of 64 bytes.
+    /// Options with a ring of 64 MiB: some 400,000 frames of 64 bytes.
     pub fn of_interface(name: &str) -> Self {
         Self { interface: name.to_owned(), ring_bytes: 64 << 20, cpu: None }
     }
 }
 
-/// What was counted since the trial began.
+/// Counts since the start of the trial.
 #[derive(Clone, Debug, Default)]
 pub struct CounterReading {
-    /// What came of each expected stream.
+    /// Counts of each expected stream.
     pub streams: Vec<(u8, ReceiveCounts)>,
-    /// What came besides.
+    /// Counts of all other frames.
     pub foreign: ForeignFrames,
-    /// Frames that found the ring full: lost by the tester. They are in no other count.
+    /// Frames dropped because the ring was full: lost by the tester, and in no other count.
     pub ring_dropped: u64,
-    /// Frames that the interface showed, the dropped ones too.
+    /// Frames received from the interface, including the dropped ones.
     pub seen: u64,
 }
 
-/// A running counter. Its thread ends with it.
+/// A running counter; its thread ends when it is dropped.
 #[derive(Debug)]
 pub struct FrameCounter {
     shared: Arc<Shared>,
@@ -75,7 +75,7 @@ pub struct FrameCounter {
 #[derive(Debug)]
 struct Shared {
     frames: AtomicU64,
-    /// Why the capture broke, since the trial began.
+    /// Error of the capture since the start of the trial.
     broken: Mutex<Option<Error>>,
 }
 
@@ -85,9 +85,9 @@ enum Request {
 }
 
 impl FrameCounter {
-    /// Opens the ring, promiscuous, and starts the thread.
+    /// Opens the ring in promiscuous mode, and starts the thread.
     /// # Errors
-    /// As [`PacketCapture::open`], or when no thread can be started.
+    /// The errors of [`PacketCapture::open`], or when no thread can be started.
     pub fn open(options: &CounterOptions, expected: Expected) -> Result<Self> {
         let name = options.interface.clone();
         let capture = PacketCapture::open(&CaptureOptions {
@@ -116,21 +116,21 @@ impl FrameCounter {
         Ok(Self { shared, requests, thread: Some(thread), stop, name })
     }
 
-    /// Begins a trial: all counts are 0, and frames that were captured before are not in them.
+    /// Starts a trial: all counts are 0, and frames captured before are not counted.
     /// # Errors
-    /// When the thread has ended, or the kernel does not tell its counts.
+    /// When the thread has ended, or the kernel's counts cannot be read.
     pub fn begin(&self, expected: Expected) -> Result<()> {
         self.ask(|answer| Request::Begin(expected, answer))
     }
 
-    /// Frames of the trial so far, without copies; some 10 ms old.
+    /// Frames of the trial so far, without duplicates; some 10 ms old.
     pub fn frames(&self) -> u64 {
         self.shared.frames.load(Ordering::Relaxed)
     }
 
-    /// Waits until what has arrived by now is counted, some 20 ms, and gives the counts.
+    /// Waits some 20 ms until all frames received so far are counted, and returns the counts.
     /// # Errors
-    /// When the interface went down or away since the trial began.
+    /// When the interface went down or was removed since the start of the trial.
     pub fn read(&self) -> Result<CounterReading> {
         let asked_ns = clock::monotonic().nanos();
         self.ask(|answer| Request::Read { asked_ns, answer })
@@ -151,7 +151,7 @@ impl Drop for FrameCounter {
     fn drop(&mut self) {
         self.stop.ask();
         if let Some(thread) = self.thread.take() {
-            // A panic was printed where it happened; the counts are gone either way.
+            // A panic of the thread has already been printed; its counts are lost.
             let _ = thread.join();
         }
     }
@@ -171,13 +171,13 @@ struct Worker {
     capture: PacketCapture,
     tally: FrameTally,
     clocks: Clocks,
-    /// The ring's counts when the trial began.
+    /// Counts of the ring at the start of the trial.
     base: CaptureCounts,
-    /// What arrived before is not of the trial.
+    /// Start of the trial; earlier arrivals are not counted.
     begin_ns: u64,
     last_arrival_ns: u64,
     shared: Arc<Shared>,
-    /// Readings that were asked for and wait for what is in the ring.
+    /// Requested readings that wait for the frames in the ring.
     waiting: Vec<(u64, Sender<Result<CounterReading>>)>,
 }
 
@@ -185,8 +185,8 @@ impl Worker {
     fn work(mut self, cpu: Option<u32>, inbox: &Receiver<Request>, stop: &Stop) {
         let _pinned = cpu.map(Pinned::to);
         while !stop.asked() {
-            let taken = self.take();
-            // Whoever asked may be gone, and needs no answer then.
+            let taken = self.count_block();
+            // The requester may have gone, and then the answer is dropped.
             for request in inbox.try_iter() {
                 match request {
                     Request::Begin(expected, answer) => {
@@ -199,8 +199,8 @@ impl Worker {
         }
     }
 
-    /// Counts one block of the ring; gives its frames.
-    fn take(&mut self) -> usize {
+    /// Counts one block of the ring; returns its number of frames.
+    fn count_block(&mut self) -> usize {
         let Self { capture, tally, clocks, begin_ns, last_arrival_ns, .. } = self;
         let taken = capture.take(WAIT, |packet| {
             let tag = if packet.vlan.is_some() { 4 } else { 0 };
@@ -209,10 +209,10 @@ impl Worker {
                 tally.add(packet.data, packet.original_len as usize + tag, *last_arrival_ns);
             }
         });
-        self.clocks.follow();
+        self.clocks.update();
         self.shared.frames.store(self.tally.frames(), Ordering::Relaxed);
         taken.unwrap_or_else(|error| {
-            // A link that is down may come up again; what was counted stays.
+            // A link that is down may come up again; the counts stay.
             *self.shared.broken() = Some(error);
             clock::sleep(WAIT);
             0
@@ -229,8 +229,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers those whose time the counts have reached: a block is handed over when it is full or
-    /// old, and blocks come in order.
+    /// Answers the requests whose time the counts have reached: the kernel hands a block over when
+    /// it is full or old, and blocks are in order.
     fn answer(&mut self, taken: usize) {
         let now_ns = clock::monotonic().nanos();
         let age_ns = 2 * BLOCK_AGE.as_nanos() as u64;
@@ -248,7 +248,7 @@ impl Worker {
     fn reading(&mut self) -> Result<CounterReading> {
         let counts = self.capture.counts()?;
         if let Some(error) = &*self.shared.broken() {
-            // Every reading of the trial says so.
+            // Every reading of the trial returns the error.
             let source = std::io::Error::new(error.source.kind(), error.source.to_string());
             return Err(Error::new(error.call, &error.object, source));
         }
@@ -261,7 +261,7 @@ impl Worker {
     }
 }
 
-/// What the wall clock shows more than the monotonic one.
+/// Offset of the wall clock from the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct Clocks {
     offset_ns: i64,
@@ -282,8 +282,8 @@ impl Clocks {
         wall_ns.saturating_add_signed(self.offset_ns.wrapping_neg())
     }
 
-    /// Reads anew when somebody has set the wall clock.
-    fn follow(&mut self) {
+    /// Reads the offset again if the wall clock was set.
+    fn update(&mut self) {
         let now = clock::realtime_offset_ns();
         if now.abs_diff(self.offset_ns) > CLOCK_STEP_NS {
             *self = Self::read();

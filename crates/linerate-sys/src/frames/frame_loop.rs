@@ -1,10 +1,10 @@
-//! The loop of every generator in user space: waits until frames are due, writes them, hands them
-//! over, keeps account. The ways to the interface are in `frame_sender` and `xdp_socket`.
+//! The send loop of every generator in user space: waits until frames are due, writes them, sends
+//! them, counts them. The interfaces' send calls are in `frame_sender` and `xdp_socket`.
 //!
-//! Frame n is due n gaps after the start, in whole nanoseconds without a sum of rounding errors.
-//! What is due at one time goes in one call, so that batches grow only when the loop is late or
-//! bursts are wanted. A thread spins for what is due within a millisecond: sleeps end late by
-//! tens of microseconds, and real-time priority would be stopped 50 ms in each second.
+//! Frame n is due n gaps after the start, in whole nanoseconds without accumulated rounding errors.
+//! Frames due at the same time go in one call, so that batches grow only when the loop is late or
+//! bursts are requested. A thread spins if the next frame is due within a millisecond: sleeps end
+//! late by tens of microseconds, and real-time threads are stopped for 50 ms in each second.
 
 use std::io;
 use std::sync::Arc;
@@ -20,35 +20,34 @@ use crate::sched::{Pinned, ShortSlack};
 use crate::stop::Stop;
 use crate::{Error, Result, clock};
 
-/// Sleeps for what is due later than this.
+/// Time to the next frame above which the thread sleeps.
 const FAR_NS: u64 = 1_000_000;
-/// Wakes this long before.
+/// Time before the next frame at which a sleep ends.
 const EARLY_NS: u64 = 300_000;
-/// Longest sleep, so that a wish to stop is seen.
+/// Longest sleep, so that the stop flag is checked.
 const SLEEP_MAX_NS: u64 = 50_000_000;
-/// Less is not called late, whatever the gap.
+/// Smallest delay that counts as late, for any gap.
 const LATE_MIN_NS: u64 = 10_000;
 
-/// A way for frames into an interface.
+/// Send interface of a generator.
 pub(crate) trait Outlet {
     /// Most frames of one call.
     fn batch_max(&self) -> usize;
 
-    /// Waits until there are places for `count` frames; gives how many there are, 0 after a wish
-    /// to stop.
+    /// Waits until there is room for `count` frames; returns the room, or 0 once stopped.
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize>;
 
-    /// Writes frame `index` of the next call, which `write` gives the length of.
+    /// Writes frame `index` of the next call; `write` returns its length.
     fn put(&mut self, index: usize, write: impl FnOnce(&mut FrameBuffer<'_>) -> usize);
 
-    /// Hands over the first `count` frames.
+    /// Sends the first `count` frames.
     fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed>;
 
-    /// Waits until the interface has taken everything.
+    /// Waits until the interface has sent all frames.
     fn finish(&mut self, stop: &Stop) -> Result<()>;
 }
 
-/// What became of the frames of a call.
+/// Counts of a call: frames and bytes sent, frames refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handed {
     pub(crate) frames: u64,
@@ -56,7 +55,7 @@ pub(crate) struct Handed {
     pub(crate) refused: u64,
 }
 
-/// What a generator has done so far, for other threads to look at.
+/// Counts of a generator so far, readable from other threads.
 #[derive(Clone, Debug, Default)]
 pub struct SendProgress {
     counts: Arc<Counts>,
@@ -70,17 +69,17 @@ struct Counts {
 }
 
 impl SendProgress {
-    /// Frames that the interface took in the current or the last run.
+    /// Frames sent in the current or the last run.
     pub fn frames(&self) -> u64 {
         self.counts.frames.load(Ordering::Relaxed)
     }
 
-    /// Frames that it refused.
+    /// Frames that the interface refused.
     pub fn refused(&self) -> u64 {
         self.counts.refused.load(Ordering::Relaxed)
     }
 
-    /// Frames that left late.
+    /// Frames that were sent late.
     pub fn late(&self) -> u64 {
         self.counts.late.load(Ordering::Relaxed)
     }
@@ -92,12 +91,12 @@ impl SendProgress {
     }
 }
 
-/// When a run begins and ends.
+/// Start and end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// When its first frame is due; at once when absent.
+    /// Time of the first frame; at once when absent.
     pub start: Option<MonoTime>,
-    /// No frame leaves from then on, whatever is left of the load.
+    /// Time from which no frame is sent, even if the load is not complete.
     pub deadline: Option<MonoTime>,
 }
 
@@ -105,7 +104,7 @@ pub struct Window {
 pub(crate) struct Run<'a> {
     pub(crate) set: &'a FrameSet,
     pub(crate) load: &'a FrameLoad,
-    /// The number of its first frame.
+    /// Sequence of the first frame.
     pub(crate) first: u64,
     pub(crate) window: Window,
     pub(crate) cpu: Option<u32>,
@@ -145,16 +144,16 @@ impl Run<'_> {
             next += batch as u64;
             left -= batch as u64;
         }
-        sent.timing = pacer.watched();
+        sent.timing = pacer.timing();
         outlet.finish(self.stop)?;
         if batch > 1 {
-            // The last frame of a call leaves near its end.
+            // The last frame of a call is sent near the call's end.
             sent.last_ns = clock::monotonic().nanos();
         }
         Ok(sent)
     }
 
-    /// Waits until `due_ns`, and gives the clock; none at the deadline and after a wish to stop.
+    /// Waits until `due_ns`, and returns the time; `None` at the deadline and once stopped.
     #[inline]
     fn wait(&self, due_ns: u64) -> Option<u64> {
         let deadline_ns = self.window.deadline.map_or(u64::MAX, MonoTime::nanos);
@@ -182,7 +181,7 @@ impl Run<'_> {
             FramePace::Rate { frames_per_sec: 0 } => "a rate of 0".to_owned(),
             _ if load.burst == 0 => "bursts of 0 frames".to_owned(),
             _ if load.mix.is_empty() => "a mix of no template".to_owned(),
-            _ => match load.mix.iter().find(|it| usize::from(**it) >= self.set.count()) {
+            _ => match load.mix.iter().find(|entry| usize::from(**entry) >= self.set.count()) {
                 Some(missing) => format!("template {missing} of {}", self.set.count()),
                 None => return Ok(()),
             },
@@ -213,14 +212,14 @@ fn add_handed(sent: &mut SendCounts, handed: Handed, now: u64) {
     sent.refused += handed.refused;
 }
 
-/// The templates of one frame after the other.
+/// Iterator over the template of each frame.
 struct Mix<'a> {
     entries: &'a [u8],
     at: usize,
 }
 
 impl<'a> Mix<'a> {
-    /// From frame `number` on. The mix is not empty.
+    /// The templates from frame `number` on. The mix is not empty.
     fn at(entries: &'a [u8], number: u64) -> Self {
         Self { entries, at: (number % entries.len() as u64) as usize }
     }
@@ -236,24 +235,24 @@ impl<'a> Mix<'a> {
     }
 }
 
-/// When frames are due.
+/// Schedule of the frames.
 struct Pacer {
-    /// When the next frame is due; 0 for at once.
+    /// Time of the next frame; 0 for at once.
     due_ns: u64,
-    /// The part of it below a nanosecond, in 1 / `frames_per_sec` ns.
+    /// Fraction of that time below a nanosecond, in 1 / `frames_per_sec` ns.
     due_part: u64,
-    /// None for as fast as possible.
+    /// Time between two frames; `None` for as fast as possible.
     step: Option<Step>,
     when_late: WhenLate,
     burst: u32,
-    /// Frames that are still due at `due_ns`.
+    /// Frames of the burst that are still due at `due_ns`.
     left: u32,
-    /// Frames that left so far.
+    /// Frames sent so far.
     next: u64,
     watch: Option<(WatchRule, SendWatch)>,
 }
 
-/// From one due time to the next: whole nanoseconds, and the rest in 1 / `frames_per_sec` ns.
+/// Time between two bursts: whole nanoseconds, and the rest in 1 / `frames_per_sec` ns.
 struct Step {
     ns: u64,
     part: u64,
@@ -278,13 +277,13 @@ impl Pacer {
         Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst, next: 0, watch }
     }
 
-    /// What the times of all frames so far say.
-    fn watched(&self) -> SendTiming {
+    /// Timing of all frames so far.
+    fn timing(&self) -> SendTiming {
         self.watch.as_ref().map(|(_, watch)| watch.clone().finish()).unwrap_or_default()
     }
 
-    /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
-    /// are late.
+    /// Removes the frames that are due at `now`, at most `max`, from the schedule; counts the late
+    /// ones.
     fn take_due_frames(&mut self, now: u64, max: usize, sent: &mut SendCounts) -> usize {
         let (Some(step), Some((rule, watch))) = (&self.step, &mut self.watch) else { return max };
         let late_ns = step.ns.max(LATE_MIN_NS);
@@ -362,7 +361,7 @@ mod tests {
         assert_eq!(pacer.take_due_frames(500_000, 64, &mut sent), 1);
         assert_eq!(pacer.due_ns, 600_000);
         assert_eq!(pacer.take_due_frames(600_000, 64, &mut sent), 1);
-        let watched = pacer.watched();
+        let watched = pacer.timing();
         assert_eq!((watched.could_lose, watched.away_ns), (0, 400_000));
     }
 
@@ -373,7 +372,7 @@ mod tests {
         assert_eq!(pacer.take_due_frames(0, 64, &mut sent), 1);
         // Frames 1 to 10: one finds room.
         assert_eq!(pacer.take_due_frames(1_000_000, 64, &mut sent), 10);
-        let watched = pacer.watched();
+        let watched = pacer.timing();
         assert_eq!((watched.could_lose, watched.pauses.len()), (9, 1));
     }
 

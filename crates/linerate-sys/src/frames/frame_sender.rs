@@ -1,10 +1,10 @@
-//! Test frames by a packet socket (packet(7)), many a call (sendmmsg(2)), past the queueing
-//! discipline (PACKET_QDISC_BYPASS, Linux 3.14): the way that every interface has.
+//! Sends test frames by a packet socket (packet(7)), many a call (sendmmsg(2)), bypassing the
+//! queueing discipline (PACKET_QDISC_BYPASS, Linux 3.14), which works on every interface.
 //!
-//! The sketch: a frame of 64 bytes costs some 1.35 µs in calls of 64 and 1.84 µs by itself, nearly
-//! all of it in the stack; writing it costs 10 ns. The kernel holds the sender back when frames
-//! that it sent are not yet freed (SO_SNDBUF): over veth the other end's work is on this thread's
-//! account. Left out: the transmit ring, which is slower than sendmmsg.
+//! Cost: a frame of 64 bytes takes some 1.35 µs in calls of 64 and 1.84 µs alone, nearly all of it
+//! in the stack; writing it takes 10 ns. The kernel blocks the sender while too many sent frames
+//! are not yet freed (SO_SNDBUF); over veth the receiver's work runs in this thread. Left out: the
+//! transmit ring, which is slower than sendmmsg.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -22,36 +22,36 @@ use crate::{Error, Result};
 
 pub use crate::frame_loop::{SendProgress, Window};
 
-/// Frames of one call at full speed: beyond 64 the calls are no longer what costs.
+/// Frames of one call at full speed: above 64 the cost of the call is negligible.
 const BATCH_MAX: usize = 64;
 
-/// Longest wait in the kernel for room, so that a wish to stop is seen.
+/// Longest wait in the kernel for room, so that the stop flag is checked.
 const ROOM_WAIT: Duration = Duration::from_millis(100);
 
-/// What an Ethernet header and one VLAN tag add to the MTU.
+/// Bytes that an Ethernet header and a VLAN tag add to the MTU.
 const ETHERNET_BYTES: usize = 14;
 const VLAN_BYTES: usize = 4;
 
-/// What to send, and where.
+/// Options of a generator.
 #[derive(Clone, Debug)]
 pub struct SenderOptions {
-    /// The interface, in the calling thread's network namespace.
+    /// Index of the interface, in the calling thread's network namespace.
     pub ifindex: u32,
-    /// The trial and the stream in each signature.
+    /// Trial number in each signature.
     pub trial: u32,
-    /// See `trial`.
+    /// Stream number in each signature.
     pub stream: u8,
-    /// What a load's mix chooses from.
+    /// Templates to which a load's mix refers.
     pub templates: Vec<FrameTemplate>,
-    /// The processor that a run is pinned to; where the thread is when absent.
+    /// Processor to which a run is pinned; the current one when absent.
     pub cpu: Option<u32>,
 }
 
 /// A generator on a packet socket.
 ///
-/// All frames of a call have the stamp of its begin. Each number is tried once: what the interface
-/// refuses is counted, and its number is not used again, so that `frames` and `refused` are all
-/// frames of the load in the end. It may move to another thread; the namespace stays.
+/// All frames of a call have the timestamp of its start. Each sequence number is tried once: a
+/// frame that the interface refuses is counted and not repeated, so that `frames` and `refused` add
+/// up to the load. The generator may move to another thread; its namespace stays.
 #[derive(Debug)]
 pub struct FrameSender {
     socket: Socket,
@@ -64,10 +64,10 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// Opens a generator. Nothing is sent before a run.
+    /// Opens a generator, which sends nothing before a run.
     /// # Errors
-    /// Without CAP_NET_RAW, when the interface is not there or not up, when a frame is longer than
-    /// its MTU allows, and when a template cannot be.
+    /// Without CAP_NET_RAW, when the interface does not exist or is not up, when a frame is longer
+    /// than its MTU allows, and for an invalid template.
     pub fn open(options: &SenderOptions) -> Result<Self> {
         let set = FrameSet::new(&options.templates, options.trial, options.stream)?;
         let link = usable_link(options.ifindex)?;
@@ -84,44 +84,44 @@ impl FrameSender {
         Ok(Self { socket, link, set, cpu, batch, next: 0, progress })
     }
 
-    /// Begins another trial: numbers from 0 again.
+    /// Starts another trial, with sequence numbers from 0.
     pub fn begin(&mut self, trial: u32) {
         self.set.begin(trial);
         self.next = 0;
     }
 
-    /// Changes what a load's mix chooses from.
+    /// Replaces the templates to which a load's mix refers.
     /// # Errors
-    /// As [`FrameSender::open`] for the templates.
+    /// The errors of [`FrameSender::open`] for the templates.
     pub fn set_templates(&mut self, templates: &[FrameTemplate]) -> Result<()> {
         check_lengths(&self.link, templates)?;
-        self.set = self.set.with(templates)?;
+        self.set = self.set.with_templates(templates)?;
         self.batch = Batch::new(self.set.longest());
         Ok(())
     }
 
-    /// The interface as it was at the opening.
+    /// State of the interface when the generator was opened.
     pub const fn link(&self) -> &LinkFacts {
         &self.link
     }
 
-    /// Counts for other threads to look at while a run goes on.
+    /// Counts that other threads can read during a run.
     pub fn progress(&self) -> SendProgress {
         self.progress.clone()
     }
 
-    /// Sends a load on the calling thread, from now on; ends early after a wish to stop. Numbers
-    /// go on from the run before in the same trial.
+    /// Sends a load on the calling thread, from now on, until done or stopped. Sequence numbers
+    /// continue from the previous run in the same trial.
     /// # Errors
-    /// When the interface goes down or away, or the load is not possible. What was sent by then is
-    /// in the progress.
+    /// When the interface goes down or is removed, or the load is not possible. The frames sent so
+    /// far are in the progress.
     pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
         self.run_within(load, stop, Window::default())
     }
 
-    /// Sends a load that begins and ends at given times.
+    /// Sends a load within a window of time.
     /// # Errors
-    /// As [`FrameSender::run`].
+    /// The errors of [`FrameSender::run`].
     pub fn run_within(
         &mut self,
         load: &FrameLoad,
@@ -138,7 +138,7 @@ impl FrameSender {
     }
 }
 
-/// The link, when frames can be sent on it.
+/// State of the link; an error unless it is up.
 pub(crate) fn usable_link(ifindex: u32) -> Result<LinkFacts> {
     let link = RouteSocket::open()?.link_by_index(ifindex)?;
     if link.up {
@@ -148,7 +148,7 @@ pub(crate) fn usable_link(ifindex: u32) -> Result<LinkFacts> {
     Err(Error::new("send frames on", link.name, source))
 }
 
-/// Refuses frames that the interface would.
+/// Checks that the frames are not too long for the link.
 pub(crate) fn check_lengths(link: &LinkFacts, templates: &[FrameTemplate]) -> Result<()> {
     for template in templates {
         let tagged = matches!(template.bytes.get(12..14), Some([0x81, 0] | [0x88, 0xa8]));
@@ -169,7 +169,7 @@ pub(crate) fn check_lengths(link: &LinkFacts, templates: &[FrameTemplate]) -> Re
     Ok(())
 }
 
-/// The kernel's EPERM says what was refused and not what to do.
+/// Adds the remedy to the kernel's EPERM.
 pub(crate) fn explain(error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EPERM) {
         return error;
@@ -190,10 +190,10 @@ fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Memory for the frames of one call.
+/// Buffers for the frames of one call.
 struct Batch {
     bytes: Box<[u8]>,
-    /// From one frame to the next: whole cache lines.
+    /// Distance of two frames, in whole cache lines.
     stride: usize,
     held: [u8; BATCH_MAX],
     lens: [usize; BATCH_MAX],
@@ -228,7 +228,8 @@ impl Batch {
         }
     }
 
-    /// Sends the frames from `first` up to `end` in one call; gives how many the kernel took.
+    /// Sends the frames from `first` up to `end` in one call; returns the number that the kernel
+    /// accepted.
     fn send(&mut self, socket: &Socket, first: usize, end: usize) -> io::Result<usize> {
         for index in first..end {
             let piece = &mut self.pieces[index];
@@ -282,13 +283,13 @@ impl Outlet for PacketOutlet<'_> {
                     first += taken;
                 }
                 Err(error) => match error.raw_os_error() {
-                    // The driver's queue is full, there is no carrier, or a veth's other end has
-                    // no room: this one frame is gone.
+                    // The driver's queue is full, there is no carrier, or the veth peer is full:
+                    // this frame is dropped.
                     Some(libc::ENOBUFS) => {
                         handed.refused += 1;
                         first += 1;
                     }
-                    // The kernel waits to free what was sent; or a signal came.
+                    // The send buffer is full, or a signal arrived.
                     Some(libc::EAGAIN | libc::EINTR) if !stop.asked() => {}
                     Some(libc::EAGAIN | libc::EINTR) => break,
                     _ => return Err(Error::new("send frames on", self.name, error)),

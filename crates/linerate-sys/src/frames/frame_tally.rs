@@ -1,8 +1,8 @@
-//! What arrives at one port of a trial, counted: each stream's frames, copies, order, gaps and
-//! latencies, and whatever else came. Plain work on bytes and times, without a call to the kernel.
+//! Counts the arrivals at one port of a trial: each stream's frames, duplicates, order, gaps and
+//! latencies, and all other frames. Works on bytes and times, without calls to the kernel.
 //!
-//! A number's first arrival counts as the frame, each further one as a copy and as nothing else.
-//! Source: RFC 2544 §10 (what to count), RFC 4737 §3.3 (reordered), RFC 1242 §3.8.
+//! The first arrival of a sequence number counts as the frame, each further one only as a
+//! duplicate. Source: RFC 2544 §10 (frames to count), RFC 4737 §3.3 (reordered), RFC 1242 §3.8.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,18 @@ use linerate_core::device::{ForeignFrames, ReceiveCounts, Signature, TimeHistogr
 
 pub use crate::xdp::{Expected, StreamExpected};
 
-/// Numbers that are remembered at most, to know copies: 256 MiB of bits, 144 s of 14.88 M/s.
+/// Most sequence numbers that are remembered to detect duplicates: 256 MiB of bits, 144 s at 14.88
+/// million frames a second.
 const NUMBERS_MAX: u64 = 1 << 31;
 
-/// Trials whose late frames are recognized.
+/// Number of former trials whose late frames are recognised.
 const FORMER_MAX: usize = 16;
 
-/// A clock that was read twice for one time may differ by this; no latency is so close to 2^32 ns.
+/// Largest negative latency, from the error of clock conversion, in ns; it appears as a value just
+/// below 2^32, which no real latency has.
 const NEGATIVE_MAX: u32 = 1_000_000;
 
-/// The counts of one port.
+/// Counts of the arrivals at one port.
 #[derive(Clone, Debug)]
 pub struct FrameTally {
     expected: Expected,
@@ -29,13 +31,13 @@ pub struct FrameTally {
 }
 
 impl FrameTally {
-    /// Counts of 0.
+    /// Counts of 0 for the first trial.
     pub fn new(expected: Expected) -> Self {
         let streams = expected.streams.iter().copied().map(StreamTally::new).collect();
         Self { expected, former: VecDeque::new(), streams, foreign: ForeignFrames::default() }
     }
 
-    /// Counts of 0 for another trial.
+    /// Resets the counts for another trial.
     pub fn begin(&mut self, expected: Expected) {
         let mut former = std::mem::take(&mut self.former);
         former.push_back(self.expected.trial);
@@ -45,11 +47,12 @@ impl FrameTally {
         *self = Self { former, ..Self::new(expected) };
     }
 
-    /// Counts a frame, whose bytes end with the signature's place, with its length (without FCS, a
-    /// VLAN tag that the kernel took out added) and its arrival on the monotonic clock.
+    /// Counts a frame that ends with the signature, of length `len` (without FCS, including a VLAN
+    /// tag that the kernel removed), which arrived at `arrival_ns` of the monotonic clock.
     pub fn add(&mut self, frame: &[u8], len: usize, arrival_ns: u64) {
         let signature = Signature::at_end_of(frame);
-        let Some(signature) = signature.filter(|it| it.trial == self.expected.trial) else {
+        let of_trial = |signature: &Signature| signature.trial == self.expected.trial;
+        let Some(signature) = signature.filter(of_trial) else {
             *self.kind_of(frame, signature) += 1;
             return;
         };
@@ -57,7 +60,7 @@ impl FrameTally {
             self.foreign.own += 1;
             return;
         }
-        match self.streams.iter_mut().find(|it| it.stream == signature.stream) {
+        match self.streams.iter_mut().find(|tally| tally.stream == signature.stream) {
             Some(stream) => {
                 let right = (self.expected.shortest..=self.expected.longest).contains(&len);
                 stream.add(signature, Arrival { len: len as u64, right, at_ns: arrival_ns });
@@ -66,17 +69,17 @@ impl FrameTally {
         }
     }
 
-    /// Frames of all streams so far, without copies.
+    /// Frames of all streams so far, without duplicates.
     pub fn frames(&self) -> u64 {
-        self.streams.iter().map(|it| it.received.frames).sum()
+        self.streams.iter().map(|tally| tally.received.frames).sum()
     }
 
-    /// What came of each stream, in the order in which they were expected.
+    /// Counts of each stream, in the order of the expected streams.
     pub fn streams(&self) -> Vec<(u8, ReceiveCounts)> {
-        self.streams.iter().map(|it| (it.stream, it.received.clone())).collect()
+        self.streams.iter().map(|tally| (tally.stream, tally.received.clone())).collect()
     }
 
-    /// What came besides.
+    /// Counts of all other frames.
     pub const fn foreign(&self) -> ForeignFrames {
         self.foreign
     }
@@ -87,7 +90,7 @@ impl FrameTally {
             Kind::NeighbourDiscovery => &mut self.foreign.neighbour_discovery,
             Kind::LinkControl => &mut self.foreign.link_control,
             Kind::Pause => &mut self.foreign.pause,
-            Kind::Other if signature.is_some_and(|it| self.is_other_trial(it.trial)) => {
+            Kind::Other if signature.is_some_and(|found| self.is_other_trial(found.trial)) => {
                 &mut self.foreign.other_trial
             }
             Kind::Other => &mut self.foreign.other,
@@ -109,7 +112,7 @@ struct Arrival {
 struct StreamTally {
     stream: u8,
     received: ReceiveCounts,
-    /// One above the largest number so far.
+    /// Largest sequence number so far, plus 1.
     next: u64,
     seen: Vec<u64>,
 }
@@ -117,7 +120,7 @@ struct StreamTally {
 impl StreamTally {
     fn new(expected: StreamExpected) -> Self {
         let numbers = if expected.frames > NUMBERS_MAX { 0 } else { expected.frames };
-        // Pages of zeros take no memory before something is written to them.
+        // Pages of zeros take no memory before they are written.
         let seen = vec![0; numbers.div_ceil(64) as usize];
         let received = ReceiveCounts { duplicates: Some(0), ..ReceiveCounts::default() };
         Self { stream: expected.stream, received, next: 0, seen }
@@ -158,7 +161,7 @@ impl StreamTally {
     }
 }
 
-/// Arrival less stamp, of which only the low 32 bits are known.
+/// Latency: arrival minus timestamp, of which only the low 32 bits are known.
 const fn latency_ns(arrival_ns: u64, stamp: u32) -> u64 {
     let span = (arrival_ns as u32).wrapping_sub(stamp);
     if span > u32::MAX - NEGATIVE_MAX { 0 } else { span as u64 }
@@ -179,7 +182,7 @@ enum Kind {
     Other,
 }
 
-/// What a frame without a signature of the trial is.
+/// Classifies a frame without a signature of the trial.
 fn kind_of(frame: &[u8]) -> Kind {
     if half(frame, 12) == Some(0x8808) {
         return Kind::Pause;
@@ -203,8 +206,8 @@ fn kind_of(frame: &[u8]) -> Kind {
     }
 }
 
-/// ICMPv6 133 to 137 (RFC 4861 §4), or a listener's report or query 130 to 132 and 143 (RFC 9777
-/// §5), which has a hop-by-hop header in front.
+/// True for ICMPv6 133 to 137 (RFC 4861 §4), and multicast listener reports or queries 130 to 132
+/// and 143 (RFC 9777 §5), which have a hop-by-hop header.
 fn is_neighbour_discovery(packet: &[u8]) -> bool {
     let icmp = match packet.get(6) {
         Some(58) => 40,

@@ -1,9 +1,9 @@
-//! Writing test frames in user space: what differs from one frame of a template to the next, with
-//! the sums of IPv4 and of the transport kept right without adding up the frame again.
+//! Writes the varying fields of test frames in user space, with incremental updates of the IPv4 and
+//! transport checksums.
 //!
-//! A header sum follows its changed words (RFC 1624 §3, equation 3); the transport's sum stays as
-//! it is, because one word of the payload takes up what the others changed. Left out: making the
-//! template, and any other check sequence (the FCS is the interface's).
+//! The header checksum is updated by its changed words (RFC 1624 §3, equation 3); the transport
+//! checksum stays, because one word of the payload compensates the changes. Left out: building the
+//! template, and the FCS, which the interface appends.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use linerate_core::device::{FrameTemplate, SIGNATURE_BYTES, Signature, Varying};
 
 use crate::{Error, Result};
 
-/// An Ethernet header.
+/// Bytes of an Ethernet header.
 const ETHERNET_BYTES: usize = 14;
 
-/// A place that holds no frame of any template yet.
+/// Mark of a buffer without a frame of any template.
 pub(crate) const NOTHING: u8 = u8::MAX;
 
 /// Writes the frames of one template.
@@ -23,18 +23,18 @@ pub struct FrameWriter {
     template: FrameTemplate,
     trial: u32,
     stream: u8,
-    /// Where the header sum is, and its complement in the template.
+    /// Offset of the header checksum, and its complement in the template.
     header: Option<(usize, u16)>,
-    /// Where the balancing word is, and its value in the template.
+    /// Offset of the balance word, and its value in the template.
     balance: Option<(usize, u16)>,
-    /// The signature is at an odd distance from the balancing word.
+    /// True if the signature is at an odd distance from the balance word.
     signature_is_odd: bool,
 }
 
 impl FrameWriter {
     /// A writer for one trial.
     /// # Errors
-    /// When a field of the template lies outside of it, or is of another width than 2 or 4.
+    /// When a field is outside the template, or has another width than 2 or 4.
     pub fn new(template: FrameTemplate, trial: u32, stream: u8) -> Result<Self> {
         check(&template).map_err(|text| {
             let source = io::Error::new(io::ErrorKind::InvalidInput, text);
@@ -46,12 +46,12 @@ impl FrameWriter {
         };
         let header = template.header_sum.map(|sum| word_at(sum.at)).map(|(at, sum)| (at, !sum));
         let balance = template.balance_at.map(word_at);
-        let odd = |(at, _): (usize, u16)| (template.signature_at() - at) % 2 == 1;
-        let signature_is_odd = balance.is_some_and(odd);
+        let odd = |at: u16| (template.signature_at() - usize::from(at)) % 2 == 1;
+        let signature_is_odd = template.balance_at.is_some_and(odd);
         Ok(Self { template, trial, stream, header, balance, signature_is_odd })
     }
 
-    /// The template's bytes: what a place holds before its first frame.
+    /// Bytes of the template, which a buffer has to contain before its first frame.
     pub fn template(&self) -> &[u8] {
         &self.template.bytes
     }
@@ -62,10 +62,10 @@ impl FrameWriter {
         self.template.bytes.len()
     }
 
-    /// Makes `frame` the one with number `sequence`.
+    /// Writes the varying fields of frame `sequence` into `frame`.
     ///
-    /// `frame` is as long as the template and holds it, or any other frame of this writer. `stamp`
-    /// is the low 32 bits of the monotonic clock.
+    /// `frame` is as long as the template and contains it, or any other frame of this writer.
+    /// `stamp` is the low 32 bits of the monotonic clock.
     /// # Panics
     /// When `frame` is shorter.
     #[inline]
@@ -95,7 +95,7 @@ impl FrameWriter {
     }
 }
 
-/// What varying fields added to the sums: new words, and the complements of the old ones.
+/// Changes of the checksums by varying fields: new words, and the complements of the old ones.
 #[derive(Default)]
 struct Changes {
     header: u64,
@@ -106,7 +106,7 @@ impl Changes {
     fn write(&mut self, field: &Varying, flow: u32, frame: &mut [u8]) {
         let (value, at) = (field.value_in_flow(flow), usize::from(field.at));
         let difference = if field.width == 2 {
-            // A field of two bytes goes around at 65,536.
+            // A field of two bytes wraps at 65,536.
             let (value, base) = (value as u16, field.base as u16);
             frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
             u64::from(value) + u64::from(!base)
@@ -131,7 +131,7 @@ fn sum_of(bytes: &[u8; SIGNATURE_BYTES]) -> u64 {
     bytes.chunks_exact(2).map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum()
 }
 
-/// The ones' complement sum in 16 bits (RFC 1071 §1).
+/// Folds a ones' complement sum to 16 bits (RFC 1071 §1).
 const fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
@@ -139,7 +139,7 @@ const fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// What is wrong with a template.
+/// Checks a template; the error is a text.
 fn check(template: &FrameTemplate) -> std::result::Result<(), String> {
     let end = template.signature_at();
     if template.bytes.len() < ETHERNET_BYTES + SIGNATURE_BYTES {
@@ -172,7 +172,7 @@ fn check(template: &FrameTemplate) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The writers of a stream, one for each template.
+/// Writers of a stream, one for each template.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameSet {
     writers: Vec<FrameWriter>,
@@ -182,7 +182,7 @@ pub(crate) struct FrameSet {
 
 impl FrameSet {
     /// # Errors
-    /// Without a template or with more than 255, and when one is not possible.
+    /// Without a template or with more than 255, and for an invalid one.
     pub(crate) fn new(templates: &[FrameTemplate], trial: u32, stream: u8) -> Result<Self> {
         if templates.is_empty() || templates.len() > usize::from(NOTHING) {
             let text = format!("{} templates; 1 to {NOTHING} are possible", templates.len());
@@ -194,12 +194,12 @@ impl FrameSet {
         Ok(Self { writers, trial, stream })
     }
 
-    /// The same trial and stream with other templates.
-    pub(crate) fn with(&self, templates: &[FrameTemplate]) -> Result<Self> {
+    /// A set of the same trial and stream with other templates.
+    pub(crate) fn with_templates(&self, templates: &[FrameTemplate]) -> Result<Self> {
         Self::new(templates, self.trial, self.stream)
     }
 
-    /// The same templates in another trial.
+    /// Starts another trial with the same templates.
     pub(crate) fn begin(&mut self, trial: u32) {
         self.trial = trial;
         for writer in &mut self.writers {
@@ -217,8 +217,8 @@ impl FrameSet {
         self.writers.len()
     }
 
-    /// Writes a frame of one template to a place which holds a frame of the template `held`, and
-    /// gives the length.
+    /// Writes a frame of one template into a buffer that has a frame of the template `held`, and
+    /// returns its length.
     #[inline]
     pub(crate) fn fill(
         &self,
@@ -237,18 +237,18 @@ impl FrameSet {
     }
 }
 
-/// What the signature of a frame tells.
+/// Sequence and timestamp for the signature of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     pub(crate) sequence: u64,
     pub(crate) stamp: u32,
 }
 
-/// Memory for a frame.
+/// Buffer for a frame.
 pub(crate) struct FrameBuffer<'a> {
-    /// As long as the longest frame, or longer.
+    /// Bytes of the buffer, at least as long as the longest frame.
     pub(crate) bytes: &'a mut [u8],
-    /// The template of the frame in it, or [`NOTHING`].
+    /// Template of the frame in the buffer, or [`NOTHING`].
     pub(crate) held: &'a mut u8,
 }
 
@@ -364,18 +364,18 @@ mod tests {
             change(&mut template);
             FrameWriter::new(template, 1, 1).expect_err("refused").to_string()
         };
-        let text = refused(|it| it.bytes.truncate(29));
+        let text = refused(|template| template.bytes.truncate(29));
         assert_eq!(
             text,
             "write frames of 29 bytes: an Ethernet header and a signature take 30 bytes"
         );
         for change in [
-            (|it| it.varying[0].width = 3) as fn(&mut FrameTemplate),
-            |it| it.varying[0].at = 43,
-            |it| it.varying[0].at = 25,
-            |it| it.varying.push(it.varying[0]),
-            |it| it.balance_at = Some(43),
-            |it| it.header_sum = Some(HeaderSum { at: 60 }),
+            (|template| template.varying[0].width = 3) as fn(&mut FrameTemplate),
+            |template| template.varying[0].at = 43,
+            |template| template.varying[0].at = 25,
+            |template| template.varying.push(template.varying[0]),
+            |template| template.balance_at = Some(43),
+            |template| template.header_sum = Some(HeaderSum { at: 60 }),
         ] {
             assert!(!refused(change).contains('\n'));
         }

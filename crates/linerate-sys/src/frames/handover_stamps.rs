@@ -1,10 +1,11 @@
-//! When the host handed packets to a device whose other end is a process: a packet socket with a
-//! ring of small frames (packet(7), TPACKET_V2), since tun(4) hands packets over without a time.
+//! Times at which the host handed packets to a TUN device: a packet socket with a ring of small
+//! frames (packet(7), TPACKET_V2), since tun(4) has no timestamps.
 //!
-//! The kernel stamps a packet before its device queues it, on CLOCK_REALTIME, and keeps the first
-//! [`KEY_BYTES`] of it: enough to know it again when it is read. Both are in one order but for
-//! what the device dropped. Left out: packets with a VLAN tag, which the device writes into them
-//! later. A packet costs its sender some 0.2 µs, its reader a comparison.
+//! The kernel timestamps a packet before its device queues it, on CLOCK_REALTIME, and copies its
+//! first [`KEY_BYTES`], by which the packet is recognised when it is read from the device. Both are
+//! in the same order, but without the packets that the device dropped. Left out: packets with a
+//! VLAN tag, which the device inserts later. A packet costs its sender some 0.2 µs, its reader a
+//! comparison.
 //!
 //! ```text
 //! frame   0 status  4 length  8 captured  12 link header (2)  16 seconds  20 nanoseconds
@@ -22,21 +23,21 @@ use super::packet_capture::bind;
 use crate::socket_option::set_octets;
 use crate::{Error, Result, icmp};
 
-/// Bytes kept of each packet: the headers of IP and TCP tell packets apart.
+/// Bytes kept of each packet, by whose IP and TCP headers packets are distinguished.
 const KEY_BYTES: usize = 64;
-/// The header of a frame takes at most 96 bytes (TPACKET2_HDRLEN and a link header, aligned).
+/// Bytes of a frame: the header has at most 96 (TPACKET2_HDRLEN and a link header, aligned).
 const FRAME_BYTES: usize = 192;
-/// A block of the kernel's memory, with frames that do not cross its end.
+/// Bytes of a block of the ring; frames do not cross its end.
 const BLOCK_BYTES: usize = 64 << 10;
 const BLOCK_FRAMES: usize = BLOCK_BYTES / FRAME_BYTES;
-/// 1 MiB: room for 5,456 packets, more than wait in a device.
+/// Blocks of the ring: 1 MiB for 5,456 packets, more than a device queues.
 const BLOCKS: usize = 16;
 const FRAMES: usize = BLOCKS * BLOCK_FRAMES;
-/// Frames that are looked through for one packet: those before it are of packets that the device
-/// dropped, and there are more of them only where thousands were.
+/// Most frames that are searched for one packet; frames before it are of packets that the device
+/// dropped, which are more than this only after thousands of drops.
 const SEARCH_MAX: usize = 64;
 
-/// Times of the packets that the host handed to one device, in their order.
+/// Times of the packets that the host handed to one device, in order.
 #[derive(Debug)]
 pub struct HandoverStamps {
     // Open as long as the ring is mapped.
@@ -46,9 +47,9 @@ pub struct HandoverStamps {
 }
 
 impl HandoverStamps {
-    /// Begins to note times; the interface is in the calling thread's network namespace.
+    /// Starts to record times; the interface is in the calling thread's network namespace.
     /// # Errors
-    /// Without CAP_NET_RAW, without such an interface, or when the ring finds no memory.
+    /// Without CAP_NET_RAW, without such an interface, or without memory for the ring.
     pub fn open(name: &str) -> Result<Self> {
         let failed = |source: io::Error| Error::new("note times of packets on", name, source);
         // Protocol 0 receives nothing until the socket is bound.
@@ -61,9 +62,9 @@ impl HandoverStamps {
         Ok(Self { _socket: socket, ring, next: 0 })
     }
 
-    /// Time at which the host handed over the packet that the device just gave, in ns since 1970
-    /// on CLOCK_REALTIME; none when it is not known. The bytes begin with the packet's link
-    /// header, or with its IP header where the device has none.
+    /// Time at which the host handed over a packet just read from the device, in ns since 1970 on
+    /// CLOCK_REALTIME; `None` when it is unknown. The bytes start with the packet's link header, or
+    /// with its IP header where the device has none.
     pub fn take(&mut self, packet: &[u8]) -> Option<u64> {
         for ahead in 0..SEARCH_MAX {
             let place = (self.next + ahead) % FRAMES;
@@ -74,7 +75,7 @@ impl HandoverStamps {
                 return Some(at_ns);
             }
         }
-        // None of them is known again: what comes later may be.
+        // No frame matches; a later packet may match again.
         self.release(SEARCH_MAX);
         None
     }
@@ -87,7 +88,7 @@ impl HandoverStamps {
     }
 }
 
-/// A frame that the kernel has handed over.
+/// A filled frame of the ring.
 struct Frame<'a>(&'a [u8]);
 
 impl Frame<'_> {
@@ -109,8 +110,8 @@ impl Frame<'_> {
     }
 }
 
-/// The memory that the kernel fills and this process reads; as the ring of
-/// [`PacketCapture`](crate::packet_capture::PacketCapture), with a status for each packet.
+/// Receive ring shared with the kernel, as that of
+/// [`PacketCapture`](crate::packet_capture::PacketCapture), but with a status for each packet.
 #[derive(Debug)]
 struct Ring {
     start: ptr::NonNull<u8>,
@@ -152,7 +153,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(Self::offset(place)).cast()) }
     }
 
-    /// A frame, with its status as the kernel wrote it; none before it was handed over.
+    /// A frame of the ring; `None` before the kernel has filled it.
     fn frame(&self, place: usize) -> Option<Frame<'_>> {
         if self.status(place).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
@@ -165,7 +166,7 @@ impl Ring {
         Some(Frame(bytes))
     }
 
-    /// Gives the frame back to the kernel.
+    /// Returns the frame to the kernel.
     fn release(&mut self, place: usize) {
         self.status(place).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }

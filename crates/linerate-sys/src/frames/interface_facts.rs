@@ -1,41 +1,41 @@
-//! What a tester has to know of an interface before and after it measures with it, in one look:
-//! whether it is usable, and what in it may stand for a limit of the device.
+//! State of an interface of the tester, read before and after a measurement: if it is usable, and
+//! the settings that could be mistaken for a limit of the device.
 //!
-//! Each fact has its own source, and is absent where the driver does not tell: rtnetlink
-//! ([`crate::netlink`]), ethtool ([`crate::ethtool`]) and the NAPI contexts
-//! ([`crate::netlink::napis`]). Left out: the processors' counts ([`crate::host`]).
+//! The sources are rtnetlink ([`crate::netlink`]), ethtool ([`crate::ethtool`]) and the NAPI
+//! contexts ([`crate::netlink::napis`]); a fact that the driver does not report is absent. Left
+//! out: the processors' counters ([`crate::host`]).
 
 use crate::Result;
 use crate::ethtool::{self, Offload, Pause};
 use crate::netlink::{self, LinkFacts, Napi, RouteSocket};
 
-/// Facts about one interface at one time.
+/// State and settings of one interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFacts {
     /// State, MTU, address and counters.
     pub link: LinkFacts,
-    /// Name of its driver.
+    /// Name of the driver.
     pub driver: Option<String>,
-    /// Speed that the driver tells; absent for virtual links, whose figure is fiction.
+    /// Speed, as the driver reports it; absent for virtual links, whose speed is not real.
     pub speed_bps: Option<u64>,
-    /// It sends and receives at once.
+    /// True if the link is full-duplex.
     pub full_duplex: Option<bool>,
-    /// What it does with PAUSE frames.
+    /// Flow control by PAUSE frames.
     pub pause: Option<Pause>,
     /// Offloads that are on.
     pub offloads: Vec<Offload>,
-    /// Its NAPI contexts.
+    /// NAPI contexts of the interface.
     pub napis: Vec<Napi>,
 }
 
 impl InterfaceFacts {
-    /// Looks at an interface in the namespace of the calling thread.
+    /// Reads the facts of an interface in the namespace of the calling thread.
     /// # Errors
-    /// When there is none of this index.
-    pub fn of(ifindex: u32) -> Result<Self> {
+    /// When there is no interface with this index.
+    pub fn from_ifindex(ifindex: u32) -> Result<Self> {
         let link = RouteSocket::open()?.link_by_index(ifindex)?;
         let name = &link.name;
-        // Virtual links have a kind, and tell a speed that nobody keeps.
+        // Virtual links have a kind, and report a speed that is not real.
         let is_hardware = link.kind.is_none();
         let speed = || ethtool::speed_bps(name).ok().flatten();
         let is_on = |it: &Offload| ethtool::offload(name, *it).unwrap_or(false);

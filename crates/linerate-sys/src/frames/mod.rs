@@ -1,4 +1,4 @@
-//! Frames of an interface: sending, taking, counting and capturing them, and what the interface is.
+//! Frames of an interface: sending, receiving, counting and capturing; state of the interface.
 
 pub mod ethtool;
 pub mod frame_counter;

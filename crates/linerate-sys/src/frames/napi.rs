@@ -1,9 +1,9 @@
-//! Receive work of an interface on kernel threads of its own (threaded NAPI), and where they run.
+//! Receive processing of an interface on kernel threads (threaded NAPI), and their processors.
 //!
 //! The switch is a file of sysfs (Documentation/networking/napi.rst), which shows the interfaces of
-//! the network namespace that it was mounted in; so it is mounted here, without a place in the file
+//! the network namespace in which it was mounted; so it is mounted here, detached from the file
 //! tree (fsopen(2), Linux 5.2). The threads are named `napi/INTERFACE-NUMBER` (net/core/dev.c).
-//! Leaves out the netlink family `netdev`, which only Linux 6.17 and later can switch with.
+//! Left out: switching by the netlink family `netdev`, which needs Linux 6.17.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,13 +15,13 @@ use rustix::thread::{CpuSet, Pid};
 
 use crate::{Error, Result};
 
-/// Interfaces of different namespaces have the same names, and so have their threads: one at a
-/// time, so that the new ones are those of this call.
+/// Lock for one switch at a time, so that new threads are those of this call: interfaces of
+/// different namespaces, and so their threads, can have the same name.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Gives the receive work of an interface of the calling thread's network namespace threads of its
-/// own, and pins them to a processor where one is given. The interface needs NAPI: a veth end has
-/// it while a program is attached or GRO is on. Returns how many threads there are.
+/// Switches an interface of the calling thread's network namespace to threaded NAPI, and pins the
+/// threads to a processor if one is given. The interface needs NAPI: a veth end has it while an XDP
+/// program is attached or GRO is on. Returns the number of threads.
 /// # Errors
 /// Without CAP_SYS_ADMIN and CAP_NET_ADMIN, for an interface without NAPI, when the kernel is older
 /// than 5.12, or when the processor does not exist.
@@ -42,8 +42,8 @@ pub fn run_on_threads(ifname: &str, cpu: Option<u32>) -> Result<usize> {
     Ok(new.len())
 }
 
-/// Gives the receive work of an interface of the calling thread's network namespace threads of its
-/// own, or takes them away; [`crate::netlink::napis`] tells which they are.
+/// Switches threaded NAPI of an interface of the calling thread's network namespace on or off;
+/// [`crate::netlink::napis`] lists the threads.
 /// # Errors
 /// Without CAP_SYS_ADMIN and CAP_NET_ADMIN, or when the kernel is older than 5.12.
 pub fn set_threaded(ifname: &str, threaded: bool) -> Result<()> {
@@ -62,14 +62,14 @@ fn switch(ifname: &str, threaded: bool) -> io::Result<()> {
     fs::File::from(file).write_all(if threaded { b"1" } else { b"0" })
 }
 
-/// Kernel threads of interfaces of this name, in whatever namespace.
+/// NAPI threads of interfaces of this name, in any namespace.
 fn threads_of(ifname: &str) -> io::Result<Vec<Pid>> {
     let begin = format!("napi/{ifname}-");
     let mut threads = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // A process may end between the listing and the look at it.
+        // A process may end after the listing.
         let Ok(text) = fs::read_to_string(format!("/proc/{pid}/comm")) else { continue };
         if text.starts_with(&begin) {
             threads.extend(Pid::from_raw(pid));

@@ -2,8 +2,8 @@
 //! Linux 3.2, Documentation/networking/packet_mmap.rst).
 //!
 //! Left out: filters other than a length, fanout, writing, hardware clocks. The kernel hands over a
-//! block when it is full or 10 ms old, so a call comes once for some hundred packets and no byte
-//! is copied after the kernel's own copy: 1.5 µs of system call per 170 packets of 1,500 bytes.
+//! block when it is full or 10 ms old, so one call returns some hundred packets, which are not
+//! copied again: 1.5 µs of system call per 170 packets of 1,500 bytes.
 //!
 //! ```text
 //! block   0 version  4 private  8 status  12 packets  16 first packet  20 length
@@ -12,8 +12,8 @@
 //!         48 sockaddr_ll, of which 10 is the direction
 //! ```
 //!
-//! Times are the kernel's, on CLOCK_REALTIME: for a packet received when the stack took it from
-//! the driver, for one sent when it was handed to the driver, behind the queueing discipline.
+//! Times are the kernel's, on CLOCK_REALTIME: of a received packet when the driver passed it to the
+//! stack, of a sent packet when it was handed to the driver, after the queueing discipline.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -36,35 +36,35 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// long for the last packets.
 pub const BLOCK_AGE: Duration = Duration::from_millis(10);
 
-/// linux/if_arp.h: cellular modems, which have no link layer.
+/// Hardware type of cellular modems, which have no link layer (linux/if_arp.h).
 const ARPHRD_RAWIP: u16 = 519;
 
-/// linux/if_packet.h.
+/// Socket option of linux/if_packet.h.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// Where the status stands in a block.
+/// Offset of the status in a block.
 const STATUS: usize = 8;
 
-/// struct tpacket3_hdr, aligned; struct sockaddr_ll follows.
+/// Bytes of struct tpacket3_hdr, aligned; struct sockaddr_ll follows.
 const PACKET_HEADER_BYTES: usize = 48;
 
-/// What to capture.
+/// Options of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Name of the interface, in the calling thread's network namespace.
     pub interface: String,
-    /// Take packets for other hosts too.
+    /// Promiscuous mode: also packets for other hosts.
     pub promiscuous: bool,
-    /// Leave out what this host sends (Linux 4.20).
+    /// Without packets that this host sends (Linux 4.20).
     pub incoming_only: bool,
-    /// Bytes to keep of each packet; all when absent.
+    /// Most bytes captured of each packet; all when absent.
     pub snaplen: Option<u32>,
-    /// Memory for packets that wait, in the kernel: rounded up to blocks of 256 KiB, at least two.
+    /// Bytes of the ring in the kernel: rounded up to blocks of 256 KiB, at least two.
     pub ring_bytes: usize,
 }
 
 impl CaptureOptions {
-    /// All of each packet of one interface, with 32 MiB to wait in: 0.26 s of a full 1 Gbit/s.
+    /// Options for whole packets of one interface, with a ring of 32 MiB: 0.26 s at 1 Gbit/s.
     pub fn of_interface(name: &str) -> Self {
         let interface = name.to_owned();
         let (promiscuous, incoming_only) = (false, false);
@@ -72,56 +72,56 @@ impl CaptureOptions {
     }
 }
 
-/// Which way a packet went.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketDirection {
     /// To this host, to a group or, on a promiscuous interface, to another host.
     Incoming,
-    /// From this host.
+    /// Sent by this host.
     Outgoing,
 }
 
-/// What packets of the interface start with (ARPHRD values of linux/if_arp.h).
+/// Header type of the interface's packets (ARPHRD values of linux/if_arp.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// An Ethernet header; loopback interfaces too.
     Ethernet,
     /// An IP header: tunnels and other interfaces without a link layer.
     RawIp,
-    /// Something else.
+    /// Another hardware type.
     Other(u16),
 }
 
 /// A captured packet, in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePacket<'a> {
-    /// When, in ns since 1970 on CLOCK_REALTIME.
+    /// Time of capture, in ns since 1970 on CLOCK_REALTIME.
     pub at_ns: u64,
-    /// The captured bytes.
+    /// Captured bytes of the packet.
     pub data: &'a [u8],
-    /// Bytes that the packet has, its frame check sequence and a tag in `vlan` left out.
+    /// Length of the packet, without its frame check sequence and a tag in `vlan`.
     pub original_len: u32,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: PacketDirection,
-    /// The outermost VLAN tag, which Linux takes out of a received frame.
+    /// Outermost VLAN tag, which Linux removes from a received frame.
     pub vlan: Option<VlanTag>,
 }
 
-/// A VLAN tag.
+/// A VLAN tag that the kernel removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// Its type: 0x8100 or 0x88a8.
+    /// EtherType of the tag: 0x8100 or 0x88a8.
     pub ether_type: u16,
     /// Priority (3 bits), drop eligibility, identifier (12 bits).
     pub control: u16,
 }
 
-/// Packets since the capture was opened.
+/// Counts of packets since the capture was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
-    /// That the interface had, those in `dropped` too.
+    /// Packets of the interface, including those in `dropped`.
     pub seen: u64,
-    /// That found the ring full.
+    /// Packets dropped because the ring was full.
     pub dropped: u64,
 }
 
@@ -137,9 +137,9 @@ pub struct PacketCapture {
 }
 
 impl PacketCapture {
-    /// Begins to capture.
+    /// Starts to capture.
     /// # Errors
-    /// Without CAP_NET_RAW, without such an interface, or when the ring finds no memory.
+    /// Without CAP_NET_RAW, without such an interface, or without memory for the ring.
     pub fn open(options: &CaptureOptions) -> Result<Self> {
         let name = &options.interface;
         // Protocol 0 receives nothing until the socket is bound.
@@ -167,7 +167,7 @@ impl PacketCapture {
         Ok(Self { socket, ring, next: 0, name, hardware, counts: CaptureCounts::default() })
     }
 
-    /// What packets start with.
+    /// Header type of the packets.
     pub const fn link_kind(&self) -> LinkKind {
         match self.hardware {
             libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => LinkKind::Ethernet,
@@ -180,11 +180,11 @@ impl PacketCapture {
         }
     }
 
-    /// Waits for a block of packets, at most `timeout`, and hands each of them to `each`. Returns
-    /// how many there were: 0 when the time is over or a signal came, so that a caller can look at
-    /// its stop flag. On loopback, where every packet passes twice, only incoming ones are given.
+    /// Waits for a block of packets, at most `timeout`, and calls `each` with each packet. Returns
+    /// their number: 0 after the time-out or a signal, so that a caller can check its stop flag. On
+    /// loopback, where every packet is seen twice, only incoming ones are returned.
     /// # Errors
-    /// When the interface goes down or away.
+    /// When the interface goes down or is removed.
     pub fn take(
         &mut self,
         timeout: Duration,
@@ -198,7 +198,7 @@ impl PacketCapture {
         }
         let is_loopback = self.hardware == libc::ARPHRD_LOOPBACK;
         let mut count = 0;
-        for packet in Packets::of(self.ring.block(self.next)) {
+        for packet in Packets::from_block(self.ring.block(self.next)) {
             if !(is_loopback && packet.direction == PacketDirection::Outgoing) {
                 each(packet);
                 count += 1;
@@ -239,7 +239,7 @@ impl PacketCapture {
     }
 }
 
-/// The kernel's EPERM says what was refused and not what to do.
+/// Adds the remedy to the kernel's EPERM.
 fn explain(error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EPERM) {
         return error;
@@ -249,7 +249,7 @@ fn explain(error: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-/// Promiscuous as long as the socket is open (struct packet_mreq of packet(7)).
+/// Switches promiscuous mode on while the socket is open (struct packet_mreq of packet(7)).
 fn set_promiscuous(socket: &Socket, index: u32) -> io::Result<()> {
     let mut request = [0; 16];
     request[..4].copy_from_slice(&index.to_ne_bytes());
@@ -276,7 +276,7 @@ pub(super) fn bind(socket: &Socket, index: u32) -> io::Result<u16> {
     if result == 0 { Ok(address.sll_hatype) } else { Err(io::Error::last_os_error()) }
 }
 
-/// struct tpacket_stats_v3: packets, drops, freezes of the queue, since the last call.
+/// Reads struct tpacket_stats_v3: packets, drops, freezes of the queue, since the last call.
 fn take_statistics(socket: &Socket) -> io::Result<CaptureCounts> {
     let mut words = [0u32; 3];
     let mut len = size_of_val(&words) as libc::socklen_t;
@@ -296,7 +296,7 @@ fn take_statistics(socket: &Socket) -> io::Result<CaptureCounts> {
     Ok(CaptureCounts { seen: words[0].into(), dropped: words[1].into() })
 }
 
-/// The memory that the kernel fills and this process reads.
+/// Receive ring shared with the kernel.
 #[derive(Debug)]
 struct Ring {
     start: ptr::NonNull<u8>,
@@ -312,8 +312,8 @@ impl Ring {
         let version = libc::tpacket_versions::TPACKET_V3 as u32;
         let fd = socket.as_fd();
         set_octets(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version.to_ne_bytes())?;
-        // struct tpacket_req3. Frames have no fixed size in this version; the kernel wants one
-        // that divides a block, and their number.
+        // struct tpacket_req3. Frames have no fixed size in this version, but the kernel requires
+        // a size that divides a block, and their number.
         let frame_bytes = 2048;
         let frames = blocks * (BLOCK_BYTES / frame_bytes);
         let age_ms = BLOCK_AGE.as_millis() as usize;
@@ -348,12 +348,12 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(block * BLOCK_BYTES + STATUS).cast()) }
     }
 
-    /// Whether the kernel has handed the block over.
+    /// True if the kernel has handed the block over.
     fn is_ready(&self, block: usize) -> bool {
         self.status(block).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// The block without its first 12 bytes, among them the status. Only while it is ready.
+    /// The block without its first 12 bytes, which include the status; only while it is ready.
     fn block(&self, block: usize) -> &[u8] {
         assert!(self.is_ready(block), "the kernel has handed it over");
         let skipped = STATUS + 4;
@@ -365,7 +365,7 @@ impl Ring {
         }
     }
 
-    /// Gives the block back to the kernel.
+    /// Returns the block to the kernel.
     fn release(&mut self, block: usize) {
         self.status(block).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
@@ -380,7 +380,7 @@ impl Drop for Ring {
     }
 }
 
-/// The packets of a block, which is given from its byte 12 on.
+/// Iterator over the packets of a block, which is given from its byte 12 on.
 struct Packets<'a> {
     block: &'a [u8],
     at: usize,
@@ -388,7 +388,7 @@ struct Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    fn of(block: &'a [u8]) -> Self {
+    fn from_block(block: &'a [u8]) -> Self {
         let (left, first) = (word(block, 0), word(block, 4));
         Self { block, at: (first as usize).saturating_sub(STATUS + 4), left }
     }
@@ -423,7 +423,7 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
-/// A native word; 0 behind the end.
+/// The 32-bit word at `at` in host byte order; 0 after the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let octets = bytes.get(at..).and_then(|rest| rest.first_chunk());
     octets.map_or(0, |octets| u32::from_ne_bytes(*octets))
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn a_block_gives_its_packets() {
         let block = block();
-        let packets: Vec<_> = Packets::of(&block).collect();
+        let packets: Vec<_> = Packets::from_block(&block).collect();
         let first = LivePacket {
             at_ns: 1_700_000_000_000_000_005,
             data: &[1, 2, 3],
@@ -481,7 +481,7 @@ mod tests {
     fn a_block_cut_anywhere_ends_early() {
         let block = block();
         for len in 0..block.len() {
-            assert!(Packets::of(&block[..len]).count() < 2, "length {len}");
+            assert!(Packets::from_block(&block[..len]).count() < 2, "length {len}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Single frames in and out of an interface (packet(7)): neighbour discovery, learning frames,
-//! keep-alives. Two calls a frame; for more see the generators and counters.
+//! Sends and receives single frames of an interface (packet(7)): neighbour discovery, learning
+//! frames, keep-alives. It takes two calls a frame; generators and counters are faster.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,10 +10,10 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{Error, Result};
 
-/// Longest frame that is taken in; longer ones are cut.
+/// Bytes of the longest received frame; longer ones are cut.
 const FRAME_BYTES: usize = 2048;
 
-/// An interface, frame by frame.
+/// A raw socket of an interface for single frames.
 #[derive(Debug)]
 pub struct RawPort {
     socket: Socket,
@@ -42,32 +42,31 @@ impl RawPort {
         Ok(Self { socket, name: name.to_owned(), index, hardware_address })
     }
 
-    /// The interface's index.
+    /// Index of the interface.
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// Its hardware address.
+    /// MAC address of the interface.
     pub const fn hardware_address(&self) -> [u8; 6] {
         self.hardware_address
     }
 
     /// Sends one frame, without FCS.
     /// # Errors
-    /// When the interface is down, or the frame longer than it takes.
+    /// When the interface is down, or the frame is too long.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
         let mut sent = self.socket.send(frame);
-        // The kernel tells once that the interface was down, also when it is up again.
+        // The kernel reports once that the interface was down, even when it is up again.
         if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENETDOWN)) {
             sent = self.socket.send(frame);
         }
         sent.map(|_| ()).map_err(|source| Error::new("send a frame on", &self.name, source))
     }
 
-    /// The next frame that came in, after `timeout` at most; frames that this host sends are
-    /// passed over.
+    /// Receives the next frame within `timeout`, without frames that this host sends.
     /// # Errors
-    /// When the interface goes down or away.
+    /// When the interface goes down or is removed.
     pub fn receive(&self, timeout: Duration) -> Result<Option<Vec<u8>>> {
         let failed = |source| Error::new("receive a frame on", &self.name, source);
         self.socket
@@ -112,7 +111,7 @@ fn bind(socket: &Socket, address: &libc::sockaddr_ll) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fills in the hardware type and address of a bound socket's interface.
+/// Reads the hardware type and address of a bound socket's interface.
 fn name_of(socket: &Socket, address: &mut libc::sockaddr_ll) -> io::Result<()> {
     let mut len = size_of_val(address) as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` octets to `address` during the call.

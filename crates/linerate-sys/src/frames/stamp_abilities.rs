@@ -1,5 +1,6 @@
-//! What an interface can stamp (ETHTOOL_GET_TS_INFO, linux/ethtool.h), and what its card is told to
-//! stamp (SIOCGHWTSTAMP, linux/net_tstamp.h). Both are read and nothing is switched.
+//! Timestamping capabilities of an interface (ETHTOOL_GET_TS_INFO, linux/ethtool.h), and the
+//! current hardware timestamping of its NIC (SIOCGHWTSTAMP, linux/net_tstamp.h). Nothing is
+//! switched.
 //!
 //! ```text
 //! struct ethtool_ts_info   0  u32 cmd   4  u32 so_timestamping   8  s32 phc_index
@@ -14,49 +15,49 @@ use crate::{Error, Result, ethtool};
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
 
-/// What an interface can stamp.
+/// Timestamping capabilities of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampAbilities {
-    /// The kernel stamps what the driver sends.
+    /// The kernel can timestamp sent packets.
     pub sent_software: bool,
-    /// The kernel stamps what comes.
+    /// The kernel can timestamp received packets.
     pub received_software: bool,
-    /// The card stamps what it sends.
+    /// The NIC can timestamp sent packets.
     pub sent_hardware: bool,
-    /// What the card stamps of that which comes.
+    /// Received packets that the NIC can timestamp.
     pub received_hardware: HardwareReceive,
-    /// Number of the card's clock: N of /dev/ptpN.
+    /// Number of the NIC's PTP clock: N of /dev/ptpN.
     pub clock: Option<u32>,
 }
 
-/// What a card stamps of the packets that come.
+/// Received packets that a NIC timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HardwareReceive {
-    /// None.
+    /// No received packets.
     #[default]
     Nothing,
-    /// Some, such as PTP's: no use to other packets.
+    /// Only some packets, such as PTP's.
     Some,
-    /// All.
+    /// All received packets.
     All,
 }
 
 impl StampAbilities {
-    /// What an interface in the namespace of the calling thread can.
+    /// Reads the capabilities of an interface in the namespace of the calling thread.
     /// # Errors
-    /// When it does not exist, or its driver tells nothing.
-    pub fn of(ifname: &str) -> Result<Self> {
+    /// When it does not exist, or its driver does not support the call.
+    pub fn from_interface(ifname: &str) -> Result<Self> {
         let mut buffer = [0; ethtool::BUFFER_WORDS];
         buffer[0] = ETHTOOL_GET_TS_INFO;
         ethtool::call("ask the timestamps of", ifname, &mut buffer)?;
         Ok(Self::parse(&buffer))
     }
 
-    /// Reads struct ethtool_ts_info, word by word.
+    /// Parses the words of struct ethtool_ts_info.
     fn parse(words: &[u32; ethtool::BUFFER_WORDS]) -> Self {
         let [_, can, clock, sent, _, _, _, received, ..] = *words;
         let all = |flags: u32| can & flags == flags;
-        // A mode that is only in `can` or only in the list of modes cannot be had.
+        // A capability needs both its flag in `can` and its mode in the list of modes.
         let mode = |modes: u32, mode: u32| modes >> mode & 1 == 1;
         let raw = libc::SOF_TIMESTAMPING_RAW_HARDWARE;
         let software = libc::SOF_TIMESTAMPING_SOFTWARE;
@@ -76,31 +77,30 @@ impl StampAbilities {
         }
     }
 
-    /// The card stamps any packet, there and back.
+    /// True if the NIC can timestamp all packets, sent and received.
     pub fn hardware_for_all(&self) -> bool {
         self.sent_hardware && self.received_hardware == HardwareReceive::All
     }
 }
 
-/// HWTSTAMP_TX_ON and HWTSTAMP_FILTER_ALL.
+/// Values HWTSTAMP_TX_ON and HWTSTAMP_FILTER_ALL.
 const SEND_ON: u32 = 1;
 const FILTER_ALL: u32 = 1;
 
-/// What a card is told to stamp.
+/// Current hardware timestamping of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamping {
-    /// What is sent, where the sender asks for it.
+    /// True if sent packets get timestamps on request of their socket.
     pub sent: bool,
-    /// What comes.
+    /// Received packets that get timestamps.
     pub received: HardwareReceive,
 }
 
 impl Stamping {
-    /// What the card of an interface is told; none where it stamps nothing at all, or its driver
-    /// does not tell.
+    /// Reads the setting of an interface's NIC; `None` where the driver does not support it.
     /// # Errors
     /// When the interface does not exist.
-    pub fn of(ifname: &str) -> Result<Option<Self>> {
+    pub fn from_interface(ifname: &str) -> Result<Option<Self>> {
         let mut buffer = [0; ethtool::BUFFER_WORDS];
         match ethtool::ask(SIOCGHWTSTAMP, "ask the card's timestamps of", ifname, &mut buffer) {
             Ok(()) => Ok(Some(Self::parse(&buffer))),
@@ -109,7 +109,7 @@ impl Stamping {
         }
     }
 
-    /// Reads struct hwtstamp_config, word by word.
+    /// Parses the words of struct hwtstamp_config.
     fn parse(words: &[u32; ethtool::BUFFER_WORDS]) -> Self {
         let received = match words[2] {
             0 => HardwareReceive::Nothing,
@@ -120,7 +120,7 @@ impl Stamping {
     }
 }
 
-/// The driver has no such call (seen as EOPNOTSUPP; EINVAL and ENOTTY of older drivers).
+/// True if the driver does not support the call (EOPNOTSUPP; EINVAL and ENOTTY of older drivers).
 fn is_unsupported(error: &Error) -> bool {
     let code = io::Error::raw_os_error(&error.source);
     code.is_some_and(|code| [libc::EOPNOTSUPP, libc::EINVAL, libc::ENOTTY].contains(&code))
@@ -185,10 +185,13 @@ mod tests {
 
     #[test]
     fn loopback_of_this_host_has_no_card() {
-        let found = StampAbilities::of("lo").expect("there is one");
+        let found = StampAbilities::from_interface("lo").expect("there is one");
         assert!(found.received_software && found.clock.is_none(), "{found:?}");
         assert!(!found.sent_hardware && !found.hardware_for_all());
-        assert_eq!(Stamping::of("lo").expect("there is one"), None);
-        assert!(StampAbilities::of("none0").is_err() && Stamping::of("none0").is_err());
+        assert_eq!(Stamping::from_interface("lo").expect("there is one"), None);
+        assert!(
+            StampAbilities::from_interface("none0").is_err()
+                && Stamping::from_interface("none0").is_err()
+        );
     }
 }

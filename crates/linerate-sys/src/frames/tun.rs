@@ -1,10 +1,10 @@
 //! TUN and TAP devices with the virtio header (Documentation/networking/tuntap.rst,
-//! linux/if_tun.h): the kernel hands over super-packets whole and takes them back whole.
+//! linux/if_tun.h), by which super-packets are read and written without segmentation.
 //!
-//! What is read and written is a virtio header of [`HEADER_BYTES`] and then a packet (TUN) or an
-//! Ethernet frame without FCS (TAP). The device lives as long as its descriptor: a process that
-//! ends takes it along. Leaves out persistent devices, several queues and io_uring, which gained
-//! nothing (Linux 6.18).
+//! Reads and writes have a virtio header of [`HEADER_BYTES`] and then a packet (TUN) or an Ethernet
+//! frame without FCS (TAP). The device exists as long as its descriptor, so it ends with the
+//! process. Left out: persistent devices, several queues and io_uring, which was not faster (Linux
+//! 6.18).
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,28 +13,28 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::{Error, Result};
 
-/// Where devices come from.
+/// Path of the device node.
 const NODE: &str = "/dev/net/tun";
 
-/// struct virtio_net_hdr (linux/virtio_net.h), in the byte order of this host:
+/// Bytes of struct virtio_net_hdr (linux/virtio_net.h), in the byte order of this host:
 /// ```text
 /// 0 u8 flags      2 u16 hdr_len    6 u16 csum_start
 /// 1 u8 gso_type   4 u16 gso_size   8 u16 csum_offset
 /// ```
 pub const HEADER_BYTES: usize = 10;
 
-/// What the reader can do itself: checksums, TCP segments, with CWR in the first.
+/// Offloads that the reader supports: checksums, TCP segmentation, with CWR in the first segment.
 const OFFLOADS: u32 = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
-/// UDP segments as well (Linux 6.2).
+/// Offload of UDP segmentation (Linux 6.2).
 const OFFLOADS_UDP: u32 = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 
-/// What a device carries.
+/// Payload of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TunKind {
     /// IP packets: a point-to-point link.
     #[default]
     Ip,
-    /// Ethernet frames: a link that a bridge takes as a port.
+    /// Ethernet frames: a link that can be a port of a bridge.
     Ethernet,
 }
 
@@ -48,29 +48,29 @@ impl TunKind {
     }
 }
 
-/// What became of a read.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Bytes of header and packet.
+    /// Length of header and packet.
     Packet(usize),
-    /// Nothing waits.
+    /// No packet is queued.
     Nothing,
     /// The device was removed.
     Gone,
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Debug)]
 pub enum Written {
-    /// The host has it.
+    /// The host accepted the packet.
     Whole,
-    /// The host did not take it: the link is down, or the packet has a form it refuses.
+    /// The host refused the packet: the link is down, or the packet is invalid.
     Refused(io::Error),
     /// The device was removed.
     Gone,
 }
 
-/// One end of a link whose other end is this process.
+/// A TUN or TAP device, whose packets this process reads and writes.
 #[derive(Debug)]
 pub struct Tun {
     fd: OwnedFd,
@@ -80,8 +80,8 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes a device of this name in the network namespace of the calling thread; it is used
-    /// from any. It is down and has no address.
+    /// Creates a device of this name in the network namespace of the calling thread, down and
+    /// without an address; threads of any namespace may use it.
     /// # Errors
     /// Without /dev/net/tun, without CAP_NET_ADMIN, or when the name is taken.
     pub fn make(name: &str, kind: TunKind) -> Result<Self> {
@@ -111,24 +111,24 @@ impl Tun {
         Ok(Self { fd, name: name.to_owned(), kind, udp_segments })
     }
 
-    /// Its name.
+    /// Name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it carries.
+    /// Payload of the device.
     pub const fn kind(&self) -> TunKind {
         self.kind
     }
 
-    /// Whether UDP segmentation super-packets come and go whole.
+    /// True if UDP super-packets are passed without segmentation.
     pub const fn udp_segments(&self) -> bool {
         self.udp_segments
     }
 
     /// Reads one packet with its header, without waiting.
     /// # Errors
-    /// As read(2); a removed device is no error.
+    /// The errors of read(2); a removed device is no error.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Read> {
         match rustix::io::read(&self.fd, buffer) {
@@ -139,7 +139,8 @@ impl Tun {
         }
     }
 
-    /// Writes one packet with its header, in pieces. The host's receive path runs in the call.
+    /// Writes one packet with its header, from several pieces. The host's receive path runs within
+    /// the call.
     #[inline]
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> Written {
         match rustix::io::writev(&self.fd, pieces) {
@@ -163,7 +164,7 @@ fn set_offloads(fd: &OwnedFd, offloads: u32) -> io::Result<()> {
     checked(done)
 }
 
-/// A struct ifreq for a device of this name.
+/// Builds a struct ifreq for a device of this name.
 fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid ifreq: characters and a union of plain data.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

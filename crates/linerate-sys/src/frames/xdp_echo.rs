@@ -1,11 +1,11 @@
-//! Echo probes by an AF_XDP socket (Linux 5.4): frames with all headers, written by this process,
-//! past the kernel's IP; the answers come by [`EchoFilter`].
+//! Echo probes by an AF_XDP socket (Linux 5.4): this process writes whole frames, which bypass the
+//! kernel's IP; [`EchoFilter`] redirects the answers to the socket.
 //!
 //! ```text
 //! memory   512 places: the first 256 for probes, the others for answers
 //! ```
-//! A probe costs one call, which on a virtual link brings the answer of a reflector in XDP with it;
-//! looking for an answer costs none. Leaves out fragments, VLAN tags and the kernel's timestamps.
+//! A probe costs one call, in which on a virtual link the answer of a reflector in XDP is already
+//! delivered; a check for an answer costs none. Left out: fragments, VLAN tags, kernel timestamps.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,28 +21,28 @@ use crate::xdp_rings::{
 use crate::{Error, Result};
 
 const PLACE_BYTES: usize = 4096;
-/// The receive queue that answers are expected on, and the one to send by.
+/// Receive queue of the answers, and transmit queue of the probes.
 const QUEUE: u32 = 0;
-/// Calls for one frame before it is left to wait in the ring.
+/// Most calls for one frame; after them it stays in the ring.
 const KICKS: usize = 1000;
 const ETHERNET_BYTES: usize = 14;
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
-/// Time to live, where none is asked for.
+/// Default time to live.
 const TTL: u8 = 64;
 
-/// What the probes' headers say.
+/// Header fields of the probes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EchoHeaders {
     pub(crate) source: IpAddr,
     pub(crate) peer: IpAddr,
     pub(crate) ttl: Option<u8>,
     pub(crate) class: u8,
-    /// IPv6.
+    /// Flow label of IPv6.
     pub(crate) flow_label: u32,
 }
 
-/// A message that came: its octets in the buffer, and what its header said.
+/// A received message: its length in the buffer, and fields of its IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) len: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Message {
     pub(crate) class: Option<u8>,
 }
 
-/// A socket that sends ICMP messages to one host and takes its replies.
+/// A socket that sends ICMP messages to one host and receives its replies.
 #[derive(Debug)]
 pub(crate) struct XdpEcho {
     filter: EchoFilter,
@@ -67,8 +67,8 @@ pub(crate) struct XdpEcho {
 }
 
 impl XdpEcho {
-    /// Opens the socket on the interface that the route to the peer leaves by, and asks for the
-    /// hardware address of the next hop.
+    /// Opens the socket on the outgoing interface of the route to the peer, and resolves the MAC
+    /// address of the next hop.
     /// # Errors
     /// For a peer on this host, when the next hop does not answer, when another XDP program is on
     /// the interface, or without CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
@@ -103,7 +103,7 @@ impl XdpEcho {
         Ok(socket)
     }
 
-    /// Changes the traffic class of probes.
+    /// Sets the traffic class of the probes.
     pub(crate) fn use_class(&mut self, class: u8) {
         let header = &mut self.headers[ETHERNET_BYTES..];
         if header[0] >> 4 == 4 {
@@ -114,14 +114,14 @@ impl XdpEcho {
         }
     }
 
-    /// Takes replies with this identifier from now on.
+    /// Receives only replies with this identifier from now on.
     pub(crate) fn show_only(&self, identifier: u16) {
         self.filter.show_only(identifier);
     }
 
     /// Sends one message.
     /// # Errors
-    /// EMSGSIZE for one that is too long for the link, EWOULDBLOCK when there is no room, and the
+    /// EMSGSIZE for a message too long for the link, EWOULDBLOCK when there is no room, or the
     /// kernel's reason.
     #[inline]
     pub(crate) fn send(&mut self, message: &[u8]) -> io::Result<()> {
@@ -149,17 +149,18 @@ impl XdpEcho {
         for _ in 0..KICKS {
             match kick(&self.fd) {
                 Ok(()) => return Ok(()),
-                // The driver dropped it: a probe that is lost as one dropped further on.
+                // The driver dropped the frame, which counts as a lost probe.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(()),
-                Err(error) if is_passing(&error) => {}
+                Err(error) if is_temporary(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        // In the ring, for the call of a later probe.
+        // The frame stays in the ring until the call for a later probe.
         Ok(())
     }
 
-    /// Takes a message if one is there, an empty one for a damaged frame: no system call.
+    /// Receives a message if one is queued, an empty one for a damaged frame, without a system
+    /// call.
     #[inline]
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<Message> {
         let at = self.received.consumer().load(Ordering::Relaxed);
@@ -172,13 +173,13 @@ impl XdpEcho {
         let place = (entry.addr / PLACE_BYTES as u64) as u32;
         let start = (entry.addr % PLACE_BYTES as u64) as usize;
         let frame = &self.place(place)[start..(start + entry.len as usize).min(PLACE_BYTES)];
-        let packet = take(frame, buffer);
+        let packet = copy_message(frame, buffer);
         self.received.consumer().store(at.wrapping_add(1), Ordering::Release);
         self.offer(self.fill.producer().load(Ordering::Relaxed), place);
         Some(packet.unwrap_or_default())
     }
 
-    /// Replies that found no room here, where the kernel tells.
+    /// Replies dropped for lack of room, where the kernel counts them.
     pub(crate) fn drops(&self) -> Option<u32> {
         // struct xdp_statistics: dropped for other reasons, invalid in either ring, receive ring
         // full, fill ring empty, send ring empty.
@@ -197,12 +198,12 @@ impl XdpEcho {
         (result == 0).then(|| u32::try_from(words[0] + words[3]).unwrap_or(u32::MAX))
     }
 
-    /// Replies that came in on other queues than the one that is listened on.
+    /// Replies that arrived on another receive queue than the socket's.
     pub(crate) fn elsewhere(&self) -> u64 {
         self.filter.elsewhere()
     }
 
-    /// Takes back the places of probes that are sent.
+    /// Frees the places of sent probes.
     fn reap(&mut self) {
         let end = self.done.producer().load(Ordering::Acquire);
         let mut at = self.done.consumer().load(Ordering::Relaxed);
@@ -216,7 +217,7 @@ impl XdpEcho {
         self.done.consumer().store(at, Ordering::Release);
     }
 
-    /// Gives the kernel a place for an answer, as number `number` of the ring.
+    /// Adds a place for an answer to the fill ring, as entry `number`.
     fn offer(&self, number: u32, place: u32) {
         // SAFETY: an entry of the ring of u64 between producer and consumer + PLACES, since no
         // more than PLACES places are for answers; the kernel reads it once the producer has moved
@@ -255,12 +256,12 @@ impl AsRawFd for XdpEcho {
 }
 
 impl EchoHeaders {
-    /// From the type of the frame on, without the length.
+    /// The headers from the EtherType on, without the length.
     fn octets(&self) -> Vec<u8> {
         let ttl = self.ttl.unwrap_or(TTL);
         match (self.source, self.peer) {
             (IpAddr::V4(source), IpAddr::V4(peer)) => {
-                // Don't fragment: what is too long is refused before it is sent.
+                // Don't Fragment: a message that is too long is refused before it is sent.
                 let start = [8, 0, 0x45, self.class, 0, 0, 0, 0, 0x40, 0, ttl, 1, 0, 0];
                 [&start[..], &source.octets(), &peer.octets()].concat()
             }
@@ -277,7 +278,7 @@ impl EchoHeaders {
     }
 }
 
-/// Rings of probes to send and sent, of answers received, and of places for them.
+/// Maps the four rings: fill, completion, receive and transmit.
 fn rings(fd: &OwnedFd) -> io::Result<[Ring; 4]> {
     let kinds = [
         libc::XDP_UMEM_FILL_RING,
@@ -299,12 +300,12 @@ fn rings(fd: &OwnedFd) -> io::Result<[Ring; 4]> {
     ])
 }
 
-/// What a later call gets over.
-fn is_passing(error: &io::Error) -> bool {
+/// True for a temporary error, after which a later call can succeed.
+fn is_temporary(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR))
 }
 
-/// Length and, in IPv4, checksum of a header.
+/// Writes the length and, in IPv4, the checksum of a header.
 fn finish(header: &mut [u8], message: usize) {
     if header[0] >> 4 == 6 {
         header[4..6].copy_from_slice(&(message as u16).to_be_bytes());
@@ -315,7 +316,7 @@ fn finish(header: &mut [u8], message: usize) {
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The one's complement sum (RFC 1071) of a header.
+/// One's complement sum (RFC 1071) of a header.
 fn sum(header: &[u8]) -> u16 {
     let words = header.as_chunks::<2>().0;
     let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
@@ -323,8 +324,9 @@ fn sum(header: &[u8]) -> u16 {
     ((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The ICMP message of a frame, copied; none of a damaged header, or one longer than the frame.
-fn take(frame: &[u8], buffer: &mut [u8]) -> Option<Message> {
+/// Copies the ICMP message of a frame to `buffer`; `None` for a damaged header, or a packet longer
+/// than the frame.
+fn copy_message(frame: &[u8], buffer: &mut [u8]) -> Option<Message> {
     let packet = frame.get(ETHERNET_BYTES..)?;
     let (message, ttl, class) = if packet.first()? >> 4 == 4 {
         let header = packet.get(..IPV4_BYTES).filter(|header| sum(header) == 0xffff)?;
@@ -364,12 +366,12 @@ mod tests {
         assert_eq!(octets, whole);
         let mut buffer = [0; 128];
         let mut frame = [&[0; 12][..], &octets, &[7; 72], &[0; 4]].concat();
-        let packet = take(&frame, &mut buffer).expect("a packet");
+        let packet = copy_message(&frame, &mut buffer).expect("a packet");
         assert_eq!((packet.len, packet.ttl, packet.class), (72, Some(64), Some(0)));
         assert_eq!(buffer[..72], [7; 72]);
         frame[20] ^= 1;
-        assert_eq!(take(&frame, &mut buffer), None, "a damaged header");
-        assert_eq!(take(&frame[..60], &mut buffer), None, "cut short");
+        assert_eq!(copy_message(&frame, &mut buffer), None, "a damaged header");
+        assert_eq!(copy_message(&frame[..60], &mut buffer), None, "cut short");
     }
 
     #[test]
@@ -387,7 +389,7 @@ mod tests {
         assert_eq!(octets[..10], [0x86, 0xdd, 0x6b, 0x91, 0x23, 0x45, 0, 64, 58, 9]);
         let mut buffer = [0; 64];
         let frame = [&[0; 12][..], &octets, &[5; 64]].concat();
-        let packet = take(&frame, &mut buffer).expect("a packet");
+        let packet = copy_message(&frame, &mut buffer).expect("a packet");
         assert_eq!((packet.len, packet.ttl, packet.class), (64, Some(9), Some(0xb9)));
     }
 }

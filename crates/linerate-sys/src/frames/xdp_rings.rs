@@ -1,5 +1,5 @@
-//! What sockets of AF_XDP share with the kernel: memory of frames, and rings of what is in them
-//! (Linux 5.4; Documentation/networking/af_xdp.rst).
+//! Memory that AF_XDP sockets share with the kernel: frames, and rings of their descriptors (Linux
+//! 5.4; Documentation/networking/af_xdp.rst).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,29 +10,29 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::socket_option::set_octets;
 
-/// The kernel gives up the queue of a socket that was closed a moment later, by a worker
-/// (xp_release_deferred of Linux net/xdp/xsk_buff_pool.c): so many looks, this far apart.
+/// Number and interval of retries to bind a queue, which the kernel releases by a worker some time
+/// after its socket was closed (xp_release_deferred of Linux net/xdp/xsk_buff_pool.c).
 const RELEASE_WAITS: u32 = 50;
 const RELEASE_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Places for frames of a direction, and entries of each ring; a power of two.
 pub(super) const PLACES: u32 = 256;
 
-/// How frames get from the shared memory to the interface.
+/// Mode in which frames in the shared memory are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
-    /// The driver sends them from there.
+    /// Zero-copy: the NIC reads the shared memory.
     ZeroCopy,
-    /// The kernel makes a packet of each.
+    /// Copy: the kernel builds a packet of each frame.
     Copy,
 }
 
-/// Which queue of the interface to use, and how.
+/// Queue and mode of an AF_XDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// Its number; each takes one socket of this kind.
+    /// Number of the queue, which can have one socket of this kind.
     pub queue: u32,
-    /// The most that is asked for: with `ZeroCopy` a driver that cannot is used by copy.
+    /// Preferred mode: with `ZeroCopy`, a driver without support is used in copy mode.
     pub mode: XdpMode,
 }
 
@@ -42,7 +42,7 @@ impl Default for XdpOptions {
     }
 }
 
-/// A socket whose frames are in memory of `places` places.
+/// Opens a socket with shared memory for `places` frames.
 pub(super) fn socket_with_memory(
     place_bytes: usize,
     places: u32,
@@ -64,7 +64,7 @@ pub(super) fn socket_with_memory(
     Ok((fd, memory))
 }
 
-/// Asks the kernel to send what is in the ring.
+/// Wakes the kernel to send the frames in the ring.
 pub(super) fn kick(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: no memory is passed.
     let sent =
@@ -96,7 +96,7 @@ pub(super) fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
 }
 
 pub(super) fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Result<()> {
-    // Without a wish the kernel takes zero-copy where the driver can, and copies elsewhere.
+    // Without a flag the kernel uses zero-copy where the driver supports it, else copy mode.
     let wish = if options.mode == XdpMode::Copy { libc::XDP_COPY } else { 0 };
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -127,7 +127,7 @@ pub(super) fn bind(fd: &OwnedFd, ifindex: u32, options: XdpOptions) -> io::Resul
     Err(io::Error::new(error.kind(), format!("queue {}: {text}", options.queue)))
 }
 
-/// A ring that is shared with the kernel.
+/// A ring shared with the kernel.
 #[derive(Debug)]
 pub(super) struct Ring {
     mapping: Mapping,
@@ -143,7 +143,7 @@ impl Ring {
         entry_bytes: usize,
     ) -> io::Result<Self> {
         let len = offsets.desc as usize + PLACES as usize * entry_bytes;
-        Ok(Self { mapping: Mapping::of(fd, len, at)?, offsets, entry_bytes })
+        Ok(Self { mapping: Mapping::from_fd(fd, len, at)?, offsets, entry_bytes })
     }
 
     fn word(&self, offset: u64) -> &AtomicU32 {
@@ -164,7 +164,7 @@ impl Ring {
         self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// The entry with a running number.
+    /// Entry of the ring with a running number.
     pub(super) fn entry<T>(&self, number: u32) -> *mut T {
         debug_assert_eq!(size_of::<T>(), self.entry_bytes);
         let at = self.offsets.desc as usize + (number % PLACES) as usize * self.entry_bytes;
@@ -173,7 +173,7 @@ impl Ring {
     }
 }
 
-/// Mapped memory.
+/// A memory mapping, unmapped when dropped.
 #[derive(Debug)]
 pub(super) struct Mapping {
     pub(super) start: NonNull<u8>,
@@ -191,7 +191,7 @@ impl Mapping {
         Self::at(start.cast(), len)
     }
 
-    fn of(fd: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
+    fn from_fd(fd: &OwnedFd, len: usize, offset: u64) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at a place that the kernel chooses; `Drop` takes it away.

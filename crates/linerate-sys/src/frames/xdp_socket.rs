@@ -1,5 +1,5 @@
-//! Test frames by an AF_XDP socket (Linux 4.18; Documentation/networking/af_xdp.rst): frames in
-//! memory that the kernel shares, a ring of what to send and a ring of what was sent.
+//! Sends test frames by an AF_XDP socket (Linux 4.18; Documentation/networking/af_xdp.rst): frames
+//! in memory shared with the kernel, a transmit ring and a completion ring.
 //!
 //! ```text
 //! memory   256 places of 2,048 or 4,096 bytes, one frame each
@@ -7,9 +7,9 @@
 //! done     u64 place
 //! ```
 //!
-//! The driver sends from the shared memory where it can (zero-copy); everywhere else the kernel
-//! makes a packet of each frame (copy): some 0.94 µs for 64 bytes in calls of 32, 1.67 µs by
-//! itself. Needs no XDP program. Left out: receiving, several buffers a frame, transmit metadata.
+//! The NIC reads the shared memory where the driver supports it (zero-copy); otherwise the kernel
+//! builds a packet of each frame (copy): some 0.94 µs for 64 bytes in calls of 32, 1.67 µs alone.
+//! No XDP program is needed. Left out: receiving, several buffers a frame, transmit metadata.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,21 +28,21 @@ use crate::xdp_rings::{Mapping, PLACES, Ring, bind, kick, offsets, socket_with_m
 pub use crate::xdp_rings::{XdpMode, XdpOptions};
 use crate::{Error, Result, clock};
 
-/// Frames of one call at full speed, and what the kernel sends of a ring in one call of copy mode
+/// Frames of one call at full speed: as many as the kernel sends in one call in copy mode
 /// (TX_BATCH_SIZE of net/xdp/xsk.c).
 const BATCH_MAX: usize = 32;
 
-/// Longest frame: a place may not be longer than a page.
+/// Bytes of the largest place for a frame, a page.
 const PLACE_BYTES_MAX: usize = 4096;
 const PLACE_BYTES_MIN: usize = 2048;
 
-/// An interface that takes nothing for so long will not.
+/// Time without any sent frame after which sending fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A generator on an AF_XDP socket, with the interface of [`crate::frame_sender::FrameSender`].
 ///
-/// By copy a frame counts when the kernel handed it to the driver; with zero-copy when it is in
-/// the driver's ring, and the end of a run waits until the driver has sent all.
+/// In copy mode a frame counts when the kernel hands it to the driver; with zero-copy when it is in
+/// the driver's ring, and a run ends when the driver has sent all.
 #[derive(Debug)]
 pub struct XdpSender {
     socket: XdpSocket,
@@ -54,10 +54,10 @@ pub struct XdpSender {
 }
 
 impl XdpSender {
-    /// Opens a generator. Nothing is sent before a run.
+    /// Opens a generator, which sends nothing before a run.
     /// # Errors
-    /// Without CAP_NET_RAW, when the interface is not there or not up or its queue is taken, when
-    /// a frame is longer than its MTU allows or than 4,096 bytes, and when a template cannot be.
+    /// Without CAP_NET_RAW, when the interface does not exist or is not up or its queue is in use,
+    /// when a frame is longer than its MTU allows or than 4,096 bytes, and for an invalid template.
     pub fn open(options: &SenderOptions, xdp: XdpOptions) -> Result<Self> {
         let set = FrameSet::new(&options.templates, options.trial, options.stream)?;
         let link = usable_link(options.ifindex)?;
@@ -69,19 +69,19 @@ impl XdpSender {
         Ok(Self { socket, link, set, cpu, next: 0, progress })
     }
 
-    /// Begins another trial: numbers from 0 again.
+    /// Starts another trial, with sequence numbers from 0.
     pub fn begin(&mut self, trial: u32) {
         self.set.begin(trial);
         self.next = 0;
     }
 
-    /// Changes what a load's mix chooses from.
+    /// Replaces the templates to which a load's mix refers.
     /// # Errors
-    /// As [`XdpSender::open`] for the templates, and when a frame is longer than the places that
-    /// the socket was opened with: those of 2,048 bytes, or 4,096 where a template needed them.
+    /// The errors of [`XdpSender::open`] for the templates, and when a frame is longer than the
+    /// places of the opened socket: 2,048 bytes, or 4,096 where a template needed them.
     pub fn set_templates(&mut self, templates: &[FrameTemplate]) -> Result<()> {
         check_lengths(&self.link, templates)?;
-        let set = self.set.with(templates)?;
+        let set = self.set.with_templates(templates)?;
         if set.longest() > self.socket.place_bytes {
             return Err(too_long(set.longest(), self.socket.place_bytes));
         }
@@ -90,33 +90,33 @@ impl XdpSender {
         Ok(())
     }
 
-    /// How frames get to the interface.
+    /// Mode in which frames are sent.
     pub const fn mode(&self) -> XdpMode {
         self.socket.mode
     }
 
-    /// The interface as it was at the opening.
+    /// State of the interface when the generator was opened.
     pub const fn link(&self) -> &LinkFacts {
         &self.link
     }
 
-    /// Counts for other threads to look at while a run goes on.
+    /// Counts that other threads can read during a run.
     pub fn progress(&self) -> SendProgress {
         self.progress.clone()
     }
 
-    /// Sends a load on the calling thread, from now on; ends early after a wish to stop. Numbers
-    /// go on from the run before in the same trial.
+    /// Sends a load on the calling thread, from now on, until done or stopped. Sequence numbers
+    /// continue from the previous run in the same trial.
     /// # Errors
-    /// When the interface goes down or away or takes nothing for a second, or the load is not
-    /// possible. What was sent by then is in the progress.
+    /// When the interface goes down, is removed or accepts no frame for a second, or the load is
+    /// not possible. The frames sent so far are in the progress.
     pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<SendCounts> {
         self.run_within(load, stop, Window::default())
     }
 
-    /// Sends a load that begins and ends at given times.
+    /// Sends a load within a window of time.
     /// # Errors
-    /// As [`XdpSender::run`].
+    /// The errors of [`XdpSender::run`].
     pub fn run_within(
         &mut self,
         load: &FrameLoad,
@@ -144,7 +144,7 @@ fn too_long(longest: usize, most: usize) -> Error {
     Error::new("send by AF_XDP frames of", format!("{longest} bytes"), source)
 }
 
-/// The socket with its memory and rings. Fields are dropped in their order: the socket first.
+/// The socket with its memory and rings. Fields are dropped in order, the socket first.
 #[derive(Debug)]
 struct XdpSocket {
     fd: OwnedFd,
@@ -153,13 +153,13 @@ struct XdpSocket {
     memory: Mapping,
     place_bytes: usize,
     mode: XdpMode,
-    /// Places that no frame waits in.
+    /// Free places for frames.
     free: Vec<u32>,
-    /// The template of the frame in each place.
+    /// Template of the frame in each place.
     held: Box<[u8]>,
     /// Places and lengths of the frames of the next call.
     batch: [(u32, u32); BATCH_MAX],
-    /// Frames that were ever put in the ring, and that the kernel took or dropped, modulo 2^32.
+    /// Frames added to the ring, and frames that the kernel sent or dropped, modulo 2^32.
     submitted: u32,
     handled: u32,
 }
@@ -167,8 +167,7 @@ struct XdpSocket {
 impl XdpSocket {
     fn open(ifindex: u32, options: XdpOptions, place_bytes: usize) -> io::Result<Self> {
         let (fd, memory) = socket_with_memory(place_bytes, PLACES)?;
-        // The kernel wants a ring of places to fill from every owner of memory; this one stays
-        // empty.
+        // The kernel requires a fill ring; this one stays empty.
         let rings = [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_TX_RING];
         for ring in rings {
             set_int(fd.as_fd(), libc::SOL_XDP, ring, PLACES.cast_signed())?;
@@ -196,7 +195,7 @@ impl XdpSocket {
         })
     }
 
-    /// Takes back the places of frames that are sent.
+    /// Frees the places of sent frames.
     fn reap(&mut self) {
         let end = self.done.producer().load(Ordering::Acquire);
         let mut at = self.done.consumer().load(Ordering::Relaxed);
@@ -210,7 +209,7 @@ impl XdpSocket {
         self.done.consumer().store(at, Ordering::Release);
     }
 
-    /// Puts the first `count` frames of the batch in the ring.
+    /// Adds the first `count` frames of the batch to the ring.
     fn submit(&mut self, count: usize) {
         for (place, len) in &self.batch[..count] {
             let addr = u64::from(*place) * self.place_bytes as u64;
@@ -226,15 +225,16 @@ impl XdpSocket {
         self.send.producer().store(self.submitted, Ordering::Release);
     }
 
-    /// Asks the kernel to send what is in the ring.
+    /// Wakes the kernel to send the frames in the ring.
     fn kick(&self) -> io::Result<()> {
         kick(&self.fd)
     }
 
-    /// Frames that the kernel has taken since the last look; all but the last for sure sent.
-    fn taken(&mut self, dropped: bool) -> u32 {
-        // The kernel moves the consumer only when it sent something; a frame that the driver
-        // dropped is behind it until then.
+    /// Frames that the kernel has consumed since the last call; all but the last are certainly
+    /// sent.
+    fn count_consumed(&mut self, dropped: bool) -> u32 {
+        // The kernel moves the consumer only when it sends a frame; a frame that the driver dropped
+        // is not counted before that.
         let seen = self.send.consumer().load(Ordering::Acquire).wrapping_sub(self.handled);
         let seen = if seen > PLACES { 0 } else { seen };
         let taken = seen.max(u32::from(dropped));
@@ -273,7 +273,7 @@ impl XdpOutlet<'_> {
         self.failed(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 
-    /// One call into the kernel for what is in the ring; whether the driver dropped a frame.
+    /// Calls the kernel to send the frames in the ring; true if the driver dropped a frame.
     fn push(&mut self) -> Result<bool> {
         if self.socket.mode == XdpMode::ZeroCopy && !self.socket.send.wants_wakeup() {
             return Ok(false);
@@ -281,23 +281,24 @@ impl XdpOutlet<'_> {
         match self.socket.kick() {
             Ok(()) => Ok(false),
             Err(error) => match error.raw_os_error() {
-                // By copy: NET_XMIT_DROP of the driver, for one frame, which is gone. With
-                // zero-copy: the driver is at work.
+                // In copy mode: the driver dropped one frame (NET_XMIT_DROP). With zero-copy: the
+                // driver is busy.
                 Some(libc::EBUSY) => Ok(self.socket.mode == XdpMode::Copy),
-                // The driver's queue is full, or what was sent is not freed: tried again.
+                // The driver's queue or the send buffer is full: tried again.
                 Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(false),
                 _ => Err(self.failed(error)),
             },
         }
     }
 
-    /// Sends the ring by copy: each call goes on until the ring is empty or a frame is dropped.
+    /// Sends the ring in copy mode: each call continues until the ring is empty or a frame is
+    /// dropped.
     fn drain(&mut self, count: usize, stop: &Stop) -> Result<Handed> {
         let (mut handed, mut at) = (Handed::default(), 0);
         let mut progress_at = clock::monotonic();
         while at < count {
             let dropped = self.push()?;
-            let taken = self.socket.taken(dropped) as usize;
+            let taken = self.socket.count_consumed(dropped) as usize;
             let frames = &self.socket.batch[at..at + taken];
             let (refused, sent) = match frames.split_last() {
                 Some((_, sent)) if dropped => (1, sent),
@@ -331,7 +332,7 @@ impl Outlet for XdpOutlet<'_> {
     fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize> {
         self.socket.reap();
         let begin = clock::monotonic();
-        // By copy nothing waits between two calls, but where a wish to stop ended one.
+        // In copy mode the ring is empty between two calls, unless a stop ended one.
         while self.socket.free.is_empty() || self.socket.has_leftovers() {
             if stop.asked() {
                 return Ok(0);
@@ -341,7 +342,7 @@ impl Outlet for XdpOutlet<'_> {
             }
             if self.socket.waiting() > 0 {
                 let dropped = self.push()?;
-                self.socket.taken(dropped);
+                self.socket.count_consumed(dropped);
             }
             self.socket.reap();
         }
@@ -370,7 +371,7 @@ impl Outlet for XdpOutlet<'_> {
             return self.drain(count, stop);
         }
         self.push()?;
-        self.socket.taken(false);
+        self.socket.count_consumed(false);
         let bytes = self.socket.batch[..count].iter().map(|(_, len)| u64::from(*len)).sum();
         Ok(Handed { frames: count as u64, bytes, refused: 0 })
     }
@@ -382,7 +383,7 @@ impl Outlet for XdpOutlet<'_> {
         let begin = clock::monotonic();
         while self.socket.free.len() < PLACES as usize && !stop.asked() {
             self.push()?;
-            self.socket.taken(false);
+            self.socket.count_consumed(false);
             self.socket.reap();
             if clock::monotonic().since(begin) > PATIENCE {
                 return Err(self.stuck());

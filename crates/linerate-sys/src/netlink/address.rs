@@ -12,8 +12,8 @@ use super::socket::{Attempt, RouteSocket};
 use crate::Result;
 
 impl RouteSocket {
-    /// Gives a link an address. An IPv6 address is usable at once: its duplicate detection
-    /// (RFC 4862 §5.4), which would take a second, is off.
+    /// Adds an address to a link. An IPv6 address is usable at once, because duplicate address
+    /// detection (RFC 4862 §5.4), which takes a second, is off.
     /// # Errors
     /// When the link does not exist or has the address, or without CAP_NET_ADMIN.
     pub fn add_address(&mut self, index: u32, addr: IpAddr, prefix_len: u8) -> Result<()> {
@@ -33,7 +33,7 @@ impl RouteSocket {
 }
 
 impl RouteSocket {
-    /// The addresses of all links, each with the index of its link.
+    /// Addresses of all links, each with the index of its link.
     /// # Errors
     /// When the kernel does not answer.
     pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr)>> {
@@ -41,7 +41,7 @@ impl RouteSocket {
         let replies = self.dump(message, &Attempt { call: "list", object: &"addresses" })?;
         let of_message = |reply: &RouteNetlinkMessage| {
             let RouteNetlinkMessage::NewAddress(it) = reply else { return None };
-            // That of a point-to-point link is the other end's; this end's is Local.
+            // On a point-to-point link Address is the other end's, and Local this end's.
             let find = |local: bool| {
                 it.attributes.iter().find_map(|attribute| match attribute {
                     AddressAttribute::Local(addr) if local => Some(*addr),
@@ -55,7 +55,7 @@ impl RouteSocket {
     }
 }
 
-/// The family of an address, for headers.
+/// Address family of an address, for message headers.
 pub(super) fn family(addr: IpAddr) -> AddressFamily {
     if addr.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }

@@ -1,6 +1,6 @@
-//! The filter rules that packets to this host pass: base chains of nf_tables at the input hook, and
-//! as much of their rules as tells whether they let a port in (linux/netfilter/nf_tables.h). The
-//! rules of iptables-nft are among them. Left out: sets, jumps and the rules of legacy iptables.
+//! Filter rules for packets to this host: base chains of nf_tables at the input hook, and the parts
+//! of their rules that show if a port is open (linux/netfilter/nf_tables.h), including rules of
+//! iptables-nft. Left out: sets, jumps and the rules of legacy iptables.
 //!
 //! ```text
 //! netlink header (16)  nfgenmsg: u8 family  u8 version  u16 resource
@@ -15,11 +15,11 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use super::socket::{PlainSocket, attributes_of};
 use crate::{Error, Result};
 
-/// NFNL_SUBSYS_NFTABLES in the upper byte of a type.
+/// Subsystem NFNL_SUBSYS_NFTABLES in the upper byte of a message type.
 const SUBSYSTEM: u16 = 10 << 8;
 const GETCHAIN: u16 = SUBSYSTEM | 4;
 const GETRULE: u16 = SUBSYSTEM | 7;
-/// NF_INET_LOCAL_IN of linux/netfilter.h.
+/// Hook NF_INET_LOCAL_IN of linux/netfilter.h.
 const LOCAL_IN: u32 = 1;
 const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
@@ -27,45 +27,45 @@ const NF_ACCEPT: u32 = 1;
 /// A base chain at the input hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputChain {
-    /// `inet`, `ip` or `ip6`.
+    /// Address family: `inet`, `ip` or `ip6`.
     pub family: &'static str,
     /// Name of its table.
     pub table: String,
-    /// Its name.
+    /// Name of the chain.
     pub name: String,
-    /// Whether what no rule decided is dropped.
+    /// True if the chain's policy is to drop.
     pub drops: bool,
-    /// Its rules in order.
+    /// Rules in order.
     pub rules: Vec<InputRule>,
 }
 
-/// A rule of such a chain.
+/// A rule of an input chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputRule {
-    /// The names of its expressions: `meta`, `cmp`, `payload`, `lookup`, `counter`, `immediate`, …
+    /// Names of its expressions: `meta`, `cmp`, `payload`, `lookup`, `counter`, `immediate`, …
     pub expressions: Vec<String>,
-    /// The values that its fields must equal, in network order: a protocol in one byte, a port in
-    /// two.
+    /// Values of its comparisons for equality, in network byte order: a protocol in one byte, a
+    /// port in two.
     pub equals: Vec<Vec<u8>>,
-    /// What it does with a packet.
+    /// Verdict for a matching packet.
     pub verdict: Verdict,
 }
 
-/// What a rule does with a packet that it fits.
+/// Verdict of a rule for a matching packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing that decides.
+    /// No verdict: the next rule decides.
     #[default]
     None,
-    /// Lets it in.
+    /// The packet is accepted.
     Accept,
-    /// Drops or rejects it.
+    /// The packet is dropped or rejected.
     Drop,
-    /// Leaves it to another chain or program.
+    /// Another chain or program decides.
     Elsewhere,
 }
 
-/// The chains at the input hook of the calling thread's namespace.
+/// Base chains at the input hook of the calling thread's namespace.
 /// # Errors
 /// Without CAP_NET_ADMIN.
 pub fn input_chains() -> Result<Vec<InputChain>> {
@@ -81,15 +81,16 @@ fn read() -> io::Result<Vec<InputChain>> {
         let Some((table, name, rule)) = family_name(header[0]).and_then(|_| rule_of(&rule)) else {
             continue;
         };
-        let owner = chains.iter_mut().find(|it| {
-            (Some(it.family), &it.table, &it.name) == (family_name(header[0]), &table, &name)
+        let owner = chains.iter_mut().find(|chain| {
+            (Some(chain.family), &chain.table, &chain.name)
+                == (family_name(header[0]), &table, &name)
         });
         owner.into_iter().for_each(|owner| owner.rules.push(rule.clone()));
     }
     Ok(chains)
 }
 
-/// NFPROTO_* of linux/netfilter.h.
+/// Name of an address family NFPROTO_* of linux/netfilter.h.
 const fn family_name(family: u8) -> Option<&'static str> {
     match family {
         1 => Some("inet"),
@@ -99,7 +100,7 @@ const fn family_name(family: u8) -> Option<&'static str> {
     }
 }
 
-/// A chain, where it is at the input hook and filters.
+/// Parses a chain; `None` unless it is a filter at the input hook.
 fn chain_of(family: u8, attributes: &[u8]) -> Option<InputChain> {
     let mut chain = InputChain { family: family_name(family)?, ..InputChain::default() };
     let (mut hook, mut filters) = (None, true);
@@ -108,7 +109,8 @@ fn chain_of(family: u8, attributes: &[u8]) -> Option<InputChain> {
             1 => chain.table = text(value),
             3 => chain.name = text(value),
             4 => {
-                hook = attributes_of(value).find(|(kind, _)| *kind == 1).and_then(|it| number(it.1))
+                let number_of = attributes_of(value).find(|(kind, _)| *kind == 1);
+                hook = number_of.and_then(|(_, bytes)| number(bytes))
             }
             5 => chain.drops = number(value) == Some(NF_DROP),
             7 => filters = text(value) == "filter",
@@ -118,7 +120,7 @@ fn chain_of(family: u8, attributes: &[u8]) -> Option<InputChain> {
     (hook == Some(LOCAL_IN) && filters).then_some(chain)
 }
 
-/// A rule with the names of its table and chain.
+/// Parses a rule, with the names of its table and chain.
 fn rule_of(attributes: &[u8]) -> Option<(String, String, InputRule)> {
     let (mut table, mut chain, mut rule) = (None, None, InputRule::default());
     for (kind, value) in attributes_of(attributes) {
@@ -133,7 +135,7 @@ fn rule_of(attributes: &[u8]) -> Option<(String, String, InputRule)> {
 }
 
 impl InputRule {
-    /// Adds an expression: its name and its data.
+    /// Parses an expression of the rule: its name and its data.
     fn add(&mut self, expression: &[u8]) {
         let find = |bytes, wanted| {
             attributes_of(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
@@ -143,11 +145,12 @@ impl InputRule {
         match name.as_str() {
             // Operator 0 is "equal".
             "cmp" if find(data, 2).and_then(number) == Some(0) => {
-                let value = find(data, 3).and_then(|it| find(it, 1));
+                let value = find(data, 3).and_then(|nested| find(nested, 1));
                 self.equals.extend(value.map(<[u8]>::to_vec));
             }
             "immediate" => {
-                let verdict = find(data, 2).and_then(|it| find(it, 2)).and_then(|it| find(it, 1));
+                let verdict = find(data, 2).and_then(|nested| find(nested, 2));
+                let verdict = verdict.and_then(|nested| find(nested, 1));
                 self.verdict = match verdict.and_then(number) {
                     Some(NF_ACCEPT) => Verdict::Accept,
                     Some(NF_DROP) => Verdict::Drop,
@@ -168,7 +171,7 @@ fn text(value: &[u8]) -> String {
 }
 
 fn number(value: &[u8]) -> Option<u32> {
-    value.first_chunk().map(|it| u32::from_be_bytes(*it))
+    value.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -207,7 +210,11 @@ mod tests {
         assert_eq!(rule.verdict, Verdict::Accept);
         assert_eq!(rule.expressions.join(" "), "meta cmp payload cmp immediate");
         for len in 0..bytes.len() {
-            assert_ne!(rule_of(&bytes[..len]).map(|it| it.2), Some(rule.clone()), "{len} bytes");
+            assert_ne!(
+                rule_of(&bytes[..len]).map(|(_, _, rule)| rule),
+                Some(rule.clone()),
+                "{len} bytes"
+            );
         }
     }
 

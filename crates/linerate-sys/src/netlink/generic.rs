@@ -1,4 +1,4 @@
-//! A conversation with a family of generic netlink (linux/genetlink.h).
+//! Requests to a family of generic netlink (linux/genetlink.h).
 //!
 //! ```text
 //! netlink header (16)  generic header: u8 command  u8 version  u16 0
@@ -17,27 +17,28 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
-/// A conversation with one family.
+/// A socket for requests to one family.
 pub(super) struct GenericSocket {
     socket: PlainSocket,
     family: u16,
 }
 
 impl GenericSocket {
-    /// Opens one in the network namespace of the calling thread.
+    /// Opens a socket in the network namespace of the calling thread.
     pub(super) fn open(family: &str) -> io::Result<Self> {
         let socket = PlainSocket::open(NETLINK_GENERIC)?;
         let mut this = Self { socket, family: GENL_ID_CTRL };
         let wish = attribute(CTRL_ATTR_FAMILY_NAME, &[family.as_bytes(), b"\0"].concat());
         let replies = this.ask(CTRL_CMD_GETFAMILY, NLM_F_ACK, &wish)?;
-        let mut all = replies.iter().flat_map(|it| attributes_of(it));
+        let mut all = replies.iter().flat_map(|reply| attributes_of(reply));
         let id = all.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID).map(|(_, value)| value);
         let id = id.and_then(|value| value.first_chunk());
-        this.family = id.map(|it| u16::from_ne_bytes(*it)).ok_or(io::ErrorKind::Unsupported)?;
+        let id = id.map(|bytes| u16::from_ne_bytes(*bytes));
+        this.family = id.ok_or(io::ErrorKind::Unsupported)?;
         Ok(this)
     }
 
-    /// Sends a request; gives the attributes of each reply.
+    /// Sends a request; returns the attributes of each reply.
     pub(super) fn ask(
         &mut self,
         command: u8,

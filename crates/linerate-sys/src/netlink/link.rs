@@ -13,36 +13,36 @@ use netlink_packet_route::link::{
 use super::socket::{Attempt, RouteSocket};
 use crate::Result;
 
-/// What the kernel tells about one link.
+/// State and counters of a link, from the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFacts {
     /// Index in its namespace.
     pub index: u32,
     /// Name in its namespace.
     pub name: String,
-    /// Largest IP packet.
+    /// MTU: the largest IP packet.
     pub mtu_bytes: u32,
-    /// `loopback`, `veth`, `bridge`, …; absent for hardware.
+    /// Kind: `loopback`, `veth`, `bridge`, …; absent for hardware.
     pub kind: Option<String>,
-    /// Index of the link that this one is tied to, in the same namespace: that under a VLAN. A
-    /// veth names its other end.
+    /// Index of the lower link in the same namespace, such as that under a VLAN; of a veth, its
+    /// peer.
     pub lower_index: Option<u32>,
-    /// Whether it is set up.
+    /// True if the link is set up (IFF_UP).
     pub up: bool,
-    /// Whether it is up, its carrier is there and its queueing discipline takes packets.
+    /// True if the link is up with a carrier and an active queueing discipline (IFF_RUNNING).
     pub running: bool,
-    /// Whether there is a carrier, as its driver tells; absent while it is down.
+    /// True with a carrier, as the driver reports it; absent while the link is down.
     pub carrier: Option<bool>,
-    /// How often the carrier came or went since it was made: a rise means that it was unplugged in
-    /// between.
+    /// Count of carrier changes since the link was created: if it has grown, the cable was
+    /// unplugged meanwhile.
     pub carrier_changes: Option<u32>,
-    /// Whether it takes frames for other addresses, for whatever reason.
+    /// True in promiscuous mode, for any reason.
     pub promiscuous: bool,
-    /// Its Ethernet address.
+    /// MAC address of the link.
     pub mac: Option<[u8; 6]>,
-    /// What went through it since it was made.
+    /// Counters since the link was created.
     pub counters: LinkCounters,
-    /// Its errors by kind.
+    /// Errors by kind.
     pub errors: LinkErrors,
 }
 
@@ -61,13 +61,13 @@ pub struct LinkCounters {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets dropped on receipt.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets dropped on sending.
+    /// Packets to be sent that were dropped.
     pub tx_dropped: u64,
-    /// Receive errors.
+    /// Count of receive errors.
     pub rx_errors: u64,
-    /// Send errors.
+    /// Count of send errors.
     pub tx_errors: u64,
 }
 
@@ -76,26 +76,27 @@ pub struct LinkCounters {
 pub struct VethEnd<'a> {
     /// Name of the interface, at most 15 bytes (IFNAMSIZ).
     pub name: &'a str,
-    /// Its index, free in its namespace. Ends of equal index make the kernel put off the news of
-    /// the carrier by up to a second (linkwatch_urgent_event in net/core/link_watch.c).
+    /// Index of the interface, free in its namespace. If both ends have the same index, the kernel
+    /// delays the carrier event by up to a second (linkwatch_urgent_event in
+    /// net/core/link_watch.c).
     pub index: u32,
-    /// The network namespace that gets it.
+    /// Network namespace of the interface.
     pub netns: BorrowedFd<'a>,
 }
 
-/// A cable between two namespaces.
+/// A veth pair between two namespaces.
 #[derive(Clone, Copy, Debug)]
 pub struct VethPair<'a> {
-    /// Its ends.
+    /// Both ends of the pair.
     pub ends: [VethEnd<'a>; 2],
     /// MTU of both ends.
     pub mtu_bytes: u32,
-    /// False makes every segment a packet of its own: no super-packet enters the cable.
+    /// False to segment super-packets before the pair, so that every segment is one packet.
     pub super_packets: bool,
 }
 
 impl RouteSocket {
-    /// Makes a veth pair with its ends in two namespaces. Nothing appears in the caller's own.
+    /// Creates a veth pair with its ends in two namespaces; the caller's namespace is not used.
     /// # Errors
     /// Without CAP_NET_ADMIN in both namespaces, or when a name is taken.
     pub fn add_veth(&mut self, pair: &VethPair<'_>) -> Result<()> {
@@ -114,7 +115,7 @@ impl RouteSocket {
         self.create(message, &attempt)
     }
 
-    /// Makes a learning bridge without spanning tree and multicast snooping: a plain switch.
+    /// Creates a learning bridge without spanning tree and multicast snooping.
     /// # Errors
     /// Without CAP_NET_ADMIN, or when the name is taken.
     pub fn add_bridge(&mut self, name: &str, index: u32) -> Result<()> {
@@ -130,7 +131,7 @@ impl RouteSocket {
         self.create(message, &Attempt { call: "make bridge", object: &name })
     }
 
-    /// Makes a link a port of a bridge.
+    /// Adds a link to a bridge as a port.
     /// # Errors
     /// When either does not exist, or without CAP_NET_ADMIN.
     pub fn set_master(&mut self, port: u32, bridge: u32) -> Result<()> {
@@ -138,7 +139,7 @@ impl RouteSocket {
         self.set(port, change, &Attempt { call: "add port to bridge, link", object: &port })
     }
 
-    /// Sets the largest IP packet of a link.
+    /// Sets the MTU of a link.
     /// # Errors
     /// When the link does not allow that size, or without CAP_NET_ADMIN.
     pub fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> Result<()> {
@@ -146,7 +147,7 @@ impl RouteSocket {
         self.set(index, change, &Attempt { call: "set MTU of link", object: &index })
     }
 
-    /// Sets how many packets may wait before a link, or in one whose other end is a program.
+    /// Sets the queue length of a link in packets (txqueuelen).
     /// # Errors
     /// When the link does not exist, or without CAP_NET_ADMIN.
     pub fn set_queue_length(&mut self, index: u32, packets: u32) -> Result<()> {
@@ -178,7 +179,7 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::SetLink(message), 0, attempt)
     }
 
-    /// Facts about the link of this index.
+    /// State and counters of the link with this index.
     /// # Errors
     /// When there is none.
     pub fn link_by_index(&mut self, index: u32) -> Result<LinkFacts> {
@@ -187,7 +188,7 @@ impl RouteSocket {
         self.link(message, &Attempt { call: "look up link", object: &index })
     }
 
-    /// Facts about the link of this name.
+    /// State and counters of the link with this name.
     /// # Errors
     /// When there is none.
     pub fn link_by_name(&mut self, name: &str) -> Result<LinkFacts> {
@@ -196,7 +197,7 @@ impl RouteSocket {
         self.link(message, &Attempt { call: "look up link", object: &name })
     }
 
-    /// Facts about every link of the namespace.
+    /// State and counters of every link of the namespace.
     /// # Errors
     /// When the kernel does not answer.
     pub fn links(&mut self) -> Result<Vec<LinkFacts>> {
@@ -236,7 +237,7 @@ fn end_attributes(end: &VethEnd<'_>, pair: &VethPair<'_>) -> Vec<LinkAttribute> 
         LinkAttribute::NetNsFd(end.netns.as_raw_fd()),
     ];
     if !pair.super_packets {
-        // One segment per packet: the stack cuts super-packets of every protocol before the link.
+        // One segment a packet: the stack segments super-packets of every protocol before the link.
         attributes.push(LinkAttribute::GsoMaxSegs(1));
     }
     attributes
@@ -259,14 +260,15 @@ fn facts(message: &LinkMessage) -> LinkFacts {
     if message.header.link_layer_type == LinkLayerType::Loopback {
         facts.kind = Some("loopback".to_owned());
     }
-    // The index of a link in another namespace says nothing in this one.
-    let elsewhere = message.attributes.iter().any(|it| matches!(it, LinkAttribute::LinkNetNsId(_)));
+    // The index of a link in another namespace has no meaning in this one.
+    let is_foreign = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::LinkNetNsId(_));
+    let elsewhere = message.attributes.iter().any(is_foreign);
     for attribute in &message.attributes {
         match attribute {
             LinkAttribute::Link(index) if !elsewhere => facts.lower_index = Some(*index),
             LinkAttribute::IfName(name) => facts.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => facts.mtu_bytes = *mtu,
-            // A link that is down has a carrier attribute of 0 whatever the cable.
+            // A link that is down has a carrier attribute of 0 even with a carrier.
             LinkAttribute::Carrier(carrier) if facts.up => facts.carrier = Some(*carrier != 0),
             LinkAttribute::CarrierChanges(count) => facts.carrier_changes = Some(*count),
             LinkAttribute::Promiscuity(count) => facts.promiscuous = *count > 0,

@@ -1,8 +1,8 @@
 //! Routing netlink (netlink(7), rtnetlink(7)): links, addresses, routes, queueing disciplines.
 //!
 //! Blocking requests on one socket; a socket stays in the network namespace of the thread that
-//! opened it, wherever it is used later. Leaves out notifications and everything but IP over
-//! Ethernet-like links.
+//! opened it, also when another thread uses it. Left out: notifications, and protocols other than
+//! IP over Ethernet-like links.
 
 mod address;
 mod filter;
@@ -30,40 +30,40 @@ pub use tcp_metrics::cached_metrics;
 use crate::Result;
 use crate::ethtool;
 
-/// The link by which packets to an address leave, in the namespace of the calling thread.
+/// Outgoing link of the route to an address, in the namespace of the calling thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteFacts {
     /// Index of the interface.
     pub ifindex: u32,
-    /// Its name.
+    /// Name of the interface.
     pub ifname: String,
-    /// Largest IP packet.
+    /// MTU: the largest IP packet.
     pub mtu_bytes: u32,
-    /// `loopback`, `veth`, `bridge`, …; the driver's name for hardware; absent when not told.
+    /// Kind: `loopback`, `veth`, `bridge`, …; the driver's name for hardware; absent when unknown.
     pub kind: Option<String>,
-    /// Speed that the driver tells, of the lowest link; absent for virtual links, whose figure is
-    /// fiction.
+    /// Speed of the lowest link, as its driver reports it; absent for virtual links, whose speed is
+    /// not real.
     pub speed_bps: Option<u64>,
-    /// Rate of the slowest token bucket filter at its root or that of a link under it, counted in
+    /// Rate of the slowest token bucket filter at the root of this link or of a link under it, in
     /// frames without FCS.
     pub tbf_rate_bps: Option<u64>,
-    /// VLAN tags that its frames get on their way down.
+    /// Number of VLAN tags that are added to its frames.
     pub vlan_tags: u8,
-    /// The lowest link, where it is another one.
+    /// Name of the lowest link, where it is another one.
     pub lower: Option<String>,
 }
 
-/// VLANs on top of each other that are followed down; more are a loop of the kernel's answers.
+/// Most stacked VLANs; more would be a loop in the kernel's answers.
 const VLAN_TAGS_MAX: u8 = 8;
 
-/// Finds the link by which packets to `addr` leave.
+/// Finds the outgoing link of the route to `addr`.
 /// # Errors
 /// When there is no route, or the kernel does not answer.
 pub fn route_to(addr: IpAddr) -> Result<RouteFacts> {
     let mut socket = RouteSocket::open()?;
     let ifindex = socket.route_interface(addr)?;
     let link = socket.link_by_index(ifindex)?;
-    let stack = Stack::under(&mut socket, link.clone())?;
+    let stack = Stack::from_link(&mut socket, link.clone())?;
     let lowest = &stack.lowest;
     let driver = || ethtool::driver(&link.name).ok();
     let speed = || ethtool::speed_bps(&lowest.name).ok().flatten();
@@ -79,7 +79,7 @@ pub fn route_to(addr: IpAddr) -> Result<RouteFacts> {
     })
 }
 
-/// A link with the VLANs down to what carries them.
+/// A link with the VLANs down to its lowest link.
 struct Stack {
     lowest: LinkFacts,
     tags: u8,
@@ -87,7 +87,7 @@ struct Stack {
 }
 
 impl Stack {
-    fn under(socket: &mut RouteSocket, link: LinkFacts) -> Result<Self> {
+    fn from_link(socket: &mut RouteSocket, link: LinkFacts) -> Result<Self> {
         let tbf_rate_bps = socket.root_tbf(link.index)?.map(|tbf| tbf.rate_bps);
         let mut stack = Self { lowest: link, tags: 0, tbf_rate_bps };
         while stack.tags < VLAN_TAGS_MAX && stack.lowest.kind.as_deref() == Some("vlan") {
@@ -101,8 +101,8 @@ impl Stack {
     }
 }
 
-/// The kinds of the queueing disciplines of the link by which packets to `addr` leave, in the
-/// namespace of the calling thread.
+/// Kinds of the queueing disciplines of the outgoing link of the route to `addr`, in the namespace
+/// of the calling thread.
 /// # Errors
 /// When there is no route, or the kernel does not answer.
 pub fn disciplines_to(addr: IpAddr) -> Result<Vec<String>> {
@@ -111,35 +111,35 @@ pub fn disciplines_to(addr: IpAddr) -> Result<Vec<String>> {
     socket.disciplines(index)
 }
 
-/// What the links under a route dropped of what was to leave by them, since they were made: of
-/// every program's packets, joined ones as one.
+/// Counts of outgoing packets that the links of a route dropped since they were created, of all
+/// programs; a super-packet counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EgressDrops {
-    /// By the queueing disciplines at their roots, which count what those under them drop; modulo
-    /// 2^32, as the kernel counts.
+    /// Drops of the queueing disciplines at the roots, including those under them, modulo 2^32 as
+    /// in the kernel.
     disciplines: u32,
-    /// By the driver of the lowest link.
+    /// Drops of the driver of the lowest link.
     driver: u64,
 }
 
 impl EgressDrops {
-    /// Packets that were dropped since `before`.
+    /// Packets dropped since the reading `before`.
     pub fn since(&self, before: &Self) -> u64 {
         let queued = self.disciplines.wrapping_sub(before.disciplines);
         u64::from(queued) + self.driver.saturating_sub(before.driver)
     }
 }
 
-/// What was dropped so far on the link by which packets to `addr` leave, and on the one under its
-/// VLANs, in the namespace of the calling thread. A VLAN's own count of drops is that of the
-/// discipline below it.
+/// Counts of packets dropped at the outgoing link of the route to `addr`, and at the link under its
+/// VLANs, in the namespace of the calling thread. A VLAN's drop counter is that of the discipline
+/// below it, so it is not added.
 /// # Errors
 /// When there is no route, or the kernel does not answer.
 pub fn egress_drops_to(addr: IpAddr) -> Result<EgressDrops> {
     let mut socket = RouteSocket::open()?;
     let index = socket.route_interface(addr)?;
     let link = socket.link_by_index(index)?;
-    let lowest = Stack::under(&mut socket, link)?.lowest;
+    let lowest = Stack::from_link(&mut socket, link)?.lowest;
     let mut drops = EgressDrops { disciplines: 0, driver: lowest.counters.tx_dropped };
     let links = [Some(index), Some(lowest.index).filter(|lower| *lower != index)];
     for link in links.into_iter().flatten() {
@@ -149,22 +149,22 @@ pub fn egress_drops_to(addr: IpAddr) -> Result<EgressDrops> {
     Ok(drops)
 }
 
-/// The counters of the link by which packets to an address leave.
+/// Counters of the outgoing link of the route to an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteCounters {
     /// Name of the link.
     pub ifname: String,
-    /// What went through it, and what did not.
+    /// Packets, bytes, drops and errors of the link.
     pub link: LinkCounters,
-    /// Its errors by kind, as /sys/class/net/*/statistics names them.
+    /// Errors by kind, with the names of /sys/class/net/*/statistics.
     pub errors: LinkErrors,
-    /// How often its carrier came or went.
+    /// Count of carrier changes.
     pub carrier_changes: Option<u32>,
-    /// What the queueing discipline at its root counted.
+    /// Counters of the queueing discipline at the root.
     pub root: Option<QdiscCounters>,
 }
 
-/// Reads the counters of the link by which packets to `addr` leave, in the namespace of the calling
+/// Reads the counters of the outgoing link of the route to `addr`, in the namespace of the calling
 /// thread.
 /// # Errors
 /// When there is no route, or the kernel does not answer.

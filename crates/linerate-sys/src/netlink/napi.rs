@@ -1,6 +1,6 @@
-//! Where received frames of a link are worked on: its NAPI contexts and their kernel threads
-//! (generic netlink family `netdev` of Linux 6.8, Documentation/netlink/specs/netdev.yaml).
-//! Switching threads is in [`crate::napi`].
+//! NAPI contexts of a link, which process its received frames, and their kernel threads (generic
+//! netlink family `netdev` of Linux 6.8, Documentation/netlink/specs/netdev.yaml). Switching
+//! threads on and off is in [`crate::napi`].
 
 use netlink_packet_core::NLM_F_DUMP;
 
@@ -8,27 +8,27 @@ use super::generic::GenericSocket;
 use super::socket::{attribute, attributes_of};
 use crate::{Error, Result};
 
-/// linux/netdev.h.
+/// Command and attributes of linux/netdev.h.
 const NETDEV_CMD_NAPI_GET: u8 = 11;
 const NAPI_IFINDEX: u16 = 1;
 const NAPI_ID: u16 = 2;
 const NAPI_PID: u16 = 4;
 const NAPI_THREADED: u16 = 8;
 
-/// A NAPI context: what takes the frames of one receive queue from the driver.
+/// A NAPI context, which reads the frames of one receive queue from the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Napi {
-    /// Its number, which no other one of this kernel has.
+    /// ID of the context, unique in this kernel.
     pub id: u32,
-    /// Whether a thread of its own does the work, and not whoever raised the interrupt; absent
-    /// where the kernel does not tell.
+    /// True if a kernel thread processes the frames, false if soft interrupts do; absent where the
+    /// kernel does not report it.
     pub threaded: Option<bool>,
-    /// That thread.
+    /// PID of the kernel thread.
     pub thread: Option<u32>,
 }
 
-/// The NAPI contexts of a link in the namespace of the calling thread. A veth end has none before
-/// its generic receive offload is on or an XDP program is attached.
+/// NAPI contexts of a link in the namespace of the calling thread. A veth end has none before its
+/// generic receive offload is on or an XDP program is attached.
 /// # Errors
 /// Before Linux 6.8.
 pub fn napis(ifindex: u32) -> Result<Vec<Napi>> {
@@ -36,13 +36,14 @@ pub fn napis(ifindex: u32) -> Result<Vec<Napi>> {
     let mut socket = GenericSocket::open("netdev").map_err(failed)?;
     let wish = attribute(NAPI_IFINDEX, &ifindex.to_ne_bytes());
     let replies = socket.ask(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &wish).map_err(failed)?;
-    Ok(replies.iter().filter_map(|it| napi_of(it)).collect())
+    Ok(replies.iter().filter_map(|reply| napi_of(reply)).collect())
 }
 
 fn napi_of(attributes: &[u8]) -> Option<Napi> {
     let mut napi = Napi::default();
     for (kind, value) in attributes_of(attributes) {
-        let Some(number) = value.first_chunk().map(|it| u32::from_ne_bytes(*it)) else { continue };
+        let number = value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        let Some(number) = number else { continue };
         match kind {
             NAPI_ID => napi.id = number,
             NAPI_PID => napi.thread = Some(number),
@@ -50,7 +51,7 @@ fn napi_of(attributes: &[u8]) -> Option<Napi> {
             _ => {}
         }
     }
-    // Before Linux 6.17 a thread alone tells.
+    // Before Linux 6.17 only the presence of a thread shows it.
     napi.threaded = napi.threaded.or_else(|| napi.thread.map(|_| true));
     (napi.id != 0).then_some(napi)
 }

@@ -1,5 +1,5 @@
-//! Neighbours: those that do not have to be asked for, and the answer of one that was
-//! (rtnetlink(7), RTM_NEWNEIGH, RTM_GETNEIGH).
+//! Neighbours: permanent entries, and resolution of a neighbour's MAC address (rtnetlink(7),
+//! RTM_NEWNEIGH, RTM_GETNEIGH).
 
 use std::io;
 use std::net::IpAddr;
@@ -15,27 +15,27 @@ use super::address::family;
 use super::socket::{Attempt, RouteSocket};
 use crate::{Result, clock};
 
-/// How long a neighbour is asked for, and between two looks.
+/// Time-out of a neighbour's resolution, and the interval of checks.
 const ASKING: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A neighbour on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The link that it is reached by.
+    /// Index of the link.
     pub index: u32,
-    /// Its address.
+    /// IP address of the neighbour.
     pub addr: IpAddr,
-    /// Its hardware address.
+    /// MAC address of the neighbour.
     pub mac: [u8; 6],
 }
 
 impl RouteSocket {
-    /// Makes a neighbour known for good: it is never asked for, and its entry never expires.
+    /// Adds a permanent neighbour entry, which needs no resolution and never expires.
     /// # Errors
     /// When the link does not exist, or without CAP_NET_ADMIN.
     pub fn set_neighbour(&mut self, neighbour: &Neighbour) -> Result<()> {
-        let mut message = about(neighbour.index, neighbour.addr);
+        let mut message = neighbour_message(neighbour.index, neighbour.addr);
         message.header.state = NeighbourState::Permanent;
         message.attributes.push(NeighbourAttribute::LinkLayerAddress(neighbour.mac.to_vec()));
         let attempt = Attempt { call: "set the neighbour", object: &neighbour.addr };
@@ -43,13 +43,14 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewNeighbour(message), flags, &attempt)
     }
 
-    /// The hardware address of a neighbour, which is asked for where it is not known: up to a
+    /// MAC address of a neighbour, which is resolved where it is not known; this takes up to a
     /// second.
     /// # Errors
-    /// When nobody answers, when the link has no such addresses, or without CAP_NET_ADMIN.
+    /// When the neighbour does not answer, when the link has no MAC addresses, or without
+    /// CAP_NET_ADMIN.
     pub fn resolve_neighbour(&mut self, index: u32, addr: IpAddr) -> Result<[u8; 6]> {
         let attempt = Attempt { call: "ask for the hardware address of", object: &addr };
-        let mut message = about(index, addr);
+        let mut message = neighbour_message(index, addr);
         message.header.flags = NeighbourFlags::Use;
         self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE, &attempt)?;
         let until = clock::monotonic() + ASKING;
@@ -65,8 +66,8 @@ impl RouteSocket {
         }
     }
 
-    /// The next hop towards `addr` where it answered neither ARP nor a neighbour solicitation;
-    /// `None` where it did, or where the link knows no neighbours.
+    /// Next hop towards `addr` if it answered neither ARP nor a neighbour solicitation; `None` if
+    /// it did, or if the link has no neighbour resolution.
     /// # Errors
     /// When there is no route.
     pub fn silent_hop(&mut self, addr: IpAddr) -> Result<Option<IpAddr>> {
@@ -104,8 +105,8 @@ impl RouteSocket {
     }
 }
 
-/// A message about the neighbour with an address.
-fn about(index: u32, addr: IpAddr) -> NeighbourMessage {
+/// A message with index and address of a neighbour.
+fn neighbour_message(index: u32, addr: IpAddr) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = family(addr);
     message.header.ifindex = index;

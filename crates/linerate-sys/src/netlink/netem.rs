@@ -10,8 +10,8 @@
 //! TCA_NETEM_LATENCY64 (10) i64 ns       TCA_NETEM_JITTER64 (11) i64 ns
 //! TCA_NETEM_PRNG_SEED (14) u64
 //! ```
-//! The 64-bit forms take the place of the ticks where the kernel knows them (Linux 4.15), and the
-//! seed is ignored by kernels before 6.7.
+//! Kernels with the 64-bit forms (Linux 4.15) use them instead of the ticks; kernels before 6.7
+//! ignore the seed.
 
 use linerate_core::path::{Netem, NetemRate};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
@@ -32,7 +32,7 @@ const TCA_NETEM_PRNG_SEED: u16 = 14;
 const TICK_NS: u128 = 64;
 
 impl RouteSocket {
-    /// Puts netem at the root of a link, in place of what was there.
+    /// Sets netem as the root queueing discipline of a link, replacing the current one.
     /// # Errors
     /// When the kernel has no netem, or without CAP_NET_ADMIN.
     pub fn set_netem(&mut self, index: u32, netem: &Netem) -> Result<()> {
@@ -55,14 +55,14 @@ fn options(netem: &Netem) -> Vec<u8> {
     let words = [
         ticks(latency_ns),
         netem.limit_packets,
-        of_all(netem.loss),
+        probability(netem.loss),
         0,
-        of_all(netem.duplicate),
+        probability(netem.duplicate),
         ticks(jitter_ns),
     ];
     let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
     if netem.corrupt > 0.0 {
-        let words = [of_all(netem.corrupt), 0];
+        let words = [probability(netem.corrupt), 0];
         attribute(&mut bytes, TCA_NETEM_CORRUPT, &words.map(u32::to_ne_bytes).concat());
     }
     if let Some(rate) = &netem.rate {
@@ -89,7 +89,8 @@ fn add_rate(bytes: &mut Vec<u8>, rate: &NetemRate) {
     }
 }
 
-/// One attribute: length with its header, kind, value (netlink(7)). All values are whole words.
+/// Appends an attribute: length with its header, kind, value (netlink(7)). All values are whole
+/// words.
 fn attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = 4 + value.len() as u16;
     bytes.extend(length.to_ne_bytes());
@@ -97,8 +98,8 @@ fn attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     bytes.extend(value);
 }
 
-/// A share as netem takes it: 0 is none, 2^32 - 1 is all.
-fn of_all(share: f64) -> u32 {
+/// Converts a probability to netem's 32 bits: 0 is never, 2^32 - 1 is always.
+fn probability(share: f64) -> u32 {
     (share.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32
 }
 

@@ -22,47 +22,47 @@ use crate::Result;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
-/// With Ethernet named, the kernel computes lengths itself and asks for no rate table.
+/// Link layer Ethernet, with which the kernel computes lengths itself and needs no rate table.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 const PARMS_BYTES: usize = 36;
 /// A tick of the packet scheduler: 1 << PSCHED_SHIFT nanoseconds (net/pkt_sched.h).
 const TICK_NS: u128 = 64;
 
-/// A token bucket filter.
+/// Parameters of a token bucket filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tbf {
-    /// Rate of tokens, in bit/s of frames without FCS. The kernel holds whole bytes per second.
+    /// Rate of tokens, in bit/s of frames without FCS; the kernel rounds to whole bytes per second.
     pub rate_bps: u64,
-    /// Depth of the bucket.
+    /// Depth of the bucket in bytes.
     pub burst_bytes: u32,
-    /// Room for packets that wait for tokens; more are dropped.
+    /// Limit of the queue of packets that wait for tokens; further packets are dropped.
     pub limit_bytes: u32,
 }
 
-/// What a queueing discipline counted since it was made. Bytes are frames without FCS.
+/// Counters of a queueing discipline since it was created. Bytes are frames without FCS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QdiscCounters {
-    /// Packets that left.
+    /// Packets sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets sent.
     pub bytes: u64,
-    /// Packets dropped, for whatever reason. The kernel counts to 2^32.
+    /// Packets dropped for any reason, modulo 2^32 as in the kernel.
     pub drops: u32,
     /// Times that a packet had to wait for the discipline's rate.
     pub overlimits: u32,
-    /// Times that the driver gave a packet back.
+    /// Times that the driver returned a packet.
     pub requeues: u32,
-    /// Packets inside.
+    /// Packets currently queued.
     pub queued_packets: u32,
-    /// Their bytes.
+    /// Bytes of the queued packets.
     pub queued_bytes: u32,
 }
 
-/// TCA_STATS_PKT64: packets beyond 2^32 (linux/gen_stats.h).
+/// Attribute TCA_STATS_PKT64: packets in 64 bits (linux/gen_stats.h).
 const TCA_STATS_PKT64: u16 = 8;
 
 impl RouteSocket {
-    /// What the discipline at the root of a link counted; none when there is none.
+    /// Counters of the root queueing discipline of a link; `None` when there is none.
     /// # Errors
     /// When the kernel does not answer.
     pub fn root_counters(&mut self, index: u32) -> Result<Option<QdiscCounters>> {
@@ -73,7 +73,7 @@ impl RouteSocket {
         Ok(found.map(counters_of))
     }
 
-    /// The kinds of all queueing disciplines of a link, those under another included.
+    /// Kinds of all queueing disciplines of a link, including child disciplines.
     /// # Errors
     /// When the kernel does not answer.
     pub fn disciplines(&mut self, index: u32) -> Result<Vec<String>> {
@@ -85,14 +85,16 @@ impl RouteSocket {
             _ => None,
         });
         let of_link = of_link.filter(|qdisc| qdisc.header.index == index.cast_signed());
-        let kinds = of_link.flat_map(|qdisc| qdisc.attributes).filter_map(|it| match it {
+        let attributes = of_link.flat_map(|qdisc| qdisc.attributes);
+        let kinds = attributes.filter_map(|attribute| match attribute {
             TcAttribute::Kind(kind) => Some(kind),
             _ => None,
         });
         Ok(kinds.collect())
     }
 
-    /// Puts a token bucket filter at the root of a link, in place of what was there.
+    /// Sets a token bucket filter as the root queueing discipline of a link, replacing the current
+    /// one.
     /// # Errors
     /// When the kernel has no tbf, or without CAP_NET_ADMIN.
     pub fn set_tbf(&mut self, index: u32, tbf: &Tbf) -> Result<()> {
@@ -106,7 +108,7 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewQueueDiscipline(message), flags, &attempt)
     }
 
-    /// The token bucket filter at the root of a link; none when another discipline is there.
+    /// Parameters of the token bucket filter at the root of a link; `None` for another discipline.
     /// # Errors
     /// When the kernel does not answer.
     pub fn root_tbf(&mut self, index: u32) -> Result<Option<Tbf>> {
@@ -117,7 +119,7 @@ impl RouteSocket {
     }
 }
 
-/// The message, when it is about the discipline at the root of a link.
+/// The message, if it is about the root queueing discipline of a link.
 fn root_of(reply: &RouteNetlinkMessage, index: u32) -> Option<&TcMessage> {
     let RouteNetlinkMessage::NewQueueDiscipline(qdisc) = reply else { return None };
     let at_root = qdisc.header.parent == TcHandle::ROOT;
@@ -181,8 +183,8 @@ fn options(tbf: &Tbf) -> Vec<TcOption> {
     ]
 }
 
-/// The attributes inside TCA_OPTIONS. For a discipline that it does not know, the decoder gives
-/// TCA_OPTIONS itself as the only option.
+/// Attributes inside TCA_OPTIONS. For an unknown discipline the decoder returns TCA_OPTIONS as the
+/// only option.
 fn inner_bytes(options: &[TcOption]) -> Option<Vec<u8>> {
     let whole = options.first()?;
     let mut value = vec![0; whole.value_len()];
@@ -190,7 +192,7 @@ fn inner_bytes(options: &[TcOption]) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Reads what the kernel dumps: the burst comes back in ticks.
+/// Parses the kernel's attributes, in which the burst is in ticks.
 fn from_bytes(attributes: &[u8]) -> Option<Tbf> {
     let parms: [u8; PARMS_BYTES] = value_of(attributes, TCA_TBF_PARMS)?.try_into().ok()?;
     let word =

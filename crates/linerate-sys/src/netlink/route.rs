@@ -1,4 +1,4 @@
-//! Routes: static ones, and the kernel's answer to "which way?" (rtnetlink(7), RTM_*ROUTE).
+//! Routes: static routes, and route lookups (rtnetlink(7), RTM_*ROUTE).
 
 use std::io;
 use std::net::IpAddr;
@@ -14,13 +14,13 @@ use super::address::family;
 use super::socket::{Attempt, RouteSocket};
 use crate::Result;
 
-/// What a new connection over a route may send and offers to take at once, in segments; the
-/// kernel's own where absent (ip-route(8), `initcwnd` and `initrwnd`).
+/// Initial windows of new connections over a route, in segments; where absent the kernel's defaults
+/// (ip-route(8), `initcwnd` and `initrwnd`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InitialWindows {
-    /// The first congestion window (RTAX_INITCWND).
+    /// Initial congestion window (RTAX_INITCWND).
     pub send: Option<u32>,
-    /// The first receive window (RTAX_INITRWND).
+    /// Initial receive window (RTAX_INITRWND).
     pub receive: Option<u32>,
 }
 
@@ -45,8 +45,8 @@ impl RouteSocket {
         self.change(RouteNetlinkMessage::NewRoute(message), flags, &attempt)
     }
 
-    /// Gives every route of the namespace these initial windows; what is absent stays. Leaves out
-    /// routes to link-local addresses and IPv6 addresses of this host.
+    /// Sets the initial windows of every route of the namespace, without those that are `None`, and
+    /// without routes to link-local addresses and IPv6 addresses of this host.
     /// # Errors
     /// When a route cannot be replaced, or without CAP_NET_ADMIN.
     pub fn set_initial_windows(&mut self, windows: InitialWindows) -> Result<()> {
@@ -87,14 +87,14 @@ impl RouteSocket {
         Ok(windows)
     }
 
-    /// Index of the interface by which packets to `addr` leave.
+    /// Index of the outgoing interface of the route to `addr`.
     /// # Errors
     /// When there is no route.
     pub fn route_interface(&mut self, addr: IpAddr) -> Result<u32> {
         self.next_hop(addr).map(|(interface, _)| interface)
     }
 
-    /// The interface by which packets to `addr` leave, and the neighbour there that they go to.
+    /// Outgoing interface and next hop of the route to `addr`.
     /// # Errors
     /// When there is no route.
     pub fn next_hop(&mut self, addr: IpAddr) -> Result<(u32, IpAddr)> {
@@ -124,7 +124,7 @@ impl RouteSocket {
     }
 }
 
-/// Whether connections may go by this route, as far as [`RouteSocket::set_initial_windows`] goes.
+/// True for a route that [`RouteSocket::set_initial_windows`] changes.
 fn takes_windows(route: &RouteMessage) -> bool {
     let link_local = |attribute: &RouteAttribute| match attribute {
         RouteAttribute::Destination(RouteAddress::Inet6(addr)) => addr.is_unicast_link_local(),
@@ -147,7 +147,7 @@ fn destination(route: &RouteMessage) -> String {
     format!("{addr}/{}", route.header.destination_prefix_length)
 }
 
-/// The same route with these windows. What only describes it (cache, preference) is left out.
+/// The same route with these windows, without attributes that cannot be set (cache, preference).
 fn with_windows(mut route: RouteMessage, windows: InitialWindows) -> RouteMessage {
     let known = route.attributes.iter().filter_map(metrics_of).flatten();
     let mut metrics: Vec<RouteMetric> = known

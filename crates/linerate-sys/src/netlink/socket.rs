@@ -1,4 +1,4 @@
-//! One blocking conversation with the kernel (netlink(7)): request, replies, acknowledgement.
+//! Blocking requests to the kernel (netlink(7)): request, replies, acknowledgement.
 
 use std::fmt;
 use std::io;
@@ -11,28 +11,28 @@ use crate::{Error, Result};
 
 /// Bytes before a netlink message's payload: length, type, flags, sequence, port (netlink(7)).
 const HEADER_BYTES: usize = 16;
-/// linux/netlink.h.
+/// Message types of linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// The two highest bits of a type are flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+/// Mask of a type without its two flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
 const TYPE_BITS: u16 = 0x3fff;
 
-/// A routing netlink socket. It stays in the network namespace where it was opened.
+/// A routing netlink socket, which stays in the network namespace where it was opened.
 pub struct RouteSocket {
     socket: Socket,
     sequence: u32,
 }
 
-/// What a failed request was about.
+/// Description of a request for its error.
 pub(super) struct Attempt<'a> {
-    /// What was attempted.
+    /// Name of the attempt.
     pub(super) call: &'static str,
-    /// On what.
+    /// Object of the attempt.
     pub(super) object: &'a dyn fmt::Display,
 }
 
 impl Attempt<'_> {
-    /// The attempt as a failed call.
+    /// The error of a failed attempt.
     pub(super) fn failed(&self, source: impl Into<io::Error>) -> Error {
         Error::new(self.call, self.object, source)
     }
@@ -56,7 +56,7 @@ impl RouteSocket {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Changes something: sends the request and waits for its acknowledgement.
+    /// Sends a request for a change and waits for its acknowledgement.
     pub(super) fn change(
         &mut self,
         message: RouteNetlinkMessage,
@@ -66,7 +66,7 @@ impl RouteSocket {
         self.exchange(message, NLM_F_ACK | flags, attempt).map(drop)
     }
 
-    /// Asks for one object: the replies before the acknowledgement.
+    /// Requests one object; returns the replies before the acknowledgement.
     pub(super) fn get(
         &mut self,
         message: RouteNetlinkMessage,
@@ -75,8 +75,7 @@ impl RouteSocket {
         self.exchange(message, NLM_F_ACK, attempt)
     }
 
-    /// Asks for all objects of a kind. Replies in a form that the decoder does not know are left
-    /// out.
+    /// Requests all objects of a kind. Replies that the decoder cannot parse are skipped.
     pub(super) fn dump(
         &mut self,
         message: RouteNetlinkMessage,
@@ -127,7 +126,7 @@ impl RouteSocket {
     }
 }
 
-/// Cuts a datagram into its messages; a length that does not fit ends the datagram.
+/// Splits a datagram into its messages; a length that does not fit ends the iteration.
 fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -143,8 +142,8 @@ fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A conversation in messages that no decoder here knows: a header of four bytes and attributes,
-/// as generic netlink (linux/genetlink.h) and netfilter (linux/netfilter/nfnetlink.h) have them.
+/// A socket for messages without a decoder: a header of four bytes and attributes, as in generic
+/// netlink (linux/genetlink.h) and netfilter (linux/netfilter/nfnetlink.h).
 pub(super) struct PlainSocket {
     socket: Socket,
     sequence: u32,
@@ -161,7 +160,7 @@ impl PlainSocket {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Sends a request of a type; gives the header and the attributes of each reply.
+    /// Sends a request of a type; returns the header and the attributes of each reply.
     pub(super) fn ask(
         &mut self,
         kind: u16,
@@ -185,7 +184,8 @@ impl PlainSocket {
                 match u16::from_ne_bytes([reply[4], reply[5]]) {
                     NLMSG_DONE => return Ok(replies),
                     NLMSG_ERROR => {
-                        let code = body.first_chunk().map_or(0, |it| i32::from_ne_bytes(*it));
+                        let code = body.first_chunk();
+                        let code = code.map_or(0, |bytes| i32::from_ne_bytes(*bytes));
                         let failed = io::Error::from_raw_os_error(code.wrapping_neg());
                         return if code == 0 { Ok(replies) } else { Err(failed) };
                     }
@@ -197,7 +197,7 @@ impl PlainSocket {
     }
 }
 
-/// An attribute: its length with these four bytes, its type, its value padded to four.
+/// Encodes an attribute: its length with header, its type, its value padded to four bytes.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let len = (4 + value.len()) as u16;
     let mut bytes = [len, kind].map(u16::to_ne_bytes).concat();
@@ -206,7 +206,7 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Types and values; a length that does not fit ends the list.
+/// Iterates over types and values of attributes; a length that does not fit ends the iteration.
 pub(super) fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

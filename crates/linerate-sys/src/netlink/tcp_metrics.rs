@@ -1,4 +1,4 @@
-//! What the kernel remembers of earlier TCP connections to a host (generic netlink family
+//! Metrics that the kernel caches of earlier TCP connections to a host (generic netlink family
 //! `tcp_metrics`, linux/tcp_metrics.h, Linux 3.6).
 
 use std::net::IpAddr;
@@ -14,14 +14,14 @@ const TCP_METRICS_CMD_GET: u8 = 1;
 const ADDR_IPV4: u16 = 1;
 const ADDR_IPV6: u16 = 2;
 const VALS: u16 = 6;
-/// Places of enum tcp_metric_index; the attribute of each is one more.
+/// Values of enum tcp_metric_index, plus 1, which are the attribute types.
 const SSTHRESH: u16 = 3;
 const CWND: u16 = 4;
 const REORDERING: u16 = 5;
 const RTT_US: u16 = 6;
 const RTTVAR_US: u16 = 7;
 
-/// What is remembered of `addr` in the namespace of the calling thread; none when nothing is.
+/// Cached metrics of `addr` in the namespace of the calling thread; `None` without an entry.
 /// # Errors
 /// When the kernel does not answer.
 pub fn cached_metrics(addr: IpAddr) -> Result<Option<CachedMetrics>> {
@@ -32,7 +32,7 @@ pub fn cached_metrics(addr: IpAddr) -> Result<Option<CachedMetrics>> {
         IpAddr::V6(addr) => attribute(ADDR_IPV6, &addr.octets()),
     };
     match socket.ask(TCP_METRICS_CMD_GET, NLM_F_ACK, &wish) {
-        Ok(replies) => Ok(replies.iter().find_map(|it| metrics_of(it))),
+        Ok(replies) => Ok(replies.iter().find_map(|reply| metrics_of(reply))),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
         Err(error) => Err(failed(error)),
     }
@@ -42,7 +42,7 @@ fn metrics_of(attributes: &[u8]) -> Option<CachedMetrics> {
     let (_, values) = attributes_of(attributes).find(|(kind, _)| *kind == VALS)?;
     let value = |wanted| {
         let (_, value) = attributes_of(values).find(|(kind, _)| *kind == wanted)?;
-        value.first_chunk().map(|it| u32::from_ne_bytes(*it))
+        value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
     };
     Some(CachedMetrics {
         rtt_us: value(RTT_US),

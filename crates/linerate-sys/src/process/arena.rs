@@ -1,8 +1,7 @@
-//! Memory for packets: mapped, faulted in and locked before the first one comes (mmap(2),
-//! mlock(2)).
+//! Memory for packets: mapped, faulted in and locked before the first packet (mmap(2), mlock(2)).
 //!
-//! A page fault in the path of a packet costs it its time: without this the 99th percentile of
-//! lateness was 4 to 6 ms at 500 Mbit/s, with it 7 to 16 µs (Linux 6.18 guest).
+//! A page fault delays a packet: without this the 99th percentile of lateness was 4 to 6 ms at
+//! 500 Mbit/s, with it 7 to 16 µs (Linux 6.18 guest).
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -12,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::{Error, Result};
 
-/// A block of memory that is there.
+/// A block of memory whose pages are present.
 #[derive(Debug)]
 pub struct Arena {
     start: NonNull<u8>,
@@ -26,10 +25,10 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// A block of `length` bytes, all of them 0, faulted in, and locked where the limit on
-    /// locked memory (RLIMIT_MEMLOCK) or CAP_IPC_LOCK lets.
+    /// A block of `length` zero bytes, faulted in, and locked where the limit on locked memory
+    /// (RLIMIT_MEMLOCK) or CAP_IPC_LOCK allows it.
     /// # Errors
-    /// When the kernel gives no memory, or for a length of 0.
+    /// When the kernel has no memory, or for a length of 0.
     pub fn new(length: usize) -> Result<Self> {
         let failed =
             |source: io::Error| Error::new("map memory for packets, bytes", length, source);
@@ -42,7 +41,7 @@ impl Arena {
         let start =
             NonNull::new(mapped.cast()).ok_or_else(|| failed(io::Error::other("no memory")))?;
         let mut arena = Self { start, length, locked: false };
-        // Large pages spare misses of the address cache; a kernel without them gives small ones.
+        // Huge pages reduce TLB misses; a kernel without them uses small pages.
         // SAFETY: the advice is about this mapping and changes none of its contents.
         let _ = unsafe { rustix::mm::madvise(mapped, length, Advice::LinuxHugepage) };
         arena.fault_in();
@@ -51,7 +50,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Whether no page of it can be taken away.
+    /// True if the pages are locked in memory.
     pub const fn locked(&self) -> bool {
         self.locked
     }

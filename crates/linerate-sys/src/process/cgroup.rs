@@ -1,8 +1,8 @@
 //! Quotas of CPU time for single threads, by control groups of version 1 (cgroups(7); the kernel's
 //! Documentation/scheduler/sched-bwc.rst).
 //!
-//! Left out: version 2, where the threads of one process may be in different groups only below a
-//! group that was made for it.
+//! Left out: version 2, where threads of one process can be in different groups only below a
+//! threaded group.
 
 use std::fs;
 use std::io;
@@ -11,24 +11,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{Error, Result, thread};
 
-/// Where the controller of CPU time is mounted.
+/// Mount point of the cpu controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
-/// Shortest quota that the kernel takes.
+/// Shortest quota that the kernel accepts, in microseconds.
 const QUOTA_US_MIN: u64 = 1000;
-/// Period in which a group may use its quota.
+/// Period of a group's quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// A group whose threads together get a share of one CPU. It is removed when dropped, after its
-/// threads have ended.
+/// Control group whose threads together may use a share of one CPU; removed when dropped.
 #[derive(Debug)]
 pub struct CpuQuota {
     directory: PathBuf,
 }
 
 impl CpuQuota {
-    /// A group without threads that may use `share` of one CPU, one hundredth at the least.
+    /// A group without threads that may use `share` of one CPU, at least one hundredth.
     /// # Errors
-    /// Without control groups of version 1, or without the right to make one.
+    /// Without control groups of version 1, or without permission to make one.
     pub fn new(share: f64) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -43,9 +42,9 @@ impl CpuQuota {
         Ok(group)
     }
 
-    /// Puts the calling thread into the group; threads that it starts begin there.
+    /// Moves the calling thread into the group; threads that it starts inherit it.
     /// # Errors
-    /// Where the kernel refuses.
+    /// When the kernel refuses.
     pub fn enter(&self) -> Result<()> {
         let entered = self.write("tasks", u64::from(thread::id()));
         entered.map_err(|source| Error::new("enter", self.directory.display(), source))
@@ -58,7 +57,7 @@ impl CpuQuota {
 
 impl Drop for CpuQuota {
     fn drop(&mut self) {
-        // A thread that is still there goes back to where all are; only then can the group go.
+        // Only a group without threads can be removed, so they are moved to the root group.
         let threads = fs::read_to_string(self.directory.join("tasks")).unwrap_or_default();
         for thread in threads.lines() {
             let _ = fs::write(Path::new(CONTROLLER).join("tasks"), thread);

@@ -1,7 +1,7 @@
 //! Child processes that end with their parent (PR_SET_PDEATHSIG, prctl(2); pidfd_open(2)).
 //!
-//! The kernel sends the signal when the thread that started the child ends, so that thread waits
-//! for it. Leaves out grandchildren: a program that the child leaves behind is not reached.
+//! The kernel sends the signal when the thread that started the child ends, so that thread must
+//! wait for the child. Left out: grandchildren, which do not get the signal.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,17 +16,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{Error, Result};
 
-/// How often a waiting parent looks at what signal handlers left for it.
+/// Interval at which a waiting parent checks the flags of its signal handlers.
 const LOOK_NS: i64 = 100_000_000;
-/// Looks between a request to end and the signal that cannot be refused: 2 s.
+/// Number of checks between SIGTERM and SIGKILL: 2 s.
 const LOOKS_OF_GRACE: u32 = 20;
 
-/// Makes a child be killed when the thread that starts it ends.
+/// Sets a command up to be killed when the thread that starts it ends.
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
     let parent = rustix::process::getpid();
     let before_exec = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // A parent that died before the line above has sent no signal.
+        // If the parent ended before the line above, the kernel sends no signal.
         if rustix::process::getppid() == Some(parent) {
             Ok(())
         } else {
@@ -38,11 +38,10 @@ pub fn die_with_parent(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(before_exec) }
 }
 
-/// Runs a command to its end and returns how it ended.
+/// Runs a command to its end and returns its exit status.
 ///
-/// The terminal's Ctrl-C reaches the command itself; SIGTERM and SIGHUP are handed on to it. When
-/// `lease` reports that its other end is closed, the command is hung up and, after two seconds,
-/// killed.
+/// The terminal sends Ctrl-C to the command itself; SIGTERM and SIGHUP are forwarded to it. When
+/// the other end of `lease` is closed, the command gets SIGHUP and, after two seconds, SIGKILL.
 /// # Errors
 /// When the command cannot be started.
 pub fn run_to_end(command: &mut Command, lease: Option<BorrowedFd<'_>>) -> Result<ExitStatus> {
@@ -53,8 +52,8 @@ pub fn run_to_end(command: &mut Command, lease: Option<BorrowedFd<'_>>) -> Resul
     wait(&mut child, lease, &ask).map_err(failed)
 }
 
-/// Waits for the end of a child for as long as it is wanted; one that is not is asked to end
-/// (SIGTERM), and killed two seconds later.
+/// Waits for the end of a child. Once `wanted` returns false, the child gets SIGTERM and, after two
+/// seconds, SIGKILL.
 /// # Errors
 /// When the kernel refuses to wait for it.
 pub fn wait_while(child: &mut Child, wanted: &dyn Fn() -> bool) -> Result<ExitStatus> {
@@ -82,7 +81,7 @@ pub fn wait_while(child: &mut Child, wanted: &dyn Fn() -> bool) -> Result<ExitSt
     }
 }
 
-/// Signals that came for the parent.
+/// Flags for signals to the parent.
 struct Flags {
     terminate: Arc<AtomicBool>,
     hang_up: Arc<AtomicBool>,
@@ -103,7 +102,7 @@ impl Flags {
         Ok(Self { terminate, hang_up, handlers })
     }
 
-    fn taken(&self) -> Option<Signal> {
+    fn take_signal(&self) -> Option<Signal> {
         if self.terminate.swap(false, Ordering::AcqRel) {
             return Some(Signal::TERM);
         }
@@ -132,7 +131,7 @@ fn wait(
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        let mut signal = ask.taken();
+        let mut signal = ask.take_signal();
         if lease_closed {
             lease = None;
             signal = Some(Signal::HUP);
@@ -152,7 +151,7 @@ fn wait(
     }
 }
 
-/// Waits a look's time for the end of the process; whether the lease's other end is closed.
+/// Waits one interval for the end of the process; true if the lease's other end is closed.
 fn poll(process: BorrowedFd<'_>, lease: Option<BorrowedFd<'_>>) -> io::Result<bool> {
     let mut waits = vec![PollFd::from_borrowed_fd(process, PollFlags::IN)];
     // POLLHUP is reported without being asked for.

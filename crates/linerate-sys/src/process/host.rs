@@ -1,10 +1,10 @@
-//! What this host is: kernel, processor, clock source, TCP defaults. A file that cannot be read
+//! Facts of this host: kernel, processor, clock source, TCP defaults. A file that cannot be read
 //! leaves its field absent.
 
 use std::fs;
 use std::str::FromStr;
 
-/// A file under /proc or /sys as a whole.
+/// Whole text of a file under /proc or /sys.
 pub fn read_text(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
@@ -15,7 +15,7 @@ pub fn read_line(path: &str) -> Option<String> {
     text.lines().next().map(|line| line.trim().to_owned())
 }
 
-/// One number of a file under /proc or /sys.
+/// Number in the first line of a file under /proc or /sys.
 pub fn read_number<T: FromStr>(path: &str) -> Option<T> {
     read_line(path)?.parse().ok()
 }
@@ -28,13 +28,13 @@ pub fn read_triple(path: &str) -> Option<[u64; 3]> {
     Some([next()?, next()?, next()?])
 }
 
-/// Kernel name and release.
+/// Name and release of the kernel.
 pub fn kernel() -> String {
     let uname = rustix::system::uname();
     format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy())
 }
 
-/// Kernel, name of the host and machine, as `uname -snrvm` prints them.
+/// Kernel, host name and machine, as `uname -snrvm` prints them.
 pub fn system_info() -> String {
     let uname = rustix::system::uname();
     let words =
@@ -42,41 +42,41 @@ pub fn system_info() -> String {
     words.map(|word| word.to_string_lossy().into_owned()).join(" ")
 }
 
-/// The processor's model, as the kernel names it.
+/// Model of the processor, as in /proc/cpuinfo.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Processors that this process may use.
+/// Number of processors that this process may use.
 pub fn cpus() -> Option<u32> {
     u32::try_from(std::thread::available_parallelism().ok()?.get()).ok()
 }
 
-/// Names the running kernel: two ends with the same value share one machine (proc(5), boot_id).
+/// Identifier of the running kernel: two ends with the same value are on one host (proc(5),
+/// boot_id).
 pub fn boot_id() -> Option<String> {
     read_line("/proc/sys/kernel/random/boot_id")
 }
 
-/// What the processors of this machine did since it started, in ticks of USER_HZ, all processors
-/// together.
+/// Processor time of this host since its start, in ticks of USER_HZ, summed over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTime {
-    /// Ran something: user, nice, system, interrupts.
+    /// Busy time: user, nice, system, interrupts.
     pub busy_ticks: u64,
-    /// That part of it which network and timers took in soft interrupts.
+    /// Part of the busy time in soft interrupts, for network and timers.
     pub softirq_ticks: u64,
-    /// Wanted to run something while the host of this virtual machine ran another.
+    /// Steal time, during which the hypervisor ran other virtual machines.
     pub stolen_ticks: u64,
 }
 
-/// The processor time of this machine; `None` where the kernel does not tell.
+/// Processor time of this host; `None` where /proc/stat cannot be read.
 pub fn processor_time() -> Option<ProcessorTime> {
     processor_time_of(&read_line("/proc/stat")?)
 }
 
-/// The same of each processor, by its number; none where the kernel does not tell.
+/// Processor time of each processor, by its number; empty where /proc/stat cannot be read.
 pub fn processor_times() -> Vec<(u32, ProcessorTime)> {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     text.lines().filter_map(one_processor_of).collect()
@@ -87,11 +87,10 @@ fn one_processor_of(line: &str) -> Option<(u32, ProcessorTime)> {
     Some((number.parse().ok()?, processor_time_of(&format!("cpu {rest}"))?))
 }
 
-/// Counters of a file of /proc/net of two lines a group, names and values: `netstat` or `snmp`, in
-/// the namespace of the calling thread. Each is named `group.name`; those that may be negative are
-/// left out.
+/// Counters of `/proc/net/netstat` or `snmp` in the namespace of the calling thread, as pairs of
+/// `group.name` and value; negative values are left out.
 pub fn net_counters(file: &str) -> Vec<(String, u64)> {
-    // /proc/net is that of the process, whose first thread may be in another namespace.
+    // /proc/net is that of the process's first thread, which may be in another namespace.
     net_counters_of(&read_text(&format!("/proc/thread-self/net/{file}")).unwrap_or_default())
 }
 
@@ -110,14 +109,14 @@ fn net_counters_of(text: &str) -> Vec<(String, u64)> {
     counters.collect()
 }
 
-/// Counters of a file of a name and a value a line, such as cpu.stat of a control group.
+/// Counters of a file with a name and a value on each line, such as cpu.stat of a control group.
 pub fn line_counters(path: &str) -> Vec<(String, u64)> {
     let text = read_text(path).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
 }
 
-/// cpu.stat of the control group that this process is in, of either version (cgroups(7)).
+/// Counters in cpu.stat of this process's control group, of either version (cgroups(7)).
 pub fn cpu_stat() -> Vec<(String, u64)> {
     let groups = read_text("/proc/self/cgroup").unwrap_or_default();
     let found = cpu_stat_paths(&groups).find_map(|path| {
@@ -127,8 +126,8 @@ pub fn cpu_stat() -> Vec<(String, u64)> {
     found.unwrap_or_default()
 }
 
-/// Where cpu.stat may be: version 1 first, whose controllers version 2 does not have; the path of
-/// the group may be that of another mount.
+/// Candidate paths of cpu.stat: those of version 1 first, because a controller is in one version
+/// only. The group's path may be relative to another mount, so its root is a candidate, too.
 fn cpu_stat_paths(groups: &str) -> impl Iterator<Item = String> {
     let entries = groups.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -138,7 +137,7 @@ fn cpu_stat_paths(groups: &str) -> impl Iterator<Item = String> {
     let of = |controller: &'static str, mounts: &'static [&'static str]| {
         let group = entries
             .iter()
-            .find(|(controllers, _)| controllers.split(',').any(|it| it == controller));
+            .find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
         let paths = group.map(|(_, path)| path.trim_end_matches('/').to_owned());
         paths.into_iter().flat_map(move |path| {
             let at = mounts.iter().flat_map(move |mount| {
@@ -152,8 +151,8 @@ fn cpu_stat_paths(groups: &str) -> impl Iterator<Item = String> {
     first.chain(second).collect::<Vec<_>>().into_iter()
 }
 
-/// Time that tasks of this host waited for a resource (`cpu`, `memory`, `io`), in µs: some of them,
-/// or all at once (PSI, Linux 4.20); `some` and `full`.
+/// Pressure stall totals of a resource (`cpu`, `memory`, `io`) in µs: the time in which at least
+/// one task (`some`) or all tasks (`full`) waited for it (PSI, Linux 4.20).
 pub fn pressure(resource: &str) -> Vec<(String, u64)> {
     let text = read_text(&format!("/proc/pressure/{resource}")).unwrap_or_default();
     let totals = text.lines().filter_map(|line| {
@@ -164,27 +163,27 @@ pub fn pressure(resource: &str) -> Vec<(String, u64)> {
     totals.collect()
 }
 
-/// What one processor did with frames that came, since the machine started.
+/// Counters of received frames on one processor since the host's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Softnet {
-    /// The processor.
+    /// Number of the processor.
     pub cpu: u32,
-    /// Frames that it took up.
+    /// Frames processed.
     pub processed: u64,
-    /// Frames that found its backlog full (net.core.netdev_max_backlog): lost.
+    /// Frames dropped because its backlog was full (net.core.netdev_max_backlog).
     pub dropped: u64,
-    /// Times that its work was cut short with frames left (net.core.netdev_budget).
+    /// Times that it stopped with frames left because its budget was used (net.core.netdev_budget).
     pub squeezed: u64,
 }
 
-/// What each processor did with frames that came (/proc/net/softnet_stat, of all namespaces).
+/// Counters of received frames of each processor (/proc/net/softnet_stat, of all namespaces).
 pub fn softnet() -> Vec<Softnet> {
     let text = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     text.lines().zip(0..).filter_map(|(line, row)| softnet_of(line, row)).collect()
 }
 
-/// Reads a line of hexadecimal words: processed, dropped, squeezed, and in word 12 the processor
-/// (Linux 5.10; lines were in their order before, those of absent processors left out).
+/// Parses a line of hexadecimal words: processed, dropped, squeezed, and in word 12 the processor
+/// (since Linux 5.10; before, one line for each present processor in order).
 fn softnet_of(line: &str, row: u32) -> Option<Softnet> {
     let parse = |word| u32::from_str_radix(word, 16).ok();
     let words: Vec<u32> = line.split_ascii_whitespace().map_while(parse).collect();
@@ -197,7 +196,7 @@ fn softnet_of(line: &str, row: u32) -> Option<Softnet> {
     })
 }
 
-/// Reads the first line of /proc/stat (proc_stat(5)): `cpu`, user, nice, system, idle, iowait,
+/// Parses the first line of /proc/stat (proc_stat(5)): `cpu`, user, nice, system, idle, iowait,
 /// irq, softirq, steal. User time contains guest time.
 fn processor_time_of(line: &str) -> Option<ProcessorTime> {
     let numbers = line.strip_prefix("cpu ")?.split_ascii_whitespace();

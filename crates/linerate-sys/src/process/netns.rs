@@ -1,4 +1,4 @@
-//! Anonymous network namespaces (network_namespaces(7)): made by a thread, held by a descriptor.
+//! Anonymous network namespaces (network_namespaces(7)), kept alive by a descriptor.
 //!
 //! No name in /run/netns and nothing on disk: the namespace ends with the last descriptor, thread
 //! or process that holds it, so a killed process leaves nothing behind.
@@ -12,17 +12,17 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::{Error, Result};
 
-/// The calling thread's network namespace; `/proc/self` would be the first thread's.
+/// Path of the calling thread's network namespace; `/proc/self` is that of the first thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// A network namespace, held open.
+/// A network namespace, kept alive by an open descriptor.
 #[derive(Debug)]
 pub struct Netns {
     fd: OwnedFd,
 }
 
 impl Netns {
-    /// Makes a namespace with nothing in it but a loopback link that is down.
+    /// Creates a namespace with only a loopback link, which is down.
     /// # Errors
     /// Without CAP_SYS_ADMIN in the user namespace, at the limit user.max_net_namespaces, or when
     /// no thread can be started.
@@ -38,21 +38,21 @@ impl Netns {
         maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// The namespace of the calling thread.
+    /// Opens the namespace of the calling thread.
     /// # Errors
-    /// When /proc is not there.
+    /// When /proc is not mounted.
     pub fn current() -> Result<Self> {
         let file = File::open(OWN).map_err(|source| Error::new("open", OWN, source))?;
         Ok(Self { fd: file.into() })
     }
 
-    /// A namespace that another process passed.
+    /// A namespace whose descriptor another process passed.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self { fd }
     }
 
     /// Moves the calling thread into the namespace. Threads and children that it starts later
-    /// begin there.
+    /// inherit it.
     /// # Errors
     /// Without CAP_SYS_ADMIN in the namespace's user namespace and in the caller's.
     pub fn enter(&self) -> Result<()> {
@@ -61,7 +61,7 @@ impl Netns {
             .map_err(|errno| Error::new("enter", "network namespace", errno))
     }
 
-    /// What tells it from every other namespace of this kernel: the number in
+    /// Inode number of the namespace, unique in this kernel: the number in
     /// `readlink /proc/PID/ns/net`.
     /// # Errors
     /// When the kernel does not answer.
@@ -78,8 +78,8 @@ impl AsFd for Netns {
     }
 }
 
-/// Processes whose first thread is in one of these namespaces, as far as the caller may look
-/// (proc_pid_ns(5)). The caller is left out.
+/// Processes whose first thread is in one of these namespaces, as far as the caller may read that
+/// (proc_pid_ns(5)), without the calling process.
 pub fn processes_inside(namespaces: &[u64]) -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name());
@@ -88,7 +88,7 @@ pub fn processes_inside(namespaces: &[u64]) -> Vec<Process> {
     others.filter_map(|pid| Process::inside(pid, namespaces)).collect()
 }
 
-/// A process, held so that its number cannot pass to another.
+/// A process, held by a pidfd so that its PID cannot be reused.
 #[derive(Debug)]
 pub struct Process {
     fd: OwnedFd,
@@ -101,23 +101,23 @@ impl Process {
         }
         let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
         let fd = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        // Looked at again now that it is held: the first look may have been at a process gone.
+        // Checked again: the PID may have been reused before the pidfd was opened.
         is_inside(pid, namespaces).then_some(Self { fd })
     }
 
-    /// Asks it to end: SIGHUP, and SIGCONT for one that is stopped.
+    /// Asks the process to end: SIGHUP, and SIGCONT if it is stopped.
     pub fn hang_up(&self) {
         self.send(Signal::HUP);
         self.send(Signal::CONT);
     }
 
-    /// Ends it.
+    /// Kills the process (SIGKILL).
     pub fn kill(&self) {
         self.send(Signal::KILL);
     }
 
     fn send(&self, signal: Signal) {
-        // It may have ended by itself, or belong to another user: both leave nothing to do.
+        // The process may have ended, or belong to another user.
         let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
     }
 }

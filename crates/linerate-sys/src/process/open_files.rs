@@ -1,14 +1,14 @@
-//! How many descriptors this process may have (RLIMIT_NOFILE, getrlimit(2)).
+//! Limit on the descriptors of this process (RLIMIT_NOFILE, getrlimit(2)).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit now; `None` where there is none.
+/// The current limit; `None` where there is none.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Raises the limit to the one that the administrator set, as every process may for itself; the
-/// limit that holds then.
+/// Raises the soft limit to the hard limit, for which no privilege is needed; returns the new
+/// limit.
 pub fn raise_limit() -> Option<u64> {
     let limits = getrlimit(Resource::Nofile);
     // A kernel that refuses leaves the limit where it is.

@@ -1,20 +1,20 @@
-//! A line from the terminal that does not appear on it (termios(3), without ECHO).
+//! Reading a password from the terminal without echo (termios(3)).
 //!
-//! Keys come one by one and Ctrl-C is one of them, so that it cannot leave the terminal mute.
+//! Keys are read one by one, including Ctrl-C, so that an interrupt cannot leave the echo off.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Puts the terminal back when dropped, also after a panic.
+/// Terminal with its echo off; restored when dropped, also after a panic.
 struct Hidden<'a> {
     terminal: &'a File,
     before: Termios,
 }
 
 impl<'a> Hidden<'a> {
-    fn on(terminal: &'a File) -> io::Result<Self> {
+    fn hide(terminal: &'a File) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut hidden = before.clone();
         hidden.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
@@ -29,29 +29,29 @@ impl Drop for Hidden<'_> {
     }
 }
 
-/// Longest line that is kept.
+/// Bytes of the longest line that is kept.
 const BYTES_MAX: usize = 1024;
-/// Ctrl-C; the next are Ctrl-D, Ctrl-H, Ctrl-U and Delete.
+/// Key Ctrl-C; the next keys are Ctrl-D, Ctrl-H, Ctrl-U and Delete.
 const INTERRUPT: u8 = 0x03;
 const END: u8 = 0x04;
 const BACKSPACE: u8 = 0x08;
 const KILL: u8 = 0x15;
 const DELETE: u8 = 0x7f;
 
-/// Asks on the terminal of this process and reads a line that is not shown.
+/// Prints a prompt to the terminal of this process and reads a line without echo.
 /// # Errors
 /// When there is no terminal, or it was closed, or by Ctrl-C.
 pub fn read_password(prompt: &str) -> io::Result<String> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
     (&terminal).write_all(prompt.as_bytes())?;
-    let hidden = Hidden::on(&terminal)?;
+    let hidden = Hidden::hide(&terminal)?;
     let line = line_of(BufReader::new(&terminal).bytes());
     drop(hidden);
     (&terminal).write_all(b"\n")?;
     line
 }
 
-/// What the keys up to the end of the line leave.
+/// The line that a sequence of keys enters, with deletions applied.
 fn line_of(keys: impl Iterator<Item = io::Result<u8>>) -> io::Result<String> {
     let mut line = Vec::new();
     for key in keys {

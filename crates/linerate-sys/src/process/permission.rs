@@ -1,10 +1,10 @@
-//! What this process may do with a file (access(2)).
+//! Permissions of this process for a file (access(2)).
 
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-/// Whether it may write a file or in a directory: not on a medium that is mounted read-only.
+/// True if this process may write a file or a directory; false on a read-only file system.
 pub fn may_write(path: &Path) -> bool {
     access(path, Access::WRITE_OK).is_ok()
 }

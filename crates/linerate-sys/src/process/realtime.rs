@@ -1,5 +1,5 @@
-//! Real-time priority for a thread whose lateness is an error of what it makes (sched(7),
-//! sched_setscheduler(2)). The kernel keeps 5 % of each processor for others
+//! Real-time priority for threads whose lateness falsifies their results (sched(7),
+//! sched_setscheduler(2)). The kernel reserves 5 % of each processor for other threads
 //! (kernel.sched_rt_runtime_us).
 
 use std::io;
@@ -7,14 +7,13 @@ use std::marker::PhantomData;
 
 use crate::{Error, Result};
 
-/// Runs the calling thread before all ordinary ones, first come first served among its like,
-/// until it ends. Its children are ordinary.
+/// Gives the calling thread the priority SCHED_FIFO 1 until it ends. Its children do not inherit
+/// it.
 /// # Errors
 /// Without CAP_SYS_NICE and with a limit RLIMIT_RTPRIO of 0.
 pub fn begin() -> Result<()> {
-    // The lowest real-time priority: before every ordinary thread, behind every other real-time
-    // one, the kernel's own among them.
-    // SAFETY: all-zero is a valid sched_param: plain numbers.
+    // The lowest real-time priority: above every ordinary thread, below all other real-time
+    // threads, also those of the kernel. SAFETY: all-zero is a valid sched_param: plain numbers.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
     param.sched_priority = 1;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -25,14 +24,14 @@ pub fn begin() -> Result<()> {
     Err(Error::new("ask for", "real-time priority", io::Error::last_os_error()))
 }
 
-/// [`begin`] until dropped, by the thread that began it.
+/// Real-time priority of the calling thread until dropped.
 #[derive(Debug)]
 pub struct Turn(PhantomData<*const ()>);
 
 impl Turn {
-    /// Begins.
+    /// Raises the priority as [`begin`] does.
     /// # Errors
-    /// As [`begin`].
+    /// The errors of [`begin`].
     pub fn begin() -> Result<Self> {
         begin().map(|()| Self(PhantomData))
     }
@@ -42,7 +41,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         // SAFETY: all-zero is a valid sched_param: plain numbers, and 0 is what SCHED_OTHER has.
         let param: libc::sched_param = unsafe { std::mem::zeroed() };
-        // Only a process with the privilege may take the flag back.
+        // Only a privileged process may clear the flag.
         let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
         // SAFETY: as in `begin`.
         unsafe { libc::sched_setscheduler(0, policy, &raw const param) };

@@ -1,5 +1,5 @@
-//! What a measuring thread asks of the scheduler: timer slack (prctl(2)), a place
-//! (sched_setaffinity(2)), and what it may use.
+//! Scheduler settings of a measuring thread: timer slack (prctl(2)), CPU affinity
+//! (sched_setaffinity(2)), and the allowed processors.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ impl ShortSlack {
     /// Shortens the slack of the calling thread.
     pub fn begin() -> Self {
         let before = rustix::thread::current_timer_slack().ok().and_then(NonZeroU64::new);
-        // A kernel that refuses leaves the slack as it was; sleeps then end later, no more.
+        // If the kernel refuses, sleeps only end later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         Self { before }
     }
@@ -32,36 +32,35 @@ impl Drop for ShortSlack {
     }
 }
 
-/// Keeps the calling thread on the processor it runs on, until dropped.
+/// CPU affinity of the calling thread to one processor, until dropped.
 #[derive(Debug)]
 pub struct Pinned {
     before: Option<CpuSet>,
 }
 
 impl Pinned {
-    /// Pins the calling thread where it is. Where the kernel refuses, the thread stays free.
+    /// Pins the calling thread to its current processor, unless the kernel refuses.
     pub fn here() -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
-        Self::on(before, rustix::thread::sched_getcpu())
+        Self::pin(before, rustix::thread::sched_getcpu())
     }
 
-    /// Moves the calling thread to a processor and pins it there. Where the kernel refuses, the
-    /// thread stays free.
+    /// Moves the calling thread to processor `cpu` and pins it there, unless the kernel refuses.
     pub fn to(cpu: u32) -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
         if cpu >= CpuSet::MAX_CPU {
             return Self { before: None };
         }
-        Self::on(before, cpu)
+        Self::pin(before, cpu)
     }
 
-    /// Whether the kernel let it.
+    /// True unless the kernel refused.
     pub const fn is_pinned(&self) -> bool {
         self.before.is_some()
     }
 
-    fn on(before: Option<CpuSet>, cpu: usize) -> Self {
+    fn pin(before: Option<CpuSet>, cpu: usize) -> Self {
         let mut one = CpuSet::new();
         one.set(cpu);
         let pinned = rustix::thread::sched_setaffinity(None, &one).is_ok();
@@ -77,9 +76,9 @@ impl Drop for Pinned {
     }
 }
 
-/// Moves another thread to a processor for good; a NAPI thread of the kernel too.
+/// Pins another thread to a processor; also a NAPI thread of the kernel.
 /// # Errors
-/// Without CAP_SYS_NICE for a thread of somebody else, or when either does not exist.
+/// Without CAP_SYS_NICE for a thread of another user, or when thread or processor do not exist.
 pub fn pin_thread(thread: u32, cpu: u32) -> Result<()> {
     let failed = |source: io::Error| Error::new("start a thread on another CPU", thread, source);
     let impossible = || failed(io::ErrorKind::InvalidInput.into());
@@ -90,14 +89,14 @@ pub fn pin_thread(thread: u32, cpu: u32) -> Result<()> {
     rustix::thread::sched_setaffinity(Some(pid), &one).map_err(|errno| failed(errno.into()))
 }
 
-/// The processors that another thread may use; none where the kernel does not tell.
+/// Processors that another thread may use; empty where they cannot be read.
 pub fn cpus_of(thread: u32) -> Vec<u32> {
     let pid = i32::try_from(thread).ok().and_then(Pid::from_raw);
     let set = pid.and_then(|pid| rustix::thread::sched_getaffinity(Some(pid)).ok());
     set.map_or_else(Vec::new, |set| in_order(&set))
 }
 
-/// The processors that the calling thread may use, in order; none where the kernel does not tell.
+/// Processors that the calling thread may use, in order; empty where they cannot be read.
 pub fn cpus() -> Vec<u32> {
     rustix::thread::sched_getaffinity(None).map_or_else(|_| Vec::new(), |set| in_order(&set))
 }
@@ -107,8 +106,8 @@ fn in_order(set: &CpuSet) -> Vec<u32> {
     all.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// The processors that the calling thread may use, one of each core: those that share a core with
-/// an earlier one are left out (topology/thread_siblings_list of sysfs).
+/// One processor of each core among those that the calling thread may use
+/// (topology/thread_siblings_list of sysfs).
 pub fn cores() -> Vec<u32> {
     let mut taken: Vec<u32> = Vec::new();
     let mut cores = Vec::new();
@@ -127,7 +126,7 @@ fn siblings(cpu: u32) -> Vec<u32> {
     std::fs::read_to_string(path).map_or_else(|_| vec![cpu], |text| cpu_list(text.trim()))
 }
 
-/// Reads a list as the kernel writes it: `0,4`, `0-3,8`. What cannot be read is left out.
+/// Parses a list in the kernel's format: `0,4`, `0-3,8`. Invalid parts are skipped.
 fn cpu_list(text: &str) -> Vec<u32> {
     let ranges = text.split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -136,18 +135,18 @@ fn cpu_list(text: &str) -> Vec<u32> {
     ranges.flatten().collect()
 }
 
-/// The processor that the calling thread runs on now; 25 ns, without a call into the kernel.
+/// Current processor of the calling thread; takes 25 ns, without a system call.
 #[inline]
 pub fn current_cpu() -> Option<u32> {
     u32::try_from(rustix::thread::sched_getcpu()).ok()
 }
 
-/// Processors that the calling thread may use; 1 where the kernel does not tell.
+/// Number of processors that the calling thread may use; 1 where it cannot be read.
 pub fn cpus_allowed() -> u32 {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1))
 }
 
-/// Lets other threads run, if any are ready.
+/// Yields the processor to other ready threads (sched_yield(2)).
 pub fn give_way() {
     rustix::thread::sched_yield();
 }

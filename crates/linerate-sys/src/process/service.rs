@@ -1,4 +1,4 @@
-//! What the service manager is told (sd_notify(3)): a datagram to the socket that it names; and the
+//! Service manager: notifications by a datagram to its socket (sd_notify(3)), and the listening
 //! socket that it opened for this program (sd_listen_fds(3)).
 
 use std::ffi::OsStr;
@@ -10,34 +10,34 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first descriptor that is handed over (sd_listen_fds(3), `SD_LISTEN_FDS_START`).
+/// First passed descriptor (sd_listen_fds(3), `SD_LISTEN_FDS_START`).
 const FIRST: i32 = 3;
-/// Its owner is made once.
+/// True once an owner of the descriptor exists.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The listener that the service manager opened for this program; none where it opened none, and
-/// none at a second call.
+/// The listener that the service manager opened for this program; `None` where it opened none, and
+/// at a second call.
 /// # Errors
-/// When there are several, or it is not a TCP socket that listens.
+/// When there are several, or it is no listening TCP socket.
 /// # Source
-/// sd_listen_fds(3): `LISTEN_PID` is the process that they are for, `LISTEN_FDS` how many.
+/// sd_listen_fds(3): `LISTEN_PID` is the process of the descriptors, `LISTEN_FDS` their number.
 pub fn handed_over() -> io::Result<Option<TcpListener>> {
     let (pid, count) = (std::env::var("LISTEN_PID").ok(), std::env::var("LISTEN_FDS").ok());
     match count_of(pid.as_deref(), count.as_deref(), std::process::id()) {
         0 => Ok(None),
         1 if TAKEN.swap(true, Ordering::Relaxed) => Ok(None),
-        1 => taken().map(Some),
+        1 => take_listener().map(Some),
         many => Err(io::Error::other(format!("{many} sockets; one TCP socket is understood"))),
     }
 }
 
-/// How many descriptors are handed over to the process `own`.
+/// Number of descriptors passed to the process `own`.
 fn count_of(pid: Option<&str>, count: Option<&str>, own: u32) -> u32 {
     let is_ours = pid.and_then(|pid| pid.parse::<u32>().ok()) == Some(own);
     count.filter(|_| is_ours).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-fn taken() -> io::Result<TcpListener> {
+fn take_listener() -> io::Result<TcpListener> {
     // SAFETY: the manager opened it for this process, which has no other owner of it: `TAKEN`.
     let socket = unsafe { OwnedFd::from_raw_fd(FIRST) };
     let listens = rustix::net::sockopt::socket_acceptconn(&socket)?;
@@ -50,7 +50,7 @@ fn taken() -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Tells the manager that listens at `socket` (`$NOTIFY_SOCKET`) a state, such as `READY=1`.
+/// Sends a state, such as `READY=1`, to the manager at `socket` (`$NOTIFY_SOCKET`).
 /// # Errors
 /// When nobody listens there.
 /// # Source

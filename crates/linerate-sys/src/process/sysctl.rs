@@ -1,5 +1,5 @@
-//! Kernel settings under /proc/sys (proc_sys(5)). Those of the network are the calling thread's
-//! namespace's.
+//! Kernel settings under /proc/sys (proc_sys(5)). Network settings are those of the calling
+//! thread's namespace.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ pub fn read(name: &str) -> Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Writes a setting; one that has the value already is not touched, so a read-only /proc/sys
-/// matters only where something must change.
+/// Writes a setting, unless it already has the value, so that a read-only /proc/sys is an error
+/// only where a change is needed.
 /// # Errors
 /// When this kernel has no such setting, refuses the value, or /proc/sys is read-only.
 pub fn write(name: &str, value: &str) -> Result<()> {
@@ -26,7 +26,7 @@ pub fn write(name: &str, value: &str) -> Result<()> {
     fs::write(path(name), value).map_err(|source| Error::new("write setting", name, source))
 }
 
-/// Whether this kernel has a setting.
+/// True if this kernel has the setting.
 pub fn exists(name: &str) -> bool {
     path(name).exists()
 }

@@ -1,6 +1,6 @@
-//! How wide the terminal is that standard output goes to (TIOCGWINSZ, ioctl_tty(2)).
+//! Width of the terminal at standard output (TIOCGWINSZ, ioctl_tty(2)).
 
-/// Columns of the terminal; `None` where standard output is no terminal, or one without a size.
+/// Columns of the terminal; `None` where standard output is no terminal, or its size is unknown.
 pub fn columns() -> Option<usize> {
     let stdout = rustix::stdio::stdout();
     if !rustix::termios::isatty(stdout) {

@@ -1,26 +1,26 @@
-//! What a thread cost: processor time (getrusage(2), RUSAGE_THREAD) and the time that it waited
-//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; the third is how often
-//! it was given one; needs CONFIG_SCHED_INFO).
+//! Costs of a thread: processor time (getrusage(2), RUSAGE_THREAD) and run-queue wait
+//! (/proc/thread-self/schedstat, second field, nanoseconds; the third field is the number of time
+//! slices; needs CONFIG_SCHED_INFO).
 
 use std::mem::MaybeUninit;
 
-/// Costs of the calling thread since it began.
+/// Costs of the calling thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCost {
-    /// User time.
+    /// Processor time in user mode.
     pub user_ns: Option<u64>,
-    /// System time.
+    /// Processor time in the kernel.
     pub system_ns: Option<u64>,
-    /// Time ready to run without a processor.
+    /// Time in the run queue, ready without a processor.
     pub run_queue_wait_ns: Option<u64>,
-    /// Time that passed, on the monotonic clock.
+    /// Elapsed time of the monotonic clock.
     pub wall_ns: u64,
-    /// The processor it runs on now.
+    /// Current processor of the thread.
     pub cpu: Option<u32>,
 }
 
 impl ThreadCost {
-    /// Time that the thread neither ran nor waited for a processor.
+    /// Time in which the thread neither ran nor waited for a processor.
     pub fn off_ns(&self) -> Option<u64> {
         let on = self.user_ns? + self.system_ns? + self.run_queue_wait_ns?;
         Some(self.wall_ns.saturating_sub(on))
@@ -39,8 +39,8 @@ pub fn cost() -> ThreadCost {
     }
 }
 
-/// Waking up late is a timing error: asks for 1 ns of timer slack for the calling thread instead
-/// of the usual 50 µs (prctl(2), PR_SET_TIMERSLACK).
+/// Sets the timer slack of the calling thread to 1 ns instead of 50 µs, so that sleeps end less
+/// late (prctl(2), PR_SET_TIMERSLACK).
 pub fn tighten_timer_slack() {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and touches no memory.
     unsafe {
@@ -66,23 +66,23 @@ fn run_queue_wait() -> Option<u64> {
     waits().map(|waits| waits.total_ns)
 }
 
-/// How a thread waited for processors since it began.
+/// Waits of a thread for processors since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunQueueWaits {
-    /// Time ready to run without a processor.
+    /// Time in the run queue, ready without a processor.
     pub total_ns: u64,
-    /// How often it was given one.
+    /// Number of time slices.
     pub turns: u64,
 }
 
-/// How the calling thread waited for processors.
+/// Run-queue waits of the calling thread.
 pub fn waits() -> Option<RunQueueWaits> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse);
     Some(RunQueueWaits { total_ns: fields.next()?.ok()?, turns: fields.next()?.ok()? })
 }
 
-/// The kernel's number of the calling thread, by which another thread can follow it.
+/// Thread ID of the calling thread (gettid(2)), with which other threads can read its costs.
 pub fn id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }

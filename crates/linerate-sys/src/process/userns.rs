@@ -12,14 +12,14 @@ use crate::{Error, Result};
 
 const OWN: &str = "/proc/self/ns/user";
 
-/// Whether this process may make network namespaces and links in them.
+/// True if this process may create network namespaces and links in them.
 pub fn may_make_networks() -> bool {
     let wanted = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
 }
 
-/// Whether this process may send and count raw frames: packet sockets, XDP programs and the
-/// settings of links.
+/// True if this process may send and count raw frames, for which it needs packet sockets, XDP
+/// programs and the settings of links.
 pub fn may_send_frames() -> bool {
     let wanted = CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
@@ -56,7 +56,7 @@ fn write(path: &'static str, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|source| Error::new("write", path, source))
 }
 
-/// A user namespace, held open.
+/// A user namespace, kept alive by an open descriptor.
 #[derive(Debug)]
 pub struct Userns {
     fd: OwnedFd,
@@ -71,14 +71,14 @@ impl Userns {
         Ok(Self { fd: file.into() })
     }
 
-    /// A namespace that another process passed.
+    /// A namespace whose descriptor another process passed.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self { fd }
     }
 
-    /// Moves this process into the namespace; nothing happens when it is there already.
+    /// Moves this process into the namespace, unless it is already in it.
     /// # Errors
-    /// When the caller did not make the namespace, or the process has more than one thread.
+    /// When the caller did not create the namespace, or the process has more than one thread.
     pub fn enter(&self) -> Result<()> {
         if self.id()? == Self::current()?.id()? {
             return Ok(());

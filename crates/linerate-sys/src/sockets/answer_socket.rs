@@ -1,7 +1,6 @@
-//! The socket of a UDP responder: takes a datagram and sends it back from the address that it was
-//! sent to (IP_PKTINFO, ip(7); IPV6_PKTINFO, RFC 3542 §6), so that a connected asker accepts it. On
-//! request with what the network and the kernel tell of each datagram: time to live, traffic class,
-//! times of arrival and of leaving.
+//! The socket of a UDP responder: receives a datagram and answers from the address to which it was
+//! sent (IP_PKTINFO, ip(7); IPV6_PKTINFO, RFC 3542 §6), so that a connected client accepts the
+//! answer. On request with the time to live, traffic class and kernel timestamps of each datagram.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +15,7 @@ use crate::socket_option::set_int;
 use crate::timestamps::{self, Notice};
 use crate::{Error, Result};
 
-/// Largest time to live: what STAMP sends with (RFC 8762 §4.1 by RFC 5357), so that the asker sees
+/// Largest time to live, which STAMP uses (RFC 8762 §4.1 by RFC 5357), so that the sender can count
 /// the hops.
 const TTL_MAX: i32 = 255;
 
@@ -26,7 +25,7 @@ pub struct AnswerSocket {
     socket: Socket,
 }
 
-/// One datagram's way back: who sent it and to which of our addresses.
+/// A received datagram's source and destination address, to which and from which it is answered.
 #[derive(Clone)]
 pub struct Question {
     source: libc::sockaddr_storage,
@@ -37,10 +36,10 @@ pub struct Question {
     notes: Notes,
 }
 
-/// What is told of a datagram; nothing unless the socket asked.
+/// Header fields and timestamp of a received datagram, those that the socket was set up for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Our address that it was sent to.
+    /// Destination address of the datagram.
     pub local: Option<IpAddr>,
     /// Time to live or hop limit on arrival.
     pub ttl: Option<u8>,
@@ -51,12 +50,12 @@ pub struct Notes {
 }
 
 impl Question {
-    /// Octets of the datagram.
+    /// Length of the datagram in octets.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Who sent it.
+    /// Source address and port of the datagram.
     pub fn source(&self) -> Option<SocketAddr> {
         let mut storage = SockAddrStorage::zeroed();
         // SAFETY: the storage is as large as the type that it is viewed as.
@@ -65,7 +64,7 @@ impl Question {
         unsafe { SockAddr::new(storage, self.source_len) }.as_socket()
     }
 
-    /// What was told of it.
+    /// Header fields and timestamp of the datagram.
     pub const fn notes(&self) -> Notes {
         self.notes
     }
@@ -77,14 +76,14 @@ impl Question {
 }
 
 impl AnswerSocket {
-    /// Binds to `address`; an IPv6 wildcard takes IPv4 as well.
+    /// Binds to `address`; an IPv6 wildcard also receives IPv4.
     /// # Errors
     /// The kernel's reason.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         Self::open(address).map_err(|source| Error::new("bind UDP", address, source))
     }
 
-    /// The same with [`Notes`], kernel times of leaving, and replies of the largest time to live.
+    /// Binds with all [`Notes`], kernel timestamps of departure, and the largest time to live.
     /// # Errors
     /// The kernel's reason.
     pub fn bind_with_notes(address: SocketAddr) -> Result<Self> {
@@ -95,7 +94,7 @@ impl AnswerSocket {
 
     fn ask_for_notes(&self) -> io::Result<()> {
         let set = |level, name, value| set_int(self.socket.as_fd(), level, name, value);
-        // An IPv6 socket takes these as well, for what comes to it by IPv4.
+        // An IPv6 socket needs these, too, for datagrams of IPv4.
         set(libc::SOL_IP, libc::IP_RECVTTL, 1)?;
         set(libc::SOL_IP, libc::IP_RECVTOS, 1)?;
         set(libc::SOL_IP, libc::IP_TTL, TTL_MAX)?;
@@ -107,22 +106,23 @@ impl AnswerSocket {
         self.restart_stamps()
     }
 
-    /// Asks the kernel for times of arrival; where it has none, [`Question::notes`] lack them.
+    /// Switches on kernel timestamps of arrival; where the kernel has none, [`Question::notes`]
+    /// lack them.
     pub fn take_arrival_times(&self) {
         let _ = timestamps::switch_on_arrivals(self.socket.as_fd());
     }
 
-    /// Asks for the traffic class of each datagram; where the kernel has none, [`Question::notes`]
-    /// lack it.
+    /// Switches on the traffic class of each datagram; where the kernel refuses,
+    /// [`Question::notes`] lack it.
     pub fn take_classes(&self) {
-        // An IPv6 socket takes the first as well, for what comes to it by IPv4.
+        // An IPv6 socket needs the first, too, for datagrams of IPv4.
         let _ = set_int(self.socket.as_fd(), libc::SOL_IP, libc::IP_RECVTOS, 1);
         if self.local_address().is_some_and(|address| address.is_ipv6()) {
             let _ = set_int(self.socket.as_fd(), libc::SOL_IPV6, libc::IPV6_RECVTCLASS, 1);
         }
     }
 
-    /// Asks for the kernel's times; answers are numbered from 0 from here on.
+    /// Switches on kernel timestamps; the answers are numbered from 0 again.
     /// # Errors
     /// The kernel's reason.
     pub fn restart_stamps(&self) -> io::Result<()> {
@@ -130,7 +130,7 @@ impl AnswerSocket {
             .and_then(|()| timestamps::switch_on(self.socket.as_fd(), false))
     }
 
-    /// Takes one notice from the error queue, if there is one: when an answer left.
+    /// Reads one notice from the error queue, if there is one: the departure of an answer.
     pub fn next_notice(&self) -> Option<Notice> {
         timestamps::next_notice(self.socket.as_fd())
     }
@@ -149,12 +149,12 @@ impl AnswerSocket {
         Ok(Self { socket })
     }
 
-    /// The bound address, with the port that the kernel chose where 0 was asked.
+    /// The bound address, with the port that the kernel chose for port 0.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    /// Takes a datagram if one is there. A datagram longer than the buffer is cut.
+    /// Receives a datagram if one is queued. A datagram longer than the buffer is cut.
     /// # Errors
     /// The kernel's reason.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Question>> {
@@ -192,13 +192,13 @@ impl AnswerSocket {
         Ok(Some(question))
     }
 
-    /// Sends `answer` back where `question` came from; whether the kernel took it. One that it
-    /// cannot take now is dropped, as the network would.
+    /// Sends `answer` to the source of `question`; false where the kernel did not accept it. An
+    /// answer for which there is no room is dropped, as on the network.
     pub fn answer(&self, question: &Question, answer: &[u8]) -> bool {
         self.send(question, answer, question.control, question.control_len)
     }
 
-    /// The same with a traffic class.
+    /// Sends an answer with a traffic class.
     pub fn answer_in_class(&self, question: &Question, answer: &[u8], tos: u8) -> bool {
         let v6 = question.source().is_some_and(|source| {
             matches!(source.ip(), IpAddr::V6(address) if address.to_ipv4_mapped().is_none())
@@ -230,21 +230,21 @@ impl AnswerSocket {
         sent >= 0
     }
 
-    /// Sleeps until a datagram can be taken, `span` is over, or a signal comes.
+    /// Waits until a datagram can be received, `span` is over, or a signal arrives.
     pub fn wait(&self, span: Duration) {
         let timeout = Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
         };
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
-        // An interrupted poll reports nothing; the caller's loop looks at its stop flag.
+        // An interrupted poll reports nothing; the caller's loop checks its stop flag.
         let _ = rustix::event::poll(&mut fds, Some(&timeout));
     }
 }
 
-/// Keeps of the control messages only our address, which goes back with the answer: without its
-/// interface, so that the routing table and not the way in chooses the way out. A link-local asker
-/// has its interface in the scope of its address as well.
+/// Parses the control messages. Of them only the destination address is kept for the answer,
+/// without its interface, so that the answer follows the routing table. For a link-local client the
+/// scope of its address names the interface.
 fn read_notes(question: &mut Question) {
     let mut back = Control::new();
     let (mut len, mut notes) = (0, Notes::default());

@@ -1,5 +1,5 @@
-//! Connections to several addresses of one host, of which the first to come about is kept (Happy
-//! Eyeballs, RFC 8305 §5). The order of the addresses is the caller's.
+//! Connection attempts to several addresses of one host, of which the first that succeeds is kept
+//! (Happy Eyeballs, RFC 8305 §5), in the caller's order of addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use super::tcp::{CONNECT, TcpOptions, open_for};
 use crate::clock::monotonic;
 use crate::{Error, Result};
 
-/// After this without an answer the next address is tried beside (RFC 8305 §8).
+/// Time without an answer after which the next attempt starts in parallel (RFC 8305 §8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Connects to the first of several addresses that answers, all within `timeout`. The next one is
-/// tried when one fails, or does not answer for a quarter of a second.
+/// Connects to the first of several addresses that answers, within `timeout` in all. The next
+/// attempt starts when one fails or does not answer for 250 ms.
 /// # Errors
-/// When no address answers: why, of the address that came nearest to an answer.
+/// When no address answers: the most telling of the failures.
 pub fn connect_first(
     peers: &[SocketAddr],
     bind: Option<IpAddr>,
@@ -43,17 +43,17 @@ pub fn connect_first(
             return Ok(winner);
         }
         if race.attempts.is_empty() && left.len() == 0 || now >= end {
-            return Err(race.loss());
+            return Err(race.into_error());
         }
         let until = if left.len() > 0 { next.min(end) } else { end };
         race.wait(until)?;
     }
 }
 
-/// Connections under way.
+/// Connection attempts in progress.
 struct Race {
     attempts: Vec<(Socket, SocketAddr)>,
-    /// The failure that says most.
+    /// The most telling failure so far.
     nearest: Option<Error>,
 }
 
@@ -69,18 +69,18 @@ impl Race {
         });
         match begun {
             Ok(socket) => self.attempts.push((socket, peer)),
-            Err(error) => self.note(error),
+            Err(error) => self.note_failure(error),
         }
     }
 
-    /// The connection that is there, as a blocking socket; those that failed are left out.
+    /// The established connection, as a blocking socket; failed attempts are removed.
     fn winner(&mut self) -> Result<Option<(TcpStream, SocketAddr)>> {
         let mut at = 0;
         while let Some((socket, peer)) = self.attempts.get(at) {
             let fail = |source| Error::new(CONNECT, *peer, source);
             if let Some(error) = socket.take_error().map_err(fail)? {
                 let error = fail(error);
-                self.note(error);
+                self.note_failure(error);
                 self.attempts.remove(at);
             } else if socket.peer_addr().is_ok() {
                 let (socket, peer) = self.attempts.swap_remove(at);
@@ -100,9 +100,9 @@ impl Race {
         waited.map(drop).map_err(|source| Error::new("poll", "connections", source))
     }
 
-    /// Keeps the failure that says most: a refusal shows that the host is there, silence that the
-    /// packets may have gone somewhere.
-    fn note(&mut self, error: Error) {
+    /// Keeps the most telling failure: a refusal shows that the host is up, a time-out that there
+    /// is a route.
+    fn note_failure(&mut self, error: Error) {
         let weight = |error: &Error| match error.source.kind() {
             io::ErrorKind::ConnectionRefused => 2,
             io::ErrorKind::TimedOut => 1,
@@ -113,9 +113,9 @@ impl Race {
         }
     }
 
-    fn loss(mut self) -> Error {
+    fn into_error(mut self) -> Error {
         for (_, peer) in std::mem::take(&mut self.attempts) {
-            self.note(Error::new(CONNECT, peer, io::ErrorKind::TimedOut));
+            self.note_failure(Error::new(CONNECT, peer, io::ErrorKind::TimedOut));
         }
         let none = || Error::new(CONNECT, "no address", io::ErrorKind::AddrNotAvailable);
         self.nearest.unwrap_or_else(none)

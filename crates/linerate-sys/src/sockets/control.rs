@@ -1,6 +1,6 @@
-//! recvmsg(2) with its control messages (cmsg(3)), taken apart without pointers.
+//! recvmsg(2) with its control messages (cmsg(3)), parsed without pointers.
 //!
-//! Only what probing sockets, and others that need times of arrival, take.
+//! Only for sockets that probe or need times of arrival; data sockets read with plain recv(2).
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use socket2::{SockAddr, SockAddrStorage};
 
 use crate::timestamps;
 
-/// Room for control messages: three timestamps, an extended error with its address, a TTL and a
+/// Buffer of control messages: three timestamps, an extended error with its address, a TTL and a
 /// packet information need 48 + 44 + 4 + 20 octets and four headers of 16.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Control {
         Self([0; 256])
     }
 
-    /// Writes a message behind the first `at` octets; how many there are then.
+    /// Appends a message after the first `at` octets; returns the new number of octets.
     pub(crate) fn add(&mut self, at: usize, level: i32, kind: i32, data: &[u8]) -> usize {
         const WORD: usize = size_of::<usize>();
         let header = WORD + 8;
@@ -34,7 +34,7 @@ impl Control {
     }
 }
 
-/// What one call took in.
+/// Lengths that one call received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// Octets written to the data buffer.
@@ -43,7 +43,7 @@ pub(crate) struct Taken {
     pub(crate) control_len: usize,
 }
 
-/// One non-blocking recvmsg(2), or `None` when nothing is there.
+/// One non-blocking recvmsg(2); `None` when nothing is queued.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     data: &mut [u8],
@@ -53,7 +53,7 @@ pub(crate) fn receive(
     receive_named(fd, data, control, flags, None)
 }
 
-/// The same, and the address that it came from.
+/// One non-blocking recvmsg(2) that also writes the source address to `name`.
 pub(crate) fn receive_named(
     fd: BorrowedFd<'_>,
     data: &mut [u8],
@@ -83,18 +83,18 @@ pub(crate) fn receive_named(
     Ok(Some(Taken { len: len.cast_unsigned(), control_len: message.msg_controllen as usize }))
 }
 
-/// One datagram that was taken.
+/// A received datagram's length, sender and time of arrival; its bytes are in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Noted {
-    /// Octets of it that the buffer has.
+    /// Octets of the datagram in the buffer.
     pub len: usize,
-    /// Its sender.
+    /// Source address of the datagram.
     pub from: SocketAddr,
-    /// The kernel's time of arrival on CLOCK_REALTIME, where told.
+    /// Time of arrival on CLOCK_REALTIME, if the kernel gives one.
     pub arrived_ns: Option<u64>,
 }
 
-/// The same with the sender as an address, and the time of arrival.
+/// Receives one datagram with its source address and time of arrival.
 pub(crate) fn receive_noted(fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<Option<Noted>> {
     let mut storage = SockAddrStorage::zeroed();
     let mut control = Control::new();
@@ -115,7 +115,7 @@ pub(crate) fn receive_noted(fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<O
     Ok(from.map(|from| Noted { len: taken.len, from, arrived_ns }))
 }
 
-/// Hands each control message to `each` as level, type and data.
+/// Calls `each` with level, type and data of each control message.
 pub(crate) fn messages(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])) {
     const WORD: usize = size_of::<usize>();
     /// cmsghdr: a length of one word, then level and type (cmsg(3)).

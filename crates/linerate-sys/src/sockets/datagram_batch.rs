@@ -1,7 +1,7 @@
-//! What moves through a [`DatagramSocket`]: many datagrams a call, on their way out and in
+//! Batches of datagrams of a [`DatagramSocket`]: many datagrams a call, sent and received
 //! (sendmmsg(2), recvmmsg(2)).
 //!
-//! A buffer that leaves may say when (SCM_TXTIME), one control message of 24 bytes:
+//! A sent buffer may have a time of departure (SCM_TXTIME), one control message of 24 bytes:
 //! ```text
 //!   0  word  length: 24      8  i32  SOL_SOCKET (1)      12  i32  SCM_TXTIME (61)
 //!  16  u64   nanoseconds of the clock that SO_TXTIME named
@@ -17,55 +17,55 @@ use crate::control::{self, Control};
 use crate::datagram_socket::{BUFFER_BYTES, DatagramSocket};
 use crate::timestamps;
 
-/// Datagrams of one size, one after the other in memory, that go to the kernel in few calls.
+/// Datagrams of one size, contiguous in memory, that are sent in few calls.
 #[derive(Debug)]
 pub struct SendBatch {
     data: Vec<u8>,
     size: usize,
-    /// Datagrams of one buffer.
+    /// Datagrams in one buffer (UDP_SEGMENT).
     joined: usize,
 }
 
 impl SendBatch {
-    /// Room for `count` datagrams of `size` bytes, of which `joined` go in one buffer; each
-    /// begins as `pattern` repeated.
+    /// A batch of `count` datagrams of `size` bytes, `joined` of them in one buffer; each is
+    /// initialised with `pattern`.
     pub fn new(size: usize, joined: usize, count: usize, pattern: impl Fn(usize) -> u8) -> Self {
         let data = (0..size * count).map(|at| pattern(at % size)).collect();
         Self { data, size, joined: joined.max(1) }
     }
 
-    /// Datagrams that fit.
+    /// Number of datagrams in the batch.
     pub const fn capacity(&self) -> usize {
         self.data.len() / self.size
     }
 
-    /// Datagrams of one buffer.
+    /// Number of datagrams in one buffer.
     pub const fn joined(&self) -> usize {
         self.joined
     }
 
-    /// The same datagrams, `joined` of them in one buffer from here on.
+    /// Sends `joined` datagrams in one buffer from now on.
     pub fn join(&mut self, joined: usize) {
         self.joined = joined.max(1);
     }
 
-    /// The datagrams, to be written to.
+    /// All datagrams for writing.
     pub fn datagrams_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.data.chunks_exact_mut(self.size)
     }
 
-    /// Sends the datagrams from `first` on, `count` of them, in one call; waits for room at most
-    /// as long as the socket's time-out. Gives the number that the kernel took.
+    /// Sends `count` datagrams from `first` on in one call; waits for room at most as long as the
+    /// socket's time-out. Returns the number that the kernel accepted.
     /// # Errors
-    /// The kernel's reason when it took none.
+    /// The kernel's reason when it accepted none.
     pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
         self.submit(socket, first, &[], count)
     }
 
-    /// The same, where each buffer has a time to leave at; buffers beyond the `times` wait for the
-    /// next call. Needs [`DatagramSocket::time_sends`].
+    /// Sends datagrams, each buffer with its time of departure; buffers beyond the `times` are not
+    /// sent. Needs [`DatagramSocket::time_sends`].
     /// # Errors
-    /// The kernel's reason when it took none.
+    /// The kernel's reason when it accepted none.
     pub fn send_at(
         &self,
         socket: &DatagramSocket,
@@ -115,10 +115,10 @@ impl SendBatch {
     }
 }
 
-/// A control message with a time.
+/// Bytes of a control message with a time.
 const NOTE_BYTES: usize = size_of::<usize>() + 16;
 
-/// SCM_TXTIME, laid out as cmsg(3) wants it.
+/// Control message SCM_TXTIME in the layout of cmsg(3).
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
 struct DepartureNote([u8; NOTE_BYTES]);
@@ -135,40 +135,41 @@ fn departure_note(time: MonoTime) -> DepartureNote {
 
 /// Most buffers of one sendmmsg().
 pub const SENDS_MAX: usize = 32;
-/// Most buffers of one recvmmsg(), and the fewest.
+/// Most buffers of one recvmmsg(), and the initial number.
 const RECEIVES_MAX: usize = 64;
 const RECEIVES_MIN: usize = 8;
 
-/// A call takes no more than this, so that it stays in a core's cache until it is looked at.
+/// Most bytes of one call, so that they are still in the core's cache when they are read.
 const RECEIVE_BYTES: usize = 512 << 10;
 
-/// From the start of one buffer to that of the next: a line of the cache more than a power of two,
-/// else the heads of short datagrams would all want the same few places there.
+/// Distance of two buffers: a cache line more than a power of two, so that the headers of short
+/// datagrams do not all map to the same cache sets.
 const STRIDE_BYTES: usize = BUFFER_BYTES + 64;
 
 const EMPTY_PIECE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
-/// Room for what one call takes in.
+/// Buffers for the datagrams of one call.
 #[derive(Debug)]
 pub struct ReceiveBatch {
     data: Vec<u8>,
     controls: Box<[Control; RECEIVES_MAX]>,
-    /// Length of each buffer that was filled, and of its control messages.
+    /// Length of each filled buffer, and of its control messages.
     filled: Vec<(usize, usize)>,
-    /// Buffers of the next call.
+    /// Number of buffers for the next call.
     most: usize,
 }
 
-/// One buffer that arrived.
+/// A received buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived<'a> {
-    /// The datagrams, one after the other.
+    /// Datagrams of the buffer, contiguous.
     pub bytes: &'a [u8],
-    /// Length of each but the last, where several came joined.
+    /// Length of each datagram but the last, where several were joined (UDP_GRO).
     pub joined_bytes: Option<usize>,
-    /// The kernel's count of drops as this buffer found its place, where told; 0 is not told.
+    /// The kernel's count of socket drops when the buffer was queued; the kernel reports none while
+    /// it is 0.
     pub drops: Option<u32>,
-    /// The kernel's time of arrival on CLOCK_REALTIME, where told.
+    /// The kernel's time of arrival on CLOCK_REALTIME, where reported.
     pub arrived_ns: Option<u64>,
 }
 
@@ -179,13 +180,13 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Room for one buffer of the largest size, and for twice as many whenever all were filled: for
-    /// sockets of which there are many, and whose peers nobody knows.
+    /// Room for one buffer of the largest size, doubled whenever all were filled: for many sockets
+    /// with unknown peers.
     pub fn growing() -> Self {
         Self::with_data(vec![0; STRIDE_BYTES])
     }
 
-    /// Room for 64 buffers of the largest size, of which memory is taken as it is filled.
+    /// Room for 64 buffers of the largest size, whose pages are allocated when first filled.
     pub fn new() -> Self {
         Self::with_data(vec![0; RECEIVES_MAX * STRIDE_BYTES])
     }
@@ -199,22 +200,22 @@ impl ReceiveBatch {
         }
     }
 
-    /// Waits for datagrams, at most as long as the socket's time-out, and takes those that are
-    /// there.
+    /// Waits for datagrams, at most as long as the socket's time-out, and receives those that are
+    /// queued.
     /// # Errors
-    /// The kernel's reason, among them that none came in time.
+    /// The kernel's reason, also when none arrived in time.
     pub fn receive(&mut self, socket: &DatagramSocket) -> io::Result<()> {
-        self.take(socket, libc::MSG_WAITFORONE)
+        self.receive_with_flags(socket, libc::MSG_WAITFORONE)
     }
 
-    /// Takes the datagrams that are there, without waiting for any.
+    /// Receives the datagrams that are queued, without waiting.
     /// # Errors
-    /// The kernel's reason, among them that none is there (`WouldBlock`).
+    /// The kernel's reason, also when none is queued (`WouldBlock`).
     pub fn receive_waiting(&mut self, socket: &DatagramSocket) -> io::Result<()> {
-        self.take(socket, libc::MSG_DONTWAIT)
+        self.receive_with_flags(socket, libc::MSG_DONTWAIT)
     }
 
-    fn take(&mut self, socket: &DatagramSocket, flags: i32) -> io::Result<()> {
+    fn receive_with_flags(&mut self, socket: &DatagramSocket, flags: i32) -> io::Result<()> {
         let rooms = self.data.len() / STRIDE_BYTES;
         if self.filled.len() >= rooms && rooms < RECEIVES_MAX {
             self.data = vec![0; (2 * rooms).min(RECEIVES_MAX) * STRIDE_BYTES];
@@ -256,7 +257,7 @@ impl ReceiveBatch {
         Ok(())
     }
 
-    /// What the last call took in.
+    /// Buffers that the last call received.
     pub fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
         let rooms = self.data.chunks_exact(STRIDE_BYTES).zip(self.controls.iter());
         self.filled.iter().zip(rooms).map(|(&(len, control_len), (buffer, control))| {

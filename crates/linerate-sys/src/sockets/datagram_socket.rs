@@ -1,13 +1,13 @@
 //! UDP sockets that move many datagrams a call: sendmmsg(2), recvmmsg(2), UDP_SEGMENT and UDP_GRO
 //! (udp(7), Linux 4.18 and 5.0).
 //!
-//! A sender may hand several datagrams of one size to the kernel in one buffer, which the kernel or
-//! the card cuts (UDP_SEGMENT); a receiver may get several in one buffer with the size of each
-//! (UDP_GRO). The kernel's count of drops comes with every buffer (SO_RXQ_OVFL), and its time of
-//! arrival where asked for. Buffers may carry the time at which they are to leave (SO_TXTIME,
-//! Linux 4.19), which a queueing discipline that paces looks at. What a queueing discipline or a
-//! driver refuses is told to the sender where it asks (IP_RECVERR, IPV6_RECVERR: ENOBUFS). What
-//! moves is in [`crate::datagram_batch`].
+//! A sender may pass several datagrams of one size to the kernel in one buffer, which the kernel or
+//! the NIC segments (UDP_SEGMENT); a receiver may get several in one buffer with their size
+//! (UDP_GRO). With each buffer the kernel reports its count of drops (SO_RXQ_OVFL) and, on request,
+//! the time of arrival. Buffers may carry a time of departure (SO_TXTIME, Linux 4.19) for a pacing
+//! queueing discipline. On request the sender gets an error for datagrams that the queueing
+//! discipline or the driver drops (IP_RECVERR, IPV6_RECVERR: ENOBUFS). The batches of datagrams are
+//! in [`crate::datagram_batch`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,32 +23,32 @@ use crate::socket_option::{self, get_int, set_int, set_octets};
 pub use crate::socket_option::{ReceiveRoom, SendRoom};
 use crate::{Error, Result, icmp, timestamps};
 
-/// Largest buffer that one datagram of the kernel's own can be: 65,535 bytes of IP.
+/// Bytes of the largest buffer that the kernel returns: an IP packet has at most 65,535.
 pub const BUFFER_BYTES: usize = 65_536;
 
-/// Most datagrams that the kernel takes in one buffer (UDP_MAX_SEGMENTS: 64 before Linux 6.9, 128
+/// Most datagrams that the kernel accepts in one buffer (UDP_MAX_SEGMENTS: 64 before Linux 6.9, 128
 /// since).
 pub const JOINED_MAX: usize = 128;
 
-/// What to ask of a socket.
+/// Options of a UDP socket.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramOptions {
     /// Address to bind to; port 0 is any.
     pub local: SocketAddr,
-    /// SO_SNDBUF and SO_RCVBUF exactly.
+    /// Exact value of SO_SNDBUF and SO_RCVBUF.
     pub window_bytes: Option<u64>,
-    /// SO_RCVBUF without a window: as much as the host gives, up to this. SO_SNDBUF is then the
-    /// kernel's default (net.core.wmem_default), which holds a sender back at the queue before its
-    /// link as it does every other program's.
+    /// Without a window, the largest SO_RCVBUF; the host may grant less. SO_SNDBUF is then the
+    /// kernel's default (net.core.wmem_default), which limits the sender's share of the link's
+    /// queue as for other programs.
     pub buffer_bytes_max: u64,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
-    /// Other sockets of this program may have the same port (SO_REUSEADDR): one that is connected
-    /// gets its peer's datagrams, the others go to any of the rest.
+    /// Allows further sockets of this program at the same port (SO_REUSEADDR): a connected socket
+    /// gets its peer's datagrams, an unconnected one the others.
     pub shared: bool,
 }
 
-/// A UDP socket.
+/// A UDP socket for throughput tests.
 #[derive(Debug)]
 pub struct DatagramSocket {
     socket: Socket,
@@ -56,8 +56,8 @@ pub struct DatagramSocket {
 }
 
 impl DatagramSocket {
-    /// Opens and binds a socket. Without a window it asks for room beyond the host's limit first
-    /// (SO_RCVBUFFORCE, CAP_NET_ADMIN), and for as much as that allows otherwise.
+    /// Opens and binds a socket. Without a window it first requests a buffer above the host's limit
+    /// (SO_RCVBUFFORCE, CAP_NET_ADMIN), and else up to that limit.
     /// # Errors
     /// The failed call with its object.
     pub fn open(options: &DatagramOptions) -> Result<Self> {
@@ -81,15 +81,15 @@ impl DatagramSocket {
         Ok(this)
     }
 
-    /// Opens a socket for first datagrams alone, at a port that others may have, too; both families
-    /// where the address is that of IPv6 for any.
+    /// Opens a socket for the first datagrams of clients, at a port that it shares with connected
+    /// sockets; an IPv6 wildcard address receives both families.
     /// # Errors
     /// The failed call with its object.
     pub fn open_shared(local: SocketAddr) -> Result<Self> {
         let fail = |call| move |source| Error::new(call, local, source);
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
             .map_err(fail("open UDP socket for"))?;
-        // A port that another program has must not be shared with it.
+        // Fails if another program has the port, which must not be shared.
         socket
             .bind(&local.into())
             .map_err(fail("bind UDP"))
@@ -97,8 +97,8 @@ impl DatagramSocket {
         Ok(Self { socket, v6: local.is_ipv6() })
     }
 
-    /// Takes datagrams that are one of these words and nothing else: others find no room here, and
-    /// so take none from those.
+    /// Attaches a filter that accepts only datagrams equal to one of these words, so that others do
+    /// not fill the buffer.
     /// # Errors
     /// The kernel's reason.
     pub fn show_words(&self, words: &[[u8; 4]]) -> Result<()> {
@@ -106,8 +106,8 @@ impl DatagramSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
-    /// Takes datagrams from an address alone: others find no room here, and so take none from
-    /// those.
+    /// Attaches a filter that accepts only datagrams from this address, so that others do not fill
+    /// the buffer.
     /// # Errors
     /// The kernel's reason.
     pub fn show_source(&self, source: IpAddr) -> Result<()> {
@@ -115,7 +115,7 @@ impl DatagramSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
-    /// Lets sockets of this program have the same port from here on, each connected to its peer.
+    /// Allows further sockets of this program at the same port, each connected to its peer.
     /// # Errors
     /// The kernel's reason.
     pub fn share(&self) -> Result<()> {
@@ -145,7 +145,7 @@ impl DatagramSocket {
         Ok(())
     }
 
-    /// Beyond the host's limit where that is allowed (CAP_NET_ADMIN), and up to it elsewhere.
+    /// Sets a buffer above the host's limit where that is allowed (CAP_NET_ADMIN), else up to it.
     fn set_buffer(&self, [plain, force]: [i32; 2], bytes: u64) -> Result<()> {
         let (fd, size) = (self.socket.as_fd(), as_int(bytes));
         let set = set_int(fd, libc::SOL_SOCKET, force, size)
@@ -153,43 +153,43 @@ impl DatagramSocket {
         set.map_err(|source| Error::new("set a buffer", format!("to {bytes} bytes"), source))
     }
 
-    /// Gives what leaves another room, in the kernel's own memory; as near as the host's limit
-    /// (net.core.wmem_max) allows.
+    /// Sets the send buffer in bytes of kernel memory, within the host's limit (net.core.wmem_max).
     /// # Errors
     /// The kernel's reason.
     pub fn set_send_room(&self, bytes: u64) -> Result<()> {
-        // The kernel doubles what it is given (socket(7)).
+        // The kernel doubles the value (socket(7)).
         self.set_buffer(SEND_BUFFER, bytes / 2)
     }
 
-    /// What has not left this host, and the room for it; absent before Linux 4.12.
+    /// Send memory in use, and the limit; `None` before Linux 4.12.
     pub fn send_room(&self) -> Option<SendRoom> {
         socket_option::send_room(self.socket.as_fd())
     }
 
-    /// From here on, a datagram that the queueing discipline or the driver of the link refuses
-    /// fails with ENOBUFS, where the kernel has that; errors of earlier datagrams then wait until
+    /// Switches errors for dropped datagrams on or off: a send that the queueing discipline or the
+    /// driver drops then fails with ENOBUFS, and errors of earlier datagrams stay queued until
     /// [`Self::forget_errors`].
     pub fn tell_refusals(&self, tell: bool) {
         let fd = self.socket.as_fd();
-        // A socket of IPv6 may send to addresses of IPv4. A kernel that refuses does not tell.
+        // A socket of IPv6 may send to addresses of IPv4. If the kernel refuses, there are no
+        // errors.
         let _ = set_int(fd, libc::SOL_IP, libc::IP_RECVERR, tell.into());
         if self.v6 {
             let _ = set_int(fd, libc::SOL_IPV6, libc::IPV6_RECVERR, tell.into());
         }
     }
 
-    /// Takes the errors of earlier datagrams away, of which each send tells by itself.
+    /// Clears the queued errors of earlier datagrams, which the failed sends have already returned.
     pub fn forget_errors(&self) {
         let mut nothing = [std::mem::MaybeUninit::uninit(); 1];
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // Bounded: others may cause more meanwhile.
+        // Bounded, because new errors may be queued meanwhile.
         let mut turns = 0..64;
         while turns.next().is_some() && self.socket.recv_with_flags(&mut nothing, flags).is_ok() {}
     }
 
-    /// Takes and sends datagrams of this peer alone from here on. What others sent before may
-    /// still wait to be read.
+    /// Connects the socket, so that it receives only from this peer. Datagrams of others may still
+    /// be queued.
     /// # Errors
     /// The kernel's reason.
     pub fn connect(&self, peer: SocketAddr) -> Result<()> {
@@ -197,25 +197,25 @@ impl DatagramSocket {
         connected.map_err(|source| Error::new("connect UDP", peer, source))
     }
 
-    /// Keeps it to one interface (SO_BINDTODEVICE).
+    /// Binds the socket to one interface (SO_BINDTODEVICE).
     /// # Errors
     /// The kernel's reason.
     pub fn bind_device(&self, device: &str) -> Result<()> {
         crate::tcp::bind_device(&self.socket, device)
     }
 
-    /// The bound address.
+    /// The bound address and port.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    /// Send and receive buffers that the kernel granted: twice what was asked (socket(7)).
+    /// Granted send and receive buffers, twice the requested values (socket(7)).
     pub fn buffers(&self) -> (Option<u64>, Option<u64>) {
         let bytes = |size: io::Result<usize>| size.ok().map(|size| size as u64);
         (bytes(self.socket.send_buffer_size()), bytes(self.socket.recv_buffer_size()))
     }
 
-    /// Largest IP packet of the path, as the kernel knows it now; for a connected socket.
+    /// Current path MTU of the kernel, for a connected socket.
     pub fn mtu_bytes(&self) -> Option<u32> {
         let (level, name) = match self.v6 {
             false => (libc::SOL_IP, libc::IP_MTU),
@@ -225,44 +225,44 @@ impl DatagramSocket {
         u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
     }
 
-    /// Sends are cut into datagrams of `size_bytes` from here on, or with 0 no longer; false where
-    /// the kernel has no UDP_SEGMENT.
+    /// Segments sent buffers into datagrams of `size_bytes`, or with 0 no longer; false where the
+    /// kernel has no UDP_SEGMENT.
     pub fn cut_sends(&self, size_bytes: u16) -> bool {
         set_int(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size_bytes.into()).is_ok()
     }
 
-    /// Datagrams may come joined from here on; false where the kernel has no UDP_GRO.
+    /// Allows joined datagrams in received buffers; false where the kernel has no UDP_GRO.
     pub fn join_receives(&self) -> bool {
         set_int(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
     }
 
-    /// Tells the kernel's count of drops and its time of arrival with every buffer; both are
-    /// absent where it refuses.
+    /// Switches on the kernel's count of drops and time of arrival with every buffer, unless the
+    /// kernel refuses.
     pub fn note_arrivals(&self) {
         let fd = self.socket.as_fd();
-        // A kernel without them leaves the notes out, and the caller sees that.
+        // Without support the notes are absent, which the caller notices.
         let _ = set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let _ = timestamps::switch_on_arrivals(fd);
     }
 
-    /// Tells the times at which datagrams are handed to the driver by [`Self::next_notice`], beside
-    /// those of arrival, where the kernel has them. Sends are numbered from 0 from here on.
+    /// Switches on timestamps of departure (hand-over to the driver), read with
+    /// [`Self::next_notice`], beside those of arrival. Sends are numbered from 0 again.
     pub fn note_departures(&self) {
         let fd = self.socket.as_fd();
-        // The number starts anew only when it was off; arrivals stay on meanwhile. A kernel that
-        // refuses tells no times, and the caller sees that.
+        // The numbering restarts only after departures were off; arrivals stay on meanwhile.
+        // Without support there are no timestamps, which the caller notices.
         let _ = timestamps::switch_on_arrivals(fd);
         let _ = timestamps::switch_on(fd, false);
     }
 
-    /// Takes one notice from the error queue, if there is one.
+    /// Reads one notice from the error queue, if there is one.
     pub fn next_notice(&self) -> Option<timestamps::Notice> {
         timestamps::next_notice(self.socket.as_fd())
     }
 
-    /// Datagrams leave whole or not at all, whatever the kernel knows of the path's MTU
-    /// (IP_PMTUDISC_PROBE, ip(7)); one that is too long for the link fails with EMSGSIZE, and what
-    /// routers say of one comes by [`Self::next_notice`].
+    /// Forbids fragmentation and ignores the kernel's path MTU (IP_PMTUDISC_PROBE, ip(7)); a
+    /// datagram too long for the link fails with EMSGSIZE, and errors of routers are read with
+    /// [`Self::next_notice`].
     /// # Errors
     /// The kernel's reason.
     pub fn never_fragment(&self) -> Result<()> {
@@ -271,42 +271,42 @@ impl DatagramSocket {
             false => (libc::SOL_IP, libc::IP_RECVERR, libc::IP_MTU_DISCOVER),
             true => (libc::SOL_IPV6, libc::IPV6_RECVERR, libc::IPV6_MTU_DISCOVER),
         };
-        // Both families have the same number for it.
+        // The constant is the same for both families.
         set_int(fd, level, discover, libc::IP_PMTUDISC_PROBE)
             .and_then(|()| set_int(fd, level, recverr, 1))
             .map_err(|source| Error::new("set", "IP_MTU_DISCOVER", source))
     }
 
-    /// Tells the kernel's time of arrival no longer.
+    /// Switches timestamps of arrival off.
     pub fn leave_arrival_times(&self) {
-        // A kernel that refuses goes on telling.
+        // If the kernel refuses, the timestamps go on.
         let _ = timestamps::switch_off(self.socket.as_fd());
     }
 
-    /// Buffers may say when they are to leave, by CLOCK_MONOTONIC ([`SendBatch::send_at`]), from
-    /// here on; false where the kernel has no SO_TXTIME. Whether anything holds them until then is
-    /// the queueing discipline's matter.
+    /// Allows times of departure for sent buffers, by CLOCK_MONOTONIC ([`SendBatch::send_at`]);
+    /// false where the kernel has no SO_TXTIME. Only a queueing discipline that supports them waits
+    /// for these times.
     pub fn time_sends(&self) -> bool {
         let option = txtime_option(libc::CLOCK_MONOTONIC);
         set_octets(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_TXTIME, &option).is_ok()
     }
 
-    /// The connected peer.
+    /// Address and port of the connected peer.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket.peer_addr().ok()?.as_socket()
     }
 
-    /// What waits to be read, and the room for it; absent before Linux 4.12.
+    /// Receive memory in use, and the limit; `None` before Linux 4.12.
     pub fn receive_room(&self) -> Option<ReceiveRoom> {
         socket_option::receive_room(self.socket.as_fd())
     }
 
-    /// Buffers that the socket did not take since it was opened.
+    /// Buffers that the socket dropped since it was opened.
     pub fn drops(&self) -> Option<u32> {
         socket_option::drops(self.socket.as_fd())
     }
 
-    /// Blocking calls come back after `timeout`.
+    /// Sets the time-out of blocking calls.
     /// # Errors
     /// The kernel's reason.
     pub fn set_call_timeout(&self, timeout: Duration) -> Result<()> {
@@ -317,15 +317,15 @@ impl DatagramSocket {
 
     /// Sends one datagram to the connected peer, without waiting for room.
     /// # Errors
-    /// The kernel's reason; an error of an earlier datagram may be told here.
+    /// The kernel's reason; it may be the error of an earlier datagram.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         self.socket.send_with_flags(datagram, libc::MSG_DONTWAIT).map(|_| ())
     }
 
-    /// Sends one datagram to the connected peer, once those before it leave room for it; waits at
-    /// most as long as the socket's time-out.
+    /// Sends one datagram to the connected peer; waits for room in the send buffer, at most as long
+    /// as the socket's time-out.
     /// # Errors
-    /// The kernel's reason; an error of an earlier datagram may be told here.
+    /// The kernel's reason; it may be the error of an earlier datagram.
     pub fn send_when_room(&self, datagram: &[u8]) -> io::Result<()> {
         self.socket.send(datagram).map(|_| ())
     }
@@ -337,23 +337,25 @@ impl DatagramSocket {
         self.socket.send_to_with_flags(datagram, &peer.into(), libc::MSG_DONTWAIT).map(|_| ())
     }
 
-    /// Takes one datagram and its sender's address if one is there; what does not fit is cut off.
+    /// Receives one datagram and its source address if one is queued; bytes beyond the buffer are
+    /// cut off.
     /// # Errors
-    /// The kernel's reason; errors of earlier sends are told here too.
+    /// The kernel's reason; it may be the error of an earlier send.
     pub fn receive_from(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         self.received(buffer, rustix::net::RecvFlags::DONTWAIT)
     }
 
-    /// The same with its time of arrival, where [`Self::note_arrivals`] asked for that.
+    /// Reads one datagram with its source address and, after [`Self::note_arrivals`], its time of
+    /// arrival.
     /// # Errors
-    /// The kernel's reason; errors of earlier sends are told here too.
+    /// The kernel's reason; it may be the error of an earlier send.
     pub fn receive_noted(&self, buffer: &mut [u8]) -> io::Result<Option<Noted>> {
         control::receive_noted(self.socket.as_fd(), buffer)
     }
 
-    /// The same of a datagram that stays where it is (MSG_PEEK).
+    /// Reads one datagram and its source address without removing it from the queue (MSG_PEEK).
     /// # Errors
-    /// The kernel's reason; errors of earlier sends are told here too.
+    /// The kernel's reason; it may be the error of an earlier send.
     pub fn peek_from(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         use rustix::net::RecvFlags;
         self.received(buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
@@ -379,14 +381,14 @@ impl AsFd for DatagramSocket {
 }
 
 /// `struct sock_txtime` of linux/net_tstamp.h: the clock's number, then flags, of which none is
-/// asked for: packets that miss their time leave at once.
+/// set: packets that miss their time leave at once.
 fn txtime_option(clock: libc::clockid_t) -> [u8; 8] {
     let mut option = [0; 8];
     option[..4].copy_from_slice(&clock.to_ne_bytes());
     option
 }
 
-/// SO_RCVBUF and SO_SNDBUF, each with the name that goes beyond the host's limit.
+/// Socket options of both buffers, each with the option that can exceed the host's limit.
 const RECEIVE_BUFFER: [i32; 2] = [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE];
 const SEND_BUFFER: [i32; 2] = [libc::SO_SNDBUF, libc::SO_SNDBUFFORCE];
 
@@ -394,24 +396,24 @@ fn as_int(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-/// Whether the link's queueing discipline or driver dropped the datagrams that were to be sent
-/// ([`DatagramSocket::tell_refusals`]).
+/// True if the queueing discipline or the driver dropped the sent datagrams (ENOBUFS,
+/// [`DatagramSocket::tell_refusals`]).
 pub fn is_refused_by_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-/// Whether a datagram is longer than the link's packets, or than a router said that it can be.
+/// True if a datagram is longer than the link's MTU, or than the MTU that a router reported.
 pub fn is_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
-/// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's
-/// packets (EINVAL, EMSGSIZE), a device that makes no checksums (EIO).
+/// True if the kernel refused joined datagrams: too many (EINVAL), longer than the path MTU
+/// (EINVAL, EMSGSIZE), or a device without checksum offload (EIO).
 pub fn is_unjoinable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO))
 }
 
-/// Largest IP packet of the route to an address, as the kernel knows it now.
+/// Current path MTU of the kernel for the route to an address.
 pub fn route_mtu_bytes(peer: SocketAddr) -> Option<u32> {
     let domain = Domain::for_address(peer);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).ok()?;
@@ -582,7 +584,7 @@ mod tests {
         let mut taken = ReceiveBatch::growing();
         let mut all = Vec::new();
         while taken.receive_waiting(&receiver).is_ok() {
-            all.extend(taken.arrived().map(|it| it.bytes.to_vec()));
+            all.extend(taken.arrived().map(|arrival| arrival.bytes.to_vec()));
         }
         assert_eq!(all, [b"9876", b"6789"]);
     }
@@ -596,7 +598,7 @@ mod tests {
         assert_eq!(taken.arrived().count(), 0);
         sender.send(&[5; 20]).expect("sent");
         taken.receive_waiting(&receiver).expect("one datagram");
-        assert_eq!(taken.arrived().map(|it| it.bytes.len()).collect::<Vec<_>>(), [20]);
+        assert_eq!(taken.arrived().map(|arrival| arrival.bytes.len()).collect::<Vec<_>>(), [20]);
     }
 
     #[test]

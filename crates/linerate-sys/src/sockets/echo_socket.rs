@@ -1,8 +1,8 @@
 //! The socket of a prober: connected, non-blocking by call, for ICMP (datagram or raw) or UDP.
 //!
-//! Connecting saves the route lookup of every send (0.25 µs of 6 µs on veth) and keeps other
-//! hosts' packets away. Extended errors are on, so that a router's message is told with its
-//! sender. Payloads are the caller's business.
+//! A connected socket saves the route lookup of every send (0.25 µs of 6 µs on veth) and receives
+//! no packets of other hosts. Extended errors are on, so that the sender of an ICMP error is known.
+//! The caller builds the payloads.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -21,54 +21,54 @@ use crate::timestamps::{self, Notice};
 use crate::xdp_echo::{EchoHeaders, Message, XdpEcho};
 use crate::{Error, Result, icmp};
 
-/// linux/in6.h; libc has no name for it.
+/// Option of linux/in6.h that libc does not define.
 const IPV6_FLOWINFO_SEND: i32 = 33;
-/// RFC 9293 §3.1.
+/// Offset of the destination port in a TCP header (RFC 9293 §3.1).
 const TCP_DESTINATION_PORT_AT: u32 = 2;
 
-/// Which kind of socket carries the probes.
+/// Kind of socket for the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EchoKind {
-    /// ICMP without privilege.
+    /// ICMP datagram socket, without privilege.
     IcmpDatagram,
-    /// ICMP with CAP_NET_RAW. In IPv4 received packets start with the IP header.
+    /// Raw ICMP socket, with CAP_NET_RAW. In IPv4 received packets start with the IP header.
     IcmpRaw,
-    /// UDP.
+    /// UDP socket, without privilege.
     Udp,
-    /// ICMP in frames of this process (AF_XDP). Received packets start with the ICMP header, and
-    /// nobody else has looked at their checksum.
+    /// ICMP in raw frames (AF_XDP). Received packets start with the ICMP header, and their checksum
+    /// has not been verified.
     IcmpXdp,
 }
 
-/// Where probes leave from.
+/// Source of the probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// This address.
+    /// Local address to bind to.
     Address(IpAddr),
-    /// This interface.
+    /// Interface to bind to.
     Interface(String),
 }
 
-/// What the socket is to be.
+/// Options of a probing socket.
 #[derive(Clone, Debug)]
 pub struct EchoOptions {
-    /// The target; the port counts for UDP only.
+    /// Address of the target; the port is used for UDP only.
     pub peer: SocketAddr,
-    /// Where probes leave from, or the kernel's choice.
+    /// Local address or interface; by default the kernel chooses.
     pub source: Option<Source>,
-    /// UDP port that probes leave from, or the kernel's choice.
+    /// Local UDP port; by default the kernel chooses.
     pub local_port: Option<u16>,
     /// Time to live or hop limit.
     pub ttl: Option<u8>,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
-    /// Forbid fragmentation, here and on the way.
+    /// Forbid fragmentation at this host and by routers.
     pub dont_fragment: bool,
-    /// Tell the time to live of received packets.
+    /// Report the time to live of received packets.
     pub receive_ttl: bool,
-    /// Flow label of IPv6, 20 bits; without a wish the kernel's.
+    /// Flow label of IPv6, 20 bits; by default the kernel chooses.
     pub flow_label: Option<u32>,
-    /// Receive buffer to ask for, where many answers may wait.
+    /// Bytes of the receive buffer, where many answers may be queued.
     pub receive_buffer_bytes: Option<usize>,
 }
 
@@ -77,11 +77,11 @@ pub struct EchoOptions {
 pub struct Packet {
     /// Octets written to the buffer.
     pub len: usize,
-    /// Time to live, where asked for and told.
+    /// Time to live, where requested and reported.
     pub ttl: Option<u8>,
-    /// The kernel's time of arrival on CLOCK_REALTIME, where asked for and told.
+    /// The kernel's time of arrival on CLOCK_REALTIME, where requested and reported.
     pub arrived_ns: Option<u64>,
-    /// Traffic class, where asked for and told.
+    /// Traffic class, where requested and reported.
     pub class: Option<u8>,
 }
 
@@ -92,39 +92,39 @@ impl From<Message> for Packet {
     }
 }
 
-/// Why a wait ended.
+/// Events that ended a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// A packet, or a pending error, can be taken.
+    /// A packet or an error can be read.
     pub readable: bool,
-    /// The error queue holds something.
+    /// The error queue is not empty.
     pub notices: bool,
 }
 
-/// Which step of opening a socket failed.
+/// Step of opening a socket that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenStep {
-    /// socket(2): the kind needs a privilege or is not there.
+    /// Call of socket(2): the kind needs a privilege or is not supported.
     Socket,
-    /// bind(2) to an address.
+    /// Call of bind(2) to an address.
     BindAddress,
-    /// SO_BINDTODEVICE.
+    /// Socket option SO_BINDTODEVICE.
     BindInterface,
-    /// An option.
+    /// Another socket option.
     Option,
-    /// connect(2).
+    /// Call of connect(2).
     Connect,
     /// AF_XDP: the next hop, the program on the interface, or the socket.
     Xdp,
 }
 
-/// A socket that could not be opened.
+/// Failure to open a probing socket.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct OpenError {
-    /// The step.
+    /// The step that failed.
     pub step: OpenStep,
-    /// The call, its object and the kernel's reason.
+    /// The failed call, its object and the kernel's reason.
     pub error: Error,
 }
 
@@ -139,7 +139,7 @@ impl OpenError {
 pub struct EchoSocket {
     socket: Socket,
     family: Family,
-    /// What carries the packets in place of the socket, which then knows addresses and MTU.
+    /// AF_XDP socket for the packets; `socket` is then only used for addresses and MTU.
     xdp: Option<Box<XdpEcho>>,
 }
 
@@ -152,7 +152,7 @@ impl EchoSocket {
         let socket = open(kind, family)
             .map_err(|source| Error::new("open socket for", kind_name(kind), source))
             .map_err(OpenError::at(OpenStep::Socket))?;
-        let mut socket = Self::over(socket, options)?;
+        let mut socket = Self::from_socket(socket, options)?;
         if kind == EchoKind::IcmpXdp {
             let xdp = socket.open_xdp(options).map_err(OpenError::at(OpenStep::Xdp))?;
             socket.xdp = Some(Box::new(xdp));
@@ -160,8 +160,8 @@ impl EchoSocket {
         Ok(socket)
     }
 
-    /// Opens a raw socket for TCP segments, which the caller builds whole. It is shown those to
-    /// one port alone; in IPv4 they start with the IP header.
+    /// Opens a raw socket for TCP segments, which the caller builds. It receives only segments to
+    /// `port`; in IPv4 they start with the IP header.
     pub(crate) fn open_tcp(
         port: u16,
         options: &EchoOptions,
@@ -175,10 +175,10 @@ impl EchoSocket {
             })
             .map_err(|source| Error::new("open socket for", "TCP (raw)", source))
             .map_err(OpenError::at(OpenStep::Socket))?;
-        Self::over(socket, options)
+        Self::from_socket(socket, options)
     }
 
-    fn over(socket: Socket, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
+    fn from_socket(socket: Socket, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
         let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
         let socket = Self { socket, family, xdp: None };
         socket.bind(options)?;
@@ -211,8 +211,7 @@ impl EchoSocket {
         self.family
     }
 
-    /// Address and port that probes leave from; of an ICMP datagram socket the port is the
-    /// identifier.
+    /// Local address and port; of an ICMP datagram socket the port is the identifier.
     pub fn local_socket_address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()?.as_socket()
     }
@@ -303,7 +302,7 @@ impl EchoSocket {
 
     /// Sends one packet: one system call.
     /// # Errors
-    /// The kernel's reason; an error of an earlier packet may be told here instead of sending.
+    /// The kernel's reason; it may be the error of an earlier packet, and then nothing was sent.
     #[inline]
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         if let Some(xdp) = &mut self.xdp {
@@ -313,9 +312,9 @@ impl EchoSocket {
         Ok(())
     }
 
-    /// Takes a packet if one is there: one system call, no control messages.
+    /// Receives a packet if one is queued: one system call, no control messages.
     /// # Errors
-    /// The kernel's reason; errors of earlier packets are told here too.
+    /// The kernel's reason; it may be the error of an earlier packet.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
         if let Some(xdp) = &self.xdp {
@@ -328,9 +327,9 @@ impl EchoSocket {
         }
     }
 
-    /// Takes a packet if one is there, with its time to live and its stamp.
+    /// Receives a packet if one is queued, with its time to live and timestamp.
     /// # Errors
-    /// As [`Self::receive`].
+    /// The errors of [`Self::receive`].
     pub fn receive_with_notes(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
         if let Some(xdp) = &self.xdp {
             return Ok(xdp.receive(buffer).map(Packet::from));
@@ -358,7 +357,7 @@ impl EchoSocket {
         Ok(Some(packet))
     }
 
-    /// Sleeps until something can be taken, `span` is over, or a signal comes.
+    /// Waits until something can be read, `span` is over, or a signal arrives.
     pub fn wait(&self, span: Duration) -> Ready {
         let timeout = Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
@@ -366,13 +365,13 @@ impl EchoSocket {
         };
         let fd = self.xdp.as_ref().map_or_else(|| self.socket.as_fd(), |xdp| xdp.as_fd());
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-        // An interrupted poll reports nothing; the caller's loop looks at its stop flag.
+        // An interrupted poll reports nothing; the caller's loop checks its stop flag.
         let _ = rustix::event::poll(&mut fds, Some(&timeout));
         let seen = fds[0].revents();
         Ready { readable: seen.contains(PollFlags::IN), notices: seen.contains(PollFlags::ERR) }
     }
 
-    /// Largest IP packet of the path, as the kernel knows it now.
+    /// Current path MTU of the kernel.
     pub fn mtu_bytes(&self) -> Option<u32> {
         let (level, name) = match self.family {
             Family::V4 => (libc::SOL_IP, libc::IP_MTU),
@@ -382,13 +381,13 @@ impl EchoSocket {
         u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
     }
 
-    /// The address that probes leave from.
+    /// Local address of the probes.
     pub fn local_address(&self) -> Option<IpAddr> {
         Some(self.socket.local_addr().ok()?.as_socket()?.ip())
     }
 
-    /// Packets that came and found no room in the receive buffer, where the kernel tells. With
-    /// [`Self::show_only`] also those that were kept away.
+    /// Packets dropped because the receive buffer was full, where the kernel counts them; with
+    /// [`Self::show_only`] also those that the filter rejected.
     pub fn drops(&self) -> Option<u32> {
         match &self.xdp {
             Some(xdp) => xdp.drops(),
@@ -396,13 +395,13 @@ impl EchoSocket {
         }
     }
 
-    /// With AF_XDP: answers that came in on another receive queue than the one that is listened
-    /// on, and went to the kernel.
+    /// With AF_XDP: answers that arrived on another receive queue than the socket's, and were
+    /// passed to the kernel.
     pub fn elsewhere(&self) -> u64 {
         self.xdp.as_ref().map_or(0, |xdp| xdp.elsewhere())
     }
 
-    /// Keeps answers with another identifier away from a raw ICMP socket or one of AF_XDP.
+    /// Attaches a filter for this identifier to a raw ICMP or AF_XDP socket.
     /// # Errors
     /// The kernel's reason.
     pub fn show_only(&self, identifier: u16) -> Result<()> {
@@ -414,20 +413,20 @@ impl EchoSocket {
             .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
-    /// Asks for kernel timestamps, those before the queueing discipline on request; they start
-    /// within [`timestamps::START_DELAY`]. Sends are numbered from 0 from here on, also when stamps
-    /// were on before.
+    /// Switches on kernel timestamps, on request also those before the queueing discipline; they
+    /// start within [`timestamps::START_DELAY`]. Sends are numbered from 0 again.
     /// # Errors
     /// The kernel's reason.
     pub fn start_stamps(&self, with_queue: bool) -> Result<()> {
-        // The number starts anew only when it was off. Arrivals stay on meanwhile: without a
-        // socket that asks for them the kernel stops stamping, and starts again by deferred work.
+        // The numbering restarts only after departures were off. Arrivals stay on meanwhile:
+        // without any socket with timestamps the kernel stops them and restarts them by deferred
+        // work.
         timestamps::switch_on_arrivals(self.socket.as_fd())
             .and_then(|()| timestamps::switch_on(self.socket.as_fd(), with_queue))
             .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
     }
 
-    /// Sends with this traffic class from now on, and asks for that of answers.
+    /// Sets the traffic class of sent packets, and switches on that of received packets.
     /// # Errors
     /// The kernel's reason.
     pub fn use_class(&mut self, class: u8) -> Result<()> {
@@ -444,19 +443,19 @@ impl EchoSocket {
             .map_err(|source| Error::new("set traffic class", class, source))
     }
 
-    /// Ends kernel timestamps.
+    /// Switches kernel timestamps off.
     pub fn stop_stamps(&self) {
-        // Switching off an option of an open socket has no failure to handle.
+        // Switching off an option of an open socket does not fail.
         let _ = timestamps::switch_off(self.socket.as_fd());
     }
 
-    /// Takes one notice from the error queue, if there is one.
+    /// Reads one notice from the error queue, if there is one.
     pub fn next_notice(&self) -> Option<Notice> {
         timestamps::next_notice(self.socket.as_fd())
     }
 }
 
-/// The peer with the flow label, which connect(2) takes in network order (RFC 3493 §3.3).
+/// Address of the peer with the flow label in network byte order, for connect(2) (RFC 3493 §3.3).
 const fn labelled(options: &EchoOptions) -> SocketAddr {
     match (options.peer, options.flow_label) {
         (SocketAddr::V6(peer), Some(label)) => {

@@ -1,7 +1,7 @@
-//! Descriptors over a local socket (SCM_RIGHTS, unix(7)), and sockets that live in no directory.
+//! Passing descriptors over a local socket (SCM_RIGHTS, unix(7)), and sockets with abstract names.
 //!
-//! An abstract name vanishes with the process that bound it. Its namespace is the network
-//! namespace of the thread that binds or connects.
+//! An abstract name is freed when its socket is closed. It belongs to the network namespace of the
+//! thread that binds or connects.
 
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,10 +17,10 @@ use rustix::net::{
 
 use crate::{Error, Result};
 
-/// Descriptors of one message.
+/// Most descriptors of one message.
 const FDS_MAX: usize = 4;
 
-/// Listens at an abstract name.
+/// Listens at the abstract name `name`.
 /// # Errors
 /// When the name is taken.
 pub fn listen(name: &str) -> Result<UnixListener> {
@@ -29,19 +29,19 @@ pub fn listen(name: &str) -> Result<UnixListener> {
     listener.map_err(|source| Error::new("listen at", format!("@{name}"), source))
 }
 
-/// Connects to an abstract name.
+/// Connects to the abstract name `name`.
 /// # Errors
-/// When nobody listens there.
+/// When no socket listens there.
 pub fn connect(name: &str) -> Result<UnixStream> {
     let address = SocketAddr::from_abstract_name(name);
     let stream = address.and_then(|address| UnixStream::connect_addr(&address));
     stream.map_err(|source| Error::new("connect to", format!("@{name}"), source))
 }
 
-/// Abstract names that start with `prefix` and are bound in the caller's network namespace, in
-/// order and each once (/proc/net/unix, unix(7)).
+/// Abstract names that start with `prefix` in the caller's network namespace, sorted and without
+/// duplicates (/proc/net/unix, unix(7)).
 /// # Errors
-/// When /proc is not there.
+/// When /proc is not mounted.
 pub fn abstract_names(prefix: &str) -> Result<Vec<String>> {
     let table = "/proc/thread-self/net/unix";
     let text = fs::read(table).map_err(|source| Error::new("read", table, source))?;
@@ -55,13 +55,13 @@ pub fn abstract_names(prefix: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether the process at the other end belongs to the same user.
+/// True if the process at the other end belongs to the same user.
 pub fn peer_is_same_user(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == own)
 }
 
-/// Whether the other end has closed its side and all that it sent was read.
+/// True if the other end has closed and all its bytes have been read.
 pub fn is_closed(stream: &UnixStream) -> bool {
     let mut byte = [0];
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -70,7 +70,7 @@ pub fn is_closed(stream: &UnixStream) -> bool {
 
 /// Sends bytes with descriptors, at most four.
 /// # Errors
-/// When the other end is gone.
+/// When the other end is closed.
 pub fn send(stream: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -87,9 +87,9 @@ pub fn send(stream: &UnixStream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result
     }
 }
 
-/// Receives bytes into `buffer` and the descriptors that came with them.
+/// Receives bytes into `buffer`, and the descriptors of the message.
 /// # Errors
-/// When the other end is gone.
+/// When the other end is closed.
 pub fn receive(stream: &UnixStream, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,7 +1,7 @@
 //! ICMP sockets (icmp(7), raw(7)): the datagram kind that needs no privilege, and the raw kind.
 //!
-//! A datagram socket is open to the groups of net.ipv4.ping_group_range, for both families; its
-//! kernel chooses the identifier and the checksum. A raw socket needs CAP_NET_RAW.
+//! A datagram socket is allowed to the groups of net.ipv4.ping_group_range, for both families; the
+//! kernel chooses the identifier and computes the checksum. A raw socket needs CAP_NET_RAW.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::socket_option::set_octets;
 
-/// raw(7): a bit mask of ICMP types that are kept away from the reader.
+/// Option of raw(7): bit mask of the ICMP types that the socket does not receive.
 const ICMP_FILTER: i32 = 1;
-/// RFC 3542 §3.2: the same for ICMPv6, 256 bits.
+/// Option of RFC 3542 §3.2: the mask for ICMPv6, 256 bits.
 const ICMP6_FILTER: i32 = 1;
 const ICMP_ECHO_REPLY: u32 = 0;
 const ICMP6_ECHO_REPLY: usize = 129;
@@ -24,7 +24,7 @@ pub(crate) fn open_datagram(family: Family) -> io::Result<Socket> {
     Socket::new(domain, Type::DGRAM, Some(protocol))
 }
 
-/// Opens a raw socket that is shown nothing but echo replies.
+/// Opens a raw socket that receives only echo replies.
 pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
     let (domain, protocol) = names(family);
     let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
@@ -44,7 +44,7 @@ pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Opens a raw socket that is shown the messages of routers alone: unreachable, too big, time
+/// Opens a raw socket that receives only ICMP errors of routers: unreachable, too big, time
 /// exceeded (3 and 11 in RFC 792; 1 to 3 in RFC 4443).
 pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
     let (domain, protocol) = names(family);
@@ -63,18 +63,19 @@ pub(crate) fn open_for_errors(family: Family) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Shows a raw socket only messages with this identifier, so that answers to other programs do
-/// not fill its buffer. A later call replaces the filter. The identifier is at 4 of the message
-/// (RFC 792, RFC 4443 §4.1).
+/// Attaches a filter for this identifier to a raw socket, so that answers to other programs do not
+/// fill its buffer. A later call replaces the filter. The identifier is at offset 4 (RFC 792, RFC
+/// 4443 §4.1).
 pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> io::Result<()> {
     show_only_at(fd, family, 4, identifier)
 }
 
-/// Shows a raw socket only what has this value in network order at an offset behind the IP header.
+/// Attaches a filter for packets with this value in network byte order at an offset after the IP
+/// header.
 ///
 /// Classic BPF (Linux Documentation/networking/filter.rst): a raw IPv4 socket's packets start with
-/// the IP header, whose length in words is the low half of its first octet; those of one for IPv6
-/// start behind it.
+/// the IP header, whose length in words is the low half of its first octet; those of an IPv6 socket
+/// start after it.
 pub(crate) fn show_only_at(
     fd: BorrowedFd<'_>,
     family: Family,
@@ -105,12 +106,12 @@ pub(crate) fn show_only_at(
     }
 }
 
-/// Takes the first `bytes` of every packet, which cuts what a packet socket shows.
+/// Attaches a filter that cuts every packet of a packet socket to its first `bytes`.
 pub(crate) fn accept(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     attach(fd, &mut [step(libc::BPF_RET | libc::BPF_K, 0, bytes)])
 }
 
-/// Takes the first `bytes` of every packet that the host sends; for a packet socket.
+/// Attaches a filter for packets that the host sends, cut to `bytes`, to a packet socket.
 pub(crate) fn accept_outgoing(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
     let program = &mut [
@@ -122,13 +123,13 @@ pub(crate) fn accept_outgoing(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> 
     attach(fd, program)
 }
 
-/// Takes the UDP datagrams that are one of these words and nothing else. A UDP socket's filter sees
-/// the 8 octets of UDP's header first (RFC 768).
+/// Attaches a filter for datagrams equal to one of these words to a UDP socket, whose filter also
+/// sees the 8 octets of the UDP header (RFC 768).
 pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()> {
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut program = vec![
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0),
-        // One of another length skips all words.
+        // A datagram of another length skips all words.
         step(equal, 1 + 2 * words.len() as u8, 8 + 4),
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 8),
     ];
@@ -140,8 +141,8 @@ pub(crate) fn show_words(fd: BorrowedFd<'_>, words: &[[u8; 4]]) -> io::Result<()
     attach(fd, &mut program)
 }
 
-/// Takes the packets that come from an address; for a UDP socket. The IP header is found from its
-/// own start (SKF_NET_OFF): the source is at 12 (RFC 791 §3.1) or at 8 (RFC 8200 §3).
+/// Attaches a filter for this source address to a UDP socket. The source is at offset 12 (RFC 791
+/// §3.1) or 8 (RFC 8200 §3) of the IP header (SKF_NET_OFF).
 pub(crate) fn show_source(fd: BorrowedFd<'_>, source: IpAddr) -> io::Result<()> {
     let (first, words) = match source {
         IpAddr::V4(v4) => (12, vec![u32::from(v4)]),
@@ -152,7 +153,7 @@ pub(crate) fn show_source(fd: BorrowedFd<'_>, source: IpAddr) -> io::Result<()> 
         let place = libc::SKF_NET_OFF.cast_unsigned().wrapping_add(first + 4 * at as u32);
         let others = (words.len() - at) as u8;
         program.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, place));
-        // One that differs skips the other words, two instructions each, and the yes.
+        // A differing word skips the other words, two instructions each, and the accept.
         program.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 2 * others - 1, *value));
     }
     program.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
@@ -164,7 +165,7 @@ fn word(octets: &[u8]) -> u32 {
     octets.iter().fold(0, |word, octet| word << 8 | u32::from(*octet))
 }
 
-/// One instruction; a comparison that fails skips `skip` instructions.
+/// One instruction; a failed comparison skips `skip` instructions.
 const fn step(code: u32, skip: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: skip, k }
 }
@@ -193,8 +194,8 @@ const fn names(family: Family) -> (Domain, Protocol) {
     }
 }
 
-/// The groups that may open ICMP datagram sockets in this network namespace, first and last.
-/// First above last means nobody (icmp(7)). `None` when the kernel does not tell.
+/// First and last group that may open ICMP datagram sockets in this network namespace. First above
+/// last means none (icmp(7)). `None` when the setting cannot be read.
 pub fn ping_group_range() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ping_group_range").ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);

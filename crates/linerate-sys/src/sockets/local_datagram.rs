@@ -1,8 +1,8 @@
 //! Datagrams to a program on this host that listens at a path (unix(7)), and its answers.
 //!
-//! The own end has an abstract name, which leaves no file behind and needs no directory that may be
-//! written to. Such names belong to a network namespace: a program in another one hears the
-//! question and cannot answer.
+//! The local end has an abstract name, which needs no writable directory and leaves no file behind.
+//! Such names belong to a network namespace: a program in another one receives the request but
+//! cannot answer.
 
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
@@ -12,16 +12,16 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::{Error, Result, clock};
 
-/// A socket that speaks with one program.
+/// A datagram socket connected to one program.
 #[derive(Debug)]
 pub struct LocalDatagram(UnixDatagram);
 
 impl LocalDatagram {
-    /// Speaks with whoever listens at `path`. Nothing waits.
+    /// Connects to the program that listens at `path`. Calls do not block.
     /// # Errors
-    /// When nobody listens there, or this user may not write to it.
+    /// When no program listens there, or this user may not write to it.
     pub fn connect(path: &str) -> Result<Self> {
-        let socket = bound().and_then(|socket| {
+        let socket = bind_random().and_then(|socket| {
             socket.connect(path)?;
             socket.set_nonblocking(true)?;
             Ok(socket)
@@ -29,16 +29,16 @@ impl LocalDatagram {
         socket.map(Self).map_err(|source| Error::new("connect to", path, source))
     }
 
-    /// Sends one datagram.
+    /// Sends one datagram to the program.
     /// # Errors
-    /// When the other end is gone, or does not read.
+    /// When the other end is closed, or its buffer is full.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         self.0.send(bytes).map(drop)
     }
 
-    /// Takes one datagram, cut to the buffer; `None` when none is there.
+    /// Receives one datagram, cut to the buffer; `None` when none is queued.
     /// # Errors
-    /// When the other end is gone.
+    /// When the other end is closed.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.0.recv(buffer) {
             Ok(len) => Ok(Some(len)),
@@ -58,8 +58,8 @@ impl AsFd for LocalDatagram {
     }
 }
 
-/// Bound to a name that nobody else has or can guess.
-fn bound() -> io::Result<UnixDatagram> {
+/// Binds a socket to a random abstract name, which others cannot guess.
+fn bind_random() -> io::Result<UnixDatagram> {
     let mut name = "linerate/".to_owned();
     for byte in clock::random_bytes::<16>() {
         let _ = write!(name, "{byte:02x}");

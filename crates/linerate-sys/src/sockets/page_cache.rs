@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use crate::{Error, Result};
 
-/// A file in memory, filled once and sent again and again.
+/// A file in memory, filled once and sent repeatedly.
 #[derive(Debug)]
 pub struct PageCacheFile {
     file: OwnedFd,
@@ -14,7 +14,7 @@ pub struct PageCacheFile {
 }
 
 impl PageCacheFile {
-    /// A file that holds `data`.
+    /// A file with the content `data`.
     /// # Errors
     /// When the kernel has no memory for it.
     pub fn filled_with(data: &[u8]) -> Result<Self> {
@@ -30,9 +30,10 @@ impl PageCacheFile {
         Ok(Self { file, length: data.len() })
     }
 
-    /// Sends up to `length` bytes from the start of the file; returns how many the kernel took.
+    /// Sends up to `length` bytes from the start of the file; returns the number that the kernel
+    /// accepted.
     /// # Errors
-    /// As sendfile(2).
+    /// The errors of sendfile(2).
     #[inline]
     pub fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         let mut offset = 0;

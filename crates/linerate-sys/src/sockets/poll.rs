@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Whether `fd` has something to read, or has ended, within `timeout`. A signal ends the wait early
-/// with `false`, so that the caller can look at its stop flag.
+/// Waits until `fd` is readable or closed; false after `timeout`. A signal ends the wait early with
+/// `false`, so that the caller can check its stop flag.
 /// # Errors
-/// As poll(2).
+/// The errors of poll(2).
 pub fn readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
     let fd = fd.as_fd();
     wait(&mut [PollFd::new(&fd, PollFlags::IN)], timeout)
 }
 
-/// The same of several descriptors.
+/// Waits until one of several descriptors is readable or closed; false after `timeout`.
 /// # Errors
-/// As poll(2).
+/// The errors of poll(2).
 pub fn any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     wait(&mut polled, timeout)
 }
 
-/// Whether one of several descriptors can be written to, or has failed, within `timeout`.
+/// Waits until one of several descriptors is writable or has failed; false after `timeout`.
 /// # Errors
-/// As poll(2).
+/// The errors of poll(2).
 pub fn any_writable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
     let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
     wait(&mut polled, timeout)

@@ -1,14 +1,14 @@
-//! Socket options that are one int (setsockopt(2)) and have no typed face elsewhere.
+//! Socket options without a typed interface elsewhere (setsockopt(2)).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Sets an option.
+/// Sets an option of type int.
 pub(crate) fn set_int(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     set_octets(fd, level, name, &value.to_ne_bytes())
 }
 
-/// Sets an option that is a small structure.
+/// Sets an option of a structure type.
 pub(crate) fn set_octets(
     fd: BorrowedFd<'_>,
     level: i32,
@@ -28,7 +28,7 @@ pub(crate) fn set_octets(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads an option.
+/// Reads an option of type int.
 pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> {
     let mut value: i32 = 0;
     let mut len = size_of::<i32>() as libc::socklen_t;
@@ -39,7 +39,7 @@ pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Places of linux/sock_diag.h in what SO_MEMINFO gives: SK_MEMINFO_RMEM_ALLOC, _RCVBUF,
+/// Indices in the result of SO_MEMINFO (linux/sock_diag.h): SK_MEMINFO_RMEM_ALLOC, _RCVBUF,
 /// _WMEM_ALLOC, _SNDBUF, _WMEM_QUEUED, _DROPS.
 const USED: usize = 0;
 const ROOM: usize = 1;
@@ -48,41 +48,41 @@ const SEND_ROOM: usize = 3;
 const SEND_QUEUED: usize = 5;
 const DROPS: usize = 8;
 
-/// What waits in a socket, and the room for it. Both count whole kernel buffers, not payload.
+/// Receive memory of a socket. Both values count whole kernel buffers, not payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveRoom {
-    /// Taken up by what waits. UDP gives back what was read in steps of a quarter of the room, or
-    /// once nothing waits (`udp_rmem_release` of net/ipv4/udp.c).
+    /// Memory of queued data. UDP frees the memory of read data in steps of a quarter of the limit,
+    /// or once the queue is empty (`udp_rmem_release` of net/ipv4/udp.c).
     pub used_bytes: u32,
-    /// SO_RCVBUF as granted.
+    /// Limit: SO_RCVBUF as granted.
     pub room_bytes: u32,
 }
 
-/// What of a socket's datagrams has not left this host, and the room for it. Both count whole
-/// kernel buffers, not payload; what waits in the queueing discipline is among it, and what waits
-/// in the link's own ring until it says that it sent it.
+/// Send memory of a socket for datagrams that have not left this host, including those in the
+/// queueing discipline and in the NIC's ring until their completion. Both values count whole kernel
+/// buffers, not payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendRoom {
-    /// Taken up by what waits.
+    /// Memory of datagrams that have not left.
     pub used_bytes: u32,
-    /// SO_SNDBUF as granted. A socket takes one more buffer while less than this is used.
+    /// Limit: SO_SNDBUF as granted. A socket accepts one more buffer while less than this is used.
     pub room_bytes: u32,
 }
 
-/// Memory of a connection, which counts whole kernel buffers, not payload.
+/// Memory of a TCP connection, in whole kernel buffers, not payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamMemory {
-    /// Taken up by what was received, in order or not, and not read.
+    /// Memory of received data that was not read, in order or not.
     pub received_bytes: u32,
-    /// SO_RCVBUF as it is now.
+    /// Current value of SO_RCVBUF.
     pub receive_buffer_bytes: u32,
-    /// Taken up by what was written and is not acknowledged.
+    /// Memory of written data that is not acknowledged.
     pub queued_bytes: u32,
-    /// SO_SNDBUF as it is now.
+    /// Current value of SO_SNDBUF.
     pub send_buffer_bytes: u32,
 }
 
-/// What a connection takes up (SO_MEMINFO, Linux 4.12).
+/// Memory of a TCP connection (SO_MEMINFO, Linux 4.12).
 pub(crate) fn stream_memory(fd: BorrowedFd<'_>) -> Option<StreamMemory> {
     meminfo(fd).map(|info| StreamMemory {
         received_bytes: info[USED],
@@ -92,18 +92,18 @@ pub(crate) fn stream_memory(fd: BorrowedFd<'_>) -> Option<StreamMemory> {
     })
 }
 
-/// Packets that the socket did not take, since it was opened (SO_MEMINFO, Linux 4.12): for want of
-/// room, or by its filter.
+/// Packets that the socket has dropped since it was opened (SO_MEMINFO, Linux 4.12), for lack of
+/// memory or by its filter.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
     meminfo(fd).map(|info| info[DROPS])
 }
 
-/// What waits in a socket (SO_MEMINFO, Linux 4.12).
+/// Receive memory of a socket (SO_MEMINFO, Linux 4.12).
 pub(crate) fn receive_room(fd: BorrowedFd<'_>) -> Option<ReceiveRoom> {
     meminfo(fd).map(|info| ReceiveRoom { used_bytes: info[USED], room_bytes: info[ROOM] })
 }
 
-/// What of a socket's datagrams has not left (SO_MEMINFO, Linux 4.12).
+/// Send memory of a socket (SO_MEMINFO, Linux 4.12).
 pub(crate) fn send_room(fd: BorrowedFd<'_>) -> Option<SendRoom> {
     meminfo(fd).map(|info| SendRoom { used_bytes: info[SEND_USED], room_bytes: info[SEND_ROOM] })
 }

@@ -1,8 +1,8 @@
 //! Moving bytes through a pipe without copying them (splice(2), vmsplice(2), pipe(7)).
 //!
-//! A pipe holds references to pages. To send, the pages of a program's buffer are put into it and
-//! moved on to the socket; to receive, what the socket holds is moved into it and on to /dev/null.
-//! Left out: files (sendfile, in `page_cache`).
+//! A pipe holds references to pages. To send, the pages of a program's buffer are moved into it and
+//! on to the socket; to receive, the socket's data is moved into it and on to /dev/null. Left out:
+//! files (sendfile, in `page_cache`).
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags};
 use crate::arena::Arena;
 use crate::{Error, Result};
 
-/// What a pipe of a program without privileges may hold at most (pipe-max-size of proc(5)).
+/// Largest pipe of a program without privileges (pipe-max-size of proc(5)).
 const PIPE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Pipe {
         let fail = |errno: Errno| Error::new("make pipe for", "splice", io::Error::from(errno));
         let (out, into) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(fail)?;
-        // Where the host allows less, the pipe keeps its 64 KiB: more calls, the same bytes.
+        // Where the host allows less, the pipe keeps its 64 KiB, which only needs more calls.
         let _ = rustix::pipe::fcntl_setpipe_size(&into, PIPE_BYTES);
         let holds = rustix::pipe::fcntl_getpipe_size(&into).map_err(fail)?;
         Ok(Self { out, into, holds })
@@ -39,26 +39,27 @@ impl Pipe {
 
 /// Sends the pages of a buffer by reference.
 ///
-/// The kernel reads the pages until the peer has acknowledged them, so the buffer is one that
-/// nobody writes to: a mapping of its own, whose pages outlive it while the kernel needs them.
+/// The kernel reads the pages until the peer has acknowledged them, so the buffer is a mapping that
+/// is never written again; the kernel keeps its pages as long as it needs them.
 #[derive(Debug)]
 pub struct SpliceSender {
     pipe: Pipe,
-    /// Bytes in the pipe that the socket has not taken.
+    /// Bytes in the pipe that the socket has not accepted yet.
     waiting: usize,
 }
 
 impl SpliceSender {
-    /// With a pipe of its own.
+    /// Opens a new pipe for this connection.
     /// # Errors
     /// When the process may open no more descriptors.
     pub fn new() -> Result<Self> {
         Ok(Self { pipe: Pipe::new()?, waiting: 0 })
     }
 
-    /// Sends up to `length` bytes from the start of the buffer; returns how many the socket took.
+    /// Sends up to `length` bytes from the start of the buffer; returns the number that the socket
+    /// accepted.
     /// # Errors
-    /// As vmsplice(2) and splice(2).
+    /// The errors of vmsplice(2) and splice(2).
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, buffer: &Arena, length: usize) -> io::Result<usize> {
         let length = length.min(buffer.len()).min(self.pipe.holds);
@@ -80,7 +81,7 @@ impl SpliceSender {
     }
 }
 
-/// Takes bytes from a socket and drops them without looking at them.
+/// Receives bytes from a socket and discards them without copying.
 #[derive(Debug)]
 pub struct SpliceSink {
     pipe: Pipe,
@@ -88,7 +89,7 @@ pub struct SpliceSink {
 }
 
 impl SpliceSink {
-    /// With a pipe of its own.
+    /// Opens a new pipe for this connection.
     /// # Errors
     /// When the process may open no more descriptors.
     pub fn new() -> Result<Self> {
@@ -97,9 +98,9 @@ impl SpliceSink {
         Ok(Self { pipe: Pipe::new()?, null })
     }
 
-    /// Takes what is there, waiting for the first byte; 0 at the end of the stream.
+    /// Receives the available bytes, waiting for the first; returns 0 at the end of the stream.
     /// # Errors
-    /// As splice(2).
+    /// The errors of splice(2).
     #[inline]
     pub fn receive(&mut self, stream: &TcpStream) -> io::Result<usize> {
         let (into, out, holds) = (&self.pipe.into, &self.pipe.out, self.pipe.holds);

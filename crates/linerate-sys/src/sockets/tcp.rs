@@ -17,52 +17,52 @@ pub use super::connect_first::connect_first;
 pub use crate::socket_option::StreamMemory;
 use crate::{Error, Result};
 
-/// What to ask of a socket before its handshake.
+/// Options of a TCP socket, set before its handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// SO_SNDBUF and SO_RCVBUF, as the application counts them.
+    /// SO_SNDBUF and SO_RCVBUF, before the kernel doubles them.
     pub window_bytes: Option<u64>,
-    /// TCP_MAXSEG.
+    /// Maximum segment size (TCP_MAXSEG).
     pub mss_bytes: Option<u32>,
-    /// TCP_CONGESTION.
+    /// Congestion control (TCP_CONGESTION).
     pub congestion_control: Option<String>,
-    /// TCP_NODELAY.
+    /// Nagle's algorithm off (TCP_NODELAY).
     pub nodelay: bool,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
-    /// Multipath TCP (RFC 8684), where the kernel has it.
+    /// Multipath TCP (RFC 8684), where the kernel supports it.
     pub mptcp: bool,
-    /// Local port; the kernel chooses where there is none.
+    /// Local port; by default the kernel chooses.
     pub local_port: Option<u16>,
-    /// The interface that alone carries the connection (SO_BINDTODEVICE).
+    /// Interface to which the connection is bound (SO_BINDTODEVICE).
     pub device: Option<String>,
 }
 
-/// Segments of a connection that carries messages, not measured payload: those of a path whose MTU
-/// nobody told (RFC 1122 §4.2.2.6), so that they pass where larger ones vanish without a word.
+/// Segment size of control connections: the default for an unknown path MTU (RFC 1122 §4.2.2.6), so
+/// that messages pass a path that drops larger packets without an ICMP error.
 const CONTROL_MSS_BYTES: u32 = 536;
 
 impl TcpOptions {
-    /// Those of a client's control connection. Its SYN holds the other end to the same segments.
+    /// Options of a client's control connection. Its SYN limits the other end's segments, too.
     pub fn control() -> Self {
         Self { mss_bytes: Some(CONTROL_MSS_BYTES), ..Self::default() }
     }
 }
 
-/// The calls whose failures have a code of their own, as [`Error::call`] names them.
+/// Names of calls in [`Error::call`] whose failures have separate codes: opening a socket.
 pub const OPEN: &str = "open TCP socket for";
-/// See [`OPEN`].
+/// Name in [`Error::call`] of binding to an address.
 pub const BIND: &str = "bind TCP";
-/// See [`OPEN`].
+/// Name in [`Error::call`] of connecting.
 pub const CONNECT: &str = "connect";
-/// See [`OPEN`].
+/// Name in [`Error::call`] of listening.
 pub const LISTEN: &str = "listen on TCP";
-/// See [`OPEN`].
+/// Name in [`Error::call`] of binding to an interface.
 pub const BIND_DEVICE: &str = "bind to device";
-/// See [`OPEN`].
+/// Name in [`Error::call`] of setting the congestion control.
 pub const CONGESTION_CONTROL: &str = "set congestion control";
 
-/// Connects within `timeout`, from `bind` when given.
+/// Connects within `timeout`, from the local address `bind` if given.
 /// # Errors
 /// The failed call with the address.
 pub fn connect(
@@ -92,7 +92,7 @@ pub(super) fn open_for(
     if bind.is_some() || options.local_port.is_some() {
         let address = bind.unwrap_or_else(|| any_address(peer.is_ipv6()));
         let local = local_towards(peer, address, options.local_port.unwrap_or(0));
-        // A port of one's own choice may be that of a connection that has just ended.
+        // A chosen port may still be in TIME-WAIT of an earlier connection.
         socket
             .set_reuse_address(options.local_port.is_some())
             .map_err(|source| Error::new("set SO_REUSEADDR", local, source))?;
@@ -101,8 +101,8 @@ pub(super) fn open_for(
     Ok(socket)
 }
 
-/// An address of this host to reach `peer` from. A link-local one is of the peer's interface:
-/// without it bind(2) refuses the address.
+/// Local socket address from which `peer` is reached. A link-local address gets the peer's scope,
+/// without which bind(2) refuses it.
 pub fn local_towards(peer: SocketAddr, address: IpAddr, port: u16) -> SocketAddr {
     match (address, peer) {
         (IpAddr::V6(own), SocketAddr::V6(peer)) if own.is_unicast_link_local() => {
@@ -112,17 +112,17 @@ pub fn local_towards(peer: SocketAddr, address: IpAddr, port: u16) -> SocketAddr
     }
 }
 
-/// Keeps a socket to one interface.
+/// Binds a socket to one interface.
 pub(crate) fn bind_device(socket: &Socket, device: &str) -> Result<()> {
     let bound = socket.bind_device(Some(device.as_bytes()));
     bound.map_err(|source| Error::new(BIND_DEVICE, device, source))
 }
 
-/// Connections that may wait to be accepted: the kernel's own limit since 5.4 (net.core.somaxconn).
-/// Those beyond it try again after a second.
+/// Backlog of connections to be accepted: the kernel's default limit since 5.4
+/// (net.core.somaxconn). Further clients retry after a second.
 const WAITING: i32 = 4096;
 
-/// Listens on `local`; accepted sockets inherit the options. Saves the SYN of each connection.
+/// Listens on `local`; accepted sockets inherit the options, and the SYN of each is saved.
 /// # Errors
 /// The failed call with the address.
 pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
@@ -131,11 +131,11 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     apply(&socket, local.is_ipv6(), options)?;
     socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
     if local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
-        // One socket answers both families; where the kernel refuses, IPv6 alone is served.
+        // One socket serves both families; where the kernel refuses, only IPv6.
         let _ = socket.set_only_v6(false);
     }
     let saves = set_int(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, 1);
-    // A listener of Multipath TCP does not know the option; the SYN is then not told.
+    // A listener of Multipath TCP does not support the option; the SYN is then unknown.
     saves
         .or_else(|error| if options.mptcp { Ok(()) } else { Err(error) })
         .map_err(fail("set TCP_SAVE_SYN on"))?;
@@ -144,8 +144,8 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// A socket of the protocol that is asked for; TCP where the kernel has no Multipath TCP, or has
-/// it switched off (net.mptcp.enabled): [`multipath`] tells afterwards.
+/// Opens a socket of Multipath TCP if requested, or of TCP where the kernel has none or has it
+/// switched off (net.mptcp.enabled); [`multipath`] shows the result.
 fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     if options.mptcp
@@ -156,30 +156,31 @@ fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
 }
 
-/// Whether this host can open sockets of Multipath TCP.
+/// True if this host can open sockets of Multipath TCP.
 pub fn has_multipath() -> bool {
     Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_ok()
 }
 
-/// Whether Multipath TCP is in use on a connection.
+/// Use of Multipath TCP on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multipath {
-    /// With so many subflows beside the first one.
+    /// Multipath TCP, with this number of subflows beside the first.
     Used(u8),
-    /// The other end or the path did not have it: the connection is plain TCP (RFC 8684 §3.7).
+    /// Fallback to plain TCP, because the other end or the path does not support it (RFC 8684
+    /// §3.7).
     FellBack,
-    /// The socket is one of plain TCP: this host's kernel has no other, or the connection was
-    /// accepted from a client that asked for none.
+    /// A socket of plain TCP: this host's kernel has no Multipath TCP, or the accepted client did
+    /// not request it.
     Unavailable,
 }
 
-/// Whether a connection whose socket was asked for with [`TcpOptions::mptcp`] is multipath. A
-/// connection that fell back answers as plain TCP does, which knows no MPTCP_INFO (Linux 5.16).
+/// Use of Multipath TCP on a connection opened with [`TcpOptions::mptcp`]. A connection that fell
+/// back has no MPTCP_INFO (Linux 5.16), as plain TCP.
 pub fn multipath(socket: BorrowedFd<'_>) -> Multipath {
-    /// SOL_MPTCP and MPTCP_INFO of linux/mptcp.h.
+    /// Level SOL_MPTCP and option MPTCP_INFO of linux/mptcp.h.
     const LEVEL: i32 = 284;
     const INFO: i32 = 1;
-    /// MPTCP_INFO_FLAG_FALLBACK, in the word at octet 8 of struct mptcp_info.
+    /// Flag MPTCP_INFO_FLAG_FALLBACK, in the word at octet 8 of struct mptcp_info.
     const FALLBACK: u32 = 1;
     let is_multipath = SockRef::from(&socket).protocol();
     if !is_multipath.is_ok_and(|protocol| protocol == Some(Protocol::MPTCP)) {
@@ -195,8 +196,8 @@ pub fn multipath(socket: BorrowedFd<'_>) -> Multipath {
     }
 }
 
-/// Sets options on a connection that was accepted. Buffers and the segment size bind from now on;
-/// the window scale stays that of the handshake (RFC 7323 §2.2).
+/// Sets options of an accepted connection. Buffers and segment size apply from now on; the window
+/// scale stays that of the handshake (RFC 7323 §2.2).
 /// # Errors
 /// The failed call.
 pub fn adjust(stream: &TcpStream, options: &TcpOptions) -> Result<()> {
@@ -210,8 +211,8 @@ pub const fn any_address(v6: bool) -> IpAddr {
     if v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
 }
 
-/// The address on which a listener answers all that reaches this host: that of both families, or
-/// of IPv4 where the kernel has no IPv6.
+/// Wildcard address for a listener of all connections to this host: of both families, or of IPv4
+/// where the kernel has no IPv6.
 pub fn any_address_here() -> IpAddr {
     any_address(Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).is_ok())
 }
@@ -244,9 +245,9 @@ fn apply(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {
     Ok(())
 }
 
-/// Asks for a congestion control by its kernel name.
+/// Sets a congestion control by its kernel name.
 /// # Errors
-/// When the kernel does not have it, or keeps it for privileged users.
+/// When the kernel does not have it, or allows it only to privileged users.
 pub fn set_congestion_control(socket: BorrowedFd<'_>, name: &str) -> Result<()> {
     rustix::net::sockopt::set_tcp_congestion(socket, name)
         .map_err(|source| Error::new(CONGESTION_CONTROL, name, source))
@@ -257,8 +258,8 @@ pub fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
     rustix::net::sockopt::tcp_congestion(socket).ok()
 }
 
-/// Sets the send buffer (SO_SNDBUF, socket(7)), which the kernel then no longer sizes by itself.
-/// It grants twice as much, for its bookkeeping, within net.core.wmem_max.
+/// Sets the send buffer (SO_SNDBUF, socket(7)), which turns the kernel's auto-tuning off. The
+/// kernel grants twice as much, for its overhead, within net.core.wmem_max.
 /// # Errors
 /// When the kernel refuses the option.
 pub fn set_send_buffer(stream: &TcpStream, bytes: u32) -> Result<()> {
@@ -267,8 +268,7 @@ pub fn set_send_buffer(stream: &TcpStream, bytes: u32) -> Result<()> {
         .map_err(|source| Error::new("set SO_SNDBUF", format!("to {bytes} bytes"), source))
 }
 
-/// True for a connection that stays within this host: both of its ends have one address, or both
-/// are of loopback.
+/// True for a connection within this host: both ends have the same address, or loopback addresses.
 pub fn stays_within_host(stream: &TcpStream) -> bool {
     let address = |socket: io::Result<SocketAddr>| Some(socket.ok()?.ip().to_canonical());
     match (address(stream.local_addr()), address(stream.peer_addr())) {
@@ -277,8 +277,8 @@ pub fn stays_within_host(stream: &TcpStream) -> bool {
     }
 }
 
-/// The send and receive buffers that the kernel granted, as getsockopt tells them: twice what was
-/// asked, within the host's limits (socket(7)).
+/// Granted send and receive buffers, as getsockopt returns them: twice the requested values, within
+/// the host's limits (socket(7)).
 pub fn buffers(stream: &TcpStream) -> (Option<u64>, Option<u64>) {
     let socket = SockRef::from(stream);
     (
@@ -294,7 +294,7 @@ pub fn mss(socket: BorrowedFd<'_>) -> Option<u32> {
     (length == 4).then(|| u32::from_ne_bytes(value))
 }
 
-/// A socket whose blocking calls come back after `timeout`, so that loops can look at their flags.
+/// Sets the time-out of blocking calls, after which loops can check their flags.
 /// # Errors
 /// When the kernel refuses the option.
 pub fn set_call_timeout(stream: &TcpStream, timeout: Duration) -> Result<()> {
@@ -304,21 +304,21 @@ pub fn set_call_timeout(stream: &TcpStream, timeout: Duration) -> Result<()> {
         .map_err(|source| Error::new("set SO_RCVTIMEO and SO_SNDTIMEO", "", source))
 }
 
-/// Lets the kernel hold what a connection sends to a rate of payload and headers
-/// (SO_MAX_PACING_RATE, socket(7)). Without the queueing discipline fq on the way out TCP keeps
-/// the rate by timers of its own, since Linux 4.13.
+/// Limits the rate of a connection, payload and headers, by the kernel's pacing
+/// (SO_MAX_PACING_RATE, socket(7)). Without the queueing discipline fq at the interface, TCP paces
+/// by internal timers, since Linux 4.13.
 /// # Errors
 /// When the kernel refuses the option.
 pub fn set_pacing_rate(stream: &TcpStream, rate: BitRate) -> Result<()> {
-    // It takes bytes a second, 32 bits of them on older kernels, where the highest is no limit.
+    // The unit is bytes a second, in 32 bits on older kernels, where the highest value is no limit.
     let bytes = u32::try_from(rate.bits_per_sec() / 8).unwrap_or(u32::MAX);
     set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes.cast_signed())
         .map_err(|source| Error::new("set SO_MAX_PACING_RATE", format!("to {rate}"), source))
 }
 
-/// The kernel's account of the connection; about a microsecond.
+/// State and counters of the connection (TCP_INFO); takes about a microsecond.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
-    // 280 bytes on Linux 6.18; the structure only grows.
+    // The structure has 280 bytes on Linux 6.18, and only grows.
     let mut bytes = [0_u8; 512];
     let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).ok()?;
     Some(TcpInfo::from_ne_bytes(&bytes[..length]))
@@ -333,59 +333,60 @@ pub fn silence(socket: BorrowedFd<'_>) -> Option<Duration> {
     Some(Duration::from_millis(word(44)?.min(word(52)?).into()))
 }
 
-/// The SYN that opened an accepted connection, where the listener saved it (kernel 4.3).
+/// Options of the SYN of an accepted connection, where the listener saved it (kernel 4.3).
 pub fn saved_syn(socket: BorrowedFd<'_>) -> Option<SynOptions> {
     let mut bytes = [0_u8; 256];
     let length = get(socket, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, &mut bytes).ok()?;
     SynOptions::from_ip_packet(&bytes[..length])
 }
 
-/// A blocking read sleeps until this many bytes are there, the peer is done, or the call's time
-/// is over (SO_RCVLOWAT, socket(7)). The kernel holds it to half of a receive buffer that was
-/// asked for.
+/// Sets the number of bytes for which a blocking read waits, unless the peer closes or the time-out
+/// passes (SO_RCVLOWAT, socket(7)). The kernel limits it to half of a requested receive buffer.
 pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
-    // A kernel that refuses leaves the mark at one byte: more wake-ups, the same bytes.
+    // If the kernel refuses, the mark stays at one byte, which only causes more wake-ups.
     let _ = set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// A socket takes more only while less than this waits in it to be sent for the first time
-/// (TCP_NOTSENT_LOWAT, kernel 3.12).
+/// Sets the amount of unsent bytes above which a socket accepts no more (TCP_NOTSENT_LOWAT, kernel
+/// 3.12).
 pub fn set_unsent_low_water(stream: &TcpStream, bytes: i32) {
-    // A kernel that refuses lets as much wait as the send buffer holds.
+    // If the kernel refuses, the send buffer is the limit.
     let _ = set_int(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
 }
 
-/// What has come and was not read yet.
+/// Received data of a connection that was not read yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Bytes that a read would return (SIOCINQ, tcp(7)); 0 where the kernel does not tell.
+    /// Bytes that a read would return (SIOCINQ, tcp(7)); 0 where they are unknown.
     pub bytes: u64,
-    /// Memory that what waits cannot explain: more lies behind a segment that is missing.
+    /// Receive memory beyond that of these bytes: data after a missing segment.
     pub unexplained_bytes: u64,
 }
 
-/// A segment of 1,448 bytes takes at most a page of 4,096 (struct sk_buff's truesize).
+/// Most receive memory for each byte: a segment of 1,448 bytes takes at most a page of 4,096 (the
+/// truesize of struct sk_buff).
 const MEMORY_PER_BYTE: u64 = 4;
 
-/// What waits in a connection.
+/// Received data that was not read yet.
 pub fn waiting(stream: &TcpStream) -> Waiting {
     let bytes = rustix::io::ioctl_fionread(stream).unwrap_or(0);
     let explained = bytes.saturating_mul(MEMORY_PER_BYTE);
-    let used = crate::socket_option::receive_room(stream.as_fd()).map_or(0, |it| it.used_bytes);
+    let room = crate::socket_option::receive_room(stream.as_fd());
+    let used = room.map_or(0, |room| room.used_bytes);
     Waiting { bytes, unexplained_bytes: u64::from(used).saturating_sub(explained) }
 }
 
-/// What a connection takes up (SO_MEMINFO, Linux 4.12).
+/// Memory of a connection (SO_MEMINFO, Linux 4.12).
 pub fn memory(socket: BorrowedFd<'_>) -> Option<StreamMemory> {
     crate::socket_option::stream_memory(socket)
 }
 
-/// Payload that was received in order and not read (SIOCINQ, tcp(7)).
+/// Payload bytes received in order and not read (SIOCINQ, tcp(7)).
 pub fn receive_queue(socket: BorrowedFd<'_>) -> Option<u64> {
     rustix::io::ioctl_fionread(socket).ok()
 }
 
-/// Payload that was written and is not acknowledged (SIOCOUTQ, tcp(7)).
+/// Payload bytes written and not acknowledged (SIOCOUTQ, tcp(7)).
 pub fn send_queue(socket: BorrowedFd<'_>) -> Option<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int, which lives through the call.
@@ -393,36 +394,36 @@ pub fn send_queue(socket: BorrowedFd<'_>) -> Option<u64> {
     (result == 0).then(|| u64::try_from(bytes).ok()).flatten()
 }
 
-/// Aborts the connection on close: the peer gets a reset, nothing lingers.
+/// Makes the close of a connection an abort: the peer gets a reset, and unsent data is dropped.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
-/// Ends the connection at once, for whoever else holds the socket, too: the peer gets a reset, and
-/// every call on the socket an error or the end (connect(2) with AF_UNSPEC).
+/// Aborts the connection at once, also for other threads that use the socket: the peer gets a
+/// reset, and calls on the socket return an error or the end (connect(2) with AF_UNSPEC).
 pub fn abort(stream: &TcpStream) {
-    // One that cannot be dissolved is at least shut down.
+    // A connection that cannot be aborted is at least shut down.
     if rustix::net::connect_unspec(stream).is_err() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Gives the connection up when the peer's host has answered nothing for about `patience`: neither
-/// data (TCP_USER_TIMEOUT, RFC 5482) nor, on an idle connection, keep-alive probes (tcp(7)).
+/// Aborts the connection when the peer's host has not answered for about `patience`: neither data
+/// (TCP_USER_TIMEOUT, RFC 5482) nor, on an idle connection, keep-alive probes (tcp(7)).
 pub fn notice_vanished_peer(stream: &TcpStream, patience: Duration) {
     let socket = SockRef::from(stream);
-    // Whole seconds; the first probe after one, then as many as there is patience for.
+    // The first probe is sent after one second, then one each second up to `patience`.
     let second = Duration::from_secs(1);
     let probes = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX).clamp(2, 127) - 1;
     let keep_alive =
         TcpKeepalive::new().with_time(second).with_interval(second).with_retries(probes);
-    // A kernel that refuses notices later, by its own timers.
+    // If the kernel refuses, its default timers apply.
     let _ = socket.set_tcp_keepalive(&keep_alive);
     let _ = socket.set_tcp_user_timeout(Some(patience));
 }
 
-/// Whether the peer has closed its side or the connection is gone: no more bytes will come than
-/// are there (CLOSE-WAIT, LAST-ACK, CLOSING, CLOSED; 8, 9, 11 and 7 of Linux tcp_states.h).
+/// True if the peer has closed or the connection has ended, so that no more bytes will arrive
+/// (CLOSE-WAIT, LAST-ACK, CLOSING, CLOSED; 8, 9, 11 and 7 of Linux tcp_states.h).
 pub fn peer_has_closed(stream: &TcpStream) -> bool {
     let state = tcp_info(stream.as_fd()).and_then(|info| info.state);
     state.is_none_or(|state| matches!(state, 7..=9 | 11))
@@ -442,7 +443,7 @@ fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Res
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fills `bytes` and returns how many the kernel wrote.
+/// Reads an option into `bytes` and returns the length that the kernel wrote.
 fn get(socket: BorrowedFd<'_>, level: i32, name: i32, bytes: &mut [u8]) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(bytes.len()).unwrap_or(libc::socklen_t::MAX);
     // SAFETY: `bytes` is writable for `length` octets and both live through the call.
@@ -462,19 +463,18 @@ fn get(socket: BorrowedFd<'_>, level: i32, name: i32, bytes: &mut [u8]) -> io::R
     }
 }
 
-/// Reads from the stream into memory that was never written; returns the length.
-/// The bytes are the peer's and are only counted.
+/// Reads from the stream into uninitialised memory; returns the length. The bytes are only counted.
 /// # Errors
-/// As recv(2).
+/// The errors of recv(2).
 #[inline]
 pub fn receive(stream: &TcpStream, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     SockRef::from(stream).recv(buffer)
 }
 
-/// Takes up to `length` bytes that have arrived, without copying them: the kernel counts and drops
-/// them (MSG_TRUNC, tcp(7)).
+/// Discards up to `length` received bytes without copying them (MSG_TRUNC, tcp(7)); returns their
+/// number.
 /// # Errors
-/// As recv(2).
+/// The errors of recv(2).
 #[inline]
 pub fn discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC a TCP socket writes nothing to the buffer, so that none is needed.
@@ -483,8 +483,8 @@ pub fn discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
     if taken < 0 { Err(io::Error::last_os_error()) } else { Ok(taken.cast_unsigned()) }
 }
 
-/// The processor on which the kernel last took in a packet of this connection (SO_INCOMING_CPU,
-/// socket(7)): over loopback and veth that of the sender.
+/// Processor on which the kernel last received a packet of this connection (SO_INCOMING_CPU,
+/// socket(7)); over loopback and veth that of the sender.
 pub fn incoming_cpu(stream: &TcpStream) -> Option<u32> {
     let cpu =
         crate::socket_option::get_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU);

@@ -1,10 +1,10 @@
 //! Kernel timestamps of packets (SO_TIMESTAMPING, Documentation/networking/timestamping.rst), and
-//! the error queue on which send stamps and the network's error messages come back (ip(7)).
+//! the error queue with timestamps of departure and ICMP errors (ip(7)).
 //!
-//! Software stamps only; hardware clocks are left out. Two rules from measurement (Linux 6.18):
-//! receive stamping starts by deferred work some milliseconds after it was asked for, and until
-//! then stamps are absent; SO_TIMESTAMPNS would give the time of reading instead, so it is not
-//! used. A caller checks with real probes before it trusts a source.
+//! Only software timestamps; hardware clocks are left out. Two results of measurements (Linux
+//! 6.18): timestamps of arrival start by deferred work some milliseconds after they are switched
+//! on, and are absent until then; SO_TIMESTAMPNS then returns the time of reading instead, so it is
+//! not used. A caller checks with real probes before it trusts the timestamps.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,43 +13,44 @@ use std::os::fd::BorrowedFd;
 use crate::control::{self, Control};
 use crate::socket_option::set_int;
 
-/// Time of handing to the driver, time of arrival, numbered sends, no payload looped back.
+/// Flags for the time of hand-over to the driver, the time of arrival, numbered sends, and no copy
+/// of the payload.
 const FLAGS: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// The same, and the time of handing to the queueing discipline.
+/// Flags as above, and the time of hand-over to the queueing discipline.
 const FLAGS_WITH_QUEUE: u32 = FLAGS | libc::SOF_TIMESTAMPING_TX_SCHED;
 
-/// What ee_info says of a stamp taken before the queueing discipline (SCM_TSTAMP_SCHED in Linux
+/// Value of ee_info for a timestamp before the queueing discipline (SCM_TSTAMP_SCHED in Linux
 /// include/uapi/linux/errqueue.h; 0 is SCM_TSTAMP_SND).
 const BEFORE_QUEUE: u32 = 1;
 
-/// How long the kernel may take to start stamping after it was asked: its work item ran within
-/// 10 ms in all runs seen, so this is twice that.
+/// Time that the kernel may take to start timestamps of arrival: twice the 10 ms within which its
+/// work item ran in all measurements.
 pub const START_DELAY: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Switches stamps on, those before the queueing discipline on request. The kernel numbers sends
-/// from 0 from here on.
+/// Switches timestamps on, on request also those before the queueing discipline. The kernel numbers
+/// sends from 0 again.
 pub(crate) fn switch_on(fd: BorrowedFd<'_>, with_queue: bool) -> io::Result<()> {
     let flags = if with_queue { FLAGS_WITH_QUEUE } else { FLAGS };
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
 }
 
-/// Switches on the stamps of received packets alone.
+/// Switches on only the timestamps of received packets.
 pub(crate) fn switch_on_arrivals(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
 }
 
-/// Switches stamps off.
+/// Switches all timestamps off.
 pub(crate) fn switch_off(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)
 }
 
-/// The software stamp of an SCM_TIMESTAMPING message: three pairs of 64-bit seconds and
+/// Software timestamp in an SCM_TIMESTAMPING message: three pairs of 64-bit seconds and
 /// nanoseconds on CLOCK_REALTIME, of which the first is the software one. `None` when absent.
 pub(crate) fn software_stamp(data: &[u8]) -> Option<u64> {
     let (words, _) = data.get(..48)?.as_chunks::<8>();
@@ -58,39 +59,39 @@ pub(crate) fn software_stamp(data: &[u8]) -> Option<u64> {
     (sec != 0).then(|| sec * 1_000_000_000 + nsec)
 }
 
-/// Something from the error queue.
+/// A message from the error queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A packet was handed to the driver.
     Departed {
-        /// The packet's number since stamps were switched on.
+        /// Number of the packet since timestamps were switched on.
         key: u32,
-        /// CLOCK_REALTIME in ns.
+        /// Time of CLOCK_REALTIME in ns.
         at_ns: u64,
     },
     /// A packet was handed to the queueing discipline of its interface.
     Queued {
-        /// As above.
+        /// Number of the packet since timestamps were switched on.
         key: u32,
-        /// As above.
+        /// Time of CLOCK_REALTIME in ns.
         at_ns: u64,
     },
     /// The network or this host could not deliver a packet.
     Undeliverable {
         /// The kernel's error number.
         errno: i32,
-        /// Who said so; `None` when it was this host.
+        /// Sender of the ICMP error; `None` when this host raised the error.
         from: Option<IpAddr>,
-        /// ICMP type.
+        /// Type of the ICMP error.
         kind: u8,
-        /// ICMP code.
+        /// Code of the ICMP error.
         code: u8,
-        /// The largest packet that would have passed, where that was the reason (EMSGSIZE).
+        /// Largest allowed packet, where the packet was too big (EMSGSIZE).
         mtu_bytes: Option<u32>,
     },
 }
 
-/// Takes one notice, or `None` when the queue is empty or holds something else.
+/// Reads one notice; `None` when the queue is empty or its message is of another kind.
 pub(crate) fn next_notice(fd: BorrowedFd<'_>) -> Option<Notice> {
     let mut data = [0; 64];
     let mut control = Control::new();
@@ -125,7 +126,7 @@ fn read_notice(control: &[u8]) -> Option<Notice> {
     })
 }
 
-/// struct sock_extended_err and the address behind it (ip(7)):
+/// Parsed struct sock_extended_err and the address after it (ip(7)):
 /// errno (4), origin, type, code, pad (1 each), info (4), data (4), then a sockaddr.
 pub(crate) struct ExtendedError {
     pub(crate) errno: i32,
@@ -152,7 +153,7 @@ impl ExtendedError {
     }
 }
 
-/// sockaddr_in has its address at 4, sockaddr_in6 at 8 (ip(7), ipv6(7)).
+/// Parses the address of a sockaddr_in (at offset 4) or sockaddr_in6 (at 8) (ip(7), ipv6(7)).
 pub(crate) fn read_address(sockaddr: &[u8]) -> Option<IpAddr> {
     let family = u16::from_ne_bytes(*sockaddr.first_chunk()?);
     match i32::from(family) {

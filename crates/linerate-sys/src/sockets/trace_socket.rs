@@ -1,10 +1,10 @@
-//! The sockets of a trace: one that sends probes with a time to live each and takes what routers
-//! say of them from its error queue (ip(7), ipv6(7)), which needs no privilege but for TCP; and a
-//! raw one that takes the routers' messages whole, which needs CAP_NET_RAW.
+//! The sockets of a trace: one that sends probes, each with its time to live, and reads ICMP errors
+//! of routers from its error queue (ip(7), ipv6(7)), which needs no privilege but for TCP; and a
+//! raw socket that receives whole ICMP errors, which needs CAP_NET_RAW.
 //!
-//! The error queue gives the sender of a message, its kind, and what is quoted behind the quoted
-//! transport header (UDP) or from it on (ICMP); with IP_RECVERR_RFC4884 (Linux 5.9) also where
-//! extensions begin. It does not give the quoted IP header.
+//! The error queue has the sender of an error, its type and code, and the quoted octets after the
+//! transport header (UDP) or from it on (ICMP); with IP_RECVERR_RFC4884 (Linux 5.9) also the offset
+//! of extensions. It does not have the quoted IP header.
 
 use std::cell::Cell;
 use std::io;
@@ -20,54 +20,54 @@ use crate::socket_option::{get_int, set_int};
 use crate::timestamps::{self, ExtendedError};
 use crate::{Error, Result, icmp};
 
-/// Linux 5.9: an extension's place comes with an error.
+/// Option for the offset of extensions in errors (Linux 5.9).
 const IP_RECVERR_RFC4884: i32 = 26;
 const IPV6_RECVERR_RFC4884: i32 = 31;
-/// linux/errqueue.h: the error is a router's, by ICMP or ICMPv6.
+/// Origins of errors that routers sent by ICMP or ICMPv6 (linux/errqueue.h).
 const FROM_ROUTER: [u8; 2] = [libc::SO_EE_ORIGIN_ICMP, libc::SO_EE_ORIGIN_ICMP6];
-/// linux/errqueue.h: a stamp from before the queueing discipline.
+/// Kind of a timestamp before the queueing discipline (linux/errqueue.h).
 const BEFORE_QUEUE: u32 = 1;
 
 /// A socket that sends probes of one flow.
 #[derive(Debug)]
 pub struct TraceSocket {
     socket: EchoSocket,
-    /// What the socket was last told: time to live, type of service.
+    /// Last set time to live and type of service of the socket.
     ttl: Cell<Option<u8>>,
     tos: Cell<Option<u8>>,
-    /// Of TCP probes: keeps their port from all other programs, and answers nothing.
+    /// For TCP probes: a bound socket that reserves their port and never answers.
     port: Option<Socket>,
 }
 
-/// What a router said of a probe.
+/// An ICMP error about a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who said it; `None` is this host.
+    /// Sender of the error; `None` is this host.
     pub from: Option<IpAddr>,
     /// The kernel's error number.
     pub errno: i32,
-    /// ICMP type.
+    /// Type of the ICMP error.
     pub kind: u8,
-    /// ICMP code.
+    /// Code of the ICMP error.
     pub code: u8,
-    /// MTU of a packet that is too big.
+    /// Largest allowed packet, of an error for a packet that is too big.
     pub info: u32,
     /// Octets of the quote in the caller's buffer.
     pub len: usize,
-    /// Where in these extensions begin.
+    /// Offset of extensions in the quote.
     pub extension_at: Option<usize>,
     /// The kernel's time of arrival on CLOCK_REALTIME.
     pub arrived_ns: Option<u64>,
 }
 
-/// Something from the error queue.
+/// A message from the error queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// A probe was handed to the driver: its number among the sends, and CLOCK_REALTIME in ns.
     Departed(u32, u64),
-    /// Something was said of a probe.
+    /// An ICMP error about a probe.
     Message(Message),
-    /// Something else.
+    /// A message of another kind.
     Nothing,
 }
 
@@ -81,11 +81,11 @@ impl TraceSocket {
         source: Option<Source>,
     ) -> std::result::Result<Self, OpenError> {
         let socket = EchoSocket::open(kind, &options(peer, source))?;
-        Ok(Self::over(socket, None))
+        Ok(Self::from_socket(socket, None))
     }
 
-    /// Opens a raw socket for TCP segments to `peer`, which takes CAP_NET_RAW, and a port for them
-    /// that no other program gets. The kernel resets what the peer accepts.
+    /// Opens a raw socket for TCP segments to `peer`, which needs CAP_NET_RAW, and reserves a port
+    /// for them. The kernel resets a connection that the peer accepts.
     /// # Errors
     /// The step that failed.
     pub fn open_tcp(
@@ -106,19 +106,20 @@ impl TraceSocket {
         };
         port.bind(&SocketAddr::new(address, 0).into())
             .map_err(failed("bind", OpenStep::BindAddress))?;
-        let number = port.local_addr().ok().and_then(|it| it.as_socket()).map_or(0, |it| it.port());
+        let bound = port.local_addr().ok().and_then(|address| address.as_socket());
+        let number = bound.map_or(0, |address| address.port());
         let socket = EchoSocket::open_tcp(number, &options(peer, source))?;
-        Ok(Self::over(socket, Some(port)))
+        Ok(Self::from_socket(socket, Some(port)))
     }
 
-    fn over(socket: EchoSocket, port: Option<Socket>) -> Self {
-        let it = Self { socket, ttl: Cell::new(None), tos: Cell::new(None), port };
-        it.forbid_fragments();
-        it
+    fn from_socket(socket: EchoSocket, port: Option<Socket>) -> Self {
+        let trace = Self { socket, ttl: Cell::new(None), tos: Cell::new(None), port };
+        trace.forbid_fragments();
+        trace
     }
 
-    /// Packets leave with DF set and whatever the kernel knows of the path, and an older kernel
-    /// tells no place of extensions: both are refused only where the option is not there.
+    /// Sets DF, ignores the kernel's path MTU, and switches on the offset of extensions. The calls
+    /// fail only on kernels without these options, which work without them.
     fn forbid_fragments(&self) {
         let fd = self.socket.fd();
         let _ = match self.socket.family() {
@@ -136,9 +137,9 @@ impl TraceSocket {
         };
     }
 
-    /// Sends one probe.
+    /// Sends one probe with this time to live and type of service.
     /// # Errors
-    /// The kernel's reason; an error of an earlier probe may be told here instead of sending.
+    /// The kernel's reason; it may be the error of an earlier probe, and then nothing was sent.
     pub fn send(&mut self, payload: &[u8], ttl: u8, tos: u8) -> io::Result<()> {
         let (level, ttl_name, tos_name) = match self.socket.family() {
             Family::V4 => (libc::SOL_IP, libc::IP_TTL, libc::IP_TOS),
@@ -150,20 +151,21 @@ impl TraceSocket {
                 known.set(Some(value));
             }
         }
-        // An error of an earlier probe is in the queue too; here it would stand in for the send.
+        // An error of an earlier probe is also in the queue; without this the send would fail by
+        // it.
         let _ = get_int(self.socket.fd(), libc::SOL_SOCKET, libc::SO_ERROR);
         self.socket.send(payload)
     }
 
-    /// Takes an answer of the peer, if one is there.
+    /// Receives an answer of the peer, if one is queued: its length and time of arrival.
     /// # Errors
-    /// The kernel's reason; errors of earlier probes are told here too.
+    /// The kernel's reason; it may be the error of an earlier probe.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<u64>)>> {
         let packet = self.socket.receive_with_notes(buffer)?;
         Ok(packet.map(|packet| (packet.len, packet.arrived_ns)))
     }
 
-    /// Takes one thing from the error queue with its quote, or `None` when it is empty.
+    /// Reads one message from the error queue, with its quote; `None` when it is empty.
     pub fn next_told(&self, buffer: &mut [u8]) -> Option<Told> {
         let mut control = Control::new();
         let fd = self.socket.fd();
@@ -201,22 +203,21 @@ impl TraceSocket {
         }))
     }
 
-    /// Asks for kernel timestamps; sends are numbered from 0 from here on.
+    /// Switches on kernel timestamps; sends are numbered from 0 again.
     /// # Errors
     /// The kernel's reason.
     pub fn start_stamps(&self) -> Result<()> {
         self.socket.start_stamps(false)
     }
 
-    /// Address and port that probes leave from; the port of an ICMP datagram socket is the
-    /// identifier.
+    /// Local address and port of the probes; the port of an ICMP datagram socket is the identifier.
     pub fn local(&self) -> Option<SocketAddr> {
         let local = self.socket.local_socket_address()?;
         let Some(port) = &self.port else { return Some(local) };
         Some(SocketAddr::new(local.ip(), port.local_addr().ok()?.as_socket()?.port()))
     }
 
-    /// Keeps answers with another identifier away from a raw socket.
+    /// Attaches a filter for this identifier to a raw socket.
     /// # Errors
     /// The kernel's reason.
     pub fn show_only(&self, identifier: u16) -> Result<()> {
@@ -244,7 +245,7 @@ const fn options(peer: SocketAddr, source: Option<Source>) -> EchoOptions {
     }
 }
 
-/// A raw socket that takes what routers say, whole.
+/// A raw socket that receives whole ICMP errors.
 #[derive(Debug)]
 pub struct ErrorListener {
     socket: Socket,
@@ -252,9 +253,9 @@ pub struct ErrorListener {
 }
 
 impl ErrorListener {
-    /// Opens it.
+    /// Opens the raw socket.
     /// # Errors
-    /// The kernel's reason, for want of a privilege before all.
+    /// The kernel's reason, usually a missing privilege.
     pub fn open(family: Family) -> Result<Self> {
         let socket = icmp::open_for_errors(family)
             .map_err(|source| Error::new("open socket for", "ICMP errors (raw)", source))?;
@@ -263,8 +264,8 @@ impl ErrorListener {
         Ok(Self { socket, family })
     }
 
-    /// Takes a message if one is there: its octets, in IPv4 from the IP header on; who sent it;
-    /// the kernel's time of arrival.
+    /// Receives a message if one is queued: its length (in IPv4 from the IP header on), its sender,
+    /// and the kernel's time of arrival.
     pub fn receive(&self, buffer: &mut [u8]) -> Option<(usize, IpAddr, Option<u64>)> {
         let mut control = Control::new();
         // SAFETY: all-zero is a valid sockaddr_storage.
@@ -284,7 +285,7 @@ impl ErrorListener {
         Some((taken.len, timestamps::read_address(octets)?, stamp))
     }
 
-    /// IP version of its messages.
+    /// IP version of the messages.
     pub const fn family(&self) -> Family {
         self.family
     }

@@ -1,9 +1,9 @@
-//! send(2) with MSG_ZEROCOPY and what the kernel tells of it afterwards (Linux 4.14,
+//! send(2) with MSG_ZEROCOPY and its completions (Linux 4.14,
 //! Documentation/networking/msg_zerocopy.rst).
 //!
-//! The kernel refers to the pages of the buffer and posts a completion on the socket's error queue
-//! when it is done with a range of calls: whether it had copied them after all stands in the
-//! completion. Over loopback and veth it always has.
+//! The kernel references the pages of the buffer and posts a completion on the socket's error queue
+//! when it no longer needs those of a range of calls. The completion states if it had to copy them;
+//! over loopback and veth it always does.
 
 use std::io;
 use std::net::TcpStream;
@@ -14,28 +14,29 @@ use crate::control::{Control, messages, receive};
 use crate::socket_option::set_int;
 use crate::{Error, Result};
 
-/// sock_extended_err of linux/errqueue.h: errno (4), origin, type, code, pad, info (4), data (4).
+/// Bytes of sock_extended_err (linux/errqueue.h): errno (4), origin, type, code, pad, info (4),
+/// data (4).
 const EXTENDED_ERROR_BYTES: usize = 16;
-/// SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the same file.
+/// Values SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of linux/errqueue.h.
 const ORIGIN: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
 /// Sends the pages of a buffer by reference where the kernel can.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ZeroCopySender {
-    /// Calls that took bytes.
+    /// Calls that sent bytes.
     calls: u64,
-    /// Calls whose end was told.
+    /// Calls with a completion.
     completed: u64,
-    /// Calls among them that were copied after all.
+    /// Completed calls whose data the kernel copied.
     copied: u64,
 }
 
-/// Calls may be this far ahead of their completions before the error queue is read.
+/// Most calls without a completion before the error queue is read.
 const UNREAD_MAX: u64 = 16;
 
 impl ZeroCopySender {
-    /// Switches the technique on for a socket.
+    /// Switches MSG_ZEROCOPY on for a socket.
     /// # Errors
     /// When the kernel does not have it for this kind of socket.
     pub fn new(stream: &TcpStream) -> Result<Self> {
@@ -44,9 +45,10 @@ impl ZeroCopySender {
         Ok(Self::default())
     }
 
-    /// Sends up to `length` bytes from the start of the buffer, which nobody may write to.
+    /// Sends up to `length` bytes from the start of the buffer, which must not be written
+    /// meanwhile.
     /// # Errors
-    /// As send(2); ENOBUFS means that too many completions wait (optmem_max).
+    /// The errors of send(2); ENOBUFS means that too many completions are queued (optmem_max).
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, buffer: &Arena, length: usize) -> io::Result<usize> {
         if self.calls - self.completed >= UNREAD_MAX {
@@ -71,20 +73,20 @@ impl ZeroCopySender {
         Ok(sent.cast_unsigned())
     }
 
-    /// Takes what the error queue holds.
+    /// Reads all completions from the error queue.
     /// # Errors
-    /// As recvmsg(2).
+    /// The errors of recvmsg(2).
     pub fn read_completions(&mut self, stream: &TcpStream) -> io::Result<()> {
         let mut control = Control::new();
         while let Some(taken) = receive(stream.as_fd(), &mut [], &mut control, libc::MSG_ERRQUEUE)?
         {
-            messages(&control.0[..taken.control_len], |_, _, data| self.note(data));
+            messages(&control.0[..taken.control_len], |_, _, data| self.count_completion(data));
         }
         Ok(())
     }
 
-    /// Takes note of a completion: the calls from `info` to `data`, both among them.
-    fn note(&mut self, data: &[u8]) {
+    /// Counts a completion of the calls from `info` to `data`, inclusive.
+    fn count_completion(&mut self, data: &[u8]) {
         let Some(error) = data.first_chunk::<EXTENDED_ERROR_BYTES>() else { return };
         if error[4] != ORIGIN {
             return;
@@ -92,7 +94,7 @@ impl ZeroCopySender {
         let number = |at: usize| {
             u32::from_ne_bytes([error[at], error[at + 1], error[at + 2], error[at + 3]])
         };
-        // Both wrap at 2^32 together.
+        // Both numbers wrap at 2^32.
         let count = u64::from(number(12).wrapping_sub(number(8))) + 1;
         self.completed += count;
         if error[6] & CODE_COPIED != 0 {
@@ -100,12 +102,12 @@ impl ZeroCopySender {
         }
     }
 
-    /// Whether every call's end was told.
+    /// True if every call has its completion.
     pub const fn is_settled(&self) -> bool {
         self.completed >= self.calls
     }
 
-    /// Calls whose end was told, and those among them that the kernel copied after all.
+    /// Number of completed calls, and of those whose data the kernel copied.
     pub const fn counts(&self) -> (u64, u64) {
         (self.completed, self.copied)
     }
@@ -127,14 +129,14 @@ mod tests {
         data[8..12].copy_from_slice(&0xffff_fffe_u32.to_ne_bytes());
         data[12..16].copy_from_slice(&1_u32.to_ne_bytes());
         let mut sender = ZeroCopySender::default();
-        sender.note(&data);
+        sender.count_completion(&data);
         assert_eq!(sender.counts(), (4, 4));
         data[6] = 0;
-        sender.note(&data);
+        sender.count_completion(&data);
         assert_eq!(sender.counts(), (8, 4));
         data[4] = 4;
-        sender.note(&data);
-        sender.note(&data[..15]);
+        sender.count_completion(&data);
+        sender.count_completion(&data[..15]);
         assert_eq!(sender.counts(), (8, 4), "another origin or a cut one");
     }
 

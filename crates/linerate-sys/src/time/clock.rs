@@ -6,32 +6,31 @@ use linerate_core::record::RecordId;
 use linerate_core::time::{Clock, MonoTime, WallTime};
 use rustix::time::{ClockId, Timespec};
 
-/// Now on CLOCK_MONOTONIC: about 25 ns through the vDSO.
+/// Current time of CLOCK_MONOTONIC; takes about 25 ns through the vDSO.
 #[inline]
 pub fn monotonic() -> MonoTime {
     MonoTime::from_nanos(nanos(rustix::time::clock_gettime(ClockId::Monotonic)))
 }
 
-/// Now on CLOCK_REALTIME, as a label.
+/// Current time of CLOCK_REALTIME, as a label and not for differences.
 pub fn wall() -> WallTime {
     WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
 }
 
-/// Now on CLOCK_REALTIME in ns since 1970, to stand beside the kernel's times of packets.
+/// Current time of CLOCK_REALTIME in ns since 1970, comparable with the kernel's packet timestamps.
 #[inline]
 pub fn realtime_ns() -> u64 {
     nanos(rustix::time::clock_gettime(ClockId::Realtime))
 }
 
-/// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of
-/// packets.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC, to convert the kernel's packet timestamps.
 pub fn realtime_offset_ns() -> i64 {
     let [real, mono] = [ClockId::Realtime, ClockId::Monotonic].map(rustix::time::clock_gettime);
     nanos(real).cast_signed().saturating_sub(nanos(mono).cast_signed())
 }
 
-/// The same to within the clock's step: the smallest span that readings of one clock around one of
-/// the other leave. About 2.5 µs.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC to within the clock's resolution, by the closest of many
+/// readings of one clock around one of the other. Takes about 2.5 µs.
 pub fn realtime_offset_to_a_step_ns() -> i64 {
     let (mut low, mut high) = (i64::MIN, i64::MAX);
     for _ in 0..32 {
@@ -45,22 +44,22 @@ pub fn realtime_offset_to_a_step_ns() -> i64 {
 }
 
 /// Sleeps until `then`; returns at once when it has passed. Wakes late by the timer slack of the
-/// thread (50 µs unless set) and by whatever else runs.
+/// thread (50 µs by default) and by the run time of other threads.
 pub fn sleep_until(then: MonoTime) {
     let request = Timespec {
         tv_sec: i64::try_from(then.nanos() / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (then.nanos() % 1_000_000_000).cast_signed(),
     };
-    // A signal ends the sleep early; the caller's loop looks at its stop flag and comes back.
+    // A signal ends the sleep early; the caller's loop checks its stop flag and calls again.
     let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request);
 }
 
-/// Sleeps for `span`.
+/// Sleeps for the time `span`.
 pub fn sleep(span: Duration) {
     sleep_until(monotonic() + span);
 }
 
-/// The monotonic clock of this host.
+/// CLOCK_MONOTONIC of this host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -70,7 +69,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A fresh record identifier from the wall clock and the kernel's random source.
+/// New record identifier from the wall clock and the kernel's random source.
 pub fn record_id() -> RecordId {
     RecordId::from_parts(wall().unix_millis(), random_bytes())
 }

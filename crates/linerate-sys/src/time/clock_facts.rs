@@ -1,20 +1,20 @@
-//! What the kernel says about its clocks: claimed resolution (clock_getres(2)), the source behind
-//! them (sysfs), and whether something keeps them right (adjtimex(2)).
+//! The kernel's facts of its clocks: claimed resolution (clock_getres(2)), clock source (sysfs),
+//! and state of synchronisation (adjtimex(2)).
 
 use std::io;
 
 use linerate_core::time::MonoTime;
 use rustix::time::{ClockId, Timespec};
 
-/// The resolution that the kernel claims for the monotonic clock. It is 1 ns whenever the clock
-/// counts in ns, whatever its steps are.
+/// Resolution that the kernel claims for the monotonic clock: 1 ns if the clock counts in ns, even
+/// with larger steps.
 pub fn claimed_resolution_ns() -> u64 {
     let claimed = rustix::time::clock_getres(ClockId::Monotonic);
     u64::try_from(claimed.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(claimed.tv_nsec).unwrap_or(0)
 }
 
-/// Now on CLOCK_MONOTONIC by a real system call, past the vDSO.
+/// Current time of CLOCK_MONOTONIC by a system call, not through the vDSO.
 pub fn monotonic_by_syscall() -> MonoTime {
     let mut time = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to `time`, which outlives the call. On 64-bit Linux
@@ -26,31 +26,31 @@ pub fn monotonic_by_syscall() -> MonoTime {
     MonoTime::from_nanos(sec * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Microseconds of civil time, as gettimeofday(2) gives them: the clock of the old tools.
+/// CLOCK_REALTIME in microseconds, as gettimeofday(2) returns it.
 pub fn wall_micros() -> u64 {
     let now = rustix::time::clock_gettime(ClockId::Realtime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000
         + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000
 }
 
-/// The hardware behind the clocks: `tsc`, `kvm-clock`, `hpet`.
+/// Clock source of the kernel: `tsc`, `kvm-clock`, `hpet`.
 pub fn clocksource() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Whether civil time is kept right, as the kernel was told by the NTP or PTP daemon.
+/// Synchronisation of CLOCK_REALTIME, as an NTP or PTP daemon reported it to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncState {
-    /// STA_UNSYNC is clear.
+    /// True if the flag STA_UNSYNC is clear.
     pub synchronised: bool,
-    /// Largest possible error.
+    /// Largest possible error (`maxerror`).
     pub error_max_us: u64,
-    /// Estimated error.
+    /// Estimated error (`esterror`).
     pub error_estimate_us: u64,
 }
 
-/// Reads the state without changing anything.
+/// Reads the state of synchronisation without changing it.
 /// # Errors
 /// The kernel's reason.
 pub fn sync_state() -> io::Result<SyncState> {

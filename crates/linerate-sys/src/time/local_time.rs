@@ -1,9 +1,8 @@
-//! The host's time zone (localtime_r(3): TZ, else /etc/localtime), for programs whose dates are
-//! local ones.
+//! The host's time zone (localtime_r(3): TZ, else /etc/localtime), for output with local dates.
 
 use linerate_core::time::WallTime;
 
-/// Seconds that local time is ahead of UTC at a point in time; 0 where the host does not say.
+/// Offset of local time from UTC at `at`, in seconds; 0 where the host has no time zone.
 pub fn offset_seconds(at: WallTime) -> i64 {
     let Ok(seconds) = libc::time_t::try_from(at.unix_millis() / 1000) else { return 0 };
     // SAFETY: an all-zero `tm` is a valid value of it (integers and a null pointer).

@@ -1,5 +1,5 @@
-//! The clock of a card (PHC) beside this host's civil time: PTP_SYS_OFFSET_EXTENDED on /dev/ptpN,
-//! linux/ptp_clock.h, since Linux 4.20. The clock is read and not set.
+//! Offset of a NIC's PTP hardware clock (PHC) from CLOCK_REALTIME: PTP_SYS_OFFSET_EXTENDED on
+//! /dev/ptpN, linux/ptp_clock.h, since Linux 4.20. The clock is read and not set.
 //!
 //! ```text
 //! struct ptp_sys_offset_extended   0  u32 n_samples   4  u32 rsv[3]
@@ -7,8 +7,8 @@
 //! struct ptp_clock_time            0  s64 sec   8  u32 nsec  12  u32 reserved
 //! ```
 //!
-//! Each sample reads the card's clock between two readings of the system's; how long that took is
-//! what the offset may be wrong by. Written by the header: no card was there to try it on.
+//! Each sample reads the NIC's clock between two readings of the system clock; half the time
+//! between them bounds the error. Written from the header; not tested on a NIC.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,35 +16,35 @@ use std::os::fd::AsRawFd;
 
 use crate::{Error, Result};
 
-/// _IOWR('=', 9, struct ptp_sys_offset_extended).
+/// The ioctl number: _IOWR('=', 9, struct ptp_sys_offset_extended).
 const PTP_SYS_OFFSET_EXTENDED: libc::c_ulong = 0xc4c0_3d09;
-/// PTP_MAX_SAMPLES.
+/// Most samples of one call (PTP_MAX_SAMPLES).
 const SAMPLES_MAX: usize = 25;
 const HEAD_BYTES: usize = 16;
 const TIME_BYTES: usize = 16;
 const BYTES: usize = HEAD_BYTES + SAMPLES_MAX * 3 * TIME_BYTES;
 const NS: i128 = 1_000_000_000;
 
-/// How far a card's clock and civil time are apart.
+/// Offset of a NIC's clock from CLOCK_REALTIME.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockDistance {
-    /// The card's clock less civil time: some 37 s where it has TAI.
+    /// The NIC's clock minus CLOCK_REALTIME: about 37 s if the NIC has TAI.
     pub offset_ns: i64,
-    /// What that may be wrong by: half of the time that reading took.
+    /// Error of the offset: half of the reading time.
     pub error_ns: u64,
 }
 
 impl ClockDistance {
-    /// Reads the clock /dev/ptpN 25 times, and takes the reading that was the shortest.
+    /// Reads the clock /dev/ptpN 25 times, and uses the reading that took the least time.
     /// # Errors
-    /// When there is none, this user may not read it, or its driver cannot.
-    pub fn of(clock: u32) -> Result<Self> {
+    /// When there is no such clock, this user may not read it, or its driver does not support it.
+    pub fn from_clock(clock: u32) -> Result<Self> {
         let path = format!("/dev/ptp{clock}");
         let failed = |source| Error::new("read the clock", path.clone(), source);
         let file = OpenOptions::new().read(true).open(&path).map_err(failed)?;
-        // Words, so that the kernel finds its structure aligned.
+        // 64-bit words, so that the kernel's structure is aligned.
         let mut words = [0u64; BYTES / 8];
-        words[0] = u64::from_ne_bytes(head());
+        words[0] = u64::from_ne_bytes(request_head());
         // SAFETY: the kernel reads and writes struct ptp_sys_offset_extended, 1216 bytes, at
         // `words`, which has as many, is aligned to 8 and outlives the call.
         let done = unsafe {
@@ -58,7 +58,7 @@ impl ClockDistance {
         Self::parse(&bytes).ok_or_else(none)
     }
 
-    /// The shortest reading of the kernel's answer; `None` where none can be.
+    /// Parses the kernel's answer and returns its shortest reading; `None` without a valid one.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (count, samples) = bytes.split_at_checked(HEAD_BYTES)?;
         let count = u32::from_ne_bytes(*count.first_chunk()?) as usize;
@@ -74,14 +74,14 @@ impl ClockDistance {
     }
 }
 
-/// `n_samples`, and the first reserved word.
-fn head() -> [u8; 8] {
+/// The fields `n_samples` and the first reserved word.
+fn request_head() -> [u8; 8] {
     let mut head = [0; 8];
     head[..4].copy_from_slice(&(SAMPLES_MAX as u32).to_ne_bytes());
     head
 }
 
-/// The sign of the seconds is that of the whole; ns are added.
+/// Parses a `struct ptp_clock_time`; its seconds are signed, and the ns are added.
 fn time_ns(bytes: &[u8]) -> Option<i128> {
     let seconds = i64::from_ne_bytes(*bytes.first_chunk()?);
     let ns = u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_not_there_is_an_error_that_names_it() {
-        let error = ClockDistance::of(u32::MAX).expect_err("none has that number");
+        let error = ClockDistance::from_clock(u32::MAX).expect_err("none has that number");
         assert!(error.to_string().contains("/dev/ptp4294967295"), "{error}");
         // The size that is in the number of the call.
         assert_eq!(BYTES, (PTP_SYS_OFFSET_EXTENDED >> 16 & 0x3fff) as usize);

@@ -1,9 +1,9 @@
-//! Waiting for packets and for a point in time at once (ppoll(2)), to the microsecond: asleep
-//! until shortly before, looking again and again for the rest.
+//! Waiting for packets or a point in time (ppoll(2)), to the microsecond: sleeps until shortly
+//! before, then polls without sleeping.
 //!
-//! Sleeping alone ended 82 µs late in the median, spinning alone takes a processor; asleep until
-//! 60 µs before it was 26 µs (Linux 6.18 guest, both directions of a 10 ms delay together). Needs
-//! the timer slack of [`crate::sched::ShortSlack`].
+//! Sleeping alone ended 82 µs late in the median, and polling alone takes a whole processor; with
+//! sleep until 60 µs before, it was 26 µs (Linux 6.18 guest, both directions of a 10 ms delay
+//! together). Needs the timer slack of [`crate::sched::ShortSlack`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,23 +14,24 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
 
 use crate::{Error, Result, clock};
 
-/// What a wait found at one descriptor.
+/// Events of one descriptor after a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// Something to read.
+    /// Data can be read.
     pub readable: bool,
-    /// An error, such as a device that was removed.
+    /// The descriptor has an error, such as a removed device.
     pub failed: bool,
 }
 
 impl Ready {
-    /// Whether there is anything to look at.
+    /// True if there is any event.
     pub const fn any(self) -> bool {
         self.readable || self.failed
     }
 }
 
-/// Waits to the microsecond. It learns how late sleeps end and wakes that much sooner.
+/// Timer with microsecond accuracy. It measures the lateness of its sleeps and wakes earlier by
+/// that.
 #[derive(Clone, Copy, Debug)]
 pub struct HybridTimer {
     spin: Duration,
@@ -43,10 +44,11 @@ impl HybridTimer {
         Self { spin: spin_max, spin_max }
     }
 
-    /// Waits until `then` or until something is to be read; for ever without `then`. It spins for
-    /// the end of the wait only where that has to be `exact`. A signal ends the wait early.
+    /// Waits until `then` or until a descriptor has an event; without a time limit if `then` is
+    /// `None`. Polls without sleeping at the end of the wait only if it must be `exact`. A signal
+    /// ends the wait early.
     /// # Errors
-    /// As ppoll(2).
+    /// The errors of ppoll(2).
     pub fn wait<const N: usize>(
         &mut self,
         fds: [BorrowedFd<'_>; N],
@@ -59,15 +61,17 @@ impl HybridTimer {
             let left = then.map(|then| then.since(clock::monotonic()));
             let sleep = left.map(|left| left.saturating_sub(spin));
             match poll(&mut fds, sleep.map(timespec).as_ref()) {
-                Ok(0) if left.is_some_and(|left| !left.is_zero()) => self.learn(then, sleep, spin),
+                Ok(0) if left.is_some_and(|left| !left.is_zero()) => {
+                    self.adapt_spin(then, sleep, spin)
+                }
                 Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(fds.each_ref().map(ready)),
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Twice as long as the sleep ended late, and something; less only bit by bit.
-    fn learn(&mut self, then: Option<MonoTime>, sleep: Option<Duration>, spin: Duration) {
+    /// Sets the spin time to somewhat more than twice the lateness of the sleep; it shrinks slowly.
+    fn adapt_spin(&mut self, then: Option<MonoTime>, sleep: Option<Duration>, spin: Duration) {
         let Some(then) = then.filter(|_| sleep.is_some_and(|sleep| !sleep.is_zero())) else {
             return;
         };
@@ -78,7 +82,7 @@ impl HybridTimer {
     }
 }
 
-/// Shortest spin: what a look at three descriptors and the clock takes, several times.
+/// Shortest spin: several times the duration of polling three descriptors and reading the clock.
 const SPIN_MIN: Duration = Duration::from_micros(10);
 
 fn timespec(span: Duration) -> Timespec {
@@ -94,14 +98,14 @@ fn ready(fd: &PollFd<'_>) -> Ready {
     Ready { readable: seen.contains(PollFlags::IN), failed: seen.intersects(failed) }
 }
 
-/// Wakes a thread that waits (eventfd(2)).
+/// Wakes a waiting thread (eventfd(2)).
 #[derive(Debug)]
 pub struct Bell {
     fd: OwnedFd,
 }
 
 impl Bell {
-    /// A bell that nobody has rung.
+    /// A new bell, not readable.
     /// # Errors
     /// When the process has no descriptor left.
     pub fn new() -> Result<Self> {
@@ -110,15 +114,15 @@ impl Bell {
         Ok(Self { fd })
     }
 
-    /// Makes it readable, now and until it is hushed.
+    /// Makes the descriptor readable until [`Self::hush`].
     pub fn ring(&self) {
-        // Only a counter near 2^64 refuses, and then it is readable anyhow.
+        // The write fails only with a counter near 2^64, which is readable.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
-    /// Makes it silent again.
+    /// Makes the descriptor unreadable again.
     pub fn hush(&self) {
-        // A bell that nobody rang has nothing to read.
+        // The read fails if the counter is 0, which needs no change.
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 }
@@ -152,10 +156,10 @@ mod tests {
         // Sleeps that end long before their time are not late at all.
         let far = clock::monotonic() + Duration::from_secs(60);
         for _ in 0..200 {
-            timer.learn(Some(far), sleep, timer.spin);
+            timer.adapt_spin(Some(far), sleep, timer.spin);
         }
         assert!(timer.spin < 2 * SPIN_MIN, "{:?}", timer.spin);
-        timer.learn(Some(MonoTime::default()), sleep, timer.spin);
+        timer.adapt_spin(Some(MonoTime::default()), sleep, timer.spin);
         assert_eq!(timer.spin, SPIN);
     }
 

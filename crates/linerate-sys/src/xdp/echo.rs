@@ -49,14 +49,14 @@ impl EchoFilter {
         Ok(Self { link: XdpLink::attach(&program, ifindex, AttachMode::Best)?, sockets, state })
     }
 
-    /// Gives what comes in on a queue to a socket.
+    /// Redirects the replies of a receive queue to a socket.
     /// # Errors
-    /// When it is no AF_XDP socket that is bound to that queue.
+    /// When `socket` is not an AF_XDP socket bound to that queue.
     pub fn give(&self, queue: u32, socket: &impl AsRawFd) -> Result<()> {
         self.sockets.set(queue, socket)
     }
 
-    /// Takes replies with this identifier from now on.
+    /// Redirects only replies with this identifier from now on.
     pub fn show_only(&self, identifier: u16) {
         let as_loaded = u16::from_ne_bytes(identifier.to_be_bytes());
         self.state.set(IDENTIFIER, as_loaded.into());
@@ -67,7 +67,7 @@ impl EchoFilter {
         self.state.get(ELSEWHERE)
     }
 
-    /// Whether it runs in the driver.
+    /// True if the program runs in the driver (native XDP).
     pub const fn is_native(&self) -> bool {
         self.link.is_native()
     }
@@ -91,12 +91,12 @@ impl EchoReflector {
         Ok(Self { link: XdpLink::attach(&program, ifindex, AttachMode::Best)?, answered })
     }
 
-    /// Requests answered so far.
+    /// Number of echo requests answered so far.
     pub fn answered(&self) -> u64 {
         self.answered.get(0)
     }
 
-    /// Whether it runs in the driver.
+    /// True if the program runs in the driver (native XDP).
     pub const fn is_native(&self) -> bool {
         self.link.is_native()
     }
@@ -207,7 +207,8 @@ fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
     asm.jump_if(Condition::Greater, Reg::R1, Reg::R8, other);
     asm.load(Size::Byte, Reg::R1, Reg::R7, 0);
     asm.jump_if(Condition::AnyBit, Reg::R1, 1, other);
-    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().partition(|it| it.is_ipv4());
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
+        addresses.iter().partition(|address| address.is_ipv4());
     for (ethertype, own, next) in [(IPV4, v4, ipv6), (IPV6, v6, other)] {
         if ethertype == IPV6 {
             asm.bind(ipv6);
@@ -223,7 +224,7 @@ fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
         own.iter().for_each(|addr| if_address(&mut asm, target, *addr, ours));
         asm.jump(next);
         asm.bind(ours);
-        turn(&mut asm, ethertype);
+        turn_into_reply(&mut asm, ethertype);
         count(&mut asm, answered, 0);
         asm.mov(Reg::R0, action::TX);
         asm.exit();
@@ -232,8 +233,8 @@ fn reflector(addresses: &[IpAddr], answered: &MappedArray) -> Asm {
     asm
 }
 
-/// Makes a reply of the request.
-fn turn(asm: &mut Asm, ethertype: i32) {
+/// Turns the echo request into its reply.
+fn turn_into_reply(asm: &mut Asm, ethertype: i32) {
     swap(asm, Size::Half, 0, 6, 6);
     if ethertype == IPV4 {
         swap(asm, Size::Word, 26, 30, 4);
@@ -253,7 +254,7 @@ fn turn(asm: &mut Asm, ethertype: i32) {
     }
 }
 
-/// Exchanges `bytes` bytes at two places.
+/// Swaps `bytes` bytes between two offsets in the frame.
 fn swap(asm: &mut Asm, size: Size, one: i16, other: i16, bytes: i16) {
     let step = if matches!(size, Size::Half) { 2 } else { 4 };
     for at in (0..bytes).step_by(step) {
@@ -335,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_reflector_answers_ipv6_with_the_sum_over_the_pseudo_header() {
-        let ends = ["2001:db8::1", "2001:db8::2"].map(|it| it.parse().expect("an address"));
+        let ends = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().expect("an address"));
         let [IpAddr::V6(from), IpAddr::V6(to)] = ends else { unreachable!() };
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
         frame.extend([0x60, 0, 0, 0, 0, 12, 58, 63]);

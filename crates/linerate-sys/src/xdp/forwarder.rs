@@ -27,14 +27,14 @@ const ETHERNET_BYTES: i16 = 14;
 /// BPF_F_BROADCAST: to every interface of the map.
 const BROADCAST: i32 = 1 << 3;
 
-/// What a router did.
+/// Frame counts of a [`Router`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouterCounts {
-    /// Frames that came in.
+    /// Frames received.
     pub frames_in: u64,
-    /// Frames that it sent on.
+    /// Frames forwarded to another interface.
     pub forwarded: u64,
-    /// Frames that the kernel got.
+    /// Frames passed to the kernel's network stack.
     pub passed: u64,
 }
 
@@ -59,7 +59,7 @@ impl Router {
         Ok(Self { links, counts })
     }
 
-    /// What it has done so far.
+    /// Frame counts since the router was attached.
     pub fn counts(&self) -> RouterCounts {
         RouterCounts {
             frames_in: self.counts.get(IN),
@@ -68,7 +68,7 @@ impl Router {
         }
     }
 
-    /// Whether it runs in the drivers.
+    /// True if all its programs run in their drivers (native XDP).
     pub fn is_native(&self) -> bool {
         self.links.iter().all(XdpLink::is_native)
     }
@@ -86,17 +86,17 @@ impl Wire {
     /// # Errors
     /// When an interface does not exist, another program is on it, or privileges are absent.
     pub fn attach(from: u32, to: u32, mode: AttachMode) -> Result<Self> {
-        Self::with(from, &[to], mode)
+        Self::with_targets(from, &[to], mode)
     }
 
     /// A wire that is broken in a certain way: every frame comes out twice.
     /// # Errors
     /// As [`Wire::attach`].
     pub fn doubling(from: u32, to: u32, mode: AttachMode) -> Result<Self> {
-        Self::with(from, &[to, to], mode)
+        Self::with_targets(from, &[to, to], mode)
     }
 
-    fn with(from: u32, to: &[u32], mode: AttachMode) -> Result<Self> {
+    fn with_targets(from: u32, to: &[u32], mode: AttachMode) -> Result<Self> {
         let counts = MappedArray::new("wire_counts", 1)?;
         let devices = DeviceMap::new(to)?;
         let mut asm = Asm::new();
@@ -110,7 +110,7 @@ impl Wire {
         Ok(Self { _link: XdpLink::attach(&program, from, mode)?, counts })
     }
 
-    /// Frames that came in so far.
+    /// Number of frames received so far.
     pub fn frames(&self) -> u64 {
         self.counts.get(IN)
     }

@@ -2,9 +2,9 @@
 
 use crate::bpf::{Asm, Condition, Label, Reg, Size, helper};
 
-/// Longest first buffer that is looked at without a helper.
+/// Length of the first buffer up to which the signature is read without a helper.
 const LINEAR_MAX: i32 = 0x3fff;
-/// Where the helper puts the signature; 16 bytes of the stack.
+/// Stack offset at which the helper puts the 16 bytes of the signature.
 const SIGNATURE: i16 = -16;
 /// An MTU above which drivers use several buffers for a frame: a page less its headroom and tail.
 pub(super) const ONE_BUFFER_MTU_BYTES: u32 = 3000;

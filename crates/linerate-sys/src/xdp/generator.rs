@@ -28,7 +28,7 @@ use crate::sched::Pinned;
 use crate::stop::Stop;
 use crate::{Error, Result, clock};
 
-/// Templates of a generator.
+/// Largest number of templates of a generator.
 const TEMPLATES_MAX: usize = 16;
 /// Frames are late when they leave after more than a gap, and more than this (ns).
 const LATE_MIN_NS: u64 = 10_000;
@@ -36,11 +36,11 @@ const LATE_MIN_NS: u64 = 10_000;
 const SPIN_NS: u64 = 1500;
 /// A call of the kernel takes about this long, so that stops and deadlines are seen.
 const CALL: Duration = Duration::from_millis(10);
-/// A frame that is due later than this is slept for.
+/// The thread sleeps if the next frame is due later than this.
 const SLEEP_ABOVE: Duration = Duration::from_micros(400);
-/// Sleeping ends this long before.
+/// Margin by which the thread wakes before the frame is due.
 const AWAKE_BEFORE: Duration = Duration::from_micros(150);
-/// No sleep is longer, so that stops are seen.
+/// Longest sleep, so that a request to stop is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Time for the other end to take what is in its ring before frames count as refused.
 const TAKEN_WITHIN: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ const FLOOD_BATCH: u32 = 64;
 /// Paced frames per second up to which batches of 1, 2, 4, ... keep up, with a third to spare.
 const BATCHES: [(u64, u32); 4] = [(1_100_000, 1), (1_700_000, 2), (2_300_000, 4), (2_900_000, 8)];
 
-/// How a generator is set up.
+/// Options of a [`Generator`].
 #[derive(Clone, Debug)]
 pub struct GeneratorOptions {
     /// Interface, in the namespace of the thread that opens the generator.
@@ -77,16 +77,16 @@ impl GeneratorOptions {
     }
 }
 
-/// When a run begins and ends.
+/// Start and end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The first frame is due then; at once without.
+    /// Due time of the first frame; `None` starts at once.
     pub start: Option<MonoTime>,
     /// Nothing is sent after about then, all sent or not.
     pub deadline: Option<MonoTime>,
 }
 
-/// How far a generator is, for other threads.
+/// Progress of a generator, readable from other threads.
 #[derive(Clone, Debug)]
 pub struct Progress {
     maps: Arc<GeneratorMaps>,
@@ -99,7 +99,7 @@ impl Progress {
     }
 }
 
-/// A generator on an interface.
+/// A frame generator that runs as an XDP program on an interface.
 #[derive(Debug)]
 pub struct Generator {
     options: GeneratorOptions,
@@ -111,7 +111,7 @@ pub struct Generator {
     frame: Vec<u8>,
 }
 
-/// The attachment that makes calls cheap.
+/// An attachment to the loopback of a namespace of its own, which makes calls of the program cheap.
 #[derive(Debug)]
 struct Hold {
     _link: XdpLink,
@@ -119,7 +119,7 @@ struct Hold {
 }
 
 impl Hold {
-    fn of(program: &Program) -> Result<Self> {
+    fn from_program(program: &Program) -> Result<Self> {
         const LOOPBACK: u32 = 1;
         let netns = Netns::new()?;
         let attach = || {
@@ -145,10 +145,10 @@ impl Generator {
         let is_veth = links.link_by_index(options.ifindex)?.kind.as_deref() == Some("veth");
         let maps = Arc::new(GeneratorMaps::new(options.ifindex, &options.templates)?);
         let program = maps.program(&options.templates)?;
-        let hold = Hold::of(&program).ok();
+        let hold = Hold::from_program(&program).ok();
         let length = longest(&options.templates);
-        let frame = options.templates.iter().find(|it| it.bytes.len() == length);
-        let frame = frame.map(|it| it.bytes.clone()).unwrap_or_default();
+        let frame = options.templates.iter().find(|template| template.bytes.len() == length);
+        let frame = frame.map(|template| template.bytes.clone()).unwrap_or_default();
         // All frames are sent: the program drops this one. The kernel refuses what is too long.
         program.run_live(&frame, LiveRun { repeat: 1, batch: 1 })?;
         let mut generator = Self { maps, program, hold, links, is_veth, frame, options };
@@ -165,12 +165,12 @@ impl Generator {
         self.options.trial = trial;
     }
 
-    /// How far it is, for another thread.
+    /// A handle to watch the progress from another thread.
     pub fn progress(&self) -> Progress {
         Progress { maps: Arc::clone(&self.maps) }
     }
 
-    /// Whether calls are cheap; without, the pace is broken by 24 ms at every call.
+    /// True if calls of the program are cheap; otherwise each call interrupts the pace for 24 ms.
     pub const fn is_held(&self) -> bool {
         self.hold.is_some()
     }
@@ -183,7 +183,7 @@ impl Generator {
         self.run_within(load, stop, Window::default())
     }
 
-    /// Sends within a window of time.
+    /// Sends frames between the start and the end of a window.
     /// # Errors
     /// For a rate of 0, bursts of 0, or a mix that names a template that is not there; when the
     /// kernel refuses live frames, or the interface has gone.
@@ -215,7 +215,8 @@ impl Generator {
         })
     }
 
-    /// What the program saw of its own times; numbers from those of the run's first frame.
+    /// Timing of the send operation as the program saw it; frames are numbered from the run's
+    /// first.
     fn watched(&self, first: u64) -> SendTiming {
         let state = &self.maps.state;
         let kept = usize::try_from(state.get(program::PAUSES)).unwrap_or(PAUSES_MAX);
@@ -241,8 +242,8 @@ impl Generator {
         watched
     }
 
-    /// Which frames of the run could be lost; of a run that is not the first of its trial the
-    /// numbers are others, and it is left out.
+    /// Bitmap of the run's frames that may have been lost on the host. Empty unless the run is the
+    /// first of its trial, because later runs are numbered differently.
     fn suspects(&self, first: u64) -> Vec<u64> {
         let frames = usize::try_from(self.maps.state.get(program::NEXT)).unwrap_or(SUSPECTS_MAX);
         let any = first == 0 && self.maps.state.get(program::COULD_LOSE) > 0;
@@ -371,8 +372,8 @@ impl Generator {
         }
     }
 
-    /// How long the next call is to take: up to the next frame when gaps are long, up to the last
-    /// one at the end.
+    /// Target duration of the next call: up to the next frame if gaps are long, or up to the last
+    /// frame at the end of the run.
     fn paced_call(&self, load: &FrameLoad, left: u64, due: MonoTime, now: MonoTime) -> Duration {
         let step = Duration::from_nanos(self.maps.state.get(program::STEP));
         let wait = due.since(now);
@@ -415,7 +416,7 @@ impl Generator {
             "bursts of 0 frames"
         } else if load.mix.is_empty() || load.mix.len() > MIX_MAX {
             "a mix of no or more than 1,024 entries"
-        } else if load.mix.iter().any(|it| usize::from(*it) >= templates) {
+        } else if load.mix.iter().any(|index| usize::from(*index) >= templates) {
             "a mix with a template that is not there"
         } else {
             return Ok(());
@@ -424,7 +425,7 @@ impl Generator {
     }
 }
 
-/// Sleeps until a little before `due`, or for a while.
+/// Sleeps until shortly before `due`, but no longer than the longest sleep.
 fn nap(now: MonoTime, due: MonoTime, deadline: Option<MonoTime>) {
     let awake = due.nanos().saturating_sub(u64::try_from(AWAKE_BEFORE.as_nanos()).unwrap_or(0));
     let mut until = MonoTime::from_nanos(awake).min(now + SLEEP_MAX);
@@ -434,13 +435,13 @@ fn nap(now: MonoTime, due: MonoTime, deadline: Option<MonoTime>) {
     clock::sleep_until(until);
 }
 
-/// How fast the kernel calls the program, from the calls so far.
+/// Estimate of how fast the kernel calls the program, from the calls so far.
 struct Speed {
     ns_per_call: f64,
 }
 
 impl Speed {
-    /// A first guess, on the slow side.
+    /// Initial estimate, on the slow side.
     const GUESS_NS: f64 = 250.0;
     const CALLS_MIN: f64 = 64.0;
     const CALLS_MAX: f64 = 1_048_576.0;
@@ -449,7 +450,7 @@ impl Speed {
         Self { ns_per_call: Self::GUESS_NS }
     }
 
-    /// Calls that take about `span`.
+    /// Number of calls that take about `span`.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped")]
     fn calls(&self, span: Duration) -> u32 {
         let calls = span.as_nanos() as f64 / self.ns_per_call;
@@ -466,24 +467,26 @@ fn check(options: &GeneratorOptions) -> Result<()> {
     let templates = &options.templates;
     let outside = |template: &FrameTemplate| {
         let end = template.signature_at();
-        let fields = template.varying.iter().map(|it| usize::from(it.at) + usize::from(it.width));
-        let sum = template.header_sum.iter().map(|it| usize::from(it.at) + 2);
+        let fields =
+            template.varying.iter().map(|field| usize::from(field.at) + usize::from(field.width));
+        let sum = template.header_sum.iter().map(|sum| usize::from(sum.at) + 2);
         let balance = template.balance_at.iter().map(|at| usize::from(*at) + 2);
-        fields.chain(sum).chain(balance).any(|it| it > end)
+        fields.chain(sum).chain(balance).any(|field_end| field_end > end)
     };
-    let odd =
-        |template: &FrameTemplate| template.varying.iter().any(|it| ![2, 4].contains(&it.width));
+    let odd = |template: &FrameTemplate| {
+        template.varying.iter().any(|field| ![2, 4].contains(&field.width))
+    };
     let reason = if templates.is_empty() || templates.len() > TEMPLATES_MAX {
         "no or more than 16 templates"
     } else if options.stream > 15 {
         "a stream above 15"
-    } else if templates.iter().any(|it| it.bytes.len() < 14 + SIGNATURE_BYTES) {
+    } else if templates.iter().any(|template| template.bytes.len() < 14 + SIGNATURE_BYTES) {
         "a frame without room for header and signature"
     } else if longest(templates) > 4096 {
         "a frame longer than a page"
-    } else if templates.iter().any(|it| it.varying.len() > FrameTemplate::VARYING_MAX) {
+    } else if templates.iter().any(|template| template.varying.len() > FrameTemplate::VARYING_MAX) {
         "too many varying fields"
-    } else if templates.iter().any(|it| outside(it) || odd(it)) {
+    } else if templates.iter().any(|template| outside(template) || odd(template)) {
         "a field outside of the frame or of a strange width"
     } else {
         return Ok(());

@@ -68,7 +68,7 @@ pub(super) const USUAL: usize = 34;
 pub(super) const MIX: usize = 35;
 /// Entries of a mix at most; one byte each.
 pub(super) const MIX_MAX: usize = 1024;
-/// Number of the frame and its delay, of each pause.
+/// Words per pause: number of the frame and its delay.
 pub(super) const PAUSE: usize = MIX + MIX_MAX / 8;
 pub(super) const STATE_WORDS: usize = PAUSE + 2 * PAUSES_MAX;
 
@@ -81,11 +81,11 @@ const SPINS_LEFT: i16 = -8;
 /// The constant of [`FrameTemplate::flow_of`].
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What program and process share.
+/// The memory that the program and the process share.
 #[derive(Debug)]
 pub(super) struct GeneratorMaps {
     pub(super) state: MappedArray,
-    /// A bit a frame: whether it could be lost.
+    /// One bit per frame, set if the frame may have been lost.
     pub(super) suspects: MappedArray,
     payload: MappedArray,
     device: DeviceMap,
@@ -120,7 +120,7 @@ impl GeneratorMaps {
 
 /// Length of the longest template.
 pub(super) fn longest(templates: &[FrameTemplate]) -> usize {
-    templates.iter().map(|it| it.bytes.len()).max().unwrap_or(0)
+    templates.iter().map(|template| template.bytes.len()).max().unwrap_or(0)
 }
 
 const fn words(bytes: usize) -> usize {
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
         asm.store(Size::Double, Reg::R7, byte(MIX_AT), Reg::R1);
     }
 
-    /// The code of one template.
+    /// Emits the code that sends frames of one template.
     fn frame(&mut self, index: usize, template: &FrameTemplate) {
         let next = self.asm.label();
         if self.templates.len() > 1 {
@@ -332,9 +332,9 @@ impl<'a> Builder<'a> {
         if let Some(sum) = header_sum {
             let at = usize::from(sum.at);
             let old = u16::from_be_bytes([template.bytes[at], template.bytes[at + 1]]);
-            let covered = template.varying.iter().filter(|it| it.in_header_sum);
-            let start =
-                u64::from(!old) + covered.map(|it| not_words(it.value_in_flow(0))).sum::<u64>();
+            let covered = template.varying.iter().filter(|field| field.in_header_sum);
+            let start = u64::from(!old)
+                + covered.map(|field| not_words(field.value_in_flow(0))).sum::<u64>();
             constant(asm, Reg::R5, start);
         }
         for field in &template.varying {
@@ -399,8 +399,9 @@ impl<'a> Builder<'a> {
         fold(asm, Reg::R0, Reg::R4);
         asm.alu(Alu::Xor, Reg::R0, 0xffff);
         let old = u16::from_be_bytes([template.bytes[at], template.bytes[at + 1]]);
-        let covered = template.varying.iter().filter(|it| it.in_transport_sum);
-        let start = u64::from(old) + covered.map(|it| u64::from(it.value_in_flow(0))).sum::<u64>();
+        let covered = template.varying.iter().filter(|field| field.in_transport_sum);
+        let start =
+            u64::from(old) + covered.map(|field| u64::from(field.value_in_flow(0))).sum::<u64>();
         constant(asm, Reg::R4, start);
         asm.add(Reg::R0, Reg::R4);
         fold(asm, Reg::R0, Reg::R4);
@@ -408,7 +409,7 @@ impl<'a> Builder<'a> {
         asm.store(Size::Half, Reg::R1, offset(at), Reg::R0);
     }
 
-    /// Counts the frame of R2 bytes and sends it.
+    /// Emits code that counts the frame of R2 bytes and sends it.
     fn finish(&mut self) {
         let asm = &mut self.asm;
         let later = asm.label();
@@ -437,7 +438,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Stores the first 8, 4, 2 or 1 bytes; how many.
+/// Emits a store of the first 8, 4, 2 or 1 bytes; returns their number.
 fn store_constant(asm: &mut Asm, bytes: &[u8], at: i16) -> usize {
     if let Some(word) = bytes.first_chunk::<8>() {
         asm.imm64(Reg::R4, u64::from_ne_bytes(*word));
@@ -513,7 +514,7 @@ fn fold(asm: &mut Asm, sum: Reg, scratch: Reg) {
 }
 
 fn any_in_header(template: &FrameTemplate) -> bool {
-    template.varying.iter().any(|it| it.in_header_sum)
+    template.varying.iter().any(|field| field.in_header_sum)
 }
 
 /// Sum of the complements of a value's two words.

@@ -15,7 +15,7 @@ use self::program::PlantedMaps;
 use crate::bpf::{AttachMode, XdpLink};
 use crate::{Error, Result, clock};
 
-/// Largest buffer.
+/// Largest buffer of a planted device, in frames.
 const BUFFER_MAX: u32 = 1 << 16;
 /// More overhead than any medium has.
 const OVERHEAD_MAX_BYTES: u32 = 1 << 16;
@@ -26,11 +26,11 @@ pub struct Stall {
     /// From the end of one to the end of the next; the first period starts with
     /// [`PlantedDevice::begin`].
     pub every: Duration,
-    /// How long each is.
+    /// Length of each stall.
     pub length: Duration,
 }
 
-/// What is planted.
+/// Properties of a [`PlantedDevice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlantedOptions {
     /// Frames that it forwards per second; none for no such limit. The service time is rounded
@@ -45,15 +45,15 @@ pub struct PlantedOptions {
     pub buffer_frames: u32,
     /// One frame in this many is lost, before the queue.
     pub loss_one_in: Option<u32>,
-    /// Which ones.
+    /// Seed of the generator that chooses the lost frames.
     pub seed: u64,
-    /// When it does nothing; frames wait meanwhile while there is room.
+    /// Periodic time without service, in which frames wait as long as the buffer has room.
     pub stall: Option<Stall>,
     /// Added to the latency of each frame.
     pub latency: Duration,
     /// The service time is part of the latency; otherwise frames leave while they come in.
     pub store_and_forward: bool,
-    /// Where it runs.
+    /// The point of the receive path at which the device runs.
     pub mode: AttachMode,
 }
 
@@ -78,7 +78,10 @@ impl PlantedOptions {
     /// Period, start of the stall in it, and its length, in ps.
     pub(super) fn stall_ps(&self) -> Option<[u64; 3]> {
         let ps = |span: Duration| u64::try_from(span.as_nanos() * 1000).unwrap_or(u64::MAX);
-        self.stall.map(|it| [ps(it.every), ps(it.every.saturating_sub(it.length)), ps(it.length)])
+        self.stall.map(|stall| {
+            let start = stall.every.saturating_sub(stall.length);
+            [ps(stall.every), ps(start), ps(stall.length)]
+        })
     }
 
     pub(super) fn latency_ns(&self) -> u64 {
@@ -95,28 +98,27 @@ impl PlantedOptions {
         if self.loss_one_in == Some(0) || self.frame_overhead_bytes > OVERHEAD_MAX_BYTES {
             return Err("loss of one in 0, or an overhead above 65,536 bytes");
         }
-        if self
-            .stall
-            .is_some_and(|it| it.length >= it.every || it.every > Duration::from_secs(86_400))
-        {
+        if self.stall.is_some_and(|stall| {
+            stall.length >= stall.every || stall.every > Duration::from_secs(86_400)
+        }) {
             return Err("a stall that never ends, or a period above a day");
         }
         Ok(())
     }
 }
 
-/// What it did with frames of the trials: `frames_in` is the sum of the four that follow.
+/// Frame counts of a [`PlantedDevice`]: `frames_in` is the sum of the four counts that follow it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlantedCounts {
-    /// Came in.
+    /// Frames received.
     pub frames_in: u64,
-    /// Went out.
+    /// Frames forwarded.
     pub forwarded: u64,
-    /// Found no place in the buffer while it served.
+    /// Frames dropped because the buffer was full, outside stalls.
     pub dropped_by_queue: u64,
-    /// Lost by chance.
+    /// Frames dropped by random loss.
     pub dropped_by_chance: u64,
-    /// Found no place in the buffer during a stall.
+    /// Frames dropped because the buffer was full during a stall.
     pub dropped_in_stall: u64,
     /// Longest wait for service.
     pub waited_max: Duration,
@@ -124,7 +126,7 @@ pub struct PlantedCounts {
     pub others: u64,
 }
 
-/// A planted device on an interface, until dropped.
+/// A simulated device with known faults on an interface; dropping this removes it.
 #[derive(Debug)]
 pub struct PlantedDevice {
     link: XdpLink,
@@ -166,7 +168,7 @@ impl PlantedDevice {
         state.set(program::UPPER, u64::from(trial >> 16));
     }
 
-    /// What it has done since.
+    /// Frame counts since the trial began.
     pub fn counts(&self) -> PlantedCounts {
         let get = |word| self.maps.state.get(word);
         PlantedCounts {
@@ -180,7 +182,7 @@ impl PlantedDevice {
         }
     }
 
-    /// Whether it runs in the driver.
+    /// True if the program runs in the driver (native XDP).
     pub const fn is_native(&self) -> bool {
         self.link.is_native()
     }

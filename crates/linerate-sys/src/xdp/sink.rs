@@ -27,25 +27,25 @@ const NO_TRIAL: u64 = 1 << 32;
 /// No stream has this slot.
 const NO_SLOT: u64 = u64::MAX;
 
-/// How a counter is set up.
+/// Options of a [`Sink`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinkOptions {
-    /// Where it runs.
+    /// The point of the receive path at which the counter runs.
     pub mode: AttachMode,
     /// Frames of each stream whose arrival is kept, from number 0; see [`ARRIVALS_DEFAULT`].
     pub arrival_log: usize,
 }
 
-/// Frames of one stream in a trial.
+/// Expected frames of one stream in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamExpected {
-    /// 0 to 15.
+    /// Stream in the signatures, 0 to 15.
     pub stream: u8,
     /// Numbers below this are remembered.
     pub frames: u64,
 }
 
-/// What a trial is to bring.
+/// The streams and frame lengths to expect in a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// In the signature of its frames. Trials of one process share their upper 16 bits, so that
@@ -61,7 +61,7 @@ pub struct Expected {
     pub longest: usize,
 }
 
-/// What a counter has seen of a trial.
+/// Frames and times that a [`Sink`] has counted in a trial.
 #[derive(Clone, Debug, Default)]
 pub struct SinkReport {
     /// The streams, as expected.
@@ -73,7 +73,7 @@ pub struct SinkReport {
     pub cpus: usize,
 }
 
-/// A counter on an interface, until dropped.
+/// A frame counter that runs as an XDP program on an interface, until dropped.
 #[derive(Debug)]
 pub struct Sink {
     link: XdpLink,
@@ -100,7 +100,7 @@ impl Sink {
         Ok(Self { link, maps, log_frames, streams: Vec::new(), former: Vec::new(), trial: None })
     }
 
-    /// Whether it runs in the driver.
+    /// True if the program runs in the driver (native XDP).
     pub const fn is_native(&self) -> bool {
         self.link.is_native()
     }
@@ -116,7 +116,7 @@ impl Sink {
             self.former.truncate(FORMER_TRIALS);
         }
         silence(&self.maps, &self.former);
-        let places = Places::of(expected);
+        let places = Places::from_expected(expected);
         if expected.streams.len() > self.maps.slots || places.words > self.maps.bitmap_words {
             let slots = expected.streams.len().max(self.maps.slots);
             let words = places.words.max(self.maps.bitmap_words);
@@ -129,7 +129,7 @@ impl Sink {
         wait_for_programs();
         self.clear(&places);
         self.expect(expected, &places);
-        self.streams = expected.streams.iter().map(|it| it.stream).collect();
+        self.streams = expected.streams.iter().map(|stream| stream.stream).collect();
         fence(Ordering::SeqCst);
         self.maps.control.set(program::TRIAL, expected.trial.into());
         self.trial = Some(expected.trial);
@@ -174,7 +174,7 @@ impl Sink {
         }
     }
 
-    /// Different frames of all streams so far.
+    /// Number of different frames of all streams so far.
     pub fn frames(&self) -> u64 {
         let slots = 0..self.streams.len();
         let of_cpu = |slot| {
@@ -184,7 +184,7 @@ impl Sink {
         slots.map(of_cpu).sum()
     }
 
-    /// The figures so far.
+    /// Reads the counts and times of the trial so far.
     pub fn read(&self) -> SinkReport {
         let streams = self.streams.iter().enumerate();
         SinkReport {
@@ -194,10 +194,10 @@ impl Sink {
         }
     }
 
-    /// When each frame of a stream arrived, on the monotonic clock, by its number; as many as the
-    /// trial expects and the log holds. Empty for a stream that is not expected.
+    /// Arrival times of a stream's frames on the monotonic clock, indexed by frame number; as many
+    /// as the trial expects and the log holds. Empty for a stream that is not expected.
     pub fn arrivals(&self, stream: u8) -> Vec<Option<u64>> {
-        let Some(slot) = self.streams.iter().position(|it| *it == stream) else {
+        let Some(slot) = self.streams.iter().position(|known| *known == stream) else {
             return Vec::new();
         };
         let expected = self.maps.control.get(program::REMEMBERED + slot);
@@ -249,7 +249,7 @@ impl Sink {
     }
 }
 
-/// No frame is of a trial any more.
+/// Stops counting: frames of all trials are foreign from now on.
 fn silence(maps: &SinkMaps, former: &[u64]) {
     maps.control.set(program::TRIAL, NO_TRIAL);
     maps.control.set(program::UPPER, NO_TRIAL);
@@ -269,15 +269,15 @@ fn wait_for_programs() {
     let _ = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
 }
 
-/// Where the numbers of each slot are in the bitmap.
+/// Layout of the bitmap: the range of frame numbers of each slot.
 struct Places {
-    /// First word and numbers that are remembered.
+    /// First word of each slot and the number of frames that it can hold.
     slots: Vec<(usize, u64)>,
     words: usize,
 }
 
 impl Places {
-    fn of(expected: &Expected) -> Self {
+    fn from_expected(expected: &Expected) -> Self {
         let mut places = Self { slots: Vec::new(), words: 0 };
         let mut left = REMEMBERED_MAX;
         for stream in &expected.streams {
@@ -296,9 +296,10 @@ fn check(expected: &Expected) -> Result<()> {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, reason.to_owned());
         Err(Error::new("count frames of trial", expected.trial, source))
     };
-    let streams = expected.streams.iter().map(|it| it.stream);
+    let streams = expected.streams.iter().map(|stream| stream.stream);
     let mut all: Vec<_> = streams.chain(expected.own_streams.iter().copied()).collect();
-    if expected.streams.len() > STREAMS || all.iter().any(|it| usize::from(*it) >= STREAMS) {
+    if expected.streams.len() > STREAMS || all.iter().any(|stream| usize::from(*stream) >= STREAMS)
+    {
         return refused("streams are 0 to 15");
     }
     all.sort_unstable();
@@ -325,7 +326,7 @@ mod tests {
             let streams = (0..).zip(frames);
             let streams =
                 streams.map(|(stream, frames)| StreamExpected { stream, frames: *frames });
-            Places::of(&Expected { streams: streams.collect(), ..Expected::default() })
+            Places::from_expected(&Expected { streams: streams.collect(), ..Expected::default() })
         };
         let places = of(&[65, 0, 64, 1]);
         assert_eq!((places.slots, places.words), (vec![(0, 65), (2, 0), (2, 64), (3, 1)], 4));

@@ -21,7 +21,7 @@ use crate::bpf::{
 };
 use crate::{Error, Result};
 
-/// Streams that a counter tells apart.
+/// Largest number of streams that a counter tells apart.
 pub(super) const STREAMS: usize = 16;
 
 pub(super) const TRIAL: usize = 0;
@@ -73,9 +73,9 @@ pub(super) struct SinkMaps {
     pub(super) cpus: usize,
     pub(super) slots: usize,
     pub(super) bitmap_words: usize,
-    /// Arrivals of each slot that are kept.
+    /// Number of arrivals that the log keeps per slot.
     pub(super) log_frames: usize,
-    /// Frames may come in several buffers.
+    /// True if frames may come in several buffers.
     pub(super) several_buffers: bool,
 }
 
@@ -101,7 +101,7 @@ impl SinkMaps {
         })
     }
 
-    /// Words of one processor.
+    /// Number of words per processor.
     pub(super) const fn row(&self) -> usize {
         FOREIGN_WORDS + self.slots * SLOT_WORDS
     }
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
         asm.add(Reg::R7, imm(FOREIGN_WORDS * 8));
     }
 
-    /// Sets the number's bit; leaves when it was set.
+    /// Sets the bit of the frame's number; a bit already set means a duplicate.
     fn remember(&mut self) {
         let asm = &mut self.asm;
         let last = imm(self.maps.bitmap_words * 8) - 8;

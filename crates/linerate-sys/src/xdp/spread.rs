@@ -1,5 +1,5 @@
-//! Histograms of every frame's times, kept by the programs: where they are, the code that fills
-//! them, and what they say.
+//! Histograms of frame times in shared memory: their layout, the eBPF code that fills them, and
+//! reading them.
 //!
 //! Bins are exact up to 63 ns; above, each power of two has 64 of them (no wider than 1/64 of the
 //! value). Times above 2^36 - 1 ns (68 s) fall in the last bin; extremes and sum are exact.
@@ -13,10 +13,10 @@ use linerate_core::stats::LogHistogram;
 
 use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
 
-/// Bins of one power of two, as a power of two.
+/// log2 of the number of bins per power of two.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
-/// Times have this many bits.
+/// Number of bits of a time.
 const VALUE_BITS: u32 = 36;
 const BINS: usize = ((VALUE_BITS - SUB_BITS + 1) << SUB_BITS) as usize;
 
@@ -26,10 +26,10 @@ const MAX: usize = 2;
 const SCRATCH: usize = 3;
 const FIRST_BIN: usize = 4;
 
-/// Words that a histogram takes.
+/// Number of words of a histogram.
 pub(super) const WORDS: usize = FIRST_BIN + BINS;
 
-/// Makes the words from `at` on an empty histogram.
+/// Clears the histogram that starts at word `at`.
 pub(super) fn clear(array: &MappedArray, at: usize) {
     for word in at..at + WORDS {
         array.set(word, 0);
@@ -37,7 +37,7 @@ pub(super) fn clear(array: &MappedArray, at: usize) {
     array.set(at + MIN, u64::MAX);
 }
 
-/// Adds the histograms that start at these words.
+/// Reads the sum of the histograms that start at these words.
 pub(super) fn read(array: &MappedArray, starts: impl Iterator<Item = usize>) -> TimeHistogram {
     let mut bins = vec![0; BINS];
     let mut spread = TimeHistogram { min_ns: u64::MAX, ..TimeHistogram::default() };
@@ -67,7 +67,7 @@ fn merged(bins: &[u64], min_ns: u64, max_ns: u64) -> LogHistogram {
     histogram
 }
 
-/// Smallest and largest value of a bin.
+/// The smallest and the largest value of a bin.
 fn bounds(bin: usize) -> [u64; 2] {
     let bin = bin as u64;
     let octave = bin >> SUB_BITS;
@@ -147,7 +147,7 @@ pub(super) fn increment(asm: &mut Asm, base: Reg, at: i16) {
     asm.store(Size::Double, base, at, Reg::R5);
 }
 
-/// Where a word is, in bytes.
+/// Byte offset of a word.
 pub(super) fn byte(word: usize) -> i16 {
     i16::try_from(word * 8).expect("blocks are shorter than 32 KiB")
 }

@@ -50,7 +50,7 @@ fn a_cable_unplugged_and_plugged_in_again_is_seen_afterwards() {
 fn facts_of_a_veth_end_are_what_was_set() {
     let Some(cable) = cable() else { return };
     inside(&cable.left, || {
-        let facts = InterfaceFacts::of(LEFT).expect("the link is there");
+        let facts = InterfaceFacts::from_ifindex(LEFT).expect("the link is there");
         assert_eq!((facts.link.name.as_str(), facts.link.mtu_bytes), ("left", 1500));
         assert_eq!(facts.driver.as_deref(), Some("veth"));
         // The driver says 10 Gbit/s, full duplex; nobody keeps that.
@@ -61,7 +61,7 @@ fn facts_of_a_veth_end_are_what_was_set() {
         assert_eq!(facts.link.mac.expect("an Ethernet link")[0] & 3, 2);
         ethtool::offloads_off("left").expect("may be off");
         let off = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive];
-        let facts = InterfaceFacts::of(LEFT).expect("the link is there");
+        let facts = InterfaceFacts::from_ifindex(LEFT).expect("the link is there");
         assert!(off.iter().all(|it| !facts.offloads.contains(it)), "{:?}", facts.offloads);
         for on in [true, false] {
             ethtool::set_offload("left", Offload::SendChecksum, on).expect("a veth can");
@@ -73,7 +73,7 @@ fn facts_of_a_veth_end_are_what_was_set() {
         let capture = PacketCapture::open(&options).expect("a capture");
         assert!(link(&cable.left, LEFT).promiscuous);
         drop(capture);
-        assert!(InterfaceFacts::of(77).is_err());
+        assert!(InterfaceFacts::from_ifindex(77).is_err());
     });
 }
 

@@ -333,7 +333,7 @@ fn read_again(certificate: Option<&Certificate>, mesh: Option<&Mesh>) {
 fn on_hang_up(hang_up: &HangUp, stop: &Stop, work: impl Fn()) {
     while !stop.asked() {
         linerate_sys::clock::sleep(LOOK);
-        if hang_up.came() {
+        if hang_up.take_signal() {
             work();
         }
     }

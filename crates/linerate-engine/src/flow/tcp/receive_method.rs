@@ -72,7 +72,7 @@ impl ReceiveMethod {
         Ok(match (treatment.with, treatment.verify_seed) {
             (ReceiveWith::Read, Some(seed)) => {
                 let (direction, flow) = treatment.place;
-                let pattern = Pattern::of(seed, direction, flow);
+                let pattern = Pattern::new(seed, direction, flow);
                 Self::Check(Box::new(Checker::new(pattern, read_bytes)))
             }
             (ReceiveWith::Read, None) => Self::Copy(vec![MaybeUninit::uninit(); read_bytes]),
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_planted_fault_is_found_at_its_place_in_the_stream() {
-        let pattern = || Pattern::of(5, Direction::Up, 2);
+        let pattern = || Pattern::new(5, Direction::Up, 2);
         let mut checker = Checker::new(pattern(), 100_000);
         for (count, planted) in [(100_000, None), (70_001, Some(4_321)), (9, None), (77, Some(76))]
         {

@@ -106,7 +106,7 @@ impl Payload {
             }
             Self::Pages { pages, .. } => SendMethod::Spliced(pages, SpliceSender::new()?),
             Self::Pattern { seed, length } => {
-                let pattern = Pattern::of(*seed, direction, flow);
+                let pattern = Pattern::new(*seed, direction, flow);
                 SendMethod::Pattern(PatternWriter::new(pattern, *length))
             }
         })

@@ -14,8 +14,8 @@ use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, Tcp
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
-    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Refuse,
-    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
+    Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, Nonce, PeerFault, Refuse,
+    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, TestRequest, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -94,7 +94,7 @@ struct ClientSession<'a> {
     local: SocketAddr,
     control: TcpStream,
     /// A test that waits for its place, and until when.
-    waits: Option<(Box<Asked>, MonoTime)>,
+    waits: Option<(Box<TestRequest>, MonoTime)>,
     opening: bool,
     permit: Option<Permit>,
     /// What the first round was given.
@@ -174,13 +174,13 @@ impl ClientSession<'_> {
     fn decide(
         &mut self,
         now: MonoTime,
-        asked: Box<Asked>,
+        asked: Box<TestRequest>,
         until: MonoTime,
     ) -> Result<Option<Answer<Server>>, Failure> {
         let demand = match &*asked {
-            Asked::Tcp(request) => Demand::of_rounds(request),
-            Asked::Udp(request) => Demand::of_udp(request),
-            Asked::Trains(request) => {
+            TestRequest::Tcp(request) => Demand::of_rounds(request),
+            TestRequest::Udp(request) => Demand::of_udp(request),
+            TestRequest::Trains(request) => {
                 let planned = Some(request.planned_span());
                 Demand { planned, ..Demand::new(TestKind::Udp, 1) }
             }
@@ -198,18 +198,18 @@ impl ClientSession<'_> {
             return Ok(Some(Answer::Decided(Err(refuse))));
         }
         let terms = match *asked {
-            Asked::Tcp(request) => {
+            TestRequest::Tcp(request) => {
                 self.place.get_or_insert(demand);
                 self.accept_tcp(request.test)?
             }
-            Asked::Udp(request) => {
+            TestRequest::Udp(request) => {
                 let own = (self.own_end(), self.control()?);
                 let (streams, accept) = UdpServer::new(request.clone(), self.local, own)?;
                 let terms = udp::terms(&request, accept, self.admission);
                 self.streams = Some(Box::new(streams));
                 terms
             }
-            Asked::Trains(request) => {
+            TestRequest::Trains(request) => {
                 let (streams, accept) = TrainsServer::new(self.local, self.own_end())?;
                 self.streams = Some(Box::new(streams));
                 trains::terms(&request, accept)
@@ -219,14 +219,20 @@ impl ClientSession<'_> {
     }
 
     /// A place for a test within the protocol's bounds.
-    fn admit(&mut self, asked: &Asked, demand: &Demand) -> Result<(), Refuse> {
+    fn admit(&mut self, asked: &TestRequest, demand: &Demand) -> Result<(), Refuse> {
         let malformed = |error: String| Refuse::new(RefuseCode::Malformed, error);
         self.rounds += 1;
         match (asked, &self.place) {
-            (Asked::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
-            (Asked::Tcp(request), None) => request.check().map_err(|it| malformed(it.to_string())),
-            (Asked::Udp(request), _) => request.check().map_err(|it| malformed(it.to_string())),
-            (Asked::Trains(request), _) => request.check().map_err(|it| malformed(it.to_string())),
+            (TestRequest::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
+            (TestRequest::Tcp(request), None) => {
+                request.check().map_err(|it| malformed(it.to_string()))
+            }
+            (TestRequest::Udp(request), _) => {
+                request.check().map_err(|it| malformed(it.to_string()))
+            }
+            (TestRequest::Trains(request), _) => {
+                request.check().map_err(|it| malformed(it.to_string()))
+            }
         }?;
         self.rounds = 1;
         let admitted = self.admission.admit(demand, self.peer).map_err(|refuse| Refuse {

@@ -17,7 +17,7 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
     Amount, ClientHeader, FIRST_DATA, LISTENING, Layout, Mode, REFUSAL, REPORT_TIMEOUT, Stamp,
     UDP_ENDED_MAX, UDP_GRACE, UDP_SILENCE_MAX, UdpClient, UdpClientTest, UdpCounted, UdpNews,
-    UdpReport, UdpSender, UdpTally, answered_cookie, end,
+    UdpReport, UdpSender, UdpTally, answered_cookie, end_datagram,
 };
 
 use self::listener::Listener;
@@ -264,7 +264,7 @@ impl Data {
         for flow in 0..world.sent.len() {
             while self.sends() && !self.stopped && world.sent[flow] < due.min(self.planned) {
                 world.sent[flow] += 1;
-                let mut datagram = end(&self.head, SIZE, 0, 0);
+                let mut datagram = end_datagram(&self.head, SIZE, 0, 0);
                 let number = world.sent[flow] as i64;
                 Stamp { number, sent_us: now.nanos() / 1000 }.write(&mut datagram);
                 world.pass(now, Pipe::ToServer, flow as u16, &datagram);

@@ -8,8 +8,8 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, Asked, Client, ClientTest, Message, Refuse, RefuseCode, Request, STEP_TIMEOUT, Server,
-    Terms,
+    Accept, Client, ClientTest, Message, Refuse, RefuseCode, Request, STEP_TIMEOUT, Server, Terms,
+    TestRequest,
 };
 
 use super::world::{Model, Sends};
@@ -36,11 +36,11 @@ fn sends(request: &TcpTest) -> Sends {
     [has(&Direction::Up), has(&Direction::Down)]
 }
 
-fn decide(asked: &Asked) -> (Result<Terms, Refuse>, Sends) {
+fn decide(asked: &TestRequest) -> (Result<Terms, Refuse>, Sends) {
     let malformed = |reason: String| Refuse::new(RefuseCode::Malformed, reason);
     let request = match asked {
-        Asked::Tcp(request) => &request.test,
-        Asked::Udp(_) | Asked::Trains(_) => {
+        TestRequest::Tcp(request) => &request.test,
+        TestRequest::Udp(_) | TestRequest::Trains(_) => {
             return (Err(malformed("no UDP here".to_owned())), [None; 2]);
         }
     };

@@ -271,7 +271,7 @@ impl Thread {
             Read::Data(head) if self.side == Side::Receiver && !self.done => {
                 self.keep_alive.heard(now);
                 if bytes.len() == SIZE_BYTES {
-                    self.tracker.take(head.number, head.stamp_ns);
+                    self.tracker.count(head.number, head.stamp_ns);
                     self.came.0.insert(head.number);
                     self.came.1 += 1;
                     self.last = now;

@@ -107,7 +107,7 @@ impl Arrivals {
             before = now.max(before);
             let known = drops.is_some() && round.drops_before.is_some();
             let socket_drops = known.then_some(here.into());
-            TrainReport { socket_drops, ..TrainReport::of((round.number, train), stamps) }
+            TrainReport { socket_drops, ..TrainReport::from_stamps(round.number, train, stamps) }
         };
         own().map(report).collect()
     }

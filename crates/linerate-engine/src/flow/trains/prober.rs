@@ -300,7 +300,7 @@ impl Sending {
             };
             let longer = |mtu: &u32| given.size_bytes + IP_UDP_BYTES_MIN > *mtu;
             let icmp_mtu_bytes = self.icmp_mtu_bytes.filter(longer);
-            TrainReport { icmp_mtu_bytes, ..TrainReport::of((round, given.train), &stamps) }
+            TrainReport { icmp_mtu_bytes, ..TrainReport::from_stamps(round, given.train, &stamps) }
         };
         self.trains.iter().map(report).collect()
     }

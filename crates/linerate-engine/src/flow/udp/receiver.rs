@@ -304,7 +304,7 @@ impl Receiving {
             self.take_datagram(head, arrived, now, receiver);
             let whole = datagrams.clone().take_while(|it| it.len() == size);
             let followers = receiver.layout.followers(whole, head, receiver.tag);
-            if followers > 0 && self.tracker.take_run(head.number + 1, followers, head.stamp_ns) {
+            if followers > 0 && self.tracker.count_run(head.number + 1, followers, head.stamp_ns) {
                 datagrams.nth(followers as usize - 1);
             }
         }
@@ -335,7 +335,7 @@ impl Receiving {
         if let Some(reporter) = &mut self.reporter {
             reporter.arriving(head.stamp_ns, arrived.arrived_ns, now, &self.tracker);
         }
-        match self.tracker.take(head.number, head.stamp_ns) {
+        match self.tracker.count(head.number, head.stamp_ns) {
             // In order of arrival, not of numbers (RFC 3550 §6.4.1).
             Order::Ahead | Order::Behind => {
                 self.delay.record(head.stamp_ns, arrived.arrived_ns, now);

@@ -89,7 +89,7 @@ impl Reporter {
             t_ns: now.nanos_since(self.begin),
             number: self.number,
             tally: tally(tracker),
-            newest: newest.map(|(delay, newest)| Newest::of(newest, delay, now.nanos())),
+            newest: newest.map(|(delay, newest)| Newest::from_arrival(newest, delay, now.nanos())),
         };
         // One that is lost or refused is followed by the next, which tells as much.
         let _ = socket.send(&status.to_bytes());

@@ -106,7 +106,7 @@ impl Net for Arrivals<'_> {
             // An empty datagram is one, too: ttcp may mark by it.
             let none = arrived.bytes.is_empty().then_some(arrived.bytes);
             for datagram in arrived.bytes.chunks(size).chain(none) {
-                if let Some(report) = tally.take(datagram, at, wall_us) {
+                if let Some(report) = tally.count(datagram, at, wall_us) {
                     // The end comes again where the report is lost or finds no room.
                     let _ = self.socket.send(&report);
                 }
@@ -124,7 +124,7 @@ pub(crate) fn locked(tally: &Mutex<UdpTally>) -> MutexGuard<'_, UdpTally> {
 
 /// The same as the machine knows them.
 pub(crate) fn state_of(tally: &UdpTally, now: MonoTime) -> FlowState {
-    let came = tally.came(now);
+    let came = tally.arrivals(now);
     FlowState { received: came.bytes, complete: came.ended, ..FlowState::default() }
 }
 

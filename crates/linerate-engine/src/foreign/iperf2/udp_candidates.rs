@@ -50,22 +50,23 @@ impl Candidates {
         now: MonoTime,
     ) -> Option<Ready> {
         let Some(candidate) = self.sources.get_mut(&source) else {
-            let opening = UdpOpening::of(datagram)?;
+            let opening = UdpOpening::from_first_datagram(datagram)?;
             self.make_room();
-            let mut tally = UdpTally::of(datagram, now);
-            tally.take(datagram, now, wall_us(now));
+            let mut tally = UdpTally::from_first_datagram(datagram, now);
+            tally.count(datagram, now, wall_us(now));
             let opening = Some(opening);
             self.sources.insert(source, Candidate { opening, tally, datagrams: 1, since: None });
             return None;
         };
-        let is_test = candidate.opening.as_mut().is_none_or(|opening| opening.take(datagram));
+        let is_test =
+            candidate.opening.as_mut().is_none_or(|opening| opening.add_datagram(datagram));
         candidate.datagrams = candidate.datagrams.saturating_add(1);
         if is_test {
             // Its last datagram is taken by the client, which answers where that is the end.
             let Candidate { tally, since, .. } = self.sources.remove(&source)?;
             return Some(Ready { tally, since: since.unwrap_or(now) });
         }
-        candidate.tally.take(datagram, now, wall_us(now));
+        candidate.tally.count(datagram, now, wall_us(now));
         None
     }
 

@@ -154,7 +154,7 @@ impl UdpListener<'_, '_> {
         datagram: &[u8],
         at: MonoTime,
     ) -> Option<(Ready, bool)> {
-        let first = || Ready { tally: UdpTally::of(datagram, at), since: at };
+        let first = || Ready { tally: UdpTally::from_first_datagram(datagram, at), since: at };
         match self.serving.trust.proof(peer.ip(), datagram, monotonic()) {
             Proof::Ask(answer) => {
                 // The client asks again where it is lost or finds no room.
@@ -180,7 +180,7 @@ impl UdpListener<'_, '_> {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
-        let answer = ready.tally.take(datagram, at, wall_us(at));
+        let answer = ready.tally.count(datagram, at, wall_us(at));
         let place = match Place::ask((&ready.tally, peer, proven), self.serving) {
             Ok(place) => place,
             Err(refused) if refused.is_busy && !proven && at.since(ready.since) < HANDOVER => {

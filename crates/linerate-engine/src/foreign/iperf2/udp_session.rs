@@ -246,7 +246,7 @@ impl Client {
 
     /// Takes a datagram that came to another socket; the answer, where it ends the test.
     pub(super) fn take(&self, datagram: &[u8], now: MonoTime) -> Option<Vec<u8>> {
-        self.lock().take(datagram, now, wall_us(now))
+        self.lock().count(datagram, now, wall_us(now))
     }
 
     /// Ends its test.
@@ -390,7 +390,7 @@ impl Flows for Streams<'_> {
             news.push(UdpServerNews::Refused);
         }
         if let Sending::Now(back) = &mut self.sending {
-            let came = self.client.lock().came(now);
+            let came = self.client.lock().arrivals(now);
             let granted = self.client.send_limit.granted(came, back.size_bytes().into());
             granted.into_iter().for_each(|all| back.grant(all));
             if self.refusals.get() >= REFUSALS_MAX {
@@ -415,7 +415,7 @@ impl Streams<'_> {
     fn open(&mut self, now: MonoTime) -> Result<bool, Failure> {
         let Some(back) = &self.back else { return Ok(false) };
         let client = self.client;
-        let came = client.lock().came(now);
+        let came = client.lock().arrivals(now);
         let Some(bounds) = client.send_limit.bounds(came, back.size_bytes as u64) else {
             return Ok(false);
         };

@@ -164,7 +164,7 @@ impl<'a> TcpServer<'a> {
             return None;
         }
         let (_, bytes) = std::mem::replace(&mut self.told, now);
-        let interval = Interval::of(now.1.saturating_sub(bytes), span_ns as f64 / 1e9);
+        let interval = Interval::from_bytes(now.1.saturating_sub(bytes), span_ns as f64 / 1e9);
         Some(interval.to_line(self.parameters.parses()))
     }
 }
@@ -221,7 +221,7 @@ impl<'a> Served<'a> for TcpServer<'a> {
         let none = Endpoint::with_rules(self.request.clone(), RULES);
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         (about.serving.watch)(&Seen::Done(&reports));
-        let lines = vec![self.parameters.about(), std::mem::take(&mut self.about)];
+        let lines = vec![self.parameters.about_line(), std::mem::take(&mut self.about)];
         let report = report(lines, &reports, !self.parameters.client_sends);
         let told = LogText::of(served::line(&reports), &reports);
         (report, failure_of(&reports).map_or(Ok(told), Err))

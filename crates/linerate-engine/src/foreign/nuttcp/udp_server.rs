@@ -216,7 +216,7 @@ impl<'a> Served<'a> for UdpReceiving<'a> {
         };
         let (cost, calls) = ended.clone().unwrap_or_default();
         let count = lock(&self.count);
-        let mut lines = vec![self.parameters.about()];
+        let mut lines = vec![self.parameters.about_line()];
         let interval = self.parameters.interval().map(|interval| interval.as_secs_f64());
         lines.extend(interval.map(|seconds| match self.parameters.parses() {
             false => format!("interval reporting every {seconds:.2} seconds"),
@@ -368,7 +368,7 @@ impl Count {
         });
         self.told = Some((now, bytes, announced.unwrap_or(0)));
         let seconds = now.since(told.0).as_secs_f64();
-        let line = Interval { datagrams, ..Interval::of(came, seconds) }.to_line(parse);
+        let line = Interval { datagrams, ..Interval::from_bytes(came, seconds) }.to_line(parse);
         let Some(arrivals) = &mut self.arrivals else { return Some(line) };
         let jitter = std::mem::take(&mut arrivals.jitter_row);
         let delay = std::mem::take(&mut arrivals.delay_row);
@@ -401,7 +401,7 @@ impl Count {
     fn take(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
         let announced = self.receiver.announced;
         let head = if self.numbered { datagram } else { &datagram[..datagram.len().min(4)] };
-        match self.receiver.take(head, datagram.len()) {
+        match self.receiver.count(head, datagram.len()) {
             // A mark that comes again starts nothing anew once data is there.
             Some(UdpMark::Begin) if self.receiver.datagrams == 0 => self.start(now),
             Some(UdpMark::Ready | UdpMark::Begin) => {}
@@ -445,7 +445,7 @@ impl Count {
         let in_order = next.is_none() || next == self.receiver.announced;
         let neighbour = in_order || self.shown.0 & IN_ORDER == 0;
         let sent_us = sent_us(datagram).filter(|_| self.shown.1 > 0);
-        arrivals.take(wall_ns, neighbour, sent_us);
+        arrivals.record(wall_ns, neighbour, sent_us);
     }
 
     fn start(&mut self, now: MonoTime) {
@@ -535,7 +535,7 @@ impl Served<'_> for UdpTransmitting {
         let reports = std::mem::replace(&mut self.endpoint, none).finish();
         let end = reports.first().map(|report| report.end.clone()).unwrap_or_default();
         let report = Report {
-            about: vec![self.parameters.about()],
+            about: vec![self.parameters.about_line()],
             bytes: end.bytes,
             seconds: end.span_ns as f64 / 1e9,
             cpu_s: cpu_seconds(end.cpu_user_ns, end.cpu_system_ns),

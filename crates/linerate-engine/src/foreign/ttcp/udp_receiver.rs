@@ -52,8 +52,8 @@ impl UdpListener {
         let (peer, first) = self.first(stop)?;
         self.socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
         let (before, begin) = (cost(), monotonic());
-        let mut tally = UdpTally::of_ttcp(begin);
-        tally.take(&first, begin, 0);
+        let mut tally = UdpTally::for_ttcp(begin);
+        tally.count(&first, begin, 0);
         let tally = Mutex::new(tally);
         let mut arrivals = Arrivals::of(&self.socket, &tally);
         let (mode, silence_max) = (Mode::Forward, SILENCE_MAX);

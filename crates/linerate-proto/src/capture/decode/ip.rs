@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3 and §4) headers, and the first bytes behind them.
+//! IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3 and §4) headers, and the first bytes after them.
 //!
 //! ```text
 //! IPv4  0 version, header words  1 class  2 total length (2)  6 flags, offset (2)
@@ -16,7 +16,7 @@ const V6_HEADER_BYTES: u32 = 40;
 
 pub(super) const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The others whose first four bytes are ports: DCCP, SCTP, UDP-Lite (RFC 4340, 9260, 3828).
+/// Other protocols that start with ports: DCCP, SCTP, UDP-Lite (RFC 4340, 9260, 3828).
 const WITH_PORTS: [u8; 3] = [33, 132, 136];
 
 const HOP_BY_HOP: u8 = 0;
@@ -26,30 +26,30 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// Hop-by-hop header that holds the jumbo payload option and nothing else (RFC 2675 §2).
+/// Bytes of a hop-by-hop header with only the jumbo payload option (RFC 2675 §2).
 pub(super) const JUMBO_HEADER_BYTES: u32 = 8;
 
-/// Most extension headers that are followed; RFC 8200 §4.1 knows eight places.
+/// Most extension headers that are parsed; RFC 8200 §4.1 has eight positions.
 const EXTENSIONS_MAX: usize = 16;
 
-/// Which header is expected.
+/// Version of the expected IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V4,
     V6,
-    /// What the first four bits say.
+    /// Version in the first four bits of the header.
     Either,
 }
 
-/// The packet that starts with `rest`.
+/// Decodes the IP packet at the start of `rest`.
 #[inline]
 pub(super) fn decode(rest: Rest<'_>, version: Version) -> Result<IpPacket, NoIp> {
     match version {
-        Version::V4 => v4(rest),
-        Version::V6 => v6(rest),
+        Version::V4 => decode_v4(rest),
+        Version::V6 => decode_v6(rest),
         Version::Either => match rest.data.first().map(|first| first >> 4) {
-            Some(4) => v4(rest),
-            Some(6) => v6(rest),
+            Some(4) => decode_v4(rest),
+            Some(6) => decode_v6(rest),
             Some(_) => Err(NoIp::Malformed("IP version")),
             None => Err(NoIp::Cut("IP header")),
         },
@@ -57,9 +57,9 @@ pub(super) fn decode(rest: Rest<'_>, version: Version) -> Result<IpPacket, NoIp>
 }
 
 #[inline]
-fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
+fn decode_v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     let room = rest.room;
-    let head = rest.take::<20>("IPv4 header")?;
+    let head = rest.split_header::<20>("IPv4 header")?;
     let header_bytes = u32::from(head[0] & 0x0f) * 4;
     if head[0] >> 4 != 4 || header_bytes < V4_HEADER_BYTES {
         return Err(NoIp::Malformed("IPv4 header"));
@@ -92,9 +92,9 @@ fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     })
 }
 
-fn v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
+fn decode_v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     let room = rest.room;
-    let head = rest.take::<40>("IPv6 header")?;
+    let head = rest.split_header::<40>("IPv6 header")?;
     if head[0] >> 4 != 6 {
         return Err(NoIp::Malformed("IPv6 header"));
     }
@@ -116,7 +116,7 @@ fn v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     if payload_bytes == 0 {
         (packet.ip_bytes, packet.length_from) = match jumbo {
             Some(length) => (length.saturating_add(V6_HEADER_BYTES), LengthFrom::Jumbo),
-            // Without a next header, a payload of 0 is what it says (RFC 8200 §4.7).
+            // Without a next header, a payload length of 0 means no payload (RFC 8200 §4.7).
             None if packet.protocol == TCP || packet.protocol == UDP => (room, LengthFrom::Frame),
             None => (V6_HEADER_BYTES, LengthFrom::Header),
         };
@@ -131,7 +131,7 @@ fn address_v6(head: &[u8; 40], at: usize) -> Ipv6Addr {
     Ipv6Addr::from(octets)
 }
 
-/// Follows the extension headers to what they carry. Returns the jumbo payload length, if told.
+/// Parses the extension headers up to the payload. Returns the jumbo payload length, if present.
 fn extensions(packet: &mut IpPacket, mut data: &[u8]) -> Option<u32> {
     let mut jumbo = None;
     for _ in 0..EXTENSIONS_MAX {
@@ -165,7 +165,7 @@ fn extensions(packet: &mut IpPacket, mut data: &[u8]) -> Option<u32> {
     jumbo
 }
 
-/// The option of type 0xc2 among those of a hop-by-hop header (RFC 2675 §2, RFC 8200 §4.2).
+/// Length in the jumbo payload option (0xc2) of a hop-by-hop header (RFC 2675 §2, RFC 8200 §4.2).
 fn jumbo_length(mut options: &[u8]) -> Option<u32> {
     loop {
         options = match options {
@@ -178,7 +178,7 @@ fn jumbo_length(mut options: &[u8]) -> Option<u32> {
     }
 }
 
-/// Ports, where the protocol has them and they were captured.
+/// Ports of a payload, where the protocol has them and they were captured.
 #[inline]
 fn ports(protocol: u8, payload: &[u8]) -> Option<Ports> {
     if protocol != TCP && protocol != UDP && !WITH_PORTS.contains(&protocol) {

@@ -1,4 +1,4 @@
-//! Link layers, down to where the IP header starts.
+//! Link-layer headers, up to the start of the IP header.
 //!
 //! ```text
 //! Ethernet    0 destination (6)  6 source (6)  12 type or length (2)   IEEE 802.3 §3.1.1
@@ -20,19 +20,19 @@ use super::{NoIp, Rest, Vlans, word};
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
-/// IEEE 802.1ad, and what switches wrote before it was agreed.
+/// EtherTypes of service tags: IEEE 802.1ad, and those of switches before that standard.
 const SERVICE_VLANS: [u16; 3] = [0x88a8, 0x9100, 0x9200];
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 const PPPOE_SESSION: u16 = 0x8864;
-/// Types begin here; what is less is the length of an LLC frame (IEEE 802.3 §3.2.6).
+/// Smallest EtherType; a smaller value is the length of an LLC frame (IEEE 802.3 §3.2.6).
 const TYPE_MIN: u16 = 0x0600;
 
-/// Most tags and labels that are followed; real stacks have fewer than 8.
+/// Most VLAN tags, and most MPLS labels, of a frame; real stacks have fewer than 8.
 const STACK_MAX: u8 = 16;
 
-/// A frame while its link layer is read.
+/// A frame whose link layer is being parsed.
 pub(super) struct Frame<'a> {
-    /// What is not read yet; in the end the IP packet.
+    /// Bytes that are not parsed yet; in the end the IP packet.
     pub(super) rest: Rest<'a>,
     pub(super) vlans: Vlans,
     pub(super) mpls_labels: u8,
@@ -40,11 +40,11 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Takes the link layer off; says which IP header follows.
+    /// Parses the link layer and returns the version of the IP header after it.
     #[inline]
-    pub(super) fn link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
+    pub(super) fn parse_link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
         if link_type == LinkType::ETHERNET {
-            let head = self.rest.take::<14>("Ethernet header")?;
+            let head = self.rest.split_header::<14>("Ethernet header")?;
             return match word(head, 12) {
                 IPV4 => Ok(Version::V4),
                 other => self.ether_type(other),
@@ -69,11 +69,11 @@ impl Frame<'_> {
         }
     }
 
-    /// What follows a type field: tags first, then IP or not.
+    /// Parses the bytes after a type field: VLAN tags, then IP or another protocol.
     fn ether_type(&mut self, mut ether_type: u16) -> Result<Version, NoIp> {
         while ether_type == VLAN || SERVICE_VLANS.contains(&ether_type) {
-            let tag = self.rest.take::<4>("VLAN tag")?;
-            self.tag(word(tag, 0) & 0x0fff)?;
+            let tag = self.rest.split_header::<4>("VLAN tag")?;
+            self.add_vlan(word(tag, 0) & 0x0fff)?;
             ether_type = word(tag, 2);
         }
         match ether_type {
@@ -86,7 +86,7 @@ impl Frame<'_> {
         }
     }
 
-    fn tag(&mut self, id: u16) -> Result<(), NoIp> {
+    fn add_vlan(&mut self, id: u16) -> Result<(), NoIp> {
         let vlans = &mut self.vlans;
         if vlans.count == STACK_MAX {
             return Err(NoIp::Malformed("stack of VLAN tags"));
@@ -100,7 +100,7 @@ impl Frame<'_> {
 
     fn llc(&mut self, length: u16) -> Result<Version, NoIp> {
         self.rest.shorten(length.into());
-        let head = self.rest.take::<8>("LLC header")?;
+        let head = self.rest.split_header::<8>("LLC header")?;
         let snap = [0xaa, 0xaa, 0x03, 0, 0, 0];
         if head[..6] != snap {
             return Err(NoIp::Llc);
@@ -112,10 +112,11 @@ impl Frame<'_> {
         }
     }
 
-    /// Labels say nothing of what they carry; the first bits of an IP header do (RFC 4928 §2).
+    /// Parses the label stack. Labels do not name their payload; the first bits of the IP header
+    /// are its version (RFC 4928 §2).
     fn mpls(&mut self) -> Result<Version, NoIp> {
         loop {
-            let label = self.rest.take::<4>("MPLS label")?;
+            let label = self.rest.split_header::<4>("MPLS label")?;
             if self.mpls_labels == STACK_MAX {
                 return Err(NoIp::Malformed("stack of MPLS labels"));
             }
@@ -127,7 +128,7 @@ impl Frame<'_> {
     }
 
     fn pppoe(&mut self) -> Result<Version, NoIp> {
-        let head = self.rest.take::<6>("PPPoE header")?;
+        let head = self.rest.split_header::<6>("PPPoE header")?;
         if head[0] != 0x11 || head[1] != 0 {
             return Err(NoIp::Malformed("PPPoE header"));
         }
@@ -147,13 +148,13 @@ impl Frame<'_> {
         }
     }
 
-    /// The protocol has one byte when its lowest bit is set, else two (RFC 1661 §6.5).
+    /// Parses the protocol field, of one byte when its lowest bit is set, else two (RFC 1661 §6.5).
     fn ppp(&mut self) -> Result<Version, NoIp> {
-        let [first] = *self.rest.take::<1>("PPP header")?;
+        let [first] = *self.rest.split_header::<1>("PPP header")?;
         let protocol = if first & 1 == 1 {
             first.into()
         } else {
-            let [second] = *self.rest.take::<1>("PPP header")?;
+            let [second] = *self.rest.split_header::<1>("PPP header")?;
             u16::from_be_bytes([first, second])
         };
         match protocol {
@@ -166,15 +167,14 @@ impl Frame<'_> {
     }
 
     fn cisco_hdlc(&mut self) -> Result<Version, NoIp> {
-        let head = self.rest.take::<4>("Cisco HDLC header")?;
+        let head = self.rest.split_header::<4>("Cisco HDLC header")?;
         self.ether_type(word(head, 2))
     }
 
-    /// An address family in either byte order: the writer's is not told for link type 0, and one
-    /// of the two reads below 256. AF_INET is 2 everywhere, AF_INET6 differs between systems, so
-    /// the IP header's own version decides.
+    /// Parses an address family of unknown byte order: families are below 256 in the right one.
+    /// AF_INET is 2 on all systems; AF_INET6 differs between them.
     fn loopback(&mut self) -> Result<Version, NoIp> {
-        let head = self.rest.take::<4>("loopback header")?;
+        let head = self.rest.split_header::<4>("loopback header")?;
         let family = u32::from_le_bytes(*head).min(u32::from_be_bytes(*head));
         match family {
             2 => Ok(Version::V4),
@@ -185,24 +185,25 @@ impl Frame<'_> {
     }
 
     fn cooked(&mut self) -> Result<Version, NoIp> {
-        let head = self.rest.take::<16>("Linux cooked header")?;
+        let head = self.rest.split_header::<16>("Linux cooked header")?;
         self.cooked_direction(word(head, 0));
         self.cooked_type(word(head, 14))
     }
 
     fn cooked_v2(&mut self) -> Result<Version, NoIp> {
-        let head = self.rest.take::<20>("Linux cooked v2 header")?;
+        let head = self.rest.split_header::<20>("Linux cooked v2 header")?;
         self.cooked_direction(head[10].into());
         self.cooked_type(word(head, 0))
     }
 
-    /// packet(7): 0 to us, 1 broadcast, 2 multicast, 3 to another host, 4 sent by us.
+    /// Direction by the packet type of packet(7): 0 to this host, 1 broadcast, 2 multicast, 3 to
+    /// another host, 4 sent by this host.
     fn cooked_direction(&mut self, packet_type: u16) {
         let told = if packet_type == 4 { Direction::Outgoing } else { Direction::Incoming };
         self.direction.get_or_insert(told);
     }
 
-    /// Types below 0x0600 are Linux's own here, among them 4 for an LLC frame.
+    /// Parses the bytes after a type; below 0x0600 the types are Linux's, among them 4 for LLC.
     fn cooked_type(&mut self, ether_type: u16) -> Result<Version, NoIp> {
         match ether_type {
             4 => {

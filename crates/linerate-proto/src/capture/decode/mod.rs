@@ -1,8 +1,8 @@
-//! From a captured packet to what a meter counts: lengths, addresses, ports.
+//! Decodes a captured packet: lengths, addresses, ports.
 //!
-//! Only headers are read, and never more of them than were captured; the lengths are those that
-//! the packet had before it was cut. Left out: checksums, reassembly, tunnels (the outer packet is
-//! the one on the link), and everything behind the ports. Sources stand at each header's reader.
+//! Only captured headers are read; the lengths are those of the packet before the capture cut it.
+//! Left out: checksums, reassembly, tunnels (the outer packet is the one on the link), and all
+//! bytes after the ports. Each header's parser names its source.
 
 mod ip;
 mod link;
@@ -11,92 +11,92 @@ use std::net::IpAddr;
 
 use super::{Direction, LinkType, Packet};
 
-/// What the headers of a packet say.
+/// Decoded headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The frame from the link layer's first byte to its last, without frame check sequence,
-    /// preamble and gap, in bytes. `None` where the capture has no link layer of its own (raw IP,
-    /// loopback, Linux cooked). A frame captured on the host that sends it is not padded yet.
+    /// Length of the frame from the link layer's first byte to its last, without frame check
+    /// sequence, preamble and gap. `None` where the capture has no real link layer (raw IP,
+    /// loopback, Linux cooked). A frame captured on its sender is not padded yet.
     pub frame_bytes: Option<u32>,
-    /// IEEE 802.1Q and 802.1ad tags.
+    /// VLAN tags (IEEE 802.1Q and 802.1ad).
     pub vlans: Vlans,
-    /// MPLS labels.
+    /// Number of MPLS labels.
     pub mpls_labels: u8,
-    /// Which way it went, where the capture tells.
+    /// Direction at the capturing host, where the capture states it.
     pub direction: Option<Direction>,
-    /// The IP packet, or why there is none.
+    /// The IP packet, or the reason for which there is none.
     pub ip: Result<IpPacket, NoIp>,
 }
 
-/// The VLAN tags of a frame, from the outside.
+/// VLAN tags of a frame, the outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vlans {
-    /// How many there are.
+    /// Number of tags.
     pub count: u8,
-    /// Identifiers of the first two; 0 is a tag that only has a priority.
+    /// Identifiers of the first two tags; 0 is a priority tag.
     pub ids: [u16; 2],
 }
 
-/// What the headers of an IP packet say.
+/// Decoded headers of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpPacket {
-    /// The IP packet with its header, as it was before the capture cut it, in bytes.
+    /// Length of the IP packet with its header, before the capture cut it.
     pub ip_bytes: u32,
-    /// Where that length comes from.
+    /// Source of that length.
     pub length_from: LengthFrom,
-    /// Bytes that the header announces and the frame did not have; 0 in a sound packet.
+    /// Bytes by which the frame was shorter than the header's length; 0 in a valid packet.
     pub missing_bytes: u32,
-    /// Source address.
+    /// Source address of the packet.
     pub source: IpAddr,
-    /// Destination address.
+    /// Destination address of the packet.
     pub destination: IpAddr,
-    /// What the IP header and its extensions carry: 6 TCP, 17 UDP (IANA protocol numbers).
+    /// IANA protocol number after the IP header and its extensions: 6 TCP, 17 UDP.
     pub protocol: u8,
     /// Differentiated services code point.
     pub dscp: u8,
-    /// True for a piece of a fragmented packet, the first among them.
+    /// True for a fragment, including the first.
     pub is_fragment: bool,
-    /// IP header with options or extension headers, bytes.
+    /// Length of the IP header with options or extension headers.
     pub header_bytes: u32,
-    /// TCP header with options, or UDP header, bytes. `None` for other protocols, for later
-    /// fragments and where the capture ends before.
+    /// Length of the TCP header with options, or of the UDP header. `None` for other protocols, for
+    /// later fragments and where the capture ends before.
     pub transport_header_bytes: Option<u32>,
     /// Ports of TCP, UDP, UDP-Lite, SCTP or DCCP. `None` for other protocols, for later fragments
     /// and where the capture ends before.
     pub ports: Option<Ports>,
 }
 
-/// Ports of a packet.
+/// Ports of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// Source port.
+    /// Source port of the packet.
     pub source: u16,
-    /// Destination port.
+    /// Destination port of the packet.
     pub destination: u16,
 }
 
-/// Where the length of an IP packet comes from.
+/// Source of the length of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LengthFrom {
-    /// The IP header: total length, or payload length and 40.
+    /// The IP header: total length, or payload length plus 40.
     Header,
     /// The jumbo payload option (RFC 2675).
     Jumbo,
-    /// The frame, since the header says 0: the packet was captured on its way to an interface that
-    /// cuts it into segments and fills the length in.
+    /// The frame, since the header has 0: the packet was captured before the NIC segmented it and
+    /// filled in the length (TSO).
     Frame,
 }
 
-/// Packets on the wire that a captured packet stands for.
+/// Packets on the wire for one captured packet of an offload (TSO, GRO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnWire {
-    /// How many.
+    /// Number of packets.
     pub packets: u32,
-    /// Their IP packets together, bytes: each has headers of its own.
+    /// Sum of the lengths of their IP packets, each with its headers.
     pub ip_bytes: u64,
 }
 
-/// Why no IP packet was found.
+/// Reason for which no IP packet was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoIp {
     /// The captured bytes end within the headers.
@@ -114,7 +114,7 @@ pub enum NoIp {
     /// An LLC frame that is not SNAP: spanning tree, IS-IS, NetBEUI.
     #[error("the LLC frame is not IP")]
     Llc,
-    /// A link type that is not read.
+    /// An unsupported link type.
     #[error("{0} is not read")]
     LinkType(LinkType),
     /// A header that contradicts itself.
@@ -123,16 +123,16 @@ pub enum NoIp {
 }
 
 impl IpPacket {
-    /// True when the packet is longer than a link with this MTU carries: an offload made one of
-    /// several received packets (GRO, LRO), or will make several of it (TSO, GSO), and the capture
-    /// shows neither their number nor their times.
+    /// True when the packet is longer than this MTU: an offload merged several received packets
+    /// (GRO, LRO), or will segment it (TSO, GSO), so that the capture shows neither their number
+    /// nor their times.
     pub const fn is_offloaded(&self, mtu_bytes: u32) -> bool {
         self.ip_bytes > mtu_bytes
     }
 
-    /// The packets on a link with this MTU that this one stands for, each but the last as long as
-    /// the MTU allows. `None` when that cannot be told: a long packet that is not TCP, or whose TCP
-    /// header the capture cut. A sender whose peer announced a smaller segment sends more packets.
+    /// Packets of this one on a link with this MTU, each but the last as long as the MTU allows.
+    /// `None` when unknown: a long packet that is not TCP, or whose TCP header the capture cut. A
+    /// sender whose peer announced a smaller segment size sends more packets.
     pub fn on_wire(&self, mtu_bytes: u32) -> Option<OnWire> {
         if !self.is_offloaded(mtu_bytes) {
             return Some(OnWire { packets: 1, ip_bytes: self.ip_bytes.into() });
@@ -140,7 +140,7 @@ impl IpPacket {
         if self.protocol != ip::TCP || self.is_fragment {
             return None;
         }
-        // BIG TCP's jumbo header exists within the host only.
+        // The jumbo header of BIG TCP is not on the wire.
         let ip_header_bytes = match self.length_from {
             LengthFrom::Jumbo => self.header_bytes.checked_sub(ip::JUMBO_HEADER_BYTES)?,
             LengthFrom::Header | LengthFrom::Frame => self.header_bytes,
@@ -155,12 +155,12 @@ impl IpPacket {
     }
 }
 
-/// Takes the headers of a packet apart.
+/// Decodes the headers of a packet.
 #[inline]
 pub fn decode(packet: &Packet<'_>) -> Decoded {
-    // Tools exist that tell an original length below the captured one.
-    let told = packet.original_len.max(u32::try_from(packet.data.len()).unwrap_or(u32::MAX));
-    let frame = told.saturating_sub(packet.fcs_bytes.unwrap_or(0).into());
+    // Some tools write an original length below the captured one.
+    let length = packet.original_len.max(u32::try_from(packet.data.len()).unwrap_or(u32::MAX));
+    let frame = length.saturating_sub(packet.fcs_bytes.unwrap_or(0).into());
     let data = &packet.data[..packet.data.len().min(frame as usize)];
     let mut reader = link::Frame {
         rest: Rest { data, room: frame },
@@ -168,7 +168,7 @@ pub fn decode(packet: &Packet<'_>) -> Decoded {
         mpls_labels: 0,
         direction: packet.direction,
     };
-    let ip = match reader.link(packet.link_type) {
+    let ip = match reader.parse_link(packet.link_type) {
         Ok(version) => ip::decode(reader.rest, version),
         Err(reason) => Err(reason),
     };
@@ -181,39 +181,39 @@ pub fn decode(packet: &Packet<'_>) -> Decoded {
     }
 }
 
-/// What is left of a packet behind the headers read so far.
+/// Rest of a packet after the headers parsed so far.
 #[derive(Clone, Copy)]
 struct Rest<'a> {
-    /// Captured bytes.
+    /// Captured bytes of the rest.
     data: &'a [u8],
-    /// Bytes that the packet had.
+    /// Length of the rest before the capture cut it.
     room: u32,
 }
 
 impl<'a> Rest<'a> {
-    /// Takes `N` bytes of a header off.
+    /// Returns the first `N` bytes, a header, and removes them.
     #[inline]
-    fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], NoIp> {
+    fn split_header<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], NoIp> {
         let (head, data) = self.data.split_first_chunk().ok_or(NoIp::Cut(header))?;
         *self = Self { data, room: self.room - N as u32 };
         Ok(head)
     }
 
-    /// Takes off `bytes` more that are not looked at.
+    /// Skips `bytes` of the rest.
     fn skip(&mut self, bytes: usize, header: &'static str) -> Result<(), NoIp> {
         let data = self.data.get(bytes..).ok_or(NoIp::Cut(header))?;
         *self = Self { data, room: self.room - bytes as u32 };
         Ok(())
     }
 
-    /// The packet ends after `room` bytes; what follows is padding.
+    /// Cuts the rest to `room` bytes; the bytes after them are padding.
     fn shorten(&mut self, room: u32) {
         self.room = self.room.min(room);
         self.data = &self.data[..self.data.len().min(self.room as usize)];
     }
 }
 
-/// A word in network order.
+/// The 16-bit word at `at`, in network byte order.
 const fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

@@ -17,7 +17,7 @@ fn no_part_of_an_answer_is_one() {
     for bytes in recorded("ptp4l", 12) {
         let number = u16::from_be_bytes([bytes[30], bytes[31]]);
         let taken = |bytes: &[u8]| {
-            let take = |question| Ptp4l::default().take(bytes, question, number);
+            let take = |question| Ptp4l::default().add_answer(bytes, question, number);
             Question::ALL.into_iter().filter(|question| take(*question)).count()
         };
         assert_eq!(taken(&bytes), 1);

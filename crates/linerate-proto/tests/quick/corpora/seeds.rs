@@ -7,10 +7,12 @@ use linerate_core::record::{
     DatagramCounts, Direction, End, EndReport, FlowEnd, SearchNews, TcpTest, Trace, UdpTest,
 };
 use linerate_core::search::{DelayRange, Tally};
-use linerate_proto::datagrams::{Ask, Datagram, Report, Seen};
-use linerate_proto::echo::{IcmpProbe, PeerTimes, SynProbe, UdpProbe, answer_in_place};
+use linerate_proto::datagrams::{Ask, Datagram, DatagramArrival, Report};
+use linerate_proto::echo::{
+    IcmpProbe, PeerTimes, SegmentAddresses, SynProbe, UdpProbe, answer_in_place,
+};
 use linerate_proto::iperf3::Credentials;
-use linerate_proto::meet::{Meet, MeetKey, Role, Say};
+use linerate_proto::meet::{Meet, MeetBody, MeetKey, Role};
 use linerate_proto::native::{
     Accept, DataHello, DatagramHeader, Grant, Hello, HelloKind, Message, Newest, Nonce, Opening,
     OpeningStep, Refuse, RefuseCode, Request, Token, TraceRequest, TrainHeader, TrainPlan,
@@ -62,7 +64,9 @@ pub(super) fn echoes() -> Vec<Vec<u8>> {
         answer[0] = reply;
         all.push(answer);
     }
-    let ends = (SocketAddr::from(([192, 0, 2, 1], 1)), SocketAddr::from(([192, 0, 2, 2], 80)));
+    let source = SocketAddr::from(([192, 0, 2, 1], 1));
+    let destination = SocketAddr::from(([192, 0, 2, 2], 80));
+    let ends = SegmentAddresses { source, destination };
     let mut segment = SynProbe::new(7).segment(1, ends, 60);
     segment[13] = 0x12;
     all.push(segment);
@@ -71,14 +75,14 @@ pub(super) fn echoes() -> Vec<Vec<u8>> {
 
 /// Messages of all three kinds, alone and one after the other.
 pub(super) fn meetings() -> Vec<Vec<u8>> {
-    let (key, other) = (MeetKey::of("word"), Some(SocketAddr::from(([192, 0, 2, 9], 7))));
+    let (key, other) = (MeetKey::from_word("word"), Some(SocketAddr::from(([192, 0, 2, 9], 7))));
     let six = Some("[2001:db8::1]:9".parse().expect("an address"));
     let said = [
-        (Role::Measures, Say::Ask { cookie: 0, relay: true }),
-        (Role::Answers, Say::Ask { cookie: 0, relay: true }),
-        (Role::Answers, Say::Told { cookie: 7, other, relayed: false }),
-        (Role::Measures, Say::Told { cookie: 7, other: six, relayed: true }),
-        (Role::Measures, Say::Hello { heard: true }),
+        (Role::Measures, MeetBody::Ask { cookie: 0, relay: true }),
+        (Role::Answers, MeetBody::Ask { cookie: 0, relay: true }),
+        (Role::Answers, MeetBody::Told { cookie: 7, other, relayed: false }),
+        (Role::Measures, MeetBody::Told { cookie: 7, other: six, relayed: true }),
+        (Role::Measures, MeetBody::Hello { heard: true }),
     ];
     let all = said.map(|(role, say)| Meet { key, role, say }.encode().to_vec());
     let mut corpus = all.to_vec();
@@ -92,7 +96,9 @@ pub(super) fn meetings() -> Vec<Vec<u8>> {
 
 /// A datagram, an ask and reports of a page's round.
 pub(super) fn page_datagrams() -> Vec<Vec<u8>> {
-    let seen = (0..9).map(|number| Seen { number, came_us: 1000 + u64::from(number) }).collect();
+    let seen = (0..9)
+        .map(|number| DatagramArrival { number, came_us: 1000 + u64::from(number) })
+        .collect();
     let ask = Ask { round: 1, bytes: 100, count: 3000, interval_us: 5000 };
     vec![
         Datagram { round: 1, number: 7, sent_us: 123_456 }.emit(40),
@@ -281,7 +287,7 @@ fn messages() -> Vec<Message> {
         Message::UdpSearch(SearchNews::default()),
         Message::TrainsRequest(TrainsRequest { planned_ns: 1_000_000_000, login: true }),
         Message::TrainRound(TrainRound { round: 0, quiet_ns: 5, trains }),
-        Message::TrainReport(TrainReport::of((0, 1), &[Some(5), None, Some(3), Some(9)])),
+        Message::TrainReport(TrainReport::from_stamps(0, 1, &[Some(5), None, Some(3), Some(9)])),
         Message::TraceRequest(trace),
         Message::TraceFound { trace: Box::new(Trace::default()) },
         Message::Abort { reason: "why".to_owned() },

@@ -164,7 +164,7 @@ pub(super) async fn serve(
 
 /// What the client saw of the datagrams that left at these times.
 fn came_down(report: &Report, sent_us: &[u64]) -> Vec<Arrival> {
-    let arrival = |seen: &linerate_proto::datagrams::Seen| {
+    let arrival = |seen: &linerate_proto::datagrams::DatagramArrival| {
         let sent_us = sent_us.get(seen.number as usize)?;
         let delay_ns = delay_ns(*sent_us, seen.came_us);
         let received_ns = seen.came_us.saturating_mul(1000);

@@ -1,8 +1,8 @@
-//! What the program of the generator says of its own times: `linerate_core::device::SendWatch` in
-//! the kernel.
+//! Timing of the generator's program, recorded by itself: `linerate_core::device::SendWatch` as
+//! eBPF code.
 //!
-//! It knows more: a frame whose call took longer than usual came to the device later by up to that,
-//! and the next one nearer to it.
+//! The program also knows how long each call took. A frame whose call took longer than usual
+//! reached the device later by up to that difference, and so nearer to the next frame.
 
 use linerate_core::device::{PAUSES_MAX, SUSPECTS_MAX};
 

@@ -37,7 +37,7 @@ const LENGTH: i16 = -24;
 const STAMP: i16 = -32;
 const START: i16 = -40;
 
-/// What program and process share.
+/// The memory that the program and the process share.
 #[derive(Debug)]
 pub(super) struct PlantedMaps {
     pub(super) state: MappedArray,
@@ -125,7 +125,7 @@ impl<'a> Builder<'a> {
         asm.jump_if(Condition::Equal, Reg::R1, 0, self.by_chance);
     }
 
-    /// R9 = now; leaves when no place is free.
+    /// R9 = now; drops the frame if the buffer is full.
     fn admit(&mut self) {
         let mask = self.mask();
         let buffer = i32::try_from(self.options.buffer_frames).expect("checked: at most 65536");
@@ -145,7 +145,7 @@ impl<'a> Builder<'a> {
         asm.jump_if(Condition::Greater, Reg::R1, Reg::R9, self.full);
     }
 
-    /// R8 = when its service starts: after the frame before, and not in a stall.
+    /// R8 = start of the frame's service: after the frame before it, and not during a stall.
     fn start(&mut self) {
         let asm = &mut self.asm;
         let [idle, counted, running] = [asm.label(), asm.label(), asm.label()];
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
         asm.bind(counted);
     }
 
-    /// R8 = when its service ends; it takes its place.
+    /// R8 = end of the frame's service; the frame takes its place in the buffer.
     fn finish(&mut self) {
         let mask = self.mask();
         let asm = &mut self.asm;
@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
         asm.store(Size::Double, Reg::R2, 0, Reg::R8);
     }
 
-    /// The stamp goes back by what the device would have taken.
+    /// Moves the stamp back by the time that the device would have taken.
     fn delay(&mut self) {
         let asm = &mut self.asm;
         increment(asm, Reg::R7, byte(FORWARDED));

@@ -99,7 +99,7 @@ pub(super) fn longest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
 const fn tagged(tags: usize) -> Tags {
     match tags {
         0 => Tags::None,
-        1 => Tags::Single(Tag::of(1)),
-        _ => Tags::Double { outer: Tag::of(1), inner: Tag::of(1) },
+        1 => Tags::Single(Tag::from_id(1)),
+        _ => Tags::Double { outer: Tag::from_id(1), inner: Tag::from_id(1) },
     }
 }

@@ -116,7 +116,7 @@ fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
     let mut all = Vec::new();
     for link in links.take(INTERFACES_MAX) {
         all.push(Interface {
-            facts: InterfaceFacts::of(link.index).ok(),
+            facts: InterfaceFacts::from_ifindex(link.index).ok(),
             disciplines: socket.disciplines(link.index).unwrap_or_default(),
             shaper_bps: socket.root_tbf(link.index).ok().flatten().map(|tbf| tbf.rate_bps),
         });

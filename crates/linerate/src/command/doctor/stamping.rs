@@ -28,9 +28,9 @@ pub(super) fn found() -> Vec<Interface> {
 }
 
 fn interface(name: String) -> Option<Interface> {
-    let can = StampAbilities::of(&name).ok()?;
-    let told = Stamping::of(&name).ok().flatten();
-    let clock = |number| ClockDistance::of(number).map_err(|error| error.to_string());
+    let can = StampAbilities::from_interface(&name).ok()?;
+    let told = Stamping::from_interface(&name).ok().flatten();
+    let clock = |number| ClockDistance::from_clock(number).map_err(|error| error.to_string());
     let clock = can.clock.map(clock);
     Some(Interface { name, can, told, clock })
 }

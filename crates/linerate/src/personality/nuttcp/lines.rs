@@ -12,7 +12,7 @@ pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     let interval = Interval {
         retransmits: row.retransmits,
         datagrams: row.datagrams.map(|it| (it.lost, it.received.cast_signed() + it.lost)),
-        ..Interval::of(row.bytes, seconds)
+        ..Interval::from_bytes(row.bytes, seconds)
     };
     interval.to_line(parse)
 }
@@ -44,7 +44,7 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
         }
     };
     let parse = asked.parse;
-    let figures = Interval::of(bytes, seconds).to_line(parse);
+    let figures = Interval::from_bytes(bytes, seconds).to_line(parse);
     let mut line = figures.replace("real_sec=", "real_seconds=");
     for (side, name, key) in [(Side::Sender, "%TX", "tx_cpu"), (Side::Receiver, "%RX", "rx_cpu")] {
         let own = (side == Side::Receiver) == asked.receives;

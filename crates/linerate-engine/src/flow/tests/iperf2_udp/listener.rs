@@ -33,8 +33,8 @@ impl Listener {
                 continue;
             }
             let tally = &mut self.streams[usize::from(flow)];
-            let tally = tally.get_or_insert_with(|| UdpTally::of(&datagram, now));
-            let answer = tally.take(&datagram, now, now.nanos() / 1000);
+            let tally = tally.get_or_insert_with(|| UdpTally::from_first_datagram(&datagram, now));
+            let answer = tally.count(&datagram, now, now.nanos() / 1000);
             if let UdpCounted::Iperf(counts) = tally.counted() {
                 world.server[usize::from(flow)].back.counted = Some(counts);
             }

@@ -10,7 +10,7 @@ use linerate_core::time::{Clock, MonoTime, SimClock};
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf2::{
     Mode, PROOF_BYTES, Stamp, UDP_SILENCE_MAX, UdpBack, UdpReport, UdpServer, UdpServerNews,
-    UdpTally, UdpTerms, cookie, cookie_answer, end,
+    UdpTally, UdpTerms, cookie, cookie_answer, end_datagram,
 };
 
 use super::{COOKIE, GAP, INTERVAL, Pipe, SIZE, Shared, datagrams};
@@ -48,7 +48,7 @@ impl ServerData {
     /// Sends what is due by now; how much was sent, once that is all.
     fn step(&mut self, now: MonoTime) -> Option<u64> {
         let began = self.began.filter(|_| !self.told)?;
-        let granted = self.limit.granted(self.tally.borrow().came(now), SIZE as u64);
+        let granted = self.limit.granted(self.tally.borrow().arrivals(now), SIZE as u64);
         let most = granted.unwrap_or(u64::MAX).min(self.planned - self.before);
         let due = 1 + (now.since(began).as_millis() / GAP.as_millis()) as u64;
         while self.sent < due && !self.told {
@@ -56,7 +56,7 @@ impl ServerData {
             if !self.told {
                 self.sent += 1;
                 let number = self.before + self.sent;
-                let mut datagram = end(&[], SIZE, number, 1);
+                let mut datagram = end_datagram(&[], SIZE, number, 1);
                 Stamp { number: number as i64, sent_us: 1 }.write(&mut datagram);
                 self.world.borrow_mut().pass(now, self.pipe(), self.flow, &datagram);
             }
@@ -105,7 +105,7 @@ impl Flows for ServerData {
             news.push(UdpServerNews::Refused);
         }
         news.extend(self.step(now).map(UdpServerNews::Sent));
-        let came = self.tally.borrow().came(now);
+        let came = self.tally.borrow().arrivals(now);
         if self.opening && self.limit.bounds(came, SIZE as u64).is_some() {
             self.opening = false;
             return Ok(Some(Answer::Opened));
@@ -194,7 +194,7 @@ impl SimServer {
             if !tally.ended() {
                 world.server[at].bytes += datagram.len() as u64;
             }
-            if let Some(report) = tally.take(datagram, now, now_us) {
+            if let Some(report) = tally.count(datagram, now, now_us) {
                 world.server[at].reported = UdpReport::parse(&report);
                 world.pass(now, Pipe::ToClient, flow, &report);
             }
@@ -204,8 +204,8 @@ impl SimServer {
         if world.trouble.proof && told.is_some_and(|told| told != COOKIE) {
             return world.pass(now, Pipe::ToClient, flow, &cookie_answer(COOKIE));
         }
-        let mut tally = UdpTally::of(datagram, now);
-        tally.take(datagram, now, now_us);
+        let mut tally = UdpTally::from_first_datagram(datagram, now);
+        tally.count(datagram, now, now_us);
         let back = back_of(&tally, world.trouble.mirrors);
         let terms = UdpTerms {
             mode: tally.header().map_or(Mode::Forward, |header| header.mode),

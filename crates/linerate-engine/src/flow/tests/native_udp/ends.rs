@@ -14,8 +14,8 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Machine, Output};
 use linerate_proto::native::{
-    Accept, Asked, Client, ClientTest, FEATURES, Message, REPORT_TIMEOUT_UDP, Refuse, STEP_TIMEOUT,
-    Server,
+    Accept, Client, ClientTest, FEATURES, Message, REPORT_TIMEOUT_UDP, Refuse, STEP_TIMEOUT,
+    Server, TestRequest,
 };
 
 use super::{SIZE_BYTES, TOKEN, Wire};
@@ -293,7 +293,7 @@ impl Flows for UdpServer {
             Output::Decide(asked) => {
                 let request = self.ends.wire.borrow().request.clone();
                 // A byte that was turned over may ask for something else.
-                let same = matches!(*asked, Asked::Udp(asked) if asked == request);
+                let same = matches!(*asked, TestRequest::Udp(asked) if asked == request);
                 if !same {
                     let reason = "another test";
                     let peer = End::Client.name();
