@@ -265,8 +265,8 @@ impl Agent {
         })
     }
 
-    /// Records as missed the runs of the plan before that were due while the agent did not run, until
-    /// the new plan came into force.
+    /// Records as missed the runs of the plan before that were due while the agent did not run,
+    /// until the new plan came into force.
     fn owes(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
         let known = store.schedules()?.into_iter().find(|known| known.plan == schedule);

@@ -48,8 +48,8 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 
-    /// Sketches of each figure of each task of a plan since a time, rounded down to a whole hour, or
-    /// to a whole day where hours are no longer kept; and that time.
+    /// Sketches of each figure of each task of a plan since a time, and that time. It is rounded
+    /// down to a whole hour, or to a whole day where hours are no longer kept.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn sketches_since(
