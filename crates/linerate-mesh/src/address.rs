@@ -62,12 +62,12 @@ impl std::fmt::Display for HubAddress {
 }
 
 impl HubAddress {
-    /// Whether it is asked over TLS.
+    /// True where the hub or broker is reached over TLS.
     pub const fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// Whether it is that of a broker.
+    /// True for the address of a message broker.
     pub const fn is_broker(&self) -> bool {
         #[cfg(feature = "scale")]
         {
@@ -102,7 +102,7 @@ fn broker(scheme: &str, rest: &str) -> Result<HubAddress, String> {
     // The login is not repeated.
     let wrong =
         || format!("{scheme}://{host}: a broker is tls://[USER:PASSWORD@]HOST[:PORT] or nats://…");
-    let login = login.map(|it| it.split_once(':').ok_or_else(wrong)).transpose()?;
+    let login = login.map(|login| login.split_once(':').ok_or_else(wrong)).transpose()?;
     let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
     let host = Host::parse(host.trim_end_matches('/'), BROKER_PORT).ok_or_else(wrong)?;
     Ok(HubAddress { secure: scheme == "tls", host, broker: Some(login) })
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_hub_has_a_scheme_a_host_and_perhaps_a_port() {
-        let of = |text: &str| text.parse::<HubAddress>().map(|it| it.to_string());
+        let of = |text: &str| text.parse::<HubAddress>().map(|address| address.to_string());
         let is = |text: &str| Ok(text.to_owned());
         assert_eq!(of("https://hub.example"), is("https://hub.example:5210"));
         assert_eq!(of("http://192.0.2.1:80/"), is("http://192.0.2.1:80"));

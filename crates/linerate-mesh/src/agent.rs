@@ -35,13 +35,13 @@ const TRY_AGAIN: Duration = Duration::from_secs(2);
 /// A disk that was full at a try is seen as full for so many seconds.
 const FULL_FOR_S: i64 = 5;
 
-/// What an agent needs.
+/// Options of an agent.
 pub struct AgentOptions {
     /// Its hub.
     pub hub: HubAddress,
     /// For the first time.
     pub token: Option<JoinToken>,
-    /// Who is believed about the hub's certificate.
+    /// Authority that the hub's certificate is checked against; none without TLS.
     pub authority: Option<Authority>,
     /// Its store, and spool.
     pub store: PathBuf,
@@ -51,7 +51,7 @@ pub struct AgentOptions {
     pub program: PathBuf,
     /// Ends after so long; never where there is none.
     pub for_: Option<Duration>,
-    /// Whether this program knows a command.
+    /// Checks that this program can run a command line.
     pub accept: fn(&[String]) -> Result<(), String>,
     /// Hears a line of each run and of what happens.
     pub say: fn(&str),
@@ -67,7 +67,7 @@ impl std::fmt::Debug for AgentOptions {
     }
 }
 
-/// How an agent ended.
+/// Counts of an agent's runs when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentEnded {
     /// Runs with a result, and without one.
@@ -265,17 +265,20 @@ impl Agent {
         })
     }
 
-    /// What the plan before still had until this one came into force, while nothing ran, is missed.
+    /// Records as missed the runs of the plan before that were due while the agent did not run,
+    /// until the new plan came into force.
     fn owes(&self, store: &mut Store, from_s: i64) -> Result<(), Failure> {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
-        let known = store.schedules()?.into_iter().find(|it| it.plan == schedule);
-        let Some(dealt_s) = known.map(|it| it.dealt_s).filter(|dealt_s| *dealt_s < from_s) else {
+        let known = store.schedules()?.into_iter().find(|known| known.plan == schedule);
+        let Some(dealt_s) = known.map(|known| known.dealt_s).filter(|dealt_s| *dealt_s < from_s)
+        else {
             return Ok(());
         };
         let older = store.mesh_plans(&self.name.0)?.into_iter();
         let older = older.filter(|kept| self.is_signed(kept));
         let older = older.filter_map(|kept| check(&kept.text, "the plan").ok());
-        let before = older.filter(|it| it.plan.from_s() < from_s).max_by_key(|it| it.plan.revision);
+        let before =
+            older.filter(|old| old.plan.from_s() < from_s).max_by_key(|old| old.plan.revision);
         if let Some(Checked { plan, calendar }) = before
             && let Some(place) = plan.agent(&self.name.1)
         {
@@ -321,7 +324,7 @@ impl Agent {
     }
 }
 
-/// Who this host is: as its store says, or as a token makes it.
+/// This host's membership in a mesh: as its store has it, or as a token begins it.
 fn known(store: &mut Store, options: &AgentOptions) -> Result<MeshSelf, Failure> {
     let hub = options.hub.to_string();
     let found = store.mesh_self_starts()?;

@@ -29,7 +29,8 @@ impl<'a> HubAnswer<'a> {
         let length = field("content-length")?;
         let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
         let length: usize = length.parse().ok().filter(|_| is_number)?;
-        let is_packed = field("content-encoding").is_some_and(|it| it.eq_ignore_ascii_case(GZIP));
+        let is_packed =
+            field("content-encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case(GZIP));
         let body = &bytes[end + 4..];
         (body.len() == length).then_some(Self { status, is_packed, body })
     }

@@ -44,7 +44,7 @@ pub(super) struct Beats {
 }
 
 impl Beats {
-    /// What an agent of a mesh is answered, whose plan has a revision.
+    /// Answer to a beat of an agent of a mesh whose plan has a revision.
     /// # Errors
     /// When the store cannot be opened, read or written.
     pub(super) fn answer(
@@ -67,14 +67,15 @@ impl Beats {
             let said = open().and_then(|mut store| judged(&mut *store, of, &all));
             for (at, place) in places.iter().enumerate() {
                 // Each is judged once.
-                let _ = place.set(said.as_ref().map(|it| it[at].clone()).map_err(Clone::clone));
+                let _ = place
+                    .set(said.as_ref().map(|answers| answers[at].clone()).map_err(Clone::clone));
             }
         }
         let gone = || Err(Failure::new(Fault::System, "judge beat of", agent, "it was not judged"));
         answer.get().cloned().unwrap_or_else(gone)
     }
 
-    /// What agents are answered that were heard together, in their order.
+    /// Answers to beats that arrived together, in their order.
     /// # Errors
     /// As [`Beats::answer`].
     #[cfg(feature = "scale")]
@@ -89,7 +90,7 @@ impl Beats {
     }
 }
 
-/// What each is answered, in their order.
+/// Answers to some beats, in their order, by one access to the store.
 fn judged(
     store: &mut dyn HubStore,
     (mesh, revision): (&str, u64),

@@ -15,7 +15,7 @@ use crate::schedule::{BookedAt, Desk};
 /// Times that are asked for, one after another.
 const TRIES_MAX: usize = 10_000;
 
-/// What is to run.
+/// The command of a booked run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A command line, `tcp south -t5`.
@@ -29,7 +29,7 @@ pub enum What {
 pub struct Wanted {
     /// The agent that is to run it.
     pub from: String,
-    /// What it is to run.
+    /// Its command.
     pub what: What,
     /// `adhoc`, `confirm` or `survey`.
     pub why: BookingWhy,
@@ -143,7 +143,7 @@ fn asked(plan: &MeshPlan, wish: &Wish<'_>, wanted: &Wanted, now_s: i64) -> NewBo
     }
 }
 
-/// What looks at bookings for an agent, by its place in a plan.
+/// Desk that checks bookings for the agent at an index of a plan.
 pub(super) fn desk(checked: Checked, place: usize) -> Desk {
     Desk::new(Box::new(move |booking, known| {
         let Checked { plan, calendar } = &checked;

@@ -49,7 +49,7 @@ impl std::fmt::Display for NoAnswer {
 pub(super) struct Client {
     pub(super) hub: HubAddress,
     authority: Option<Authority>,
-    /// By way of a broker.
+    /// Connection through a broker; none where the hub is asked over HTTP.
     #[cfg(feature = "scale")]
     bus: Option<Arc<AgentBus>>,
 }
@@ -107,7 +107,7 @@ impl Client {
     }
 
     fn text(&self, body: &impl Serialize) -> Result<String, NoAnswer> {
-        linerate_core::tree::to_json(body).map_err(|it| NoAnswer::Away(it.to_string()))
+        linerate_core::tree::to_json(body).map_err(|error| NoAnswer::Away(error.to_string()))
     }
 
     /// Asks something with a message.
@@ -142,16 +142,18 @@ impl Client {
             self.hub.authority(),
             body.len()
         );
-        let answer = self.talk(request.as_bytes()).map_err(|it| words_of(&it)).and_then(|bytes| {
-            let HubAnswer { status, is_packed, body } =
-                HubAnswer::parse(&bytes).ok_or("its answer is cut")?;
-            let body = if is_packed { unpacked(body, ANSWER_BYTES_MAX) } else { Ok(body.to_vec()) };
-            Ok((status, body.map_err(|error| error.to_string())?))
-        });
+        let answer =
+            self.talk(request.as_bytes()).map_err(|error| words_of(&error)).and_then(|bytes| {
+                let HubAnswer { status, is_packed, body } =
+                    HubAnswer::parse(&bytes).ok_or("its answer is cut")?;
+                let body =
+                    if is_packed { unpacked(body, ANSWER_BYTES_MAX) } else { Ok(body.to_vec()) };
+                Ok((status, body.map_err(|error| error.to_string())?))
+            });
         self.answer(answer)
     }
 
-    /// What an answer of a status means.
+    /// Reads an answer by its status: the document, a refusal, or a failure to be tried again.
     fn answer<T: DeserializeOwned>(
         &self,
         answer: Result<(u16, Vec<u8>), String>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The longest wait for what happened together.
 pub(super) const JOIN_S_MAX: i64 = 3600;
 
-/// What further runs say of a change.
+/// Result of the further runs that are to confirm a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Further {
     /// They are to be booked.
@@ -35,7 +35,7 @@ impl Further {
         }
     }
 
-    /// Whether it will say more.
+    /// True while results of further runs are still to come.
     pub(super) const fn is_awaited(&self) -> bool {
         matches!(self, Self::Wanted | Self::Booked(..) | Self::Next(..))
     }
@@ -54,7 +54,7 @@ pub(super) struct Found {
     pub(super) task: String,
     pub(super) changes: Vec<(String, Change)>,
     pub(super) sentence: String,
-    /// What further runs say of it.
+    /// Result of the further runs that are to confirm the change.
     pub(super) further: Further,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn read(
     event: &linerate_store::ScheduleEvent,
 ) -> Option<Found> {
     let (task, peer) = event.task.split_once('/')?;
-    let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();
+    let period = plan.tasks.iter().find(|known| known.name == task)?.every.seconds();
     let change = |value: &Value| {
         let number = |key: &str| value[key].as_f64();
         let between = &value["between_s"];

@@ -38,8 +38,11 @@ impl Incidents {
     ) -> Result<(), Failure> {
         let mut dropped = Vec::new();
         for at in 0..self.pending.len() {
-            let asked =
-                self.pending.iter().filter(|it| matches!(it.further, Further::Booked(..))).count();
+            let asked = self
+                .pending
+                .iter()
+                .filter(|change| matches!(change.further, Further::Booked(..)))
+                .count();
             let found = &mut self.pending[at];
             match found.further.clone() {
                 Further::Wanted if scene.plan.adhoc.is_none() => found.further = Further::None,
@@ -70,9 +73,9 @@ impl Incidents {
         store: &mut dyn HubStore,
         scene: &Scene<'_>,
     ) -> Result<(), Failure> {
-        let waits = |it: &&mut Incident| {
-            let survey = it.survey.as_ref().is_some_and(|survey| survey.verdict.is_none());
-            it.kind == IncidentKind::Change && survey
+        let waits = |incident: &&mut Incident| {
+            let survey = incident.survey.as_ref().is_some_and(|survey| survey.verdict.is_none());
+            incident.kind == IncidentKind::Change && survey
         };
         for incident in self.open.iter_mut().filter(waits) {
             let Some(survey) = &mut incident.survey else { continue };
@@ -130,8 +133,8 @@ fn ask(store: &mut dyn HubStore, scene: &Scene<'_>, found: &Found) -> Result<Fur
     Ok(Further::Booked(starts, until_s))
 }
 
-/// Whether the calendar itself has further runs at once: none is booked then, for which a task that
-/// repeats so often would have no gap either.
+/// True where the task's own runs repeat soon enough to confirm a change. None is booked then: the
+/// calendar of such a task has no gap for one.
 fn is_soon(scene: &Scene<'_>, found: &Found) -> bool {
     let confirm = scene.rules.confirm;
     confirm > 0 && found.period_s <= SOON_S / i64::from(confirm)
@@ -225,13 +228,13 @@ impl Scene<'_> {
         let made = store.bookings(mesh, self.now_s - NEWS_S)?;
         let made = made
             .iter()
-            .filter(|it| it.why == BookingWhy::Survey && it.asked_s > self.now_s - NEWS_S);
+            .filter(|run| run.why == BookingWhy::Survey && run.asked_s > self.now_s - NEWS_S);
         let bookable = self.plan.bookable();
         let of = |command: &str| {
             let is_it = |run: &str| run.split_whitespace().next() == Some(command);
-            bookable.iter().find(|it| is_it(it.run))
+            bookable.iter().find(|bookable| is_it(bookable.run))
         };
-        let task = self.plan.tasks.iter().find(|it| it.name == found.task);
+        let task = self.plan.tasks.iter().find(|task| task.name == found.task);
         let probes = task.is_some_and(|task| task.class() == Class::Background);
         let Some(what) = of("test").or_else(|| of("trace").filter(|_| probes)) else {
             return Ok(None);

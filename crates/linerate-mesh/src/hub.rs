@@ -48,7 +48,7 @@ pub(super) struct Served {
     earlier: OnceLock<Arc<Vec<MeshPlan>>>,
 }
 
-/// Who may speak for which agent, as the store had it a moment ago.
+/// Cached digests of the agents' secrets, by which a request is known to be an agent's.
 #[derive(Debug, Default)]
 struct Logins {
     known: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ pub struct Hub {
     arrived: Mutex<BTreeSet<(String, String)>>,
 }
 
-/// What the hub knows an agent by whose messages a key signs.
+/// Login of an agent whose messages are signed by a key: the digest that the store keeps.
 #[cfg(feature = "scale")]
 fn login_of(key: &str) -> String {
     format!("ed25519 {key}")
@@ -110,12 +110,12 @@ impl Hub {
         self.place.open()
     }
 
-    /// Whether its store is a database, and no file that lists of results are read from.
+    /// True where its store is a database; lists of results are read from files alone.
     pub const fn has_database(&self) -> bool {
         self.place.is_database()
     }
 
-    /// Whether the series of a schedule are in its database: those of its agents.
+    /// True where the schedule is one of the hub's agents and the hub's store is a database.
     pub fn has_series(&self, schedule: &str) -> bool {
         let mesh = self.about().0;
         self.has_database() && schedule.split_once('/').is_some_and(|(of, _)| of == mesh)
@@ -174,7 +174,7 @@ impl Hub {
         }
     }
 
-    /// What has something new, and is looked at now.
+    /// Takes the agents and tasks whose series have new values since the last call.
     pub(super) fn arrived(&self) -> BTreeSet<(String, String)> {
         std::mem::take(&mut self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -337,7 +337,7 @@ impl Hub {
         let read = || {
             let kept = self.store().and_then(|mut store| store.plans(&served.checked.plan.mesh));
             let texts = kept.unwrap_or_default().into_iter().take(EARLIER_MAX);
-            Arc::new(texts.filter_map(|it| MeshPlan::from_toml(&it.text).ok()).collect())
+            Arc::new(texts.filter_map(|plan| MeshPlan::from_toml(&plan.text).ok()).collect())
         };
         Arc::clone(served.earlier.get_or_init(read))
     }
@@ -378,8 +378,8 @@ impl Hub {
         Ok(answers.collect())
     }
 
-    /// How the mesh stands, as JSON: of this moment or of one a second ago, so that many who look
-    /// cost as much as one.
+    /// The matrix of the mesh as JSON, at most a second old, so that many readers cost as much as
+    /// one.
     /// # Errors
     /// When the store cannot be read.
     pub fn matrix_json(&self) -> Result<Arc<str>, Failure> {
@@ -394,7 +394,7 @@ impl Hub {
         Ok(json)
     }
 
-    /// How the mesh stands.
+    /// The matrix of the mesh: the newest result of each task and pair.
     /// # Errors
     /// When the store cannot be read.
     pub fn matrix(&self) -> Result<Matrix, Failure> {

@@ -29,7 +29,7 @@ const BACK: f64 = 0.75;
 /// Changes before this many seconds ago that are part of nothing are old.
 const PENDING_S: i64 = 2 * 86_400;
 
-/// What incidents are made in.
+/// The plan, calendar and rules that incidents are judged by, at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) plan: &'a MeshPlan,
@@ -43,7 +43,7 @@ pub(super) struct Scene<'a> {
 /// Something that brings no data: an agent, or a task from one agent to another.
 type Dark = (String, Option<(String, String)>);
 
-/// What is open, and what may become it.
+/// Open incidents of a mesh, and changes that may become incidents.
 #[derive(Debug)]
 pub(super) struct Incidents {
     pub(super) open: Vec<Incident>,
@@ -103,10 +103,11 @@ impl Incidents {
             }
         }
         if !found.changes.is_empty() {
-            match self.open.iter().position(|it| is_part(plan, it, &found)) {
+            match self.open.iter().position(|incident| is_part(plan, incident, &found)) {
                 Some(at) => {
                     self.open[at].members.push(found.member());
-                    let pairs = self.open[at].members.iter().filter_map(|it| pair_of(plan, it));
+                    let pairs =
+                        self.open[at].members.iter().filter_map(|member| pair_of(plan, member));
                     self.open[at].hit = pairs.collect::<BTreeSet<_>>().len();
                     touched.insert(at);
                 }
@@ -123,10 +124,10 @@ impl Incidents {
     /// The events of a change that was dropped and whose level this one brings back: neither was
     /// anything.
     fn undropped(&mut self, found: &Found, (metric, change): &(String, Change)) -> Vec<i64> {
-        let is_it = |it: &Found| {
-            let same = (&it.from, &it.to, &it.task) == (&found.from, &found.to, &found.task);
-            same && it.changes.iter().any(|(of, was)| {
-                of == metric && is_back(metric, (was.before, was.after), change.after)
+        let is_it = |old: &Found| {
+            let same = (&old.from, &old.to, &old.task) == (&found.from, &found.to, &found.task);
+            same && old.changes.iter().any(|(moved, was)| {
+                moved == metric && is_back(metric, (was.before, was.after), change.after)
             })
         };
         let at = self.dropped.iter().position(is_it);
@@ -161,22 +162,22 @@ impl Incidents {
         self.further(store, scene)?;
         self.surveyed(store, scene)?;
         self.end_changes(store, scene)?;
-        let Some(oldest) = self.pending.iter().min_by_key(|it| it.found_s).cloned() else {
+        let Some(oldest) = self.pending.iter().min_by_key(|change| change.found_s).cloned() else {
             return Ok(());
         };
         if scene.now_s < oldest.found_s + oldest.join_s() {
             return Ok(());
         }
-        let near = |it: &Found| {
-            let apart = (it.since_s() - oldest.since_s()).abs();
-            apart <= it.join_s().max(oldest.join_s()) as f64
+        let near = |change: &Found| {
+            let apart = (change.since_s() - oldest.since_s()).abs();
+            apart <= change.join_s().max(oldest.join_s()) as f64
         };
-        if self.pending.iter().any(|it| near(it) && it.further.is_awaited()) {
+        if self.pending.iter().any(|change| near(change) && change.further.is_awaited()) {
             return Ok(());
         }
         let (batch, rest): (Vec<Found>, Vec<Found>) = self.pending.drain(..).partition(near);
         self.pending = rest;
-        let hit: BTreeSet<Pair> = batch.iter().map(|it| it.pair).collect();
+        let hit: BTreeSet<Pair> = batch.iter().map(|change| change.pair).collect();
         let cells = store.cells(&scene.plan.mesh)?;
         let measured = cells.iter().filter(|(_, cell)| cell.good_s.is_some());
         let measured: BTreeSet<Pair> = measured
@@ -185,13 +186,14 @@ impl Incidents {
             })
             .collect();
         for Hit { shared, pairs, of } in grouped(scene.plan, &hit, &measured) {
-            let mine = || batch.iter().filter(|it| pairs.contains(&it.pair));
+            let mine = || batch.iter().filter(|change| pairs.contains(&change.pair));
             let members: Vec<Member> = mine().map(Found::member).collect();
-            let events: Vec<i64> = mine().flat_map(|it| it.events.clone()).collect();
+            let events: Vec<i64> = mine().flat_map(|change| change.events.clone()).collect();
             let since_s = mine().map(Found::since_s).fold(f64::INFINITY, f64::min);
             let counts = (pairs.len(), of);
             let mesh = &scene.plan.mesh;
-            let shown: Vec<&Found> = mine().filter(|it| it.further == Further::Shown).collect();
+            let shown: Vec<&Found> =
+                mine().filter(|change| change.further == Further::Shown).collect();
             let confirmed = !shown.is_empty();
             let sentence = change_sentence(mesh, Some(&shared), counts, &members, confirmed);
             let survey = match shown.first() {
@@ -228,9 +230,11 @@ impl Incidents {
     /// Changes all of whose levels are back.
     fn end_changes(&mut self, store: &mut dyn HubStore, scene: &Scene<'_>) -> Result<(), Failure> {
         let is_back = |incident: &Incident| {
-            let mut moved = incident.members.iter().flat_map(|it| &it.moved);
-            let told = incident.survey.as_ref().is_none_or(|it| it.verdict.is_some());
-            incident.kind == IncidentKind::Change && told && moved.all(|it| it.back_s.is_some())
+            let mut moved = incident.members.iter().flat_map(|member| &member.moved);
+            let told = incident.survey.as_ref().is_none_or(|survey| survey.verdict.is_some());
+            incident.kind == IncidentKind::Change
+                && told
+                && moved.all(|moved| moved.back_s.is_some())
         };
         while let Some(at) = self.open.iter().position(is_back) {
             self.over(store, scene, at, "back")?;
@@ -265,8 +269,9 @@ impl Incidents {
         scene: &Scene<'_>,
         news_s: i64,
     ) -> Result<(), Failure> {
-        let old =
-            |it: &Incident| it.kind == IncidentKind::Change && scene.now_s - it.opened_s >= news_s;
+        let old = |incident: &Incident| {
+            incident.kind == IncidentKind::Change && scene.now_s - incident.opened_s >= news_s
+        };
         while let Some(at) = self.open.iter().position(old) {
             self.ends_quietly(store, scene, at)?;
         }
@@ -293,8 +298,8 @@ impl Incidents {
         matrix: &Matrix,
     ) -> Result<(), Failure> {
         let dark = dark(scene.plan, matrix);
-        while let Some(at) = self.open.iter().position(|it| is_light(it, matrix)) {
-            if self.open[at].members.iter().any(|it| scene.plan.agent(&it.from).is_some()) {
+        while let Some(at) = self.open.iter().position(|incident| is_light(incident, matrix)) {
+            if self.open[at].members.iter().any(|member| scene.plan.agent(&member.from).is_some()) {
                 self.over(store, scene, at, "data")?;
             } else {
                 // The plan has none of them any more.
@@ -305,15 +310,15 @@ impl Incidents {
         let known: BTreeSet<Dark> = self
             .open
             .iter()
-            .filter(|it| it.kind == IncidentKind::NoData)
-            .flat_map(|it| it.members.iter().map(key_of))
+            .filter(|incident| incident.kind == IncidentKind::NoData)
+            .flat_map(|incident| incident.members.iter().map(key_of))
             .collect();
         for key in dark.keys().filter(|key| !known.contains(*key)) {
             self.dark.entry(key.clone()).or_insert(scene.now_s);
         }
         self.dark.retain(|key, _| !known.contains(key));
         let held = |key: &Dark, since: &i64| {
-            let wait = dark.get(key).map_or(i64::MAX, |it| it.wait_s);
+            let wait = dark.get(key).map_or(i64::MAX, |darkness| darkness.wait_s);
             scene.now_s - since >= wait
         };
         let (agents, pairs): (Vec<Dark>, Vec<Dark>) =
@@ -338,7 +343,7 @@ impl Incidents {
     ) -> Result<(), Failure> {
         let names: BTreeSet<&str> = agents.iter().map(|(name, _)| name.as_str()).collect();
         for (shared, names) in by_place(scene.plan, names) {
-            let keys: Vec<Dark> = names.iter().map(|it| ((*it).to_owned(), None)).collect();
+            let keys: Vec<Dark> = names.iter().map(|name| ((*name).to_owned(), None)).collect();
             let members: Vec<Member> = keys.iter().map(|key| dark[key].member.clone()).collect();
             let since = keys.iter().map(|key| dark[key].since_s).fold(f64::INFINITY, f64::min);
             let counts = (members.len(), members.len());
@@ -358,11 +363,11 @@ impl Incidents {
         let of = |key: &Dark| pair_of(plan, &dark[key].member);
         let mut left: Vec<&Dark> = Vec::new();
         for key in pairs {
-            let joins = |it: &&mut Incident| {
-                let shared = it.shared.as_ref();
+            let joins = |incident: &&mut Incident| {
+                let shared = incident.shared.as_ref();
                 let crosses =
                     shared.zip(of(key)).is_some_and(|(shared, pair)| crosses(plan, shared, pair));
-                it.kind == IncidentKind::NoData && it.members[0].to.is_some() && crosses
+                incident.kind == IncidentKind::NoData && incident.members[0].to.is_some() && crosses
             };
             match self.open.iter_mut().find(joins) {
                 Some(incident) => {
@@ -375,10 +380,11 @@ impl Incidents {
         let hit: BTreeSet<Pair> = left.iter().filter_map(|key| of(key)).collect();
         let measured = scene.calendar.runs().map(|run| pair(run.from, run.to)).collect();
         for Hit { shared, pairs, of: all } in grouped(plan, &hit, &measured) {
-            let mine = left.iter().filter(|key| of(key).is_some_and(|it| pairs.contains(&it)));
+            let mine = left.iter().filter(|key| of(key).is_some_and(|pair| pairs.contains(&pair)));
             let mine: Vec<&Darkness> = mine.map(|key| &dark[*key]).collect();
-            let members: Vec<Member> = mine.iter().map(|it| it.member.clone()).collect();
-            let since = mine.iter().map(|it| it.since_s).fold(f64::INFINITY, f64::min);
+            let members: Vec<Member> =
+                mine.iter().map(|darkness| darkness.member.clone()).collect();
+            let since = mine.iter().map(|darkness| darkness.since_s).fold(f64::INFINITY, f64::min);
             let counts = (pairs.len(), all);
             self.no_data(store, scene, (Some(shared), counts), (members, since))?;
         }
@@ -403,10 +409,10 @@ impl Incidents {
 
 /// A value of a figure where its logarithm means something.
 pub(super) fn watched(metric: &str, value: f64) -> f64 {
-    Followed::from_key(metric).map_or(value, |it| it.watched(value))
+    Followed::from_key(metric).map_or(value, |figure| figure.watched(value))
 }
 
-/// Whether a value has come back most of the way from one level to another.
+/// True where a value has come back most of the way from one level to another.
 fn is_back(metric: &str, (before, after): (f64, f64), now: f64) -> bool {
     let level = |value: f64| watched(metric, value).ln();
     let way = level(after) - level(before);
@@ -441,11 +447,12 @@ fn incident(
 struct Darkness {
     member: Member,
     since_s: f64,
-    /// How long it has to last.
+    /// Seconds that the silence has to last before it is an incident.
     wait_s: i64,
 }
 
-/// What is dark: agents that were heard once, and pairs that no agent's silence explains.
+/// Agents that are silent after they were heard once, and pairs without data whose agents both
+/// are heard.
 fn dark(plan: &MeshPlan, matrix: &Matrix) -> BTreeMap<Dark, Darkness> {
     let silent = |at: usize| matrix.agents[at].heard_s_ago.is_some_and(|ago| ago > SILENT_S);
     let mut found = BTreeMap::new();
@@ -483,15 +490,15 @@ fn key_of(member: &Member) -> Dark {
     (member.from.clone(), member.to.clone().zip(member.task.clone()))
 }
 
-/// Whether nothing of an incident is dark any more. What the plan has no more is not.
+/// True where each agent and pair of an incident has data again, or is no longer in the plan.
 fn is_light(incident: &Incident, matrix: &Matrix) -> bool {
-    let place = |name: &str| matrix.agents.iter().position(|it| it.name == name);
+    let place = |name: &str| matrix.agents.iter().position(|agent| agent.name == name);
     let is_dark = |member: &Member| {
         let Some(from) = place(&member.from) else { return false };
         let Some((to, task)) = member.to.as_deref().zip(member.task.as_ref()) else {
             return matrix.agents[from].heard_s_ago.is_none_or(|ago| ago > SILENT_S);
         };
-        let task = matrix.tasks.iter().position(|it| it == task);
+        let task = matrix.tasks.iter().position(|known| known == task);
         let is_it =
             |cell: &&Cell| (Some(cell.task), cell.from, Some(cell.to)) == (task, from, place(to));
         matrix.cells.iter().find(is_it).is_some_and(|cell| cell.no_data)
@@ -505,18 +512,20 @@ fn by_place<'a>(
     mut names: BTreeSet<&'a str>,
 ) -> Vec<(Option<Shared>, Vec<&'a str>)> {
     let mut parts = Vec::new();
-    let sites = plan.agents.iter().filter_map(|it| Some((SharedKind::Site, it.site.as_ref()?)));
+    let sites =
+        plan.agents.iter().filter_map(|agent| Some((SharedKind::Site, agent.site.as_ref()?)));
     let uplinks =
-        plan.agents.iter().filter_map(|it| Some((SharedKind::Uplink, it.uplink.as_ref()?)));
+        plan.agents.iter().filter_map(|agent| Some((SharedKind::Uplink, agent.uplink.as_ref()?)));
     for (kind, name) in sites.chain(uplinks).collect::<BTreeSet<_>>() {
         let of = |agent: &&linerate_core::mesh::Agent| {
             let place = if kind == SharedKind::Site { &agent.site } else { &agent.uplink };
             place.as_ref() == Some(name)
         };
-        let all: Vec<&str> = plan.agents.iter().filter(of).map(|it| it.name.as_str()).collect();
-        if all.len() >= 2 && all.iter().all(|it| names.contains(it)) {
-            let mine: Vec<&str> = names.iter().copied().filter(|it| all.contains(it)).collect();
-            names.retain(|it| !all.contains(it));
+        let all: Vec<&str> =
+            plan.agents.iter().filter(of).map(|agent| agent.name.as_str()).collect();
+        if all.len() >= 2 && all.iter().all(|name| names.contains(name)) {
+            let mine: Vec<&str> = names.iter().copied().filter(|name| all.contains(name)).collect();
+            names.retain(|name| !all.contains(name));
             parts.push((Some(Shared { kind, name: name.clone() }), mine));
         }
     }
@@ -524,7 +533,7 @@ fn by_place<'a>(
     parts
 }
 
-/// What the store notes of each pair of an incident, as of a schedule's task.
+/// Events to be stored for the pairs of an incident, one for each task and peer.
 fn notes(scene: &Scene<'_>, incident: &Incident, kind: EventKind, said: &str) -> Vec<TaskNote> {
     let note = |member: &Member| {
         let (to, task) = member.to.as_ref().zip(member.task.as_ref())?;
@@ -564,7 +573,7 @@ pub(super) fn tell(
     store.incident_is(&scene.plan.mesh, incident, with, alert)
 }
 
-/// Whether a change is part of an open incident: at its time, and by what it has in common.
+/// True for a change at the time of an open incident, on a path that crosses its shared place.
 fn is_part(plan: &MeshPlan, incident: &Incident, found: &Found) -> bool {
     let near = (found.since_s() - incident.since_s).abs() <= found.join_s() as f64;
     let shared = incident.shared.as_ref();

@@ -59,7 +59,7 @@ use linerate_core::mesh::SignedPlan;
 use linerate_proto::digest::sha256;
 use linerate_sys::clock::random_bytes;
 
-/// What stands before a token, so that people know what it is.
+/// Prefix of a token, by which people recognise one.
 const TOKEN: &str = "lrm1";
 
 /// A token for one agent: a secret part for the hub, and the key that signs plans, which the agent
@@ -96,13 +96,13 @@ impl JoinToken {
         whole.then(read).ok_or_else(|| "the token is cut or changed".to_owned())
     }
 
-    /// What the hub keeps of it.
+    /// Digest of the token's secret part, which the hub keeps in its place.
     pub fn digest(&self) -> String {
         digest(&self.secret)
     }
 }
 
-/// What a hub keeps of a secret.
+/// Digest of a secret: SHA-256 of its text, hexadecimal digits.
 fn digest(secret: &str) -> String {
     hex::of(&sha256(secret.as_bytes()))
 }

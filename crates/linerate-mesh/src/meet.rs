@@ -16,8 +16,8 @@ use crate::schedule::Rein;
 
 /// Between two looks at the calendar.
 const LOOK: Duration = Duration::from_millis(200);
-/// Who is measured is at the third so much earlier: the other may begin a little early by this
-/// clock.
+/// Seconds before a slot at which the measured agent comes to the meeting host: the measuring
+/// agent's clock may be ahead of this one.
 const EARLY_S: i64 = 2;
 
 /// Reflects in each slot of the calendar, until it is over.

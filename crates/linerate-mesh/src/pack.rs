@@ -39,7 +39,9 @@ mod tests {
         let bytes = packed(&body);
         assert!(bytes.len() < 1_000, "{}", bytes.len());
         assert_eq!(unpacked(&bytes, 100_000).ok(), Some(body));
-        assert!(unpacked(&bytes, 99_999).is_err_and(|it| it.to_string().contains("99999 bytes")));
+        assert!(
+            unpacked(&bytes, 99_999).is_err_and(|error| error.to_string().contains("99999 bytes"))
+        );
         assert!(unpacked(b"nothing of the kind", 10).is_err());
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn kept(signed: &SignedPlan, plan: &MeshPlan, now_s: i64) -> KeptPlan
     }
 }
 
-/// How a mesh of a hub's store stands.
+/// The matrix of a mesh from a hub's store: the newest result of each task and pair.
 /// # Errors
 /// When the store cannot be read or has no plan of it.
 pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure> {
@@ -113,7 +113,7 @@ pub fn state(place: &HubPlace, mesh: &str, now_s: i64) -> Result<Matrix, Failure
     Ok(found.with_incidents(store.incidents(mesh, now_s - NEWS_S)?))
 }
 
-/// Where the signature of a plan lies.
+/// Path of the file with a plan's signature.
 pub fn signature_file(plan: &Path) -> PathBuf {
     let mut name = plan.as_os_str().to_owned();
     name.push(".sig");

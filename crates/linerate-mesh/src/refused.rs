@@ -5,7 +5,7 @@ use linerate_core::record::Failure;
 /// Why an agent is not answered as it wishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// What it sent makes no sense.
+    /// The message cannot be read, or contradicts the plan.
     Bad(String),
     /// It is not known here.
     Unknown(String),

@@ -33,13 +33,13 @@ impl Plans<'_> {
     }
 }
 
-/// Whether a plan has a task, or a command that may be booked, from one agent to another. The
-/// second at which the calendar places it is not asked: programs of two versions may place it
-/// apart.
+/// True where a plan has a task, or a command that may be booked, from one agent to another. The
+/// begin is not compared with the calendar: two versions of this program may place a run at
+/// different seconds.
 fn has_run(plan: &MeshPlan, agent: &str, (task, peer): (&str, &str), is_booked: bool) -> bool {
     let (from, to) = (plan.agent(agent), plan.agent(peer));
     let has_pair = from.is_some() && to.is_some() && from != to;
-    let has_task = plan.tasks.iter().any(|it| it.name == task);
+    let has_task = plan.tasks.iter().any(|known| known.name == task);
     has_pair && (has_task || (is_booked && plan.bookable_of(task).is_some()))
 }
 

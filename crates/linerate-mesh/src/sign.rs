@@ -70,7 +70,7 @@ impl SigningKey {
     }
 }
 
-/// Whether the key that a plan names has signed it.
+/// Checks that a plan is signed by the key that it names.
 /// # Errors
 /// One line where it has not.
 pub(super) fn verify(plan: &SignedPlan) -> Result<(), String> {

@@ -24,7 +24,7 @@ pub(super) struct Spool {
     reserve: PathBuf,
 }
 
-/// What was dropped.
+/// Counts of results that were dropped from a full spool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
     /// Results without their samples.

@@ -30,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 const BYTES_AT_ONCE: usize = 4 << 20;
 /// Bookings of one agent that are looked at.
 const BOOKINGS_MAX: usize = 1000;
-/// What is kept of runs that are stored: their names, so that none is begun twice.
+/// Seconds that the names of runs stored by the hub are remembered, so that none is begun twice.
 const REMEMBERED_S: i64 = 2 * 86_400;
 
 /// An agent's talk.
@@ -74,7 +74,7 @@ impl Talk {
     pub(super) fn run(mut self, ended: &AtomicBool) -> Result<(), Failure> {
         let schedule = format!("{}/{}", self.name.0, self.name.1);
         let instance = hex::of(&random_bytes::<8>());
-        let revision = self.store.mesh_plans(&self.name.0)?.first().map_or(0, |it| it.revision);
+        let revision = self.store.mesh_plans(&self.name.0)?.first().map_or(0, |plan| plan.revision);
         let mut link = Link::new(u64::from_le_bytes(random_bytes()), revision, mono_s());
         let mut end = None;
         loop {
@@ -136,7 +136,7 @@ impl Talk {
         sleep(LOOK);
     }
 
-    /// What became of a request: told once when the hub is away, and once when it is back.
+    /// The answer to a request; a hub that is away is reported once, and once when it is back.
     pub(super) fn heard<T>(&mut self, link: &mut Link, answer: Result<T, NoAnswer>) -> Option<T> {
         match answer {
             Ok(answer) => {
@@ -239,7 +239,7 @@ impl Talk {
             return Err(format!("it is of mesh {}", plan.mesh));
         }
         let newest = self.store.mesh_plans(&plan.mesh).map_err(|failure| failure.to_string())?;
-        let newest = newest.first().map_or(0, |it| it.revision);
+        let newest = newest.first().map_or(0, |plan| plan.revision);
         if plan.revision <= newest {
             return Err(format!("revision {} is not newer than {newest}", plan.revision));
         }
@@ -248,7 +248,7 @@ impl Talk {
             for task in &mine.tasks {
                 task.words().and_then(|words| (self.accept)(&words))?;
             }
-            for command in plan.adhoc.iter().flat_map(|it| &it.commands) {
+            for command in plan.adhoc.iter().flat_map(|adhoc| &adhoc.commands) {
                 (self.accept)(&plan.words((&command.name, &command.run), agent, agent))?;
             }
         }
@@ -266,7 +266,7 @@ impl Talk {
         let mut bytes = 0;
         for run in &runs {
             let result = self.result(run)?;
-            bytes += result.record.as_ref().map_or(0, |it| it.to_string().len());
+            bytes += result.record.as_ref().map_or(0, |record| record.to_string().len());
             if bytes > BYTES_AT_ONCE && !results.is_empty() {
                 break;
             }
@@ -336,7 +336,8 @@ impl Talk {
 
 /// Takes the samples out of a result's record, and says so in it.
 fn thinned(result: &mut RunResult) {
-    let record = result.record.as_ref().and_then(|it| Record::from_json(&it.to_string()).ok());
+    let record =
+        result.record.as_ref().and_then(|value| Record::from_json(&value.to_string()).ok());
     let Some(mut record) = record else { return };
     record.tags.insert(TAG_RAW.to_owned(), "dropped".to_owned());
     result.record = linerate_core::tree::to_value(record.without_samples()).ok();
@@ -344,7 +345,8 @@ fn thinned(result: &mut RunResult) {
         Some("its samples were dropped: they are beyond what the broker takes".to_owned());
 }
 
-/// How far a clock may be from the hub's, so that no two are further apart than the margin.
+/// Greatest offset of an agent's clock from the hub's, seconds: half the margin, so that no two
+/// agents are further apart than the margin.
 pub(super) fn half(plan: &linerate_core::mesh::MeshPlan) -> f64 {
     plan.margin.0.as_secs_f64() / 2.0
 }

@@ -30,15 +30,15 @@ use crate::schedule::{NEWS_S, Watches, change_detail};
 const LOOK: Duration = Duration::from_millis(500);
 /// Between two looks at what did not come, and at what came by way of another hub.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
-/// What came is looked at for so long, before it is time for the rest of the work.
+/// Longest time for new values in one round, before the rest of the work has its turn.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
-/// How often what happened long ago is looked for; what is left of it is gone in the next looks.
+/// Time between two deletions of old events; those beyond one deletion go in the next rounds.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 /// After a failure of the store, and while another hub watches.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Values of a figure that a watch begins with: two of its windows and more.
 const VALUES_READ: usize = 700;
-/// Of a series that was never looked at, changes are news from so long ago on, seconds.
+/// Age up to which changes in a series that was never looked at are reported, seconds.
 const NEW_S: i64 = 86_400;
 /// Series that are watched: each takes some 10 kB.
 const SERIES_MAX: usize = 20_000;
@@ -95,7 +95,7 @@ struct Watcher<'a> {
     /// Agents and tasks that have something new, and the last that was looked at.
     waiting: BTreeSet<(String, String)>,
     last: (String, String),
-    /// What was looked at and brought nothing, until that is kept.
+    /// Times until which series without a change were looked at, before they are stored.
     marks: Marks,
     incidents: Incidents,
     post: Post,
@@ -272,9 +272,9 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// Whether no more series are watched, which is said once.
+    /// True where no more series can be watched; that is logged once.
     fn is_full(&mut self) -> bool {
-        let count: usize = self.agents.values().map(|it| it.watches.count()).sum();
+        let count: usize = self.agents.values().map(|agent| agent.watches.count()).sum();
         let full = count >= SERIES_MAX;
         if full && !std::mem::replace(&mut self.full, true) {
             tracing::warn!("{SERIES_MAX} series are watched; changes in others are not looked for");
@@ -290,7 +290,7 @@ impl<'a> Watcher<'a> {
     ) -> Option<Found> {
         let plan = &self.served.checked.plan;
         let (task, peer) = task.split_once('/')?;
-        let period = plan.tasks.iter().find(|it| it.name == task)?.every.seconds();
+        let period = plan.tasks.iter().find(|known| known.name == task)?.every.seconds();
         let sentence = change_sentence(&plan.mesh, &format!("{task} {agent} to {peer}"), &changes);
         Some(Found {
             events: vec![event],
@@ -307,7 +307,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// What the store keeps of a change: as of a schedule's.
+/// Event of a change in a task of an agent, for the store.
 fn note(
     (plan, task): (&str, &str),
     first: &SeriesValue,

@@ -35,7 +35,7 @@ pub struct Host {
 impl Host {
     /// Reads `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`; nothing where the text is none of them.
     pub fn parse(text: &str, usual: u16) -> Option<Self> {
-        let (name, port) = match text.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
             Some((name, port)) => (name, Some(port.strip_prefix(':')?)),
             None => text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port))),

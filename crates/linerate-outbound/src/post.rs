@@ -17,7 +17,7 @@ use super::{Host, connect};
 const QUIET: Duration = Duration::from_secs(15);
 /// For all of an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// What is read of an answer: its status is enough.
+/// Bytes that are read of an answer: its status is enough.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
 /// `https://HOST[:PORT]/PATH`, taken apart.
@@ -102,7 +102,7 @@ fn talk(address: &Address, request: &[u8], authority: Option<&Path>) -> Result<u
     }
     #[cfg(feature = "tls")]
     {
-        let authority = super::Authority::read(authority).map_err(|it| it.to_string())?;
+        let authority = super::Authority::read(authority).map_err(|error| error.to_string())?;
         let mut client = authority.client(&address.host.name).map_err(words)?;
         said(&mut rustls::Stream::new(&mut client, &mut stream), request, until)
     }

@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 
 use crate::policy_guard::{Client, PolicyGuard, Reservation, Terms};
 
-/// What a server allows.
+/// Limits of a server on tests and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Tests at once.
@@ -57,7 +57,7 @@ pub struct Of<'a> {
     gate: &'a Gate,
     program: Program,
     client: IpAddr,
-    /// What it showed: a token of the policy's, or one that the policy does not know.
+    /// Token that the client proved to have; none inside for one that the policy does not know.
     shown: OnceLock<Option<TokenDigest>>,
 }
 
@@ -144,7 +144,7 @@ struct Place {
     unproven: Option<Stop>,
 }
 
-/// Who waits asks again within this; who does not has left. A busy machine asks late.
+/// A waiting client that has not asked again within this has left. A busy machine asks late.
 const ASKS_WITHIN: Duration = Duration::from_secs(2);
 /// The same for one that is told when to ask, over connections of its own.
 const ASKS_BY_TICKET_WITHIN: Duration = Duration::from_secs(6);
@@ -153,10 +153,10 @@ const ASK_AGAIN_MS: u64 = 2000;
 /// Clients that may wait, and those of one address, behind which an office may be.
 const LINE_MAX: usize = 256;
 const LINE_OF_ONE_MAX: usize = 200;
-/// Of one address, those that got a ticket and have not shown it yet.
+/// Clients of one address that may hold a ticket without having shown it yet.
 const LINE_UNSHOWN_MAX: usize = 32;
 
-/// How a client that waits is known again: several may have one address.
+/// Identity of a client that waits; several clients may share an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
     Address(SocketAddr),
@@ -187,7 +187,7 @@ struct InLine {
 /// Why a client has to wait, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// What there is to say.
+    /// The refusal that is sent to the client.
     pub refuse: Refuse,
     /// Its place in the line, from 1, and what it shows to keep that; none where it may not wait.
     pub place: Option<(usize, u64)>,
@@ -231,10 +231,10 @@ impl Gate {
     ) -> Result<Inside, (Refuse, Option<usize>)> {
         let now = monotonic();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.retain(|it| now < it.until);
-        let place = line.iter().position(|it| waits.is_some_and(|wait| wait.who == it.who));
+        line.retain(|client| now < client.until);
+        let place = line.iter().position(|client| waits.is_some_and(|wait| wait.who == client.who));
         let before = &line[..place.unwrap_or(line.len())];
-        let ahead = before.iter().filter(|it| it.returned).count();
+        let ahead = before.iter().filter(|client| client.returned).count();
         let entered = self.enter(demand, ahead, unproven);
         let stands = match (&entered, place, waits) {
             (Ok(_), Some(place), _) => {
@@ -280,15 +280,16 @@ impl Gate {
         }
     }
 
-    /// Those of a test by itself, of a client with a proven address.
+    /// Terms of a test that shares no place, from a client with a proven address.
     const fn terms(&self) -> Terms {
         Terms { duration_max: self.limits.duration, is_proven: true, joins: false }
     }
 
-    /// What a client is told whose test takes longer than it may.
+    /// Message for a client whose test takes longer than the server or its rule allows.
     fn overdue(&self, client: &Client) -> String {
         let most = self.limits.duration;
-        let by_rule = self.guard.allowed(client).and_then(|(rule, it)| Some((rule, it.time?)));
+        let by_rule =
+            self.guard.allowed(client).and_then(|(rule, allowed)| Some((rule, allowed.time?)));
         match by_rule.filter(|(_, time)| *time < most) {
             Some((rule, time)) => {
                 format!("rule {rule:?}: a test sends no longer than {} s", time.as_secs_f64())
@@ -301,7 +302,7 @@ impl Gate {
     pub fn waiting(&self) -> usize {
         let now = monotonic();
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.iter().filter(|it| now < it.until).count()
+        line.iter().filter(|client| now < client.until).count()
     }
 
     /// Tests running now.
@@ -505,12 +506,12 @@ impl Wait {
     }
 }
 
-/// Whether one more of an address may wait.
+/// True where one more client of an address may wait.
 fn has_room(line: &[InLine], from: IpAddr) -> bool {
-    let own = || line.iter().filter(|it| it.from == from);
+    let own = || line.iter().filter(|client| client.from == from);
     line.len() < LINE_MAX
         && own().count() < LINE_OF_ONE_MAX
-        && own().filter(|it| !it.returned).count() < LINE_UNSHOWN_MAX
+        && own().filter(|client| !client.returned).count() < LINE_UNSHOWN_MAX
 }
 
 fn refuse_limit(reason: String) -> Refuse {

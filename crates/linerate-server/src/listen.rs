@@ -44,12 +44,12 @@ const VANISHED: Duration = Duration::from_millis(2800);
 /// Clients of one port that are accepted before another port has its turn.
 const IN_A_ROW: usize = 64;
 
-/// Where and how to listen.
+/// Address, limits and protocols of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Address and port.
     pub local: SocketAddr,
-    /// What is allowed.
+    /// Limits on tests and connections.
     pub limits: Limits,
     /// Other programs to answer.
     pub foreign: Foreign,
@@ -61,7 +61,7 @@ pub struct Server {
     listener: TcpListener,
     /// The ports of other programs.
     foreign: Vec<ProtocolPort>,
-    /// What their connections share.
+    /// State that connections of other programs share.
     shared: Shared,
     gate: Arc<Gate>,
     registry: DataRegistry,
@@ -220,7 +220,7 @@ impl Server {
         self.shared.udp_trust = trust;
     }
 
-    /// What is allowed, as far as the descriptors of this process go.
+    /// The limits, lowered to what the process's file descriptors allow.
     pub const fn limits(&self) -> Limits {
         self.limits
     }
@@ -237,7 +237,7 @@ impl Server {
         self.foreign.iter().map(|at| (at.via, at.port))
     }
 
-    /// Whether UDP probes are answered: not when another program has the port.
+    /// True where UDP probes are answered; they are not when another program has the port.
     pub const fn echoes(&self) -> bool {
         self.echo.is_some()
     }

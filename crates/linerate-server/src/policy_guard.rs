@@ -10,10 +10,10 @@ use linerate_engine::flow::moved;
 use linerate_proto::native::{Nonce, Proof, Refuse, RefuseCode};
 use linerate_sys::clock::wall;
 
-/// Who terms.
+/// A client as the policy sees it: protocol, address and token.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
-    /// By which protocol.
+    /// Program whose protocol the client speaks.
     pub program: Program,
     /// From where.
     pub address: IpAddr,
@@ -28,14 +28,14 @@ impl Client {
     }
 }
 
-/// What a client may still do.
+/// Limits of a client's rule, and the bytes that are left of the day.
 #[cfg(feature = "web")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) rate_bps: Option<u64>,
     pub(crate) time: Option<Duration>,
     pub(crate) streams: Option<u16>,
-    /// Of today's bytes.
+    /// Bytes that the client may still move today.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Allowance {
 pub(crate) struct PolicyGuard {
     policy: RwLock<Option<Arc<Policy>>>,
     ledger: Arc<Mutex<Ledger>>,
-    /// Of clients whose address nothing proves: who forges one takes nothing from its owner.
+    /// Counts of clients whose address is not proven, so that a forged one costs its owner nothing.
     unproven: Arc<Mutex<Ledger>>,
 }
 
-/// What a test has reserved of its client's limits, given back when dropped.
+/// A test's reservation out of its client's limits, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     ledger: Arc<Mutex<Ledger>>,
@@ -63,7 +63,7 @@ impl Drop for Reservation {
     }
 }
 
-/// How a test terms.
+/// Conditions under which a test is checked against the policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// The longest that any test of this server may take.
@@ -126,7 +126,7 @@ impl PolicyGuard {
         work(&mut ledger)
     }
 
-    /// What a client's test has reserved, where it may have such a one.
+    /// Checks a test against the policy, and reserves its part of the client's limits.
     pub(crate) fn check(
         &self,
         demand: &Demand,
@@ -186,14 +186,13 @@ impl PolicyGuard {
         Some((rule.name.clone(), allowed))
     }
 
-    /// Whether a client that shows no token is one of some rule: who is not gets no answer over
-    /// UDP.
+    /// True where some rule matches a client without a token; others get no answer over UDP.
     pub(crate) fn knows(&self, client: IpAddr) -> bool {
         let Some(policy) = self.policy() else { return true };
         policy.rule_of(client.to_canonical(), None, wall()).is_some()
     }
 
-    /// Whether a client may do something else.
+    /// Decision of the policy on an act that is no test; none without a policy.
     #[cfg(feature = "web")]
     pub(crate) fn allows(&self, act: Act, client: &Client) -> Option<Result<(), String>> {
         let policy = self.policy()?;
@@ -202,7 +201,7 @@ impl PolicyGuard {
         Some(decision.refused.map_or(Ok(()), Err))
     }
 
-    /// What a client may do by its rule, and what is left of today's bytes.
+    /// Limits of a client's rule, and the bytes that are left of the day.
     #[cfg(feature = "web")]
     pub(crate) fn allowance(&self, client: &Client) -> Allowance {
         let Some(policy) = self.policy() else { return Allowance::default() };

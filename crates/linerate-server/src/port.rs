@@ -9,23 +9,23 @@ use linerate_engine::failure::{code_of, words_of};
 use linerate_engine::served::DirectionTotals;
 use linerate_sys::tcp::{self, TcpOptions};
 
-/// How often an idle listener looks at its stop flag.
+/// Time between two looks of an idle listener at its stop flag.
 pub(crate) const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
-/// What a client did.
+/// One line of the server's log: a client and the end of its test or attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct LogEntry<'a> {
     /// The client.
     pub peer: SocketAddr,
-    /// What happened, in one line.
+    /// The event in one line of text.
     pub line: &'a str,
     /// The figures of a test, where they are told.
     pub ways: &'a [DirectionTotals],
-    /// How it ended.
+    /// End of the test or attempt.
     pub ending: Ending<'a>,
 }
 
-/// How a client's test or attempt ended.
+/// End of a client's test or attempt.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending<'a> {
     /// A test came to its end.

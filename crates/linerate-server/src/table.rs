@@ -47,7 +47,8 @@ impl Table {
     pub(crate) fn new(limit: usize) -> Self {
         let files = linerate_sys::open_files::limit();
         let fitting = files.map(|files| files.saturating_sub(DESCRIPTORS_KEPT) / 4);
-        let fitting = fitting.map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
+        let fitting =
+            fitting.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         Self { limit: limit.min(fitting).max(1), inner: Mutex::default() }
     }
 
@@ -62,7 +63,7 @@ impl Table {
         self.limit
     }
 
-    /// Whether nobody is connected.
+    /// True where no connection is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().open == 0
     }
@@ -111,7 +112,7 @@ impl Drop for Slot<'_> {
 
 /// An admission that takes note of who asks: that connection is no stranger any more.
 pub(crate) struct Knowing<'a> {
-    /// Who decides.
+    /// The admission that decides.
     pub(crate) admission: &'a dyn Admission,
     /// The connection that asks.
     pub(crate) place: &'a Slot<'a>,

@@ -32,7 +32,7 @@ pub struct DueAlert {
     pub sentence: String,
     /// The whole, JSON.
     pub json: String,
-    /// How often the output has failed.
+    /// Number of failed attempts to deliver the alert to the output.
     pub tries: u32,
 }
 

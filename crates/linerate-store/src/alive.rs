@@ -30,7 +30,7 @@ impl Store {
         if self.at_work.is_none() {
             let lock = open(&self.path).ok();
             // Who settles has it for a moment.
-            self.at_work = lock.filter(|it| it.lock_shared().is_ok());
+            self.at_work = lock.filter(|file| file.lock_shared().is_ok());
         }
     }
 

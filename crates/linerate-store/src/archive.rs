@@ -24,7 +24,7 @@ pub(super) use self::day::{AT_ONCE, differs};
 pub use self::day::{Day, DayRun, Path, Takes};
 use super::HubStore;
 
-/// What is to be written.
+/// Options of [`archive`]: the day, the directory and what follows.
 #[derive(Clone, Copy, Debug)]
 pub struct ToArchive<'a> {
     /// The mesh.
@@ -37,7 +37,7 @@ pub struct ToArchive<'a> {
     pub drops: bool,
 }
 
-/// What was written.
+/// The file that [`archive`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Archived {
     /// The mesh.
@@ -52,7 +52,7 @@ pub struct Archived {
     pub bytes: u64,
     /// Its row groups.
     pub row_groups: u64,
-    /// Whether the day left the store.
+    /// True where the day's runs were deleted from the store.
     pub dropped: bool,
 }
 
@@ -128,10 +128,10 @@ fn keep(file: NamedTempFile, path: &FilePath) -> Result<u64, Failure> {
         _ => system(error.error),
     })?;
     // The name, too, is on the disk before the store forgets anything.
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = File::open(directory.unwrap_or_else(|| FilePath::new(".")));
-    directory.and_then(|it| it.sync_all()).map_err(system)?;
-    file.metadata().map(|it| it.len()).map_err(system)
+    directory.and_then(|directory| directory.sync_all()).map_err(system)?;
+    file.metadata().map(|metadata| metadata.len()).map_err(system)
 }
 
 /// Writes runs in their order.
@@ -171,10 +171,10 @@ impl DayWriter {
     }
 }
 
-/// What a file was given.
+/// Counts and digests of a written file, to compare it when it is read back.
 struct Written {
     runs: u64,
-    /// Of each row group.
+    /// A digest of each row group, in order.
     digests: Vec<u64>,
 }
 

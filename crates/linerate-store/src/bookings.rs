@@ -22,8 +22,8 @@ pub struct NewBooking {
     pub agent: String,
     /// Its command, `COMMAND/AGENT` of the other one, and its time.
     pub booking: Booking,
-    /// What it occupies from its begin until `margin_s` after its end; nothing of a run that may
-    /// be beside anything.
+    /// Hosts and uplinks that the run occupies, from its begin until `margin_s` after its end;
+    /// empty for a run that may overlap with all others.
     pub things: Vec<String>,
     /// Seconds that have to lie between it and another.
     pub margin_s: i64,

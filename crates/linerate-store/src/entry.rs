@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Entry {
     /// The identifier of the record or of the run.
     pub id: String,
-    /// That of the record's plan; `bench` or `study` of a run.
+    /// The kind of the record's plan; for a study run `bench` or `study`.
     pub kind: String,
     /// Start, RFC 3339.
     pub started_at: String,
@@ -39,13 +39,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it is a study run and no record.
+    /// True for a line of a study run, false for one of a single record.
     pub fn is_run(&self) -> bool {
         self.run.as_ref() == Some(&self.id)
     }
 }
 
-/// Which lines a history has; all single results and study runs when nothing is set.
+/// Filter of a history's lines; without any, all single results and study runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only records of this study.
@@ -78,12 +78,12 @@ impl Filter {
     }
 }
 
-/// What a name refers to.
+/// The record or study run that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The whole identifier.
     pub id: String,
-    /// Whether it is a study run and no record.
+    /// True where the identifier is that of a study run, false for a record.
     pub is_run: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct StudyRun {
     pub started_at: String,
     /// End, RFC 3339; null while it runs, and after a kill.
     pub finished_at: Option<String>,
-    /// How far it came.
+    /// Progress or outcome of the run.
     pub state: StudyState,
     /// The host, where it was asked.
     pub host: Option<End>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use linerate_core::record::{Failure, FailureCode, Fault};
 use rusqlite::ErrorCode;
 
-/// What to do about it, by the kind of error (sqlite.org/rescode.html).
+/// A failure of SQLite with advice by its result code (sqlite.org/rescode.html).
 pub(super) fn storage(attempt: &str, path: &Path, error: &rusqlite::Error) -> Failure {
     let failure = Failure::new(Fault::System, attempt, path.display().to_string(), reason(error));
     let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
@@ -16,7 +16,7 @@ pub(super) fn storage(attempt: &str, path: &Path, error: &rusqlite::Error) -> Fa
     }
 }
 
-/// Whether it is that the disk has no room.
+/// True for a failure because the disk is full.
 pub fn is_full(failure: &Failure) -> bool {
     failure.code == Some(FailureCode::NoRoom)
 }

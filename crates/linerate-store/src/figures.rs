@@ -11,14 +11,14 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// As steps 3 and 9 of the tables take them from a document.
-    pub(super) fn of(record: &Record) -> Self {
+    /// Takes the figures from a record, as steps 3 and 9 of the tables do from its document.
+    pub(super) fn from_record(record: &Record) -> Self {
         let first = |wanted: &[(MetricId, Option<Stat>)]| {
             let row = record.summary.iter().find(|row| {
-                let is = |(metric, stat): &(MetricId, Option<Stat>)| {
+                let is_wanted = wanted.iter().any(|(metric, stat)| {
                     *metric == row.metric && stat.is_none_or(|stat| stat == row.stat)
-                };
-                row.flow.is_none() && wanted.iter().any(is)
+                });
+                row.flow.is_none() && is_wanted
             });
             row.map(|row| row.value)
         };

@@ -37,7 +37,7 @@ const LOOKED_AT: usize = 1000;
 /// Words that a list of what is known has.
 const KNOWN_MAX: usize = 50;
 
-/// What a store can list for somebody who begins to type it.
+/// Kinds of words that shell completion takes from a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Other ends of single results.
@@ -196,7 +196,7 @@ fn one_of<T>(found: Vec<T>, attempt: &str, name: &str) -> Result<T, Failure> {
     }
 }
 
-/// How far back from the end `name` points: `last` and `@-1` are 1.
+/// Position from the end of the history that `name` gives: `last` and `@-1` are 1.
 fn back(name: &str) -> Result<Option<u32>, Failure> {
     if name == "last" {
         return Ok(Some(1));

@@ -16,7 +16,8 @@ use super::schedule::FORGOTTEN_AT_ONCE;
 /// The label of a result that stays whatever a policy says.
 pub const TAG_KEEP: &str = "keep";
 
-/// What may go, as the index `record_loose` has it: word for word, for SQLite to use that.
+/// The condition on results that a policy may delete. The index `record_loose` has the same text:
+/// SQLite uses a partial index only where the query repeats its condition.
 macro_rules! loose {
     () => {
         "run IS NULL AND json_extract(tags, '$.schedule') IS NULL
@@ -48,7 +49,7 @@ const OLDEST: &str = concat!(
 );
 const DELETE: &str = concat!("DELETE FROM record WHERE id <= ?1 AND ", loose!());
 
-/// What went in one step.
+/// Counts of the results that one call deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     /// Results.
@@ -76,7 +77,7 @@ impl Store {
         Ok(Forgotten { results: results as u64, bytes, more: oldest.len() == FORGOTTEN_AT_ONCE })
     }
 
-    /// What [`Store::forget`] would delete, all of it.
+    /// Counts of all results that [`Store::forget`] would delete if it were called to the end.
     /// # Errors
     /// One line when the file cannot be read or written.
     pub fn would_forget(&mut self, keep: &Keep, now: WallTime) -> Result<Forgotten, Failure> {
@@ -136,7 +137,7 @@ struct Total {
     bytes: u64,
 }
 
-/// How many of the oldest have to go: until each limit holds.
+/// Number of the oldest results to delete so that each limit of the policy holds.
 fn count_to_go(oldest: &[Loose], keep: &Keep, all: Total, now: WallTime) -> usize {
     let aged = keep.time.map(|time| first_id(now, time.seconds()));
     let by_age = aged.map_or(0, |first| oldest.partition_point(|(id, _)| *id < first));

@@ -20,14 +20,14 @@ pub struct AgentRun {
     pub run: Run,
     /// Its record.
     pub record: Option<Record>,
-    /// What is shown of it in the matrix.
+    /// Metric and value that the matrix shows of the run.
     pub figure: Option<(String, f64)>,
 }
 
 /// A hub's store. Times are seconds since 1970-01-01 UTC; each call fails with one line where the
 /// store cannot be read or written.
 pub trait HubStore: WatchStore + std::fmt::Debug + Send {
-    /// What it is called in messages: a file, or a database without its password.
+    /// The store's name in messages: a file, or a database without its password.
     fn place(&self) -> String;
 
     /// Keeps a plan of a mesh; the newest two stay. One of a revision that is there stays as it is.
@@ -72,7 +72,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn saw(&mut self, mesh: &str, seen: &BTreeMap<String, Seen>) -> Result<(), Failure>;
 
-    /// What was kept of the last of some agents; nothing of those that were not heard.
+    /// The last beat of each of some agents; no entry for agents without one.
     /// # Errors
     /// See [`HubStore`].
     fn last_seen(
@@ -86,8 +86,8 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     /// See [`HubStore`].
     fn agents(&mut self, mesh: &str) -> Result<BTreeMap<String, AgentState>, Failure>;
 
-    /// How many runs of each of some agents it has taken in all: a count that falls only where the
-    /// store was restored from an older one.
+    /// Number of runs of each of some agents that the store has taken in all: a count that falls
+    /// only where the store was restored from an older copy.
     /// # Errors
     /// See [`HubStore`].
     fn runs_of(
@@ -188,7 +188,7 @@ pub trait HubStore: WatchStore + std::fmt::Debug + Send {
     fn day_goes(&mut self, mesh: &str, day: &super::Day, count: u64) -> Result<(), Failure>;
 }
 
-/// Where a hub keeps what it knows.
+/// Location of a hub's store.
 #[derive(Clone, Debug)]
 pub enum HubPlace {
     /// A file of SQLite.
@@ -216,12 +216,12 @@ impl HubPlace {
         }
     }
 
-    /// Whether it is a database, and no file that lists of results are read from.
+    /// True for a database; lists of results are read from files alone.
     pub const fn is_database(&self) -> bool {
         !matches!(self, Self::File(_))
     }
 
-    /// Opens it.
+    /// Opens the store, and makes it where there is none.
     /// # Errors
     /// When it cannot be made, read or written, or a newer version has written it.
     pub fn open(&self) -> Result<Box<dyn HubStore>, Failure> {
@@ -344,8 +344,8 @@ impl HubStore for Store {
         (step_s, since_s): (i64, i64),
     ) -> Result<Vec<Sketched>, Failure> {
         let mut all = self.sketches(&format!("{mesh}/{agent}"), step_s, since_s)?;
-        let name = |of: &str| of.split('/').next() == Some(task);
-        all.retain(|it| it.task == task || merge && name(&it.task));
+        let name = |pair: &str| pair.split('/').next() == Some(task);
+        all.retain(|sketched| sketched.task == task || merge && name(&sketched.task));
         Ok(all)
     }
 

@@ -64,10 +64,10 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use rusqlite::{Connection, OpenFlags};
 
-/// How long a writer waits for another process that writes.
+/// Time that a writer waits for the lock of another process that writes.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 
-/// How long one waits who only looks.
+/// Time that a reader waits for the lock of a process that writes.
 const LOOK_WAIT: Duration = Duration::from_millis(100);
 
 /// An open store.

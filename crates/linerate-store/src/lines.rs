@@ -16,7 +16,7 @@ use super::records::rows;
 pub struct Line {
     /// Its identifier.
     pub id: String,
-    /// That of its plan.
+    /// The kind of its plan.
     pub kind: String,
     /// Start, RFC 3339.
     pub started_at: String,
@@ -34,7 +34,7 @@ pub struct Line {
     pub rtt_us: Option<f64>,
 }
 
-/// Which lines a list has; all where nothing is set.
+/// Filter of a list's lines; without any, all lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineFilter {
     /// Only of this kind.

@@ -16,18 +16,18 @@ use super::records::rows;
 use super::schedule::slot;
 use super::word::Word;
 
-/// Who this host is in a mesh.
+/// This host's membership in a mesh: its hub, keys and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeshSelf {
     /// The hub.
     pub hub: String,
     /// The key that signs plans, hexadecimal digits.
     pub key: String,
-    /// What the hub knows it by, hexadecimal digits.
+    /// The secret that authenticates this host to the hub, hexadecimal digits.
     pub secret: String,
     /// Mesh and agent; none before the hub has said so.
     pub name: Option<(String, String)>,
-    /// How often it was started.
+    /// Number of starts of the agent on this host.
     pub starts: u64,
 }
 
@@ -51,13 +51,13 @@ pub struct KeptPlan {
 pub struct OutcomeCount {
     /// The agent.
     pub agent: String,
-    /// How they ended.
+    /// The outcome that is counted.
     pub outcome: RunOutcome,
     /// Their number.
     pub runs: u64,
 }
 
-/// What became of a token.
+/// Answer of a hub's store to an agent that joins with a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joined {
     /// The agent has joined: its mesh and name.
@@ -76,7 +76,8 @@ fn counted(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(at).map(|value| u64::try_from(value).unwrap_or(0))
 }
 
-/// Of columns `seen_s, instance, starts, revision, waiting, ahead_s, double_s` from a place on.
+/// Reads an agent's last beat from seven columns, the first at index `at`: `seen_s, instance,
+/// starts, revision, waiting, ahead_s, double_s`.
 fn seen(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Seen>> {
     let Some(at_s) = row.get::<_, Option<i64>>(at)? else { return Ok(None) };
     Ok(Some(Seen {
@@ -91,7 +92,8 @@ fn seen(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Seen>> {
 }
 
 impl Store {
-    /// Who this host is; a start of it is counted. None where it has not asked to join.
+    /// Counts a start of this host's agent and returns its membership; none before it has asked to
+    /// join.
     /// # Errors
     /// One line when the file cannot be read or written.
     pub fn mesh_self_starts(&mut self) -> Result<Option<MeshSelf>, Failure> {
@@ -186,7 +188,7 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 
-    /// How many those are.
+    /// Number of runs of a plan that have ended and are not yet stored by the hub.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn mesh_unsent_count(&self, plan: &str) -> Result<u64, Failure> {
@@ -320,7 +322,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// What was kept of an agent's last beat.
+    /// The last beat of an agent that the store has.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn mesh_last_seen(&self, mesh: &str, agent: &str) -> Result<Option<Seen>, Failure> {
@@ -436,7 +438,8 @@ impl Store {
         sql: &str,
         values: &[&dyn rusqlite::ToSql],
     ) -> Result<usize, Failure> {
-        let changed = self.connection.prepare_cached(sql).and_then(|mut it| it.execute(values));
+        let changed =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         changed.map_err(|error| self.fault("store mesh in", &error))
     }
 }

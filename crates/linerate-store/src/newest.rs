@@ -10,18 +10,18 @@ use super::{SeriesValue, Store};
 /// Series, and tasks, that are looked at.
 const KEYS_MAX: usize = 2000;
 
-/// How a task of a plan stands; times in seconds since 1970-01-01 UTC.
+/// State of a task of a plan: its last runs and events; times in seconds since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// Its plan.
+    /// The plan's name.
     pub plan: String,
-    /// Its name.
+    /// The task's name.
     pub task: String,
     /// Begin of the last run, with a result or not.
     pub last_s: i64,
     /// Begin of the last run with a result.
     pub good_s: Option<i64>,
-    /// Whether its runs have brought no result for so long that it was told.
+    /// True while an alert of missing results is open: the newest event of that kind is `no_data`.
     pub no_data: bool,
     /// When the last lasting change was found.
     pub changed_s: Option<i64>,
@@ -52,8 +52,8 @@ impl Store {
         let mut found: Vec<(String, SeriesValue)> = Vec::new();
         while found.len() < KEYS_MAX {
             let last = found.last();
-            let (plan, task) = (last.map(|it| &it.0), last.map(|it| &it.1.task));
-            let key = params![plan, task, last.map(|it| &it.1.metric)];
+            let (plan, task) = (last.map(|(plan, _)| plan), last.map(|(_, value)| &value.task));
+            let key = params![plan, task, last.map(|(_, value)| &value.metric)];
             let Some(next) = self.first(sql, key, read)? else { break };
             found.push(next);
         }
@@ -61,7 +61,7 @@ impl Store {
         Ok(found)
     }
 
-    /// How each task that ever ran stands, by plan and task.
+    /// The state of each task that ever ran, by plan and task.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn task_states(&self) -> Result<Vec<TaskState>, Failure> {
@@ -74,7 +74,7 @@ impl Store {
         let mut states: Vec<TaskState> = Vec::new();
         while states.len() < KEYS_MAX {
             let last = states.last();
-            let key = params![last.map(|it| &it.plan), last.map(|it| &it.task)];
+            let key = params![last.map(|state| &state.plan), last.map(|state| &state.task)];
             let next = self.first(sql, key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             let Some((plan, task, last_s)) = next else { break };
             states.push(self.task_state(plan, task, last_s)?);
@@ -84,23 +84,24 @@ impl Store {
     }
 
     fn task_state(&self, plan: String, task: String, last_s: i64) -> Result<TaskState, Failure> {
-        let of = params![plan, task];
+        let key = params![plan, task];
         let good = "SELECT start_s FROM schedule_run
                     WHERE plan = ?1 AND task = ?2 AND state = 'ok'
                     ORDER BY start_s DESC LIMIT 1";
-        let good_s = self.first(good, of, |row| row.get(0))?;
+        let good_s = self.first(good, key, |row| row.get(0))?;
         let data = "SELECT kind = 'no_data' FROM schedule_event
                     WHERE plan = ?1 AND task = ?2 AND kind IN ('no_data', 'data')
                     ORDER BY id DESC LIMIT 1";
-        let no_data = self.first(data, of, |row| row.get(0))?.unwrap_or(false);
+        let no_data = self.first(data, key, |row| row.get(0))?.unwrap_or(false);
         let changed = "SELECT at_s FROM schedule_event
                        WHERE plan = ?1 AND task = ?2 AND kind = 'change'
                        ORDER BY id DESC LIMIT 1";
-        let changed_s = self.first(changed, of, |row| row.get(0))?;
+        let changed_s = self.first(changed, key, |row| row.get(0))?;
         Ok(TaskState { plan, task, last_s, good_s, no_data, changed_s })
     }
 
-    /// Whether the file has the tables: one that is only looked at may be an older version's.
+    /// True where the file has the tables of schedules; a file opened to be read may be of an
+    /// older version.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn knows_schedules(&self) -> Result<bool, Failure> {
@@ -148,7 +149,7 @@ mod tests {
         let found = store(&directory).newest_values().expect("readable");
         let short: Vec<(&str, &str, f64, f64)> = found
             .iter()
-            .map(|(plan, it)| (plan.as_str(), it.task.as_str(), it.at_s, it.value))
+            .map(|(plan, row)| (plan.as_str(), row.task.as_str(), row.at_s, row.value))
             .collect();
         let wanted = [
             ("p", "a", 30.0, 3e6),

@@ -17,12 +17,14 @@ pub(super) fn is_read_only(path: &Path) -> bool {
 
 /// As [`is_read_only`], with the check of who may write as an argument.
 fn is_read_only_by(path: &Path, may_write: impl Fn(&Path) -> bool) -> bool {
-    let parent =
-        path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
     !may_write(path) || !may_write(parent)
 }
 
-/// Opens it as it is.
+/// Opens a store that cannot be written, without making files beside it.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let readable = |connection: Connection| {
@@ -37,11 +39,11 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(readable)
 }
 
-/// Whether its log has what the file does not.
+/// True where the store's write-ahead log has changes that the file does not have yet.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|it| it.len() > 0)
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// A path as part of a URI (sqlite.org/uri.html): every byte but plain ones by its number.
@@ -67,7 +69,7 @@ mod tests {
             for (writable, read_only) in
                 [(&[path, parent][..], false), (&[path], true), (&[parent], true), (&[], true)]
             {
-                let may_write = |asked: &Path| writable.iter().any(|it| Path::new(it) == asked);
+                let may_write = |asked: &Path| writable.iter().any(|path| Path::new(path) == asked);
                 let found = is_read_only_by(Path::new(path), may_write);
                 assert_eq!(found, read_only, "{path} where only {writable:?} may be written");
             }

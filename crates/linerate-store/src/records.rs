@@ -19,7 +19,7 @@ impl Store {
             Failure::new(Fault::System, "write record", record.id.to_string(), error)
         })?;
         let id = record.id.to_string();
-        let row = Columns::of(record)?;
+        let row = Columns::from_record(record)?;
         let held = self.insert(&id, record, &row, &doc).map_err(|error| {
             let foreign_key = rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY;
             match error.sqlite_error() {
@@ -116,7 +116,7 @@ impl Store {
             transaction
                 .execute("UPDATE record SET superseded_by = ?1 WHERE id = ?2", params![id, held])?;
         }
-        let figures = Figures::of(record);
+        let figures = Figures::from_record(record);
         transaction.execute(
             "INSERT INTO record (id, kind, started_at, status, name, study, run, topology, test,
                                  parameter, repetition, hosts, tags, doc, peer, rate_bps, loss,
@@ -162,7 +162,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(record: &'a Record) -> Result<Self, Failure> {
+    fn from_record(record: &'a Record) -> Result<Self, Failure> {
         let Some(cell) = &record.cell else { return Ok(Self::default()) };
         // SQLite counts in 63 bits and a sign.
         let parameter = i64::try_from(cell.parameter).map_err(|_| {
@@ -200,7 +200,7 @@ pub(super) fn rows<T>(
     connection.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
-/// What either end is called: as the user named the other one, and by address.
+/// Names of the hosts of a record: as the user gave them, and the addresses of both ends.
 fn hosts(record: &Record) -> Vec<&str> {
     let addresses = record.ends.iter().filter_map(|end| end.address.as_ref());
     record.plan.host_names().chain(addresses.map(String::as_str)).collect()

@@ -227,7 +227,7 @@ impl Store {
         self.change(sql, params![id, detail.to_string()]).map(drop)
     }
 
-    /// What happened to a plan at a time or later, the oldest first.
+    /// Events of a plan at a time or later, the oldest first.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn events(&self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure> {
@@ -265,7 +265,8 @@ impl Store {
     }
 
     fn change(&mut self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize, Failure> {
-        let changed = self.connection.prepare_cached(sql).and_then(|mut it| it.execute(values));
+        let changed =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         changed.map_err(|error| self.fault("store schedule in", &error))
     }
 }

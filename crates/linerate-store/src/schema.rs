@@ -44,8 +44,8 @@ CREATE INDEX record_study ON record (study, id);
 CREATE INDEX study_run_study ON study_run (study, id);
 ";
 
-/// What either end is called, and the user's labels: a history is searched by them. A document that
-/// is no JSON keeps its row.
+/// Names of both ends and the user's labels, by which a history is searched. A document that is no
+/// JSON keeps its row.
 const STEP_2: &str = "
 ALTER TABLE record ADD COLUMN hosts TEXT;
 ALTER TABLE record ADD COLUMN tags TEXT;

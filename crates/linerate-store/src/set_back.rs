@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Store;
 
 impl Store {
-    /// Of a hub: how many runs of an agent its store has taken in all.
+    /// Number of runs of an agent that this store, a hub's, has taken in all.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn mesh_runs_of(&self, mesh: &str, agent: &str) -> Result<u64, Failure> {
@@ -17,7 +17,7 @@ impl Store {
         self.one_count(sql, params![mesh, agent]).map(Option::unwrap_or_default)
     }
 
-    /// Of an agent: how many of its runs the hub's store had when it last said so.
+    /// Number of this agent's runs that the hub's store had when the hub last reported it.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn mesh_hub_runs(&self) -> Result<u64, Failure> {
@@ -25,7 +25,7 @@ impl Store {
         self.one_count(sql, params![]).map(Option::unwrap_or_default)
     }
 
-    /// Of an agent: keeps how many the hub's store has.
+    /// Keeps the number of this agent's runs that the hub's store has.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn mesh_hub_has(&mut self, runs: u64) -> Result<(), Failure> {
@@ -34,8 +34,9 @@ impl Store {
         done.map(drop).map_err(|error| self.fault("store mesh in", &error))
     }
 
-    /// Of an agent: runs that were stored may be so no more and are sent again. A result that was
-    /// dropped is a gap with its reason; a hub that has it keeps what it has. How many.
+    /// Marks all runs of this agent's plan as not stored by the hub, so that they are sent again.
+    /// A run whose record this agent has deleted is sent as lost, with the reason; a hub that has
+    /// the record keeps it. Returns the number of runs.
     /// # Errors
     /// One line when the file cannot be written.
     pub fn mesh_unconfirms(&mut self, plan: &str) -> Result<usize, Failure> {

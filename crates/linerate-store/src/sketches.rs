@@ -48,8 +48,8 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 
-    /// What each figure of each task of a plan was since a time, rounded down to a whole hour, or
-    /// to a whole day where hours are no longer kept; and that time.
+    /// Sketches of each figure of each task of a plan since a time, and that time. It is rounded
+    /// down to a whole hour, or to a whole day where hours are no longer kept.
     /// # Errors
     /// One line when the file cannot be read.
     pub fn sketches_since(
@@ -62,7 +62,8 @@ impl Store {
         let from_s = since_s - since_s.rem_euclid(step_s);
         let mut merged: Vec<Sketched> = Vec::new();
         for each in self.sketches(plan, step_s, since_s)? {
-            let same = |it: &&mut Sketched| it.task == each.task && it.metric == each.metric;
+            let same =
+                |known: &&mut Sketched| known.task == each.task && known.metric == each.metric;
             match merged.iter_mut().find(same) {
                 Some(known) => known.sketch.merge(&each.sketch),
                 None => merged.push(Sketched { at_s: from_s, ..each }),
@@ -97,7 +98,7 @@ impl Store {
         Ok((found, usize::try_from(count).unwrap_or(0)))
     }
 
-    /// Whether the file has the table: one that is only looked at may be of an earlier version.
+    /// True where the file has the table; a file opened to be read may be of an earlier version.
     fn has_sketches(&self) -> Result<bool, Failure> {
         let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'sketch'";
         let found = self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(whole[0].1.sketch, of(&[1_000_000, 2_000_000, 9_000_000, 5, 6]));
         // Looked at from elsewhere, and of a store that has none.
         let looked = Store::look(&path).expect("a store");
-        assert_eq!(looked.whole_sketches(9).map(|it| it.1), Ok(2));
+        assert_eq!(looked.whole_sketches(9).map(|(_, count)| count), Ok(2));
         store.connection.execute_batch("DROP TABLE sketch").expect("room");
         assert_eq!(looked.whole_sketches(9), Ok((Vec::new(), 0)));
     }
@@ -198,7 +199,7 @@ mod tests {
         store.put(&record(0, "a", &[1])).expect("room");
         let later_s = HOURS_KEPT_S + 2 * HOUR_S;
         store.put(&record(later_s, "a", &[2])).expect("room");
-        let count = |step_s| store.sketches("p", step_s, 0).map(|it| it.len());
+        let count = |step_s| store.sketches("p", step_s, 0).map(|sketches| sketches.len());
         assert_eq!((count(HOUR_S), count(DAY_S)), (Ok(1), Ok(2)));
         let (from_s, whole) =
             store.sketches_since("p", BEGIN_S, BEGIN_S + later_s).expect("a table");

@@ -264,7 +264,7 @@ fn a_store_of_the_first_version_is_brought_up_and_searched() {
     assert_eq!(lines.len(), 4);
     for line in lines.iter().filter(|line| line.id != "0b") {
         let record = store.record(&line.id).expect("it is there");
-        let figures = Figures::of(&record);
+        let figures = Figures::from_record(&record);
         assert_eq!((line.rate_bps, line.loss), (figures.rate_bps, figures.loss), "{line:?}");
         assert_eq!(line.rtt_us, figures.rtt_ns.map(|ns| ns / 1000.0));
         assert_eq!(line.peer.as_deref(), record.plan.host_names().next());

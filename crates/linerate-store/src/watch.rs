@@ -25,7 +25,7 @@ pub struct TaskNote {
     pub at_s: i64,
     /// As of [`super::ScheduleEvent`].
     pub kind: EventKind,
-    /// What is known of it.
+    /// Details of the event, as JSON.
     pub detail: Value,
 }
 
@@ -88,7 +88,7 @@ pub trait WatchStore: Outbox {
     /// See [`WatchStore`].
     fn mesh_looked(&mut self, marks: &Marks) -> Result<(), Failure>;
 
-    /// What happened to tasks of an agent at a time or later, the oldest first.
+    /// Events of tasks of an agent at a time or later, the oldest first.
     /// # Errors
     /// See [`WatchStore`].
     fn mesh_events(&mut self, plan: &str, since_s: i64) -> Result<Vec<ScheduleEvent>, Failure>;

@@ -18,7 +18,7 @@ use linerate_sys::clock::monotonic;
 use super::TAKES;
 use super::reply::Reply;
 
-/// Where mails go when nothing is said.
+/// Host of the mail relay where a plan names none.
 pub(super) const RELAY: &str = "localhost";
 /// SMTP's port.
 const PORT: u16 = 25;
@@ -37,7 +37,7 @@ pub(super) struct Way {
     pub(super) relay: String,
 }
 
-/// Whether a relay can be one.
+/// Checks that a relay is HOST or HOST:PORT.
 pub(super) fn check(relay: &str) -> Result<(), String> {
     let wrong = || format!("{relay:?}: a relay is HOST or HOST:PORT");
     Host::parse(relay, PORT).map(drop).ok_or_else(wrong)
@@ -114,7 +114,8 @@ fn message(way: &Way, alert: &DueAlert) -> String {
     )
 }
 
-/// What fits a header: encoded words (RFC 2047 §2) of 75 characters where it is not plain.
+/// A sentence as a mail's subject: encoded words (RFC 2047 §2) of 75 characters where it is not
+/// ASCII.
 fn subject(sentence: &str) -> String {
     let mut plain = sentence.chars().filter(|c| !c.is_control());
     let mut text: String = plain.by_ref().take(SUBJECT_MAX).collect();

@@ -24,7 +24,7 @@ const TRIED_S: i64 = 86_400;
 /// Nothing is handed on for longer.
 const TAKES: Duration = Duration::from_secs(60);
 
-/// Where an alert goes.
+/// Destination of an alert: a command, a webhook or a mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Output {
     Command(String),
@@ -65,7 +65,7 @@ fn outputs_of(alert: &Alert) -> Vec<Output> {
     command.chain(webhook).chain(alert.mail.iter().map(way)).collect()
 }
 
-/// Whether each output of a plan can be used by this program.
+/// Checks that this program can use each output of a plan.
 /// # Errors
 /// One line where one cannot.
 pub fn check(alert: &Alert) -> Result<(), String> {
@@ -73,7 +73,7 @@ pub fn check(alert: &Alert) -> Result<(), String> {
     alert.relay.as_deref().map_or(Ok(()), mail::check)
 }
 
-/// How one went: the alert's identifier, its output, and why not.
+/// Result of one delivery of an alert to an output.
 #[derive(Debug)]
 struct Told {
     id: String,
@@ -99,7 +99,7 @@ impl Post {
         Self { owner, outputs, busy: Vec::new(), told: channel() }
     }
 
-    /// Whether it goes anywhere.
+    /// True where the plan has at least one output.
     pub(crate) const fn has_outputs(&self) -> bool {
         !self.outputs.is_empty()
     }

@@ -29,7 +29,7 @@ pub(in super::super) struct AgentBus {
     runtime: Runtime,
     client: Client,
     key: AgentKey,
-    /// Where the hub says what is stored; from the first results on.
+    /// Subscription to the hub's confirmations of stored results; none before the first results.
     stored: Mutex<Option<Subscriber>>,
 }
 
@@ -54,7 +54,7 @@ impl AgentBus {
         Ok(Self { runtime, client, key, stored: Mutex::default() })
     }
 
-    /// By what the hub knows the agent.
+    /// The agent's public key, which identifies it to the hub, hexadecimal digits.
     pub(in super::super) fn public(&self) -> String {
         self.key.public()
     }
@@ -107,7 +107,8 @@ impl AgentBus {
             Some(stored) => stored,
             none => {
                 let subject = subject(mesh, agent, "stored");
-                let new = self.client.subscribe(subject).await.map_err(|it| it.to_string())?;
+                let new =
+                    self.client.subscribe(subject).await.map_err(|error| error.to_string())?;
                 none.insert(new)
             }
         };
@@ -143,7 +144,9 @@ fn answered(message: &Message) -> Result<Answered, String> {
     let status = header(message, STATUS).and_then(|text| text.parse().ok());
     let status = status.ok_or("the answer has no status")?;
     let body = match header(message, ENCODING) {
-        Some(GZIP) => unpacked(&message.payload, ANSWER_BYTES_MAX).map_err(|it| it.to_string())?,
+        Some(GZIP) => {
+            unpacked(&message.payload, ANSWER_BYTES_MAX).map_err(|error| error.to_string())?
+        }
         _ => message.payload.to_vec(),
     };
     Ok((status, body))

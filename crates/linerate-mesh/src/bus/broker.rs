@@ -8,8 +8,8 @@ use serde_json::Value;
 /// A broker's answer about itself is there within this.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// What there is to say about the broker's disk; none where it writes at once. What it holds back
-/// can be lost with the power, and then comes from the agents again.
+/// A warning about the broker's writes to its disk; none where it syncs each message at once.
+/// Messages that it has not synced can be lost with the power; agents then send them again.
 pub(super) async fn of_its_disk(client: &Client) -> Option<String> {
     let version = client.server_info().version;
     if is_older(&version, (2, 10)) {
@@ -29,13 +29,13 @@ pub(super) async fn of_its_disk(client: &Client) -> Option<String> {
     of_answer(&said)
 }
 
-/// Whether a version is older than another.
+/// True for a version before `than`, major and minor number.
 fn is_older(version: &str, than: (u32, u32)) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < than
 }
 
-/// Of `JSZ` (nats-server's JSInfo), whose intervals are nanoseconds.
+/// The warning from an answer to `JSZ` (nats-server's JSInfo), whose intervals are nanoseconds.
 fn of_answer(said: &Value) -> Option<String> {
     let config = &said["data"]["config"];
     if config["sync_always"] == Value::Bool(true) {

@@ -43,7 +43,7 @@ const MESSAGES_OF_ONE: i64 = 100;
 const UNPACKED_MAX: u64 = 64 << 20;
 /// The broker gives a message again that was not stored within this.
 const ACK_WITHIN: Duration = Duration::from_secs(60);
-/// How long a look at an empty stream waits for the next message.
+/// Wait for the next message of an empty stream, before it is asked for again.
 const LOOK: Duration = Duration::from_secs(5);
 /// The broker answers within this: twice, and after a look.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
@@ -72,7 +72,7 @@ impl std::fmt::Debug for HubBus {
     }
 }
 
-/// What the hub's tasks share.
+/// State that the hub's tasks share.
 struct Work {
     hub: Arc<Hub>,
     client: Client,
@@ -268,7 +268,8 @@ impl Work {
         }
         let said = self.hub.beats(&heard);
         answers.extend(places.into_iter().enumerate().map(|(at, reply)| {
-            let one = said.as_ref().map(|all| &all[at]).map_err(|it| Refused::from(it.clone()));
+            let one =
+                said.as_ref().map(|all| &all[at]).map_err(|failure| Refused::from(failure.clone()));
             (reply, Answer::of(one))
         }));
         answers
@@ -325,14 +326,15 @@ impl Work {
             discard_new_per_subject: true,
             ..Stream::default()
         };
-        let stream = context.get_or_create_stream(stream).await.map_err(|it| it.to_string())?;
+        let stream =
+            context.get_or_create_stream(stream).await.map_err(|error| error.to_string())?;
         let pull = Pull {
             durable_name: Some("store".to_owned()),
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WITHIN,
             ..Pull::default()
         };
-        stream.get_or_create_consumer("store", pull).await.map_err(|it| it.to_string())
+        stream.get_or_create_consumer("store", pull).await.map_err(|error| error.to_string())
     }
 
     /// Takes results into the store, for ever. A stream that the broker forgot is made again.
@@ -372,7 +374,7 @@ impl Work {
                     self.failed(&failure);
                     for message in &messages {
                         let again = AckKind::Nak(Some(TRY_AGAIN));
-                        message.ack_with(again).await.map_err(|it| it.to_string())?;
+                        message.ack_with(again).await.map_err(|error| error.to_string())?;
                     }
                     tokio::time::sleep(TRY_AGAIN).await;
                 }
@@ -434,7 +436,7 @@ impl Work {
     }
 }
 
-/// What a message of results is.
+/// A message of results after its signature and its content were checked.
 enum Taken {
     Unsigned,
     Refused(Refused),

@@ -32,7 +32,8 @@ const BATCH: &str = "Linerate-Batch";
 const KEY: &str = "Linerate-Key";
 const SIGNATURE: &str = "Linerate-Signature";
 
-/// What a request takes as its answer's encoding, and what that is in (RFC 9110 §12.5.3, §8.4).
+/// Headers for the encodings that a requester accepts and that an answer has (RFC 9110 §12.5.3,
+/// §8.4).
 const ACCEPTS: &str = "Accept-Encoding";
 const ENCODING: &str = "Content-Encoding";
 /// Room for the subject and the headers within what a broker takes.
@@ -57,12 +58,12 @@ fn agent_in(subject: &str) -> Option<String> {
     subject.split('.').nth(3).map(|token| token.replace('~', "."))
 }
 
-/// Where agents join whose plans a key signs.
+/// Subject on which agents join the mesh whose plans a key signs.
 fn joins(key: &str) -> String {
     format!("lr.v1.join.{key}")
 }
 
-/// How a broker is connected to, whose certificate an authority vouches for.
+/// Options of a connection to a broker whose certificate is checked by an authority.
 fn options(address: &HubAddress, authority: Option<&Authority>) -> ConnectOptions {
     let options = ConnectOptions::new().name("linerate").connection_timeout(WITHIN);
     let options = options.request_timeout(Some(WITHIN));
@@ -112,7 +113,7 @@ impl OneOfMany {
         Self { key, beat: subject(mesh, agent, "beat") }
     }
 
-    /// By what the hub knows it.
+    /// The agent's public key, which identifies it to the hub, hexadecimal digits.
     pub(super) fn public(&self) -> String {
         self.key.public()
     }

@@ -10,7 +10,7 @@ use super::super::hex;
 pub(super) struct AgentKey(Ed25519KeyPair);
 
 impl AgentKey {
-    /// Of a secret of 64 hexadecimal digits.
+    /// The key whose seed is a secret of 64 hexadecimal digits; none for any other text.
     pub(super) fn of(secret: &str) -> Option<Self> {
         let seed = hex::bytes::<32>(secret)?;
         Ed25519KeyPair::from_seed_unchecked(&seed).ok().map(Self)
@@ -31,7 +31,7 @@ fn signed(subject: &str, body: &[u8]) -> Vec<u8> {
     [subject.as_bytes(), b"\n", body].concat()
 }
 
-/// Whether a message on a subject is signed by a key.
+/// True where a key's signature of a message on a subject is valid.
 pub(super) fn is_signed(key: &str, signature: &str, subject: &str, body: &[u8]) -> bool {
     let (key, signature) = (hex::bytes::<32>(key), hex::bytes::<64>(signature));
     let Some((key, signature)) = key.zip(signature) else { return false };

@@ -11,10 +11,10 @@ use linerate_sys::child::{die_with_parent, wait_while};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
 
-/// What is kept of what a run says: a record of a long survey has some megabytes.
+/// Bytes that are kept of a run's output: a record of a long survey has some megabytes.
 const SAID_MAX: u64 = 64 << 20;
 
-/// What is to be run.
+/// A command line to run, with its time limit.
 #[derive(Debug)]
 pub(super) struct Job {
     pub program: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Job {
     pub place: Place,
 }
 
-/// Which run of the plan it is.
+/// The run of the plan that a process is for: task, begin and cause.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub task: usize,
@@ -33,15 +33,15 @@ pub(super) struct Place {
     pub why: Why,
 }
 
-/// How it ended.
+/// Exit code and output of a run's process.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub place: Place,
     /// The exit code; none where a signal ended it or it never began.
     pub code: Option<i32>,
-    /// Whether it took too long.
+    /// True where it was ended for exceeding its time limit.
     pub late: bool,
-    /// What it printed, for a record that its store did not take.
+    /// Its standard output, which has the record where its store could not be written.
     pub printed: String,
     /// Its last words.
     pub said: String,

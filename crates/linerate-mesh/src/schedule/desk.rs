@@ -14,8 +14,8 @@ const SEEN_MAX: usize = 20_000;
 /// The begin of a booked run, with its task's name.
 pub type BookedAt = (String, i64);
 
-/// What becomes of a booking, beside those that are known: the task that it runs, or why it runs
-/// none.
+/// Checks a booking beside the runs that are known: returns the task to run, or the reason of a
+/// refusal.
 pub type Admit = dyn Fn(&Booking, &[BookedAt]) -> Result<Task, String> + Send + Sync;
 
 /// Looks at bookings for a keeper.
@@ -44,8 +44,8 @@ impl Desk {
         Self { admit: Some(admit), ..Self::default() }
     }
 
-    /// Whether a booking is looked at for the first time; of an hour so many and no more, for each
-    /// has a row in the end.
+    /// True for a booking that was not looked at before. At most `LOOKED_MAX` are in an hour: each
+    /// gets a row in the store.
     pub(super) fn is_new(&mut self, id: &str, now_s: i64) -> bool {
         let hour = now_s.div_euclid(HOUR_S);
         if self.looked.0 != hour {
@@ -61,7 +61,7 @@ impl Desk {
         self.seen.insert(id.to_owned())
     }
 
-    /// What becomes of it, beside runs that were begun and those that are to be.
+    /// Admits a booking beside runs that were begun and those that were admitted, or refuses it.
     pub(super) fn judge(&mut self, booking: &Booking, begun: &[BookedAt]) -> Result<Task, String> {
         let Some(admit) = &self.admit else { return Err("nothing can be booked".to_owned()) };
         let mut known = self.taken.clone();
@@ -76,7 +76,7 @@ impl Desk {
         self.refused.push(((booking.task.clone(), booking.start_s), reason));
     }
 
-    /// Those whose time is there.
+    /// Takes the refused bookings whose begin has come, each with its reason.
     pub(super) fn gaps(&mut self, now_s: i64) -> Vec<(BookedAt, String)> {
         self.refused.extract_if(.., |((_, start_s), _)| *start_s <= now_s).collect()
     }

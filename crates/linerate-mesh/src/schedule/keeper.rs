@@ -31,12 +31,12 @@ const VALUES_READ: usize = 2000;
 const SLACK: Duration = Duration::from_secs(60);
 /// The same, and how late a run begins, where others have the time behind it.
 const STRICT: (Duration, i64) = (Duration::ZERO, 2);
-/// How often the store is told until when the calendar was dealt with.
+/// Time between two writes of the second up to which the calendar was worked off.
 const DEALT_EVERY: Duration = Duration::from_secs(60);
-/// How often old records are looked for.
+/// Time between two deletions of old records.
 const FORGET_EVERY: Duration = Duration::from_secs(900);
 
-/// What a keeper needs.
+/// Options of a keeper.
 #[derive(Debug)]
 pub struct Options {
     /// This program.
@@ -51,13 +51,13 @@ pub struct Options {
     pub for_: Option<Duration>,
     /// Hears a line of each run and of what happens.
     pub say: fn(&str),
-    /// What holds it, where its runs are part of a greater calendar.
+    /// Reasons that hold its runs back, where they are part of a mesh's calendar.
     pub rein: Option<Arc<Rein>>,
-    /// What looks at runs that are booked beside the calendar.
+    /// Checks runs that are booked beside the calendar.
     pub desk: Desk,
 }
 
-/// How a keeper ended.
+/// Counts of a keeper's runs and changes when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Runs with a result.
@@ -165,7 +165,8 @@ impl Keeper {
 
     fn keep(&mut self) -> Result<(), Failure> {
         let begin = monotonic();
-        let over = |now: MonoTime, span: Option<Duration>| span.is_some_and(|it| now >= begin + it);
+        let over =
+            |now: MonoTime, span: Option<Duration>| span.is_some_and(|span| now >= begin + span);
         let (mut dealt_at, mut forget_at) = (begin, begin);
         while !self.stop.asked() && !over(monotonic(), self.options.for_) && !self.is_replaced() {
             let now = monotonic();
@@ -187,7 +188,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Whether another plan is in force, and nothing of this one runs.
+    /// True where another plan is in force and no run of this one is under way.
     fn is_replaced(&self) -> bool {
         let rein = self.options.rein.as_ref();
         self.running == 0 && rein.is_some_and(|rein| now_s() >= rein.until_s())
@@ -332,7 +333,7 @@ impl Keeper {
 
     /// The place of a booked run's task: one of the calendar, or one that is added.
     fn place(&mut self, task: Task) -> usize {
-        let known = self.plan().tasks.iter().position(|it| it.name == task.name);
+        let known = self.plan().tasks.iter().position(|known| known.name == task.name);
         known.unwrap_or_else(|| {
             self.options.plan.tasks.push(task.clone());
             self.asked.push(0);
@@ -455,7 +456,7 @@ impl Keeper {
         }
     }
 
-    /// What the values of a good run mean.
+    /// Adds the values of a good run to the watched series, and acts on changes in them.
     fn look(&mut self, task: usize, why: Why, record: &Record) -> Result<(), Failure> {
         let plan = self.options.plan.clone();
         let at_s = record.started_at.unix_millis() as f64 / 1000.0;

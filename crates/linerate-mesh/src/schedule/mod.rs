@@ -29,7 +29,7 @@ pub use zone::zone;
 pub const NO_DATA_RUNS: usize = 3;
 /// The reason of a run whose time came while nothing ran.
 pub const NOT_RUNNING: &str = "the schedule did not run then";
-/// How long a change is in alert, seconds.
+/// Seconds for which a change is shown as an alert.
 pub const NEWS_S: i64 = 86_400;
 /// A runner that wrote nothing for so long does not run, seconds.
 pub const SILENT_S: i64 = 180;

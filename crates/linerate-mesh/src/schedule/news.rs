@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use super::{NEWS_S, NO_DATA_RUNS};
 
-/// How long an alert waits for its survey.
+/// Longest wait of an alert for the survey that explains it.
 const SURVEY_WAITS: Duration = Duration::from_secs(900);
 /// A path is surveyed once in so long, seconds; later changes have the same verdict.
 const SURVEY_ONCE_S: i64 = 600;
 /// Runs that are looked at for data: missed ones for a survey lie between them.
 const RUNS_READ: usize = 24;
 
-/// What is known of a change that waits for its survey.
+/// A change whose alert waits for its survey.
 #[derive(Debug)]
 struct Waiting {
     event: i64,
@@ -29,11 +29,11 @@ struct Waiting {
     until: MonoTime,
 }
 
-/// What is to be told.
+/// Changes and missing results of a plan's tasks that are to become alerts.
 #[derive(Debug)]
 pub(super) struct News {
     plan: SchedulePlan,
-    /// By the task's place.
+    /// Changes that wait for a survey, by the task's index in the plan.
     waiting: BTreeMap<usize, Vec<Waiting>>,
     surveyed: BTreeMap<usize, (i64, Option<serde_json::Value>)>,
     survey: BTreeMap<usize, Vec<String>>,
@@ -44,7 +44,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// As the store knows it.
+    /// Begins with the state that the store's events leave: tasks without data are silent.
     pub(super) fn of(plan: &SchedulePlan, store: &Store, now_s: i64) -> Result<Self, Failure> {
         let mut silent = vec![false; plan.tasks.len()];
         for event in store.events(&plan.name, now_s - HAPPENED_KEPT_S)? {
@@ -65,7 +65,7 @@ impl News {
         })
     }
 
-    /// Whether what runs of a task is its survey.
+    /// True while a survey of the task is under way or to come.
     pub(super) fn is_surveyed(&self, task: usize) -> bool {
         self.waiting.get(&task).is_some_and(|waiting| !waiting.is_empty())
     }
@@ -101,7 +101,7 @@ impl News {
         let words = survey(&self.plan.tasks[task], &record.plan);
         let Some(words) = words else { return Ok(false) };
         self.survey.insert(task, words);
-        self.surveyed.entry(task).and_modify(|it| it.0 = now_s).or_insert((now_s, None));
+        self.surveyed.entry(task).and_modify(|survey| survey.0 = now_s).or_insert((now_s, None));
         let until = monotonic() + SURVEY_WAITS;
         self.waiting.entry(task).or_default().push(Waiting { event, detail, until });
         Ok(asks)
@@ -174,9 +174,9 @@ impl News {
             return Ok(());
         }
         for waiting in self.waiting.values_mut() {
-            waiting.retain(|it| it.until > now);
+            waiting.retain(|change| change.until > now);
         }
-        let waits = |id: i64| self.waiting.values().flatten().any(|it| it.event == id);
+        let waits = |id: i64| self.waiting.values().flatten().any(|change| change.event == id);
         let untold = store.events(&self.plan.name, now_s - NEWS_S)?.into_iter().filter(|event| {
             let kind =
                 matches!(event.kind, EventKind::Change | EventKind::NoData | EventKind::Data);
@@ -211,7 +211,8 @@ impl News {
     }
 }
 
-/// What is kept of a change: by a record, and by so many further runs.
+/// Detail of a change's event, JSON: the changes, the record that shows them and the number of
+/// further runs.
 pub(crate) fn change_detail(
     sentence: &str,
     changes: &[(String, Change)],

@@ -27,7 +27,7 @@ struct Away {
     until_s: i64,
 }
 
-/// Whether a run may begin.
+/// Answer to a run that is about to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hindered {
     /// It may.
@@ -63,12 +63,12 @@ impl Rein {
         self.until_s.load(Ordering::SeqCst)
     }
 
-    /// Whether another program keeps this plan.
+    /// Sets that another program runs the same plan as the same agent, or no longer.
     pub fn double(&self, is: bool) {
         self.double.store(is, Ordering::SeqCst);
     }
 
-    /// Whether that was said.
+    /// True while another program runs the same plan as the same agent.
     pub fn is_double(&self) -> bool {
         self.double.load(Ordering::SeqCst)
     }
@@ -81,7 +81,7 @@ impl Rein {
         }
     }
 
-    /// How often this clock was set.
+    /// Number of times that this host's clock was set.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
     }
@@ -96,8 +96,8 @@ impl Rein {
     /// Nothing can run for a reason, from now on and for some seconds; said again while it lasts.
     pub fn is_away(&self, reason: &str, now_s: i64, for_s: i64) {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        let lasts = away.as_ref().filter(|it| it.reason == reason && it.until_s >= now_s);
-        let from_s = lasts.map_or(now_s, |it| it.from_s);
+        let lasts = away.as_ref().filter(|away| away.reason == reason && away.until_s >= now_s);
+        let from_s = lasts.map_or(now_s, |away| away.from_s);
         *away = Some(Away { reason: reason.to_owned(), from_s, until_s: now_s + for_s });
     }
 
@@ -106,7 +106,7 @@ impl Rein {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = bookings;
     }
 
-    /// What is booked.
+    /// The bookings that are to run.
     pub(super) fn given(&self) -> Vec<Booking> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -114,11 +114,11 @@ impl Rein {
     /// Why nothing ran at a time, where that was said.
     pub(super) fn why_away(&self, at_s: i64) -> Option<String> {
         let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        let then = away.as_ref().filter(|it| (it.from_s..=it.until_s).contains(&at_s));
-        then.map(|it| it.reason.clone())
+        let then = away.as_ref().filter(|away| (away.from_s..=away.until_s).contains(&at_s));
+        then.map(|away| away.reason.clone())
     }
 
-    /// Whether a run of a class that ends at a time may begin.
+    /// Answer to a run of a class that would end at a time.
     pub(super) fn hinders(&self, end_s: i64, class: Class) -> Hindered {
         if end_s > self.until_s() {
             return Hindered::Silently;

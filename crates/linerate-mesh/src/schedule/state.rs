@@ -16,8 +16,8 @@ const AXIS_S_MIN: i64 = 60;
 /// Changes and silence before the time that is shown are looked for as far back, seconds.
 const LOOK_BACK_S: i64 = HAPPENED_KEPT_S;
 
-/// What stands of a plan at a time, with what it did in the seconds before. The calendar is that
-/// of the plan; without one the next runs are not said.
+/// A plan's tasks, series and events at a time and in the `span_s` seconds before. Without a
+/// calendar the next runs are left out.
 /// # Errors
 /// One line when the store cannot be read.
 pub fn view(
@@ -30,7 +30,8 @@ pub fn view(
     let since_s = known.as_ref().map_or(i64::MIN, |known| known.since_s);
     let from_s = (now_s - span_s).max(since_s).min(now_s - AXIS_S_MIN);
     let events = store.events(&plan.name, now_s - LOOK_BACK_S)?;
-    let begun = events.iter().rev().find(|it| matches!(it.kind, EventKind::Begin | EventKind::End));
+    let begun =
+        events.iter().rev().find(|event| matches!(event.kind, EventKind::Begin | EventKind::End));
     let ended = begun.is_none_or(|event| event.kind == EventKind::End);
     let dealt_s = known.as_ref().map_or(0, |known| known.dealt_s);
     let running = !ended && now_s - dealt_s <= SILENT_S;
@@ -58,8 +59,8 @@ pub fn view(
         let alert = in_alert(&events, &task.name, now_s);
         view.alerts.extend(alert.clone());
         let mine = series.iter().filter(|((of, _), _)| *of == task.name);
-        let spreads = sketches.iter().filter(|it| it.task == task.name);
-        let spread = |it: &Sketched| Spread::of(&it.metric, since_s, &it.sketch);
+        let spreads = sketches.iter().filter(|sketched| sketched.task == task.name);
+        let spread = |row: &Sketched| Spread::of(&row.metric, since_s, &row.sketch);
         view.tasks.push(TaskView {
             name: task.name.clone(),
             run: task.run.clone(),

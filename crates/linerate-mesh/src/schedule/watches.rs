@@ -11,7 +11,7 @@ pub(crate) struct Watches {
     of: BTreeMap<(String, String), Watch>,
 }
 
-/// What the values of one run did.
+/// Changes and suspicions that the values of one run brought.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) suspected: bool,
@@ -34,13 +34,13 @@ impl Watches {
         }
     }
 
-    /// Whether it has values of a task.
+    /// True where a task has at least one watched series.
     pub(crate) fn knows(&self, task: &str) -> bool {
         let first = self.of.range((task.to_owned(), String::new())..).next();
         first.is_some_and(|((of, _), _)| of == task)
     }
 
-    /// How many series it watches.
+    /// Number of the series that are watched.
     pub(crate) fn count(&self) -> usize {
         self.of.len()
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use linerate_core::schedule::Zone;
 
-/// Where systems keep the IANA's data base (tzfile(5)).
+/// Directory of the IANA's time zone database (tzfile(5)).
 const PLACE: &str = "/usr/share/zoneinfo";
 
 /// The zone of a name: `UTC`, `Europe/Berlin`.

@@ -29,14 +29,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Most of what is kept of the lines for a client that wants them.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
-/// What iperf3's own server allows: a day after its omitted time (MAX_TIME, MAX_OMIT_TIME) and 128
+/// Limits of iperf3's own server: a day after its omitted time (MAX_TIME, MAX_OMIT_TIME) and 128
 /// streams each way (MAX_STREAMS).
 pub fn limits() -> Limits {
     let duration = Duration::from_secs(86_400 + 600);
     Limits { duration, streams: 2 * STREAMS_MAX, ..Limits::default() }
 }
 
-/// What the connections of iperf3's clients share.
+/// State that connections of iperf3's clients share.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     registry: Registry,

@@ -21,13 +21,13 @@ use crate::admission::Gate;
 use crate::port::{Ending, Log, LogEntry, cannot_listen, listen};
 use crate::table::{Knowing, Slot};
 
-/// What this server answers of other programs' protocols.
+/// Other programs whose protocols this server answers.
 const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
 
 /// Nobody watches a client's streams here.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which other programs are answered, and where.
+/// Other programs that are answered, and their ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// All that are spoken, at their usual ports; one that is taken is left out.
@@ -128,18 +128,18 @@ pub(crate) struct Arrival {
     pub(crate) serial: u64,
 }
 
-/// What the connections of other programs share.
+/// State that connections of other programs share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) iperf3: iperf3::Clients,
-    /// Where data streams arrive whose port a client names.
+    /// Ports of data streams that a client chooses by number.
     data_ports: DataPorts,
-    /// Who is sent data over UDP.
+    /// Addresses that proved to receive, and so may be sent data over UDP.
     pub(crate) udp_trust: AddressValidation,
 }
 
 impl Shared {
-    /// Of a server that listens at these places.
+    /// State for a server that listens at these ports.
     pub(crate) fn beside(ports: &[ProtocolPort]) -> Self {
         let heard = ports.iter().filter(|at| at.udp.is_some()).map(|at| at.port);
         let data_ports =

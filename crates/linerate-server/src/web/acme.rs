@@ -242,8 +242,8 @@ async fn prove(order: &mut Order, tls: &Tls) -> Result<(), Why> {
     Ok(())
 }
 
-/// What RFC 8737 §3 wants to see: a certificate that vouches for itself, for one name, with the
-/// digest of the key authorization.
+/// The self-signed certificate of RFC 8737 §3 for one name, with the digest of the key
+/// authorization.
 fn proof(name: &str, digest: &[u8]) -> Result<Arc<CertifiedKey>, Why> {
     let say = |error: rcgen::Error| error.to_string();
     let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(say)?;
@@ -279,8 +279,8 @@ fn words(error: Error) -> Why {
     error.to_string()
 }
 
-/// Whether it has two labels or more of letters, digits and hyphens (RFC 1123 §2.1), and is no
-/// IPv4 address.
+/// True for two labels or more of letters, digits and hyphens (RFC 1123 §2.1) that are no IPv4
+/// address.
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');

@@ -49,7 +49,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", say)
     }
 
-    /// What it says to people.
+    /// The error's text for people.
     pub(crate) fn say(self) -> String {
         self.say
     }
@@ -94,7 +94,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What the parts behind `?` say; what they must not say is refused in the API's own shape.
+/// A query string that was read; one that cannot be is refused as an [`ApiError`].
 pub(crate) struct Readable<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Readable<T> {
@@ -111,7 +111,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Readable<T> {
     }
 }
 
-/// What a reader of JSON or of a query says, for people.
+/// An error of the JSON or query parser in plain words.
 pub(crate) fn in_plain_words(said: &str) -> String {
     // Where in the text: only of use where the text is long, and people send a line.
     let text = said.split(" at line ").next().unwrap_or(said).replace('`', "");
@@ -145,7 +145,7 @@ pub(crate) fn in_plain_words(said: &str) -> String {
     format!("{key}{plain}")
 }
 
-/// What is expected, without the names of types.
+/// The expected value in plain words, without names of types.
 fn thing(expected: &str) -> &str {
     match expected {
         "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",

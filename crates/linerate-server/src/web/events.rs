@@ -21,7 +21,7 @@ use super::state::State;
 /// Proxies close what is silent for longer.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
-/// Where a listener is in the events of a run.
+/// Position of a listener in the events of a run.
 struct Listener {
     run: Arc<Run>,
     count: watch::Receiver<usize>,

@@ -171,8 +171,8 @@ impl Work<'_> {
     }
 }
 
-/// What of a direction does not count: its first second holds slow start and the opening of the
-/// streams, which in a few seconds are no small share. Of a short test all counts.
+/// Time at the start of a direction that is left out of its result: slow start and the opening of
+/// the streams are no small share of a few seconds. A short test is counted whole.
 const fn omitted(seconds: u64) -> Duration {
     if seconds >= OMITS_FROM_S { OMITTED } else { Duration::ZERO }
 }
@@ -248,9 +248,10 @@ fn part_said(record: &Record, direction: Direction) -> Value {
     })
 }
 
-/// What this host's kernel said of the connections at their end.
+/// `TCP_INFO` of this host's end of each connection, as it was at the end.
 fn own_info(record: &Record) -> impl Iterator<Item = &TcpInfo> {
-    let down = matches!(&record.plan, Plan::Tcp(it) if it.test.directions == TcpDirections::Down);
+    let down =
+        matches!(&record.plan, Plan::Tcp(plan) if plan.test.directions == TcpDirections::Down);
     let ends = record.flows.iter().filter_map(move |flow| match down {
         true => flow.sender.as_ref(),
         false => flow.receiver.as_ref(),
@@ -261,8 +262,8 @@ fn own_info(record: &Record) -> impl Iterator<Item = &TcpInfo> {
 /// Whether the connections use ECN, and whether any packet from the browser came that says so
 /// (`tcpi_options`: TCPI_OPT_ECN is 8, TCPI_OPT_ECN_SEEN 16). Null where the kernel tells nothing.
 fn ecn_said(record: &Record) -> Option<Value> {
-    let options: Vec<u8> = own_info(record).filter_map(|it| it.options).collect();
-    let any = |bit: u8| options.iter().any(|it| it & bit != 0);
+    let options: Vec<u8> = own_info(record).filter_map(|info| info.options).collect();
+    let any = |bit: u8| options.iter().any(|set| set & bit != 0);
     (!options.is_empty()).then(|| json!({ "negotiated": any(8), "seen": any(16) }))
 }
 
@@ -279,7 +280,7 @@ fn omitted_s(record: &Record) -> f64 {
     }
 }
 
-/// Whether the browser's host is the limit, as the verdict of the direction has it.
+/// True where the verdict of the direction names the browser's host as the limit.
 fn client_limits(verdict: Option<&Verdict>) -> bool {
     verdict.and_then(|it| it.cause.zip(it.direction)).is_some_and(|it| {
         matches!(
@@ -329,7 +330,7 @@ fn verdict_said(verdict: &Verdict, host: Option<&str>) -> Value {
     })
 }
 
-/// What to type on the client's host to measure the same path without a browser.
+/// Command lines that measure the same path from the client's host without a browser.
 fn commands(host: Option<&str>) -> Vec<String> {
     let Some(host) = host else { return Vec::new() };
     let host = host.strip_suffix(":5210").unwrap_or(host);

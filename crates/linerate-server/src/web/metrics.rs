@@ -80,7 +80,7 @@ pub(crate) fn now(
     Ok(document(&stored, (gate.running(), gate.waiting()), mesh.as_ref()))
 }
 
-/// What the store says.
+/// Results and series of the store that `/metrics` shows.
 #[derive(Default)]
 struct Stored {
     lines: Vec<Line>,
@@ -137,12 +137,12 @@ fn histogram(
 ) -> Histogram {
     let Sketched { task, metric, sketch, .. } = sketched;
     let last = 10_u64.pow(powers.end);
-    let each = powers.flat_map(|power| IN_TEN.map(|it| it * 10_u64.pow(power)));
+    let each = powers.flat_map(|power| IN_TEN.map(|digit| digit * 10_u64.pow(power)));
     let at_most = |bound: u64| (bound as f64 / unit, sketch.at_most(bound));
-    let exemplar = newest.map(|it| Exemplar {
-        labels: labels(&[("record", &it.record)]),
-        value: it.value / unit,
-        at_s: it.at_s,
+    let exemplar = newest.map(|newest| Exemplar {
+        labels: labels(&[("record", &newest.record)]),
+        value: newest.value / unit,
+        at_s: newest.at_s,
     });
     Histogram {
         labels: labels(&[("plan", plan), ("task", task), ("metric", metric)]),
@@ -165,11 +165,11 @@ fn histograms(document: &mut OpenMetrics, stored: &Stored) {
         ("linerate_schedule_delay_seconds", "Delays of all probes.", "_ns", DELAY_NS, 1e9),
         ("linerate_schedule_rate_bits_per_second", "Rates of all runs.", "_bps", RATE_BPS, 1.0),
     ] {
-        let mine = whole.iter().filter(|(_, it)| {
-            it.metric.split('/').next().is_some_and(|metric| metric.ends_with(ends))
+        let mine = whole.iter().filter(|(_, sketched)| {
+            sketched.metric.split('/').next().is_some_and(|metric| metric.ends_with(ends))
         });
         let rows: Vec<Histogram> =
-            mine.map(|it| histogram(it, (powers.clone(), unit), newest(it))).collect();
+            mine.map(|row| histogram(row, (powers.clone(), unit), newest(row))).collect();
         document.histogram(name, help, &rows);
     }
     let left = (count - whole.len()) as f64;

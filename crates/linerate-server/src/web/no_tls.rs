@@ -13,7 +13,7 @@ use super::places::Place;
 #[derive(Debug)]
 pub enum Tls {}
 
-/// What a handshake would go by.
+/// Configuration of a TLS handshake, which a build without TLS does not have.
 #[derive(Debug)]
 pub(crate) enum ServerConfig {}
 

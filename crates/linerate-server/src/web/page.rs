@@ -19,7 +19,7 @@ mod files {
     include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 }
 
-/// What is shown where the program was built without the page.
+/// Page of a program that was built without the real one.
 const FALLBACK: &str = include_str!("fallback.html");
 const INDEX: &str = "/index.html";
 
@@ -112,10 +112,10 @@ pub(crate) async fn page(
     response
 }
 
-/// Whether an answer may be packed (RFC 9110 §12.5.3).
+/// True where the client accepts gzip (RFC 9110 §12.5.3).
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     let takes = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    takes.is_some_and(|value| value.split(',').any(|it| it.trim().starts_with("gzip")))
+    takes.is_some_and(|value| value.split(',').any(|coding| coding.trim().starts_with("gzip")))
 }
 
 /// `GET /robots.txt`: a measurement server is nothing to index.

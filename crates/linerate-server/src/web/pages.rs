@@ -16,14 +16,15 @@ use super::host;
 use super::request::OverTls;
 use super::state::State;
 
-/// What a page of another site may ask: what this server allows, a run and what belongs to it.
+/// Paths that a page of another site may request: the server's limits, runs and their parts.
 const SERVER: &str = "/api/v1/server";
 const RUNS: &str = "/api/v1/runs";
 const ECHO: &str = "/api/v1/echo";
-/// What agents of a mesh ask, each with a secret that no page has.
+/// Paths that agents of a mesh request, each with a secret that no page has.
 const AGENTS: &str = "/api/v1/mesh/";
 
-/// What such a page may use, and for how many seconds its browser need not ask again.
+/// CORS headers for a page of another site: methods, fields, and seconds that a browser may cache
+/// them.
 const MAY_USE: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
@@ -37,7 +38,7 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     let (method, path) = (request.method(), request.uri().path());
-    let over_tls = request.extensions().get::<OverTls>().is_some_and(|it| it.0);
+    let over_tls = request.extensions().get::<OverTls>().is_some_and(|over_tls| over_tls.0);
     let hosts = state.hosts.get().map_or(&[][..], Vec::as_slice);
     let is_proven = over_tls || path.starts_with(AGENTS);
     if let Some(error) = host::check(request.headers(), hosts).err().filter(|_| !is_proven) {
@@ -69,19 +70,20 @@ pub(crate) async fn check(
 
 /// The origin of a page of another site that asks for what belongs to tests.
 fn guest<'a>(path: &str, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-    let of_runs = path.strip_prefix(RUNS).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+    let of_runs =
+        path.strip_prefix(RUNS).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let for_guests = of_runs || path == SERVER || path == ECHO;
     headers.get(header::ORIGIN).filter(|origin| for_guests && !is_own(origin, headers))
 }
 
-/// Whether it is among these: `https://example.org`, or `any`.
+/// True for an origin among these (`https://example.org`), or where they have `any`.
 fn is_named(origin: &HeaderValue, origins: &[String]) -> bool {
     let origin = text(origin);
-    origins.iter().any(|it| it == "any" || it.eq_ignore_ascii_case(&origin))
+    origins.iter().any(|known| known == "any" || known.eq_ignore_ascii_case(&origin))
 }
 
-/// What a page is told that is not named. That it may not ask has to be readable where it asks
-/// first.
+/// Refusal of a page whose origin is not allowed. Its first request gets one that the page may
+/// read.
 fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<ApiError> {
     let origin = headers.get(header::ORIGIN).map(text).unwrap_or_default();
     let host = headers.get(header::HOST).map(text).unwrap_or_default();
@@ -103,7 +105,7 @@ fn readable(mut response: Response, origin: HeaderValue) -> Response {
     response
 }
 
-/// What changes something, and what is no plain fetch, comes from a page of this server or from no
+/// Requests that change something, or that upgrade, are taken from a page of this server or from no
 /// page at all: another site's page cannot begin a test in its visitor's name.
 fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -120,7 +122,7 @@ fn same_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::forbidden(say))
 }
 
-/// Whether a page is of the host that is asked.
+/// True for a page whose origin is the requested host.
 fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).map(text).unwrap_or_default();
     text(origin).split_once("://").is_some_and(|(scheme, authority)| {

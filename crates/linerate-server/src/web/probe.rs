@@ -56,7 +56,7 @@ enum Module {
     Tcp,
 }
 
-/// What it came to.
+/// Result of one probe for a scraper.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     success: bool,

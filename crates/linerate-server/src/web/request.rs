@@ -9,19 +9,19 @@ use linerate_proto::digest::sha256;
 use super::error::ApiError;
 use crate::policy_guard::Client;
 
-/// Who asks: beside each request.
+/// Extension of each request: the client's address and port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// By which of this host's addresses: beside each request.
+/// Extension of each request: the local address that the client connected to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Local(pub(crate) Option<SocketAddr>);
 
-/// Whether it came over TLS: beside each request.
+/// Extension of each request: true where it came over TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverTls(pub(crate) bool);
 
-/// Who asks, for the policy.
+/// The client of a request as the policy sees it, with its bearer token.
 pub(crate) fn client_of(peer: SocketAddr, headers: &HeaderMap) -> Result<Client, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(Client::of(Program::Http, peer.ip()));

@@ -21,18 +21,18 @@ use super::delays::Delays;
 /// Sessions of datagrams that a run may have: a browser may have to try again.
 const SESSIONS_MAX: u8 = 3;
 
-/// What a client asked for, within the limits.
+/// A browser's test as it was asked for, lowered to the limits.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Asked {
     pub(crate) streams: u16,
     pub(crate) seconds: u64,
     pub(crate) directions: Vec<Direction>,
-    /// What its rule allows, all streams together.
+    /// Highest rate that the client's rule allows, all streams together.
     #[serde(skip)]
     pub(crate) rate_bps: Option<u64>,
     #[serde(skip)]
     pub(crate) name: Option<String>,
-    /// How the client reached this host.
+    /// Host name by which the client reached this server.
     #[serde(skip)]
     pub(crate) host: Option<String>,
 }
@@ -49,16 +49,16 @@ pub(crate) struct Run {
     pub(crate) peer: SocketAddr,
     pub(crate) stop: Stop,
     said: Mutex<Vec<Said>>,
-    /// How many events there are.
+    /// Number of events so far, for listeners that wait for the next.
     pub(crate) count: watch::Sender<usize>,
     over: AtomicBool,
     /// When it ended.
     ended: Mutex<Option<MonoTime>>,
-    /// What the browser measured, until the records are kept.
+    /// Delays that the browser measured, until the records are stored.
     delays: Mutex<Option<Delays>>,
     /// Sessions of datagrams that it had.
     sessions: AtomicU8,
-    /// What rounds of datagrams brought, and how many are not over.
+    /// Results of rounds of datagrams, and the number of rounds under way.
     rounds: Mutex<Vec<RoundResult>>,
     rounds_open: AtomicUsize,
 }
@@ -92,12 +92,12 @@ impl Run {
         }
     }
 
-    /// Whether nothing more will be said.
+    /// True once no more events will follow.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Whether there may be another session of datagrams, which is then there.
+    /// Counts another session of datagrams; false where the run has had its most.
     pub(crate) fn take_session(&self) -> bool {
         let next = |count: u8| (count < SESSIONS_MAX).then_some(count + 1);
         self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
@@ -114,12 +114,12 @@ impl Run {
         lock(&self.rounds).push(round);
     }
 
-    /// What rounds brought so far; none while one of them is open.
+    /// Results of the rounds; none while a round is under way.
     pub(crate) fn rounds(&self) -> Option<Vec<RoundResult>> {
         (self.rounds_open.load(Ordering::Acquire) == 0).then(|| lock(&self.rounds).clone())
     }
 
-    /// What rounds brought, whether or not others are open.
+    /// Results of the rounds that have ended, even while others are under way.
     pub(crate) fn rounds_so_far(&self) -> Vec<RoundResult> {
         lock(&self.rounds).clone()
     }
@@ -129,12 +129,12 @@ impl Run {
         *lock(&self.delays) = Some(delays);
     }
 
-    /// What the browser measured, if it said so.
+    /// Delays that the browser measured and reported.
     pub(crate) fn delays(&self) -> Option<Delays> {
         lock(&self.delays).clone()
     }
 
-    /// How long ago it ended.
+    /// Time since the run ended; none while it goes on.
     pub(crate) fn over_since(&self, now: MonoTime) -> Option<Duration> {
         lock(&self.ended).map(|ended| now.since(ended))
     }

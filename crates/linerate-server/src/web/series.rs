@@ -63,16 +63,16 @@ impl By {
 /// Spreads that a client gets at most: 35 days by the hour of ten figures.
 const SPREADS_MAX: usize = 8400;
 
-/// How all samples are spread, by spans.
+/// Percentiles of all samples, one row for each span.
 fn spreads(of: Vec<Sketched>, asked: &Asked) -> Vec<Value> {
     let mut merged: BTreeMap<(i64, String, String), Sketch> = BTreeMap::new();
     for Sketched { task, metric, at_s, sketch } in of {
-        if asked.metric.as_ref().is_some_and(|it| *it != metric) {
+        if asked.metric.as_ref().is_some_and(|wanted| *wanted != metric) {
             continue;
         }
         let short = task.split('/').next().unwrap_or(&task).to_owned();
         let task = if asked.merge { short } else { task };
-        if asked.task.as_ref().is_some_and(|it| *it != task) {
+        if asked.task.as_ref().is_some_and(|wanted| *wanted != task) {
             continue;
         }
         merged.entry((at_s, task, metric)).or_default().merge(&sketch);
@@ -138,7 +138,9 @@ pub(crate) async fn series(
         return Ok(Json(said(&asked, &plan, found.await?)));
     }
     let found = with_store(&state, move |store| {
-        if !store.knows_schedules()? || store.schedules()?.iter().all(|it| it.plan != name) {
+        if !store.knows_schedules()?
+            || store.schedules()?.iter().all(|schedule| schedule.plan != name)
+        {
             return Ok(None);
         }
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 fit 53 bits")]
@@ -153,13 +155,14 @@ pub(crate) async fn series(
 /// Values, events, and sketches of a plan.
 type Whole = (Vec<SeriesValue>, Vec<ScheduleEvent>, Vec<Sketched>);
 
-/// What was asked of them.
+/// The values, events and sketches that the query selects, as JSON.
 fn said(asked: &Asked, plan: &str, (values, events, sketches): Whole) -> Value {
     let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|name| name == is);
     let values = values
         .iter()
-        .filter(|it| wanted(&asked.task, &it.task) && wanted(&asked.metric, &it.metric));
-    let events = events.iter().filter(|it| it.task.is_empty() || wanted(&asked.task, &it.task));
+        .filter(|value| wanted(&asked.task, &value.task) && wanted(&asked.metric, &value.metric));
+    let events =
+        events.iter().filter(|event| event.task.is_empty() || wanted(&asked.task, &event.task));
     let mut answer = json!({
         "plan": plan,
         "values": values.map(value).collect::<Vec<_>>(),

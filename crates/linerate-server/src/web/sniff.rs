@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// path before the token.
 const TELLING: usize = 8 + LOAD_PATH.len();
 
-/// What a connection speaks.
+/// Protocol that a connection's first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spoken {
     /// HTTP, a stream of load.

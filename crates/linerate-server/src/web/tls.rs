@@ -18,8 +18,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// What is agreed on by ALPN (RFC 7301), the first that the client speaks, too: clients of
-/// networkQuality speak both, and test over HTTP/2 alone.
+/// Protocols in the order of ALPN's choice (RFC 7301): clients of networkQuality speak both, and
+/// test over HTTP/2 alone.
 pub(crate) const HTTP2: &[u8] = b"h2";
 /// An authority asks whether this server has a name (RFC 8737 §4).
 pub(crate) const ACME: &[u8] = b"acme-tls/1";
@@ -34,18 +34,18 @@ pub struct Tls {
     config: Arc<ServerConfig>,
 }
 
-/// What a client is shown.
+/// Certificates that a client is shown.
 #[derive(Debug, Default)]
 struct Shown {
     /// None before an authority has given the first.
     certificate: RwLock<Option<Arc<CertifiedKey>>>,
-    /// To an authority that asks for a name.
+    /// Certificates that prove a name to an ACME authority, by name.
     proofs: RwLock<HashMap<String, Arc<CertifiedKey>>>,
 }
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if hello.alpn().is_some_and(|mut protocols| protocols.any(|it| it == ACME)) {
+        if hello.alpn().is_some_and(|mut protocols| protocols.any(|protocol| protocol == ACME)) {
             let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
             return proofs.get(&hello.server_name()?.to_ascii_lowercase()).cloned();
         }
@@ -97,13 +97,13 @@ impl Tls {
         (&self.certificate, &self.key)
     }
 
-    /// What a handshake goes by.
+    /// Configuration of a TLS handshake.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
 }
 
-/// Who does the cryptography.
+/// The cryptographic library behind TLS.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

@@ -74,7 +74,7 @@ impl Texts {
         }
     }
 
-    /// Of each row.
+    /// The column's texts row by row, none where one is missing.
     #[cfg(test)]
     pub(super) fn by_row(&self) -> Vec<Option<String>> {
         let text = |value: &ByteArray| String::from_utf8_lossy(value.data()).into_owned();
@@ -82,7 +82,7 @@ impl Texts {
         match &self.levels {
             None => values.map(Some).collect(),
             Some(levels) => {
-                levels.iter().map(|&it| if it == 1 { values.next() } else { None }).collect()
+                levels.iter().map(|&level| if level == 1 { values.next() } else { None }).collect()
             }
         }
     }
@@ -159,7 +159,7 @@ impl Columns {
         self.rows() >= ROWS_MOST || self.bytes >= BYTES_MOST
     }
 
-    /// What tells them from others: of all values and of where one is missing.
+    /// A hash of all values and of the rows in which one is missing.
     pub(super) fn digest(&self) -> u64 {
         let mut state = DefaultHasher::new();
         for texts in [&self.agent, &self.task, &self.peer, &self.why, &self.state] {
@@ -253,7 +253,7 @@ pub(super) fn schema() -> Result<TypePtr> {
     parse_message_type(SCHEMA).map(Arc::new)
 }
 
-/// How it is written: zstd, names by a dictionary, begins as their differences.
+/// Options of the writer: zstd, dictionaries for names, delta encoding for begin times.
 pub(super) fn properties(about: [(&str, &str); 2]) -> Result<Arc<WriterProperties>> {
     let about = about.map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned()));
     let column = |name: &str| ColumnPath::from(name);

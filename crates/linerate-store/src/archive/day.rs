@@ -18,9 +18,9 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Of an agent and its task, `TASK/AGENT`.
+    /// Path of an agent's task, whose name is `TASK/AGENT`: the agent after the slash is the peer.
     #[must_use]
-    pub fn of(agent: &'a str, task: &'a str) -> Self {
+    pub fn from_task(agent: &'a str, task: &'a str) -> Self {
         let (task, peer) = task.split_once('/').unwrap_or((task, ""));
         Self { agent, task, peer }
     }
@@ -33,11 +33,11 @@ pub struct DayRun {
     pub start_s: i64,
     /// Its cause: the calendar or a booking.
     pub why: RunWhy,
-    /// How it ended.
+    /// The run's final state.
     pub state: RunState,
     /// Why there is no result.
     pub reason: Option<String>,
-    /// What is shown of it in the matrix, in the metric's unit.
+    /// Metric and value that the matrix shows of the run, in the metric's unit.
     pub figure: Option<(String, f64)>,
     /// Its record's identifier.
     pub record: Option<String>,
@@ -66,7 +66,7 @@ impl Day {
         let none = || format!("{text:?} is no day; write 2026-11-25 or yesterday, days in UTC");
         let at = WallTime::named(text, now).map_err(|_| none())?;
         let millis = at.unix_millis();
-        let day = Self::of(i64::try_from(millis / 1000).unwrap_or(0));
+        let day = Self::containing(i64::try_from(millis / 1000).unwrap_or(0));
         if !at.to_string().starts_with(&format!("{}T00:00:00.000", day.date)) {
             return Err(none());
         }
@@ -76,8 +76,8 @@ impl Day {
         Ok(day)
     }
 
-    /// The day of a time.
-    pub(super) fn of(at_s: i64) -> Self {
+    /// The day of UTC that contains a time.
+    pub(super) fn containing(at_s: i64) -> Self {
         let begin_s = at_s.div_euclid(86_400) * 86_400;
         let ns = u128::try_from(begin_s).unwrap_or(0) * 1_000_000_000;
         let date = WallTime::from_unix_nanos(ns).to_string();

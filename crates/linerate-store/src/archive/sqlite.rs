@@ -29,11 +29,11 @@ impl Store {
             paths.extend(tasks.into_iter().map(|task| (agent.clone(), task)));
         }
         // As bytes are: a database's own order may be that of a language.
-        paths.sort_by(|a, b| Path::of(&a.0, &a.1).cmp(&Path::of(&b.0, &b.1)));
+        paths.sort_by(|a, b| Path::from_task(&a.0, &a.1).cmp(&Path::from_task(&b.0, &b.1)));
         for (agent, task) in &paths {
             let mut failure = Ok(true);
             let given = some(&snapshot, (mesh, agent, task), span, &mut |runs| {
-                failure = take(Path::of(agent, task), runs);
+                failure = take(Path::from_task(agent, task), runs);
                 matches!(failure, Ok(true))
             });
             given.map_err(|error| read(&error))?;

@@ -49,7 +49,7 @@ impl PostgresStore {
         }
         let docs: Result<Vec<_>, _> = runs
             .iter()
-            .map(|it| it.record.as_ref().map(linerate_core::tree::to_json).transpose())
+            .map(|run| run.record.as_ref().map(linerate_core::tree::to_json).transpose())
             .collect();
         let docs = docs.map_err(|error| {
             Failure::new(Fault::System, "write record", self.database.0.shown.clone(), error)
@@ -198,8 +198,8 @@ async fn outcomes(
     if counts.is_empty() {
         return Ok(());
     }
-    let agents: Vec<&str> = counts.keys().map(|it| it.0).collect();
-    let words: Vec<&str> = counts.keys().map(|it| it.1).collect();
+    let agents: Vec<&str> = counts.keys().map(|(agent, _)| *agent).collect();
+    let words: Vec<&str> = counts.keys().map(|(_, outcome)| *outcome).collect();
     let runs: Vec<i64> = counts.values().copied().collect();
     let sql = "INSERT INTO mesh_outcome AS o (mesh, agent, outcome, runs)
                SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[])
@@ -234,8 +234,9 @@ async fn newest(transaction: &Transaction<'_>, rows: &[Row<'_>]) -> Result<(), E
     transaction.execute(sql, &[&path, &start_s, &state, &reason]).await?;
     let (path, start_s) = columns(&good);
     let figures = good.values().map(|row| row.given.figure.as_ref());
-    let (metric, value): (Vec<Option<&str>>, Vec<Option<f64>>) =
-        figures.map(|it| (it.map(|it| it.0.as_str()), it.map(|it| it.1))).unzip();
+    let (metric, value): (Vec<Option<&str>>, Vec<Option<f64>>) = figures
+        .map(|figure| figure.map(|(metric, value)| (metric.as_str(), *value)).unzip())
+        .unzip();
     let record: Vec<Option<&str>> =
         good.values().map(|row| row.given.run.record.as_deref()).collect();
     let sql = "UPDATE mesh_latest AS l SET good_s = u.at_s, metric = u.metric, value = u.value,

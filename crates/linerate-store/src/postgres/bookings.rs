@@ -146,7 +146,8 @@ async fn occupied(transaction: &Transaction<'_>, asked: &NewBooking) -> Result<O
     Ok(row.get(0))
 }
 
-/// Whether an hour of one of its agents is spent.
+/// True where the booking would exceed the seconds that one of its agents may be booked for in
+/// that hour.
 async fn is_spent(
     transaction: &Transaction<'_>,
     asked: &NewBooking,

@@ -27,7 +27,7 @@ impl PostgresStore {
             let snapshot = begin.read_only(true).start().await?;
             let some = snapshot.prepare(SOME).await?;
             for (number, agent, task) in paths(&snapshot, mesh).await? {
-                let mut of = |runs| take(Path::of(&agent, &task), runs);
+                let mut of = |runs| take(Path::from_task(&agent, &task), runs);
                 match give((&snapshot, &some), number, span, &mut of).await? {
                     Ok(true) => {}
                     Ok(false) => break,
@@ -63,7 +63,7 @@ async fn paths(
     let mut found: Vec<(i32, String, String)> =
         snapshot.query(sql, &[&mesh]).await?.iter().map(read).collect();
     // As bytes are: a database's own order may be that of a language.
-    found.sort_by(|a, b| Path::of(&a.1, &a.2).cmp(&Path::of(&b.1, &b.2)));
+    found.sort_by(|a, b| Path::from_task(&a.1, &a.2).cmp(&Path::from_task(&b.1, &b.2)));
     Ok(found)
 }
 
@@ -102,7 +102,7 @@ fn run(row: &Row) -> Result<DayRun, Error> {
     })
 }
 
-/// How many runs of a mesh a day has; where those are so many, they are gone.
+/// Deletes a day's runs of a mesh if their number is `count`; returns the number found.
 async fn goes(client: &mut Client, mesh: &str, day: &Day, count: u64) -> Result<u64, Error> {
     let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
     let transaction = begin.start().await?;

@@ -92,10 +92,10 @@ impl Database {
     /// # Errors
     /// One line where it makes no sense, or there are no authorities to check a certificate by.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let asked = Asked::of(text);
+        let asked = Asked::from_uri(text);
         let mut config: Config = asked.rest.parse().map_err(|error: tokio_postgres::Error| {
-            let cause =
-                std::error::Error::source(&error).map_or_else(String::new, |it| format!(": {it}"));
+            let cause = std::error::Error::source(&error)
+                .map_or_else(String::new, |source| format!(": {source}"));
             format!("{error}{cause}; a database is postgresql://USER@HOST/DATABASE")
         })?;
         let secure = is_secure(&asked, &config)?;
@@ -157,13 +157,13 @@ impl Database {
     }
 }
 
-/// Whether TLS is used: to each host but this one, and where it is asked for. A socket of this host
-/// has none (PostgreSQL's manual 34.19).
+/// True where TLS is used: to each host but this one, and where the address asks for it. A Unix
+/// socket has no TLS (PostgreSQL's manual 34.19).
 fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
     let is_near = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+            name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
         }
     };
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
@@ -172,7 +172,7 @@ fn is_secure(asked: &Asked, config: &Config) -> Result<bool, String> {
         [] => hosts.iter().all(is_near),
         addresses => addresses.iter().all(IpAddr::is_loopback),
     };
-    let sockets = addresses.is_empty() && hosts.iter().all(|it| matches!(it, Host::Unix(_)));
+    let sockets = addresses.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)));
     match asked.mode.as_deref() {
         Some("disable") => Ok(false),
         Some("require" | "verify-full") => Ok(!sockets),
@@ -267,10 +267,11 @@ fn fault(attempt: &str, shown: &str, error: &tokio_postgres::Error) -> Failure {
     }
 }
 
-/// What to do where there is no connection.
+/// Advice for a failed connection, by its cause.
 fn not_reached(error: &tokio_postgres::Error) -> &'static str {
-    let below = std::error::Error::source(error).and_then(|it| it.downcast_ref::<io::Error>());
-    let of_tls = below.and_then(io::Error::get_ref).and_then(|it| it.downcast_ref());
+    let below =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let of_tls = below.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref());
     match of_tls {
         Some(rustls::Error::InvalidCertificate(_)) => {
             "name the host as its certificate does, and whose certificate vouches for it: \
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_database_is_shown_without_its_password() {
-        let shown = |text: &str| Database::parse(text).map(|it| it.0.shown.clone());
+        let shown = |text: &str| Database::parse(text).map(|database| database.0.shown.clone());
         let of = |text: &str| Ok(text.to_owned());
         assert_eq!(
             shown("postgresql://me:secret@localhost:5433/mesh"),
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn other_hosts_are_reached_by_tls_unless_the_address_says_not_to() {
         let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tls/ca.pem");
-        let is_secure = |text: &str| Database::parse(text).map(|it| it.0.tls.is_some());
+        let is_secure = |text: &str| Database::parse(text).map(|database| database.0.tls.is_some());
         let root = format!("sslrootcert={}", ca.replace('/', "%2F"));
         let (yes, no) = (Ok(true), Ok(false));
         assert_eq!(is_secure(&format!("postgresql://me@192.0.2.1/mesh?{root}")), yes);
@@ -325,6 +326,6 @@ mod tests {
         let advised = |say: &str| say.contains("nothing.pem") && say.contains("sslrootcert=FILE");
         assert!(nobody.is_err_and(|say| advised(&say)));
         // As of libpq: nothing is what is usual.
-        assert_eq!(Asked::of("postgresql://h/m?sslrootcert=").authority, None);
+        assert_eq!(Asked::from_uri("postgresql://h/m?sslrootcert=").authority, None);
     }
 }

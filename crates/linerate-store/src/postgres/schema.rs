@@ -109,9 +109,9 @@ CREATE TABLE mesh_occupied (
 CREATE INDEX mesh_occupied_booking ON mesh_occupied (booking);
 ";
 
-/// What a hub's watch finds. The values of a run that are part of a series are in its own row, as
-/// JSON, figure by figure: a row of its own for each would make many of one. Runs of version 1 have
-/// none.
+/// Tables of a hub's watch: changes, incidents and alerts. The values of a run that are part of a
+/// series are in the run's row, as JSON, figure by figure: a row for each value would make many of
+/// one. Runs of version 1 have none.
 const STEP_2: &str = "
 ALTER TABLE mesh_result ADD COLUMN followed text;
 CREATE TABLE mesh_watched (

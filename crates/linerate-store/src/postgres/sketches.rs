@@ -19,7 +19,7 @@ use crate::records::parse;
 const RECORDS_MAX: usize = 43_200;
 
 impl PostgresStore {
-    /// What [`crate::HubStore::spreads`] says.
+    /// Adds up the sketches for [`crate::HubStore::spreads`].
     pub(super) fn add_up(
         &mut self,
         (mesh, agent): (&str, &str),

@@ -25,7 +25,8 @@ fn counted(row: &Row, at: usize) -> u64 {
     u64::try_from(row.get::<_, i64>(at)).unwrap_or(0)
 }
 
-/// Of columns `seen_s, instance, starts, revision, waiting, ahead_s, double_s` from a place on.
+/// Reads an agent's last beat from seven columns, the first at index `at`: `seen_s, instance,
+/// starts, revision, waiting, ahead_s, double_s`.
 fn seen(row: &Row, at: usize) -> Option<Seen> {
     Some(Seen {
         at_s: row.get::<_, Option<i64>>(at)?,
@@ -148,13 +149,13 @@ impl HubStore for PostgresStore {
                                  double_s)
                        WHERE known.mesh = $1 AND known.agent = u.agent";
             let agents: Vec<&str> = seen.keys().map(String::as_str).collect();
-            let at_s: Vec<i64> = seen.values().map(|it| it.at_s).collect();
-            let instance: Vec<&str> = seen.values().map(|it| it.instance.as_str()).collect();
-            let starts: Vec<i64> = seen.values().map(|it| count(it.starts)).collect();
-            let revision: Vec<i64> = seen.values().map(|it| count(it.revision)).collect();
-            let waiting: Vec<i64> = seen.values().map(|it| count(it.waiting)).collect();
-            let ahead_s: Vec<Option<f64>> = seen.values().map(|it| it.ahead_s).collect();
-            let double_s: Vec<Option<i64>> = seen.values().map(|it| it.double_s).collect();
+            let at_s: Vec<i64> = seen.values().map(|beat| beat.at_s).collect();
+            let instance: Vec<&str> = seen.values().map(|beat| beat.instance.as_str()).collect();
+            let starts: Vec<i64> = seen.values().map(|beat| count(beat.starts)).collect();
+            let revision: Vec<i64> = seen.values().map(|beat| count(beat.revision)).collect();
+            let waiting: Vec<i64> = seen.values().map(|beat| count(beat.waiting)).collect();
+            let ahead_s: Vec<Option<f64>> = seen.values().map(|beat| beat.ahead_s).collect();
+            let double_s: Vec<Option<i64>> = seen.values().map(|beat| beat.double_s).collect();
             let columns: [&(dyn ToSql + Sync); 9] = [
                 &mesh, &agents, &at_s, &instance, &starts, &revision, &waiting, &ahead_s, &double_s,
             ];

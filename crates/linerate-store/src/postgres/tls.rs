@@ -26,7 +26,7 @@ use linerate_outbound::Authority;
 /// Name of the protocol (RFC 7301), which PostgreSQL 17 wants where TLS begins without a question.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// What an address says about TLS, and the rest of it.
+/// TLS options taken out of a connection URI, and the remaining URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     /// The address, with what is left of its options.
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Takes `sslmode` and `sslrootcert` out of a connection's URI.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_uri(text: &str) -> Self {
         let (mut mode, mut authority) = (None, None);
         let Some((place, options)) = text.split_once('?') else {
             return Self { rest: text.to_owned(), mode, authority };
@@ -47,9 +47,9 @@ impl Asked {
         let mut left = Vec::new();
         for option in options.split('&') {
             match option.split_once('=') {
-                Some(("sslmode", it)) => mode = Some(it.to_owned()),
-                Some(("sslrootcert", it)) => {
-                    authority = Some(decoded(it)).filter(|it| !it.is_empty())
+                Some(("sslmode", value)) => mode = Some(value.to_owned()),
+                Some(("sslrootcert", value)) => {
+                    authority = Some(decoded(value)).filter(|file| !file.is_empty())
                 }
                 _ => left.push(option),
             }
@@ -64,7 +64,7 @@ fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// How to connect: each host by its name.
+/// TLS connector that checks each host's certificate against the host's name.
 #[derive(Clone, Debug)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
@@ -73,7 +73,7 @@ impl Tls {
     /// # Errors
     /// One line, where there are none.
     pub(super) fn read(authority: Option<&str>) -> Result<Self, String> {
-        let file = authority.filter(|it| *it != "system").map(Path::new);
+        let file = authority.filter(|file| *file != "system").map(Path::new);
         let found = Authority::read(file).map_err(|failure| {
             let advice = "name whose certificate vouches for the database's: sslrootcert=FILE";
             failure.advise(advice).to_string()
@@ -94,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// How to connect to one host.
+/// TLS connector for one host, whose name its certificate must have.
 #[derive(Debug)]
 pub(super) struct TlsTo(Arc<ClientConfig>, ServerName<'static>);
 
@@ -118,7 +118,7 @@ pub(super) struct Secured<S>(tokio_rustls::client::TlsStream<S>);
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
     fn channel_binding(&self) -> ChannelBinding {
         let certificates = self.0.get_ref().1.peer_certificates().unwrap_or_default();
-        let end_point = certificates.first().and_then(|it| end_point(it));
+        let end_point = certificates.first().and_then(|certificate| end_point(certificate));
         end_point.map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
 }

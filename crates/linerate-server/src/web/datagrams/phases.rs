@@ -17,7 +17,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// How much of the planned time of a round is within, in nanoseconds.
+    /// Overlap of a round's planned time with the load, in nanoseconds.
     fn of(&self, round: &RoundResult) -> u64 {
         let (begin, end) = round.planned;
         end.min(self.end).nanos_since(begin.max(self.begin))

@@ -162,7 +162,7 @@ pub(super) async fn serve(
     Ok(result)
 }
 
-/// What the client saw of the datagrams that left at these times.
+/// Arrivals that the client reports of the datagrams that left at these times.
 fn came_down(report: &Report, sent_us: &[u64]) -> Vec<Arrival> {
     let arrival = |seen: &linerate_proto::datagrams::DatagramArrival| {
         let sent_us = sent_us.get(seen.number as usize)?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::fate::Fate;
 
-/// What a round brought.
+/// Counts of one round of datagrams, both ways.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RoundResult {
     pub(super) round: u8,

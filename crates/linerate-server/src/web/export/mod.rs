@@ -28,16 +28,16 @@ const EVERY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest wait after failures.
 const WAIT_MAX_S: u64 = 60;
-/// What waits for a receiver at the most: two hours, or so many bytes.
+/// Bound of the queue to a receiver: messages of two hours, and bytes.
 const WAITING_MAX: usize = 240;
 const BYTES_MAX: usize = 32 << 20;
 
-/// Where figures go.
+/// Receiver that figures are sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receiver {
-    /// By remote write 1.0 to this address: `http://HOST:9090/api/v1/write`.
+    /// Prometheus remote write 1.0 to this address: `http://HOST:9090/api/v1/write`.
     RemoteWrite(String),
-    /// By OTLP 1 over HTTP in JSON to this address: `http://HOST:4318/v1/metrics`.
+    /// OTLP 1 over HTTP in JSON to this address: `http://HOST:4318/v1/metrics`.
     Otlp(String),
 }
 
@@ -57,7 +57,7 @@ impl Receiver {
         }
     }
 
-    /// Whether figures can be sent to an address.
+    /// Checks that figures can be sent to an address.
     /// # Errors
     /// One line where they cannot.
     pub fn check(url: &str) -> Result<(), String> {
@@ -102,7 +102,7 @@ impl Queue {
     }
 }
 
-/// What follows from an answer.
+/// Next step after a receiver's answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Then {
     Next,

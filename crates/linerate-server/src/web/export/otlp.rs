@@ -80,16 +80,18 @@ fn histograms(samples: &[Sample], (begun, now): (&str, &str)) -> Vec<Value> {
     let ends = |sample: &&Sample| sample.suffix == "_sum";
     let each = samples.split_inclusive(|sample| ends(&sample));
     each.map(|of| {
-        let buckets: Vec<&Sample> = of.iter().filter(|it| it.suffix == "_bucket").collect();
-        let value = |suffix| of.iter().find(|it| it.suffix == suffix).map_or(0.0, |it| it.value);
-        let before = std::iter::once(0.0).chain(buckets.iter().map(|it| it.value));
-        let counts = buckets.iter().zip(before).map(|(it, before)| (it.value - before).to_string());
-        let bound = |it: &&Sample| {
-            let le = it.labels.iter().find(|(name, _)| name == "le")?;
+        let buckets: Vec<&Sample> = of.iter().filter(|sample| sample.suffix == "_bucket").collect();
+        let value =
+            |suffix| of.iter().find(|row| row.suffix == suffix).map_or(0.0, |row| row.value);
+        let before = std::iter::once(0.0).chain(buckets.iter().map(|bucket| bucket.value));
+        let counts =
+            buckets.iter().zip(before).map(|(row, before)| (row.value - before).to_string());
+        let bound = |bucket: &&Sample| {
+            let le = bucket.labels.iter().find(|(name, _)| name == "le")?;
             le.1.parse::<f64>().ok().filter(|bound| bound.is_finite())
         };
-        let exemplars = buckets.iter().filter_map(|it| it.exemplar.as_ref()).map(exemplar);
-        let labels = of.last().map_or(&[][..], |it| &it.labels);
+        let exemplars = buckets.iter().filter_map(|bucket| bucket.exemplar.as_ref()).map(exemplar);
+        let labels = of.last().map_or(&[][..], |sample| &sample.labels);
         json!({
             "attributes": attributes(&labels.to_vec()),
             "startTimeUnixNano": begun,

@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// What a policy takes it for. A ping is as light as a trace.
+    /// Kind of test by which a policy judges it. A ping is as light as a trace.
     pub(super) const fn test(self) -> TestKind {
         match self {
             Self::Ping | Self::Trace => TestKind::Trace,
@@ -49,12 +49,12 @@ impl Kind {
         }
     }
 
-    /// Whether `linerate serve` has to run at the target.
+    /// True where `linerate serve` has to run at the target.
     pub(super) const fn needs_server(self) -> bool {
         !matches!(self, Self::Ping | Self::Trace)
     }
 
-    /// How often the seconds pass.
+    /// Number of tests, each of the given seconds: one for each window of a sweep.
     pub(super) const fn times(self) -> u64 {
         if matches!(self, Self::Sweep) { WINDOWS_BYTES.len() as u64 } else { 1 }
     }

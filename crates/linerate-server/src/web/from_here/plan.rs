@@ -21,11 +21,11 @@ const PROBES: (u64, u32) = (20_000_000, 20);
 const SURVEY_PROBES: u64 = 1000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is measured, within the limits.
+/// A measurement from this server as it was asked for, lowered to the limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(super) kind: Kind,
-    /// Of each test of a sweep, or of the one.
+    /// Seconds of each test of a sweep, or of the one test.
     pub(super) seconds: u64,
     /// `Up` is from this server to the target.
     pub(super) direction: Direction,
@@ -40,7 +40,7 @@ impl Wanted {
         if matches!(self.kind, Kind::Sweep) { &WINDOWS_BYTES } else { &[] }
     }
 
-    /// What is measured, one after the other.
+    /// Plans of the measurements, in the order in which they run.
     pub(super) fn plans(&self, target: &Target) -> Vec<Plan> {
         let server = ServerPlan::new(None, target.address.to_string(), target.port);
         match self.kind {
@@ -105,7 +105,7 @@ impl Wanted {
         }
     }
 
-    /// Of each stream.
+    /// Rate of each stream.
     fn pace(&self) -> Option<BitRate> {
         let each = |all: u64| BitRate::from_bits_per_sec((all / u64::from(self.streams)).max(1));
         self.rate_bps.map(each)

@@ -18,14 +18,14 @@ const NAME_BYTES_MAX: usize = 253;
 /// Ports below are those of other services: a target is no list of them to be tried.
 const PORT_MIN: u16 = 1024;
 
-/// Where a measurement goes.
+/// Target of a measurement from this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// As the client wrote it, without its port.
     pub(super) name: String,
     /// The address that is measured to, and no other.
     pub(super) address: IpAddr,
-    /// Of `linerate serve` at the target.
+    /// Port of `linerate serve` at the target.
     pub(super) port: u16,
 }
 
@@ -86,7 +86,7 @@ impl Target {
     }
 }
 
-/// Whether a client may have a measurement to an address.
+/// Checks that the policy lets a client have a measurement to an address.
 fn may_reach(state: &State, client: &Client, address: IpAddr) -> Result<(), String> {
     let act = Act::MeasureTo(address);
     let nobody = || Err("this server has no policy, so it measures to nobody".to_owned());

@@ -23,7 +23,7 @@ use crate::web::measure::verdicts_said;
 use crate::web::run::Run;
 use crate::web::state::State;
 
-/// What is to be done, and for whom.
+/// A measurement to run, with the client that asked for it.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) target: Target,
@@ -144,7 +144,7 @@ impl Work<'_> {
         }
     }
 
-    /// What a survey has seen.
+    /// Notes the progress of a survey for the page.
     fn seen(&self, seen: &Seen<'_>) {
         match seen {
             Seen::Planned(count, span) => {

@@ -23,7 +23,7 @@ impl Studies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether none is measured.
+    /// True where no study is measured now.
     pub(crate) fn all_over(&self) -> bool {
         self.lock().run.is_none()
     }

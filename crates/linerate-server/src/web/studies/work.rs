@@ -15,12 +15,12 @@ use linerate_sys::stop::Stop;
 
 use crate::web::state::State;
 
-/// What is kept of what it says: lines of progress, and at last why it failed.
+/// Bytes that are kept of its output: lines of progress, and at last why it failed.
 const SAID_MAX: u64 = 1 << 20;
 /// Exit codes of a run that came to its end: whole, outside limits, with some failed.
 const CAME_TO_ITS_END: [i32; 3] = [0, 1, 5];
 
-/// What is to be done.
+/// A study run to start, and its store.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) run: String,

@@ -87,7 +87,8 @@ struct Made {
 fn make(into: &FilePath, days: usize, (agents, peers, count): (usize, usize, usize)) -> Made {
     let (mut made, mut draw) = (Made::default(), Draw(1));
     for number in 0..days {
-        let day = Day::of(1_735_689_600 + 86_400 * i64::try_from(number).expect("some years"));
+        let day =
+            Day::containing(1_735_689_600 + 86_400 * i64::try_from(number).expect("some years"));
         let path = into.join(format!("m-{}.parquet", day.date()));
         let file = File::create(&path).expect("room");
         let mut writer = DayWriter::new(file, "m", &day).expect("room");

@@ -18,7 +18,7 @@ use crate::{AgentRun, Store, TAG_PLAN, TAG_SLOT};
 const DAY_S: i64 = 1_795_478_400;
 
 fn day() -> Day {
-    Day::of(DAY_S + 5)
+    Day::containing(DAY_S + 5)
 }
 
 fn run(agent: &str, task: &str, start_s: i64) -> AgentRun {
@@ -241,7 +241,7 @@ fn a_file_that_is_not_as_it_was_given_is_found() {
                 record: None,
                 doc: None,
             };
-            writer.push(Path::of(agent, "delay/z"), &run).expect("room");
+            writer.push(Path::from_task(agent, "delay/z"), &run).expect("room");
         }
         writer.close().expect("room")
     };
