@@ -3,7 +3,7 @@
 
 use super::{Failure, Fault};
 
-/// Where every part is.
+/// Advice for a build that leaves parts out.
 const HAS_ALL: &str = "use the program of a package, or build all of it: ./dev build full";
 
 /// A part that a build may leave out.

@@ -75,7 +75,7 @@ pub enum CaveatCode {
     LengthChanged,
     /// A survey could send no trains of probe datagrams: what they tell of the path is unknown.
     TrainsMissing,
-    /// What is here is a model's answer in virtual time: no packet was sent.
+    /// The result is a model's, in virtual time: no packet was sent.
     VirtualTime,
 }
 
@@ -85,9 +85,9 @@ pub enum CaveatCode {
 pub struct Caveat {
     /// The kind.
     pub code: CaveatCode,
-    /// What was seen, with its figure.
+    /// The observation, with its figure.
     pub detail: String,
-    /// What to do about it.
+    /// Advice: the next step for the user.
     pub advice: String,
 }
 

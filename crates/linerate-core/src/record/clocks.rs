@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the offset between two clocks.
+/// State of the offset between two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -16,7 +16,7 @@ pub enum ClockState {
     Unsynchronised,
 }
 
-/// Who says how right this host's clock is.
+/// The program that reports the error of this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -29,7 +29,7 @@ pub enum ClockKeeper {
     Ptp4l,
 }
 
-/// What a lasting change of the smallest delays is.
+/// Cause of a lasting change of the smallest delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -49,13 +49,13 @@ pub enum ChangeCause {
 pub struct DelayChange {
     /// The first probe after it, from 0.
     pub probe: u64,
-    /// When that was sent, in ns since 1970 by this host's clock.
+    /// Time at which that probe was sent, in ns since 1970 by this host's clock.
     pub at_unix_ns: u64,
-    /// What changed.
+    /// The path or the clock that changed.
     pub cause: ChangeCause,
-    /// By how much the delay there grew; 0 where no growth was found.
+    /// Growth of the delay there; 0 where no growth was found.
     pub there_ns: i64,
-    /// By how much the delay back grew; 0 where no growth was found.
+    /// Growth of the delay back; 0 where no growth was found.
     pub back_ns: i64,
 }
 
@@ -65,7 +65,7 @@ pub struct DelayChange {
 pub struct ClockAgreement {
     /// The size of the probes.
     pub payload_bytes: u32,
-    /// What is known of their offset.
+    /// State of the offset between both clocks.
     pub state: ClockState,
     /// One-way delays may be wrong by this much, and by no more; null where there are none.
     pub error_ns: Option<u64>,
@@ -77,7 +77,7 @@ pub struct ClockAgreement {
     pub drift_ns_per_s: Option<f64>,
     /// Error that both ends claim for their clocks together; null where one claims nothing.
     pub claimed_error_ns: Option<u64>,
-    /// Who claims it for this host's; null where nobody does.
+    /// The program that reports the error of this host's clock; null where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<ClockKeeper>,
     /// The packets prove that claim wrong.
@@ -106,7 +106,8 @@ pub struct ClockAgreement {
 const ERRORS_MIN: f64 = 4.0;
 
 impl ClockAgreement {
-    /// Whether a delay of one direction is known, and is more than a part of the round trip.
+    /// True when one-way delays are known, and this one is more than the error of the clocks'
+    /// offset.
     pub fn knows(&self, delay_ns: f64) -> bool {
         match (self.state, self.error_ns) {
             (ClockState::Synchronised, _) => true,

@@ -26,7 +26,7 @@ pub struct End {
     /// Step of the monotonic clock, as measured; figures are shown no finer.
     #[serde(default)]
     pub clock_tick_ns: Option<f64>,
-    /// What the host adds to delays; null where none were measured.
+    /// Delays that the host itself adds; null where none were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// Default congestion control of the host.
@@ -48,24 +48,24 @@ pub struct End {
     /// they wanted to run; null where nothing reports or the measurement was too short.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
-    /// What the counters of this host grew by during a throughput test.
+    /// Growth of this host's counters during a throughput test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deltas: Option<HostDeltas>,
 }
 
-/// What the host that measures adds to a delay, found just before or after the measurement.
+/// Delays that the measuring host itself adds, found just before or after the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// Cost of one reading of the clock.
     pub reading_ns: f64,
-    /// How late a sleep of 100 µs ends with the prober's timer slack, median.
+    /// Lateness of a sleep of 100 µs with the prober's timer slack, median.
     pub oversleep_ns: Option<u64>,
     /// Stop-and-wait ICMP echo on loopback, median; null where this host may not be pinged.
     pub floor_ns: Option<f64>,
     /// Its sample standard deviation.
     pub floor_stddev_ns: Option<f64>,
-    /// By how much one half of those echoes may differ from the other (A/A, 95 %).
+    /// Largest difference that the two halves of those echoes may show by chance (A/A, 95 %).
     pub floor_difference_ns: Option<f64>,
 }
 

@@ -21,11 +21,11 @@ pub enum Event {
     SubInterval(SubInterval),
     /// A probe was answered, or given up.
     Reply(PingReply),
-    /// How far a fast run of probes has come, a few times a second.
+    /// Progress of a fast run of probes, a few times a second.
     Progress(PingProgress),
     /// A trial of a benchmark has ended, the next may come at once.
     BenchTrial(Box<BenchTrial>),
-    /// What a benchmark does next, in a line: a test, a search, the tester's own check.
+    /// The next step of a benchmark, in a line: a test, a search, the tester's own check.
     BenchStep(String),
     /// A line for the reader about something on the way: a router's message.
     Note(String),
@@ -36,7 +36,7 @@ pub enum Event {
 /// A connected data stream, before its first byte.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamOpened {
-    /// Which way its data will go.
+    /// Direction of its data.
     pub direction: Direction,
     /// Stream number within its direction, from 0.
     pub flow: u16,
@@ -50,7 +50,7 @@ pub struct StreamOpened {
     pub sndbuf_bytes: Option<u64>,
     /// SO_RCVBUF, where the kernel tells.
     pub rcvbuf_bytes: Option<u64>,
-    /// What ties the connections of the test together, where the protocol shows it.
+    /// Identifier that the connections of the test share, where the protocol shows it.
     pub session: Option<String>,
 }
 
@@ -61,13 +61,13 @@ pub struct IntervalRow {
     pub start_ns: u64,
     /// End of the interval since the start of the test.
     pub end_ns: u64,
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
     /// Stream number, or null for the sum.
     pub flow: Option<u16>,
     /// Payload bytes that the receiver took in.
     pub bytes: u64,
-    /// Those bytes over the interval, in bit/s.
+    /// Rate of those bytes over the interval, in bit/s.
     pub goodput_bps: f64,
     /// Segments retransmitted in the interval, where the sender told.
     pub retransmits: Option<u64>,
@@ -83,7 +83,7 @@ pub struct IntervalRow {
     pub pmtu_bytes: Option<u32>,
     /// True inside the span that `--omit` leaves out.
     pub omitted: bool,
-    /// What became of the datagrams; none in a TCP test.
+    /// Datagrams received and lost in the interval; none in a TCP test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramRow>,
 }
@@ -99,7 +99,7 @@ pub struct DatagramRow {
     pub received: u64,
     /// Numbers that were passed over; negative when some of them came after all.
     pub lost: i64,
-    /// Those of the lost that the receiver's own socket had no room for.
+    /// Lost datagrams for which the receiver's own socket buffer had no room.
     pub lost_here: u64,
     /// Arrivals of a datagram that had arrived before.
     pub duplicates: u64,

@@ -64,18 +64,18 @@ pub enum FailureCode {
 pub struct Failure {
     /// Whose turn it is.
     pub fault: Fault,
-    /// What was attempted: `connect`, `bind UDP`, `read plan`.
+    /// The operation that failed: `connect`, `bind UDP`, `read plan`.
     pub attempt: String,
     /// On what: an address, a file, a flag.
     pub object: String,
-    /// Why it failed.
+    /// The reason of the failure.
     pub reason: String,
-    /// What to do about it, where that is known.
+    /// Advice: the user's next step, where one is known.
     pub next_step: Option<String>,
-    /// When another try may succeed, where the other end is busy and says so.
+    /// Time after which another try may succeed, where the other end is busy and says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What a program can act on; not stored.
+    /// The kind of failure, for programs; not stored.
     #[serde(skip)]
     pub code: Option<FailureCode>,
 }
@@ -119,7 +119,7 @@ impl Failure {
         Self { code: code.into(), ..self }
     }
 
-    /// Whether the other end was only busy: a later try may find a place.
+    /// True when the other end was only busy: a later try may find a place.
     pub const fn is_busy(&self) -> bool {
         self.retry_after_ms.is_some()
     }

@@ -2,10 +2,10 @@
 
 use super::{Flow, SentDatagrams};
 
-/// How many of the lost datagrams of a direction's streams were dropped at the sender's own
-/// interface: those that its streams were told of, and as many as the interface counted beyond
-/// the buffers that they were told of, since it drops some later; no more than are missing, since
-/// others may use it. None where the sender did not look.
+/// Number of the lost datagrams of a direction's streams that were dropped at the sender's own
+/// interface. Counted are the sends that the kernel refused, and the interface's drops beyond those
+/// refusals, since it drops some datagrams later; no more than are lost, since others may use the
+/// interface. None where the sender did not look.
 pub fn dropped_at_interface<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<u64> {
     let senders = || {
         let ends = flows.clone().filter_map(|flow| flow.sender.as_ref());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a rate or size includes.
+/// Headers that a rate or size includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Layer {
     Wire,
 }
 
-/// Whether more is better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {

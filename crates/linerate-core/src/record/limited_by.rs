@@ -36,12 +36,12 @@ pub enum LimitedBy {
 }
 
 impl LimitedBy {
-    /// Whether a host is the limit: that is said before the number.
+    /// True when a host is the limit: that is said before the number.
     pub const fn is_host(self) -> bool {
         matches!(self, Self::ThisHost | Self::OtherEnd)
     }
 
-    /// How much a reader has to know it: a host as the limit first of all.
+    /// Importance of the limit to a reader, the highest for a limit at a host.
     pub const fn weight(self) -> u8 {
         match self {
             Self::ThisHost | Self::OtherEnd => 2,
@@ -67,7 +67,7 @@ impl LimitedBy {
     }
 }
 
-/// How far a result is to be trusted.
+/// Trustworthiness of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -14,13 +14,13 @@ pub struct Metric {
     pub title: &'static str,
     /// Unit of stored values.
     pub unit: &'static str,
-    /// What a rate or size includes.
+    /// Headers that a rate or size includes.
     pub layer: Option<Layer>,
-    /// What is counted and what is not.
+    /// Definition: the things counted and those left out.
     pub definition: &'static str,
     /// Standard or document that the definition follows.
     pub source: &'static str,
-    /// Whether more is better.
+    /// Direction in which the metric improves.
     pub better: Better,
 }
 

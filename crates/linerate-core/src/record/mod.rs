@@ -134,7 +134,7 @@ pub struct Record {
     pub id: RecordId,
     /// The program that measured.
     pub tool: Tool,
-    /// How it ended.
+    /// State of the measurement at its end.
     pub status: Status,
     /// A name given by the user.
     #[serde(default)]
@@ -149,7 +149,7 @@ pub struct Record {
     pub started_at: WallTime,
     /// From start to end, by the local monotonic clock.
     pub duration_ns: u64,
-    /// What was asked, every default filled in.
+    /// The plan as asked for, every default filled in.
     pub plan: Plan,
     /// The local end first, the remote end second where it reported.
     pub ends: Vec<End>,
@@ -163,13 +163,13 @@ pub struct Record {
     /// in the summary by its own metric alone.
     #[serde(default)]
     pub background: Option<Flow>,
-    /// What a search for the capacity found; none in other tests.
+    /// Steps and result of a search for the capacity; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
-    /// What a benchmark of a device found; none in other tests.
+    /// Results of a benchmark of a device; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Box<BenchResult>>,
-    /// What a trace found of a path; none in other tests.
+    /// Hops and findings of a trace; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<Trace>>,
     /// The probes that went beside the load; none where none were sent.
@@ -188,7 +188,8 @@ pub struct Record {
     /// The path MTU of each direction, where a survey found it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_mtu: Vec<PathMtu>,
-    /// What a survey changed for short runs to decide between causes, in the order tried.
+    /// Short runs with one setting changed, which a survey made to decide between causes, in the
+    /// order tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
     /// Values over time.
@@ -197,7 +198,7 @@ pub struct Record {
     /// The emulated paths that the packets went over, with what these really did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<EmulatedPath>,
-    /// How the clocks of both ends agreed while STAMP was measured, for each size.
+    /// Agreement of the clocks of both ends while STAMP was measured, for each size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockAgreement>,
     /// Stretches without answers of a ping, in order; the first 1000 of each size.
@@ -208,7 +209,7 @@ pub struct Record {
     pub distributions: Vec<Distribution>,
     /// The results.
     pub summary: Vec<Summary>,
-    /// What theory allows in the test's first direction, and the share that was reached.
+    /// Rate that theory allows in the test's first direction, and the share that was reached.
     #[serde(default)]
     pub ceiling: Option<Ceiling>,
     /// The same for the way back of a test that goes both ways at once.
@@ -217,7 +218,7 @@ pub struct Record {
     /// Caveats.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
-    /// Why it did not end well.
+    /// The failure that ended the measurement early.
     #[serde(default)]
     pub failure: Option<Failure>,
     /// The measurements of a survey, in the order made: whole records. Summary, ceilings and
@@ -359,7 +360,7 @@ impl Record {
         self.ceilings().find(of)
     }
 
-    /// What the parts warn of, each kind once as it was seen first.
+    /// Caveats of the parts, each kind once, as it was seen first.
     pub fn caveats_of_parts(&self) -> Vec<Caveat> {
         let mut caveats: Vec<Caveat> = Vec::new();
         for caveat in self.parts.iter().flat_map(|part| &part.caveats) {
@@ -395,7 +396,7 @@ pub struct Tool {
     pub version: String,
 }
 
-/// How a measurement ended.
+/// State of a measurement at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

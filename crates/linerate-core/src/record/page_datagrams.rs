@@ -9,13 +9,13 @@ use super::{Direction, ProbePhase};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageDatagrams {
-    /// Which way the load went meanwhile.
+    /// Directions of the load meanwhile.
     pub phase: ProbePhase,
-    /// Which way these datagrams went.
+    /// Direction of these datagrams.
     pub direction: Direction,
     /// Datagrams that left.
     pub sent: u64,
-    /// Those that had not come a second after the last (RFC 7680 §4.1).
+    /// Datagrams that had not arrived a second after the last was sent (RFC 7680 §4.1).
     pub lost: u64,
     /// Arrivals of one that had come before (RFC 5560).
     pub duplicates: u64,

@@ -23,20 +23,20 @@ pub struct PathPlan {
     /// Seed of all random decisions; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What carries the packets of a laboratory's link; `linerate` when absent.
+    /// Emulator that carries the packets of a laboratory's link; `linerate` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<Datapath>,
-    /// What the first end's packets meet besides, or instead.
+    /// Elements that the first end's packets cross besides, or instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Box<Self>>,
-    /// What the second end's packets meet besides, or instead.
+    /// Elements that the second end's packets cross besides, or instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Box<Self>>,
 
     /// A link by name, with the rate and framing of its kind: `1g`, `oc12`, `ds3`, `vdsl2:50M`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// What carries packets on the link: `ethernet`, `aal5-llcsnap`, `pos`; the link's usual one
+    /// Carrier of the packets on the link: `ethernet`, `aal5-llcsnap`, `pos`; the link's usual one
     /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<String>,
@@ -140,7 +140,7 @@ pub struct PathPlan {
     pub cross: Vec<CrossPlan>,
 }
 
-/// What carries packets.
+/// Emulator that carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -190,7 +190,7 @@ pub enum PathEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePlan {
-    /// What comes when the buffer is full is lost.
+    /// Drop-tail: a packet that arrives while the buffer is full is lost.
     Tail,
     /// Random early detection with thresholds at a sixth and a half of the buffer, 0.1 at the most,
     /// weight 0.002.

@@ -37,7 +37,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Whether it asks two hosts to exchange packets; a model does not.
+    /// True when it asks two hosts to exchange packets; a model does not.
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Simulate(_))
     }
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// What the user knows of the path that it measures.
+    /// The rate that the user gives as the bound of the path measured.
     pub const fn known_path(&self) -> Option<&KnownPath> {
         match self {
             Self::Tcp(plan) => plan.server.known.as_ref(),
@@ -128,18 +128,18 @@ pub struct ServerPlan {
     pub family: Option<Family>,
     /// Local address to send from.
     pub bind: Option<String>,
-    /// How long to wait for the server to answer.
+    /// Time to wait for the server to answer.
     pub connect_timeout_ns: u64,
     /// The host's name in the configuration file, where it is from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// What the user knows of the path beforehand.
+    /// The rate that the user gives as the bound of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownPath>,
     /// Probes to send beside the load; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbePlan>,
-    /// What shows the server's policy who asks; neither stored nor sent as it is.
+    /// Access token that the server's policy checks; neither stored nor sent as it is.
     #[serde(skip)]
     pub token: Option<AccessToken>,
 }
@@ -165,11 +165,11 @@ pub struct ProbePlan {
     pub beside: Vec<ProbeKind>,
 }
 
-/// How some probes differ from others.
+/// Transport and marks in which some probes differ from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeKind {
-    /// How they travel; null is UDP where linerate serve answers, else ICMP.
+    /// Transport of these probes; null is UDP where linerate serve answers, else ICMP.
     pub transport: Option<PingTransport>,
     /// Their differentiated services code point; null is that of the load.
     pub dscp: Option<u8>,
@@ -209,7 +209,7 @@ pub struct TcpPlan {
     /// The server.
     #[serde(flatten)]
     pub server: ServerPlan,
-    /// What both ends have to know.
+    /// The parameters that both ends have to know.
     #[serde(flatten)]
     pub test: TcpTest,
     /// Choose how data is moved, and where the data threads run, from short trials.
@@ -224,7 +224,7 @@ pub struct UdpPlan {
     /// The server.
     #[serde(flatten)]
     pub server: ServerPlan,
-    /// What both ends have to know.
+    /// The parameters that both ends have to know.
     #[serde(flatten)]
     pub test: UdpTest<Option<u32>>,
     /// The CPU that this end's first data thread is pinned to; the others take those after it.
@@ -247,7 +247,7 @@ pub struct TestPlan {
     pub ping_count: u64,
     /// Tests that would not end within this are left out; null leaves none out.
     pub within_ns: Option<u64>,
-    /// What the path is asked to carry; null where nothing is.
+    /// Rate that the path is asked to carry; null where none is.
     #[serde(default)]
     pub goal: Option<GoalPlan>,
 }
@@ -266,11 +266,11 @@ pub struct GoalPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparePlan {
-    /// What is compared; the others with the first.
+    /// The candidates; the others are compared with the first.
     pub candidates: Vec<Candidate>,
     /// Each candidate is measured once in each, the first one twice.
     pub rounds: u32,
-    /// Of the order within each round.
+    /// Seed of the order within each round.
     pub seed: u64,
 }
 
@@ -280,7 +280,7 @@ pub struct ComparePlan {
 pub struct Candidate {
     /// As the user named it.
     pub name: String,
-    /// What is measured in each round.
+    /// The measurement made in each round.
     pub plan: Plan,
     /// The laboratory in which it is measured; null is the network of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,7 +300,7 @@ impl Candidate {
 /// Port of UDP probes: the first one of the classic traceroute, where nothing listens.
 pub const TRACE_PORT: u16 = 33_434;
 
-/// What a trace's probes are.
+/// Protocol of a trace's probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -323,7 +323,7 @@ named!(TraceProbes { Udp = "udp", Icmp = "icmp", Tcp = "tcp" });
 pub struct TracePlan {
     /// Name or address of the target.
     pub host: String,
-    /// What the probes are.
+    /// Protocol of the probes.
     pub probes: TraceProbes,
     /// Port that UDP or TCP probes go to.
     pub port: u16,
@@ -354,7 +354,7 @@ pub struct TracePlan {
     /// Port of `linerate serve` at the target, which is asked for the path back; null asks none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<u16>,
-    /// What shows the target's policy who asks; neither stored nor sent as it is.
+    /// Access token that the target's policy checks; neither stored nor sent as it is.
     #[serde(skip)]
     pub token: Option<AccessToken>,
     /// The target's name in the configuration file, where it is from there.
@@ -362,7 +362,7 @@ pub struct TracePlan {
     pub profile: Option<String>,
 }
 
-/// That of records from before there were more.
+/// Number of flows in records of versions that had one only.
 const fn one_flow() -> u16 {
     1
 }
@@ -391,7 +391,7 @@ impl Default for TracePlan {
     }
 }
 
-/// How probes travel.
+/// Transport of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -410,7 +410,7 @@ pub enum PingTransport {
     WebSocket,
 }
 
-/// What a measurement by STAMP has beside its probes.
+/// Settings of a measurement by STAMP beside its probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StampPlan {
@@ -418,19 +418,19 @@ pub struct StampPlan {
     pub authenticated: bool,
     /// DSCP that the answers are asked to have, 0 … 63; null asks for none.
     pub reply_dscp: Option<u8>,
-    /// How this host and the reflector came together, where NAT is before both.
+    /// Meeting of this host and the reflector through a hub, where both are behind NAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Meeting>,
 }
 
-/// How two hosts behind NAT came together.
+/// Meeting of two hosts behind NAT through a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meeting {
     /// The third host, at which they met.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: SocketAddr,
-    /// Which way the probes go.
+    /// Path of the probes: direct or relayed.
     pub way: MetWay,
     /// The UDP port that they leave from.
     pub local_port: u16,
@@ -447,7 +447,7 @@ pub enum MetWay {
     Relay,
 }
 
-/// When the next probe leaves.
+/// Time at which the next probe leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -460,7 +460,7 @@ pub enum PingMode {
     Window(u16),
 }
 
-/// How the prober waits for an answer.
+/// Way in which the prober waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -504,7 +504,7 @@ impl Ecn {
 pub struct PingPlan {
     /// Name or address of the target.
     pub host: String,
-    /// How probes travel.
+    /// Transport of the probes.
     pub transport: PingTransport,
     /// UDP port of the responder.
     pub port: u16,
@@ -518,7 +518,7 @@ pub struct PingPlan {
     pub count: Option<u64>,
     /// Time between probes when paced.
     pub interval_ns: u64,
-    /// When the next probe leaves.
+    /// Time at which the next probe leaves.
     pub mode: PingMode,
     /// After this long a probe counts as lost.
     pub timeout_ns: u64,
@@ -527,7 +527,7 @@ pub struct PingPlan {
     pub deadline_ns: Option<u64>,
     /// Probes sent and thrown away first, so that address resolution is not measured.
     pub warmup: u32,
-    /// How to wait for an answer.
+    /// Way of waiting for an answer.
     pub wait: WaitMode,
     /// Ask the kernel for its own send and receive times.
     pub kernel_stamps: bool,
@@ -556,7 +556,7 @@ pub struct PingPlan {
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,
-    /// What STAMP has beside; null for other transports.
+    /// Settings of STAMP; null for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<StampPlan>,
     /// The target's name in the configuration file, where it is from there.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PingTransport;
 
-/// Which way the load went while probes were sent.
+/// Directions of the load while probes were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub enum ProbePhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeSpan {
-    /// Which way the load went.
+    /// Directions of the load.
     pub phase: ProbePhase,
     /// Its begin since the start of the load; negative before that.
     pub from_ns: i64,
@@ -39,7 +39,7 @@ pub struct ProbeSpan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Probes {
-    /// How they travelled.
+    /// Transport of the probes.
     pub transport: PingTransport,
     /// Their target: an address, with its port for UDP.
     pub target: String,
@@ -50,12 +50,12 @@ pub struct Probes {
     /// ECN field that was set, where it was: 0 is not ECT, 1 ECT(1), 2 ECT(0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<u8>,
-    /// Why none was answered, in one line; null when one was.
+    /// The reason why no probe was answered, in one line; null when one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
     /// The phases.
     pub phases: Vec<ProbeSpan>,
-    /// When each was sent, since the start of the load; negative before that.
+    /// Time at which each was sent, since the start of the load; negative before that.
     pub sent_ns: Vec<i64>,
     /// The round trip of each, by this host's clock from just before sending to just after
     /// receiving; null for a lost one.
@@ -82,7 +82,7 @@ pub struct Probes {
     /// reports it; 3 is congestion experienced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecn_there: Vec<Option<u8>>,
-    /// That of the answer to each as it came here; it left with the one of `ecn`.
+    /// ECN of the answer to each probe as it arrived here; the answer left with the one of `ecn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecn_back: Vec<Option<u8>>,
 }

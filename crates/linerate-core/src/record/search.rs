@@ -15,7 +15,7 @@ use crate::units::BitRate;
 pub struct SearchPlan {
     /// Between statuses of the receiver, 5 to 250 ms.
     pub feedback_ns: u64,
-    /// Which delay is compared with the two thresholds.
+    /// Delay that is compared with the two thresholds.
     pub delay: SearchDelay,
     /// Below this delay above the smallest one, the rate may rise.
     pub delay_low_ns: u64,
@@ -60,7 +60,7 @@ pub enum SearchDelay {
     OneWay,
 }
 
-/// What a status did to the rate.
+/// Change of the rate after a status message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -81,7 +81,7 @@ pub enum SearchStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchTrial {
-    /// When it came, since the sender's start.
+    /// Time at which the status came, since the sender's start.
     pub t_ns: u64,
     /// Statuses before it that did not come; what they would have reported is in this one.
     pub missed: u32,
@@ -93,9 +93,9 @@ pub struct SearchTrial {
     pub rtt_ns: Option<u64>,
     /// Datagrams sent so far.
     pub sent: u64,
-    /// What followed.
+    /// Change of the rate that followed.
     pub step: SearchStep,
-    /// Whether congestion was confirmed by now, once or more.
+    /// True when congestion had been confirmed by now, once or more.
     pub confirmed: bool,
     /// The row of the table from here on.
     pub row: u16,
@@ -103,7 +103,8 @@ pub struct SearchTrial {
     pub offered_bps: u64,
 }
 
-/// What an end of a search has to add: the receiver's sub-intervals, the sender's statuses.
+/// Results that an end of a search has yet to report: the receiver's sub-intervals, the sender's
+/// statuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchNews {
     /// Sub-intervals that have ended.
@@ -113,13 +114,13 @@ pub struct SearchNews {
 }
 
 impl SearchNews {
-    /// Whether there is nothing.
+    /// True when there is nothing to report.
     pub const fn is_empty(&self) -> bool {
         self.spans.is_empty() && self.trials.is_empty()
     }
 }
 
-/// What the receiver took in during one sub-interval.
+/// Datagrams that the receiver read during one sub-interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchSpan {
@@ -147,7 +148,8 @@ pub struct SearchSpan {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubInterval {
-    /// What the receiver took in. It begins `index` times `length_ns` after the first arrival.
+    /// Datagrams that the receiver read in it. It begins `index` times `length_ns` after the first
+    /// arrival.
     #[serde(flatten)]
     pub span: SearchSpan,
     /// Bits of the IP packets that arrived over its length.
@@ -166,7 +168,7 @@ pub struct SubInterval {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacitySearch {
-    /// Which way the data went.
+    /// Direction of the data.
     pub direction: Direction,
     /// Length of the IP packets: payload, UDP and IP headers without options.
     pub packet_bytes: u32,
@@ -175,7 +177,7 @@ pub struct CapacitySearch {
     /// Index of the one with the highest rate, the first of equals: its rate is the maximum
     /// IP-layer capacity (RFC 9097 §6).
     pub best: Option<u32>,
-    /// When congestion was confirmed, since the sender's start; null when it never was.
+    /// Time at which congestion was confirmed, since the sender's start; null when it never was.
     pub confirmed_ns: Option<u64>,
     /// Every status that the sender took.
     pub trials: Vec<SearchTrial>,
@@ -193,12 +195,12 @@ impl CapacitySearch {
 }
 
 impl SearchSpan {
-    /// When it begins, since the first arrival.
+    /// Start of the sub-interval, since the first arrival.
     pub const fn start_ns(&self) -> u64 {
         self.length_ns.saturating_mul(self.index as u64)
     }
 
-    /// When it ends, since the first arrival.
+    /// End of the sub-interval, since the first arrival.
     pub const fn end_ns(&self) -> u64 {
         self.start_ns().saturating_add(self.length_ns)
     }

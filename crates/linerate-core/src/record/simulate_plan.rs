@@ -19,7 +19,7 @@ pub struct SimulatePlan {
     pub tcp: SimulatedTcp,
     /// Flows at once.
     pub streams: u32,
-    /// When it ends: after a time, or when all flows together have sent so many bytes, each its
+    /// End of the test: after a time, or when all flows together have sent so many bytes, each its
     /// part, rounded up.
     pub finish: Finish,
     /// Span at the start that is left out of the result.
@@ -37,9 +37,9 @@ pub struct SimulatePlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulatedTcp {
-    /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
+    /// Algorithm of the congestion window: Reno by RFC 5681, CUBIC by RFC 9438, BBR as in Linux.
     pub congestion_control: ControlName,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: LossRecovery,
     /// Payload of a full segment.
     pub mss_bytes: u32,
@@ -83,7 +83,7 @@ pub enum ControlName {
 
 named!(ControlName { Reno = "reno", Cubic = "cubic", Bbr = "bbr" });
 
-/// How a sender repairs losses.
+/// Algorithm with which a sender repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

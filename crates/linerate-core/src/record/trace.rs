@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Direction;
 
-/// What a trace found.
+/// Hops, samples and findings of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The address that was traced.
     pub target: String,
-    /// Whether an answer came from the end of the path.
+    /// True when an answer came from the end of the path.
     pub reached: bool,
     /// The routers in order, the end last where it was reached.
     pub hops: Vec<Hop>,
@@ -20,7 +20,7 @@ pub struct Trace {
     /// not these answers.
     #[serde(default)]
     pub echoes: Vec<HopSample>,
-    /// Whether headers quoted by routers could be read, which takes CAP_NET_RAW.
+    /// True when headers quoted by routers could be read, which takes CAP_NET_RAW.
     pub reads_quotes: bool,
     /// The DSCP that probes for marks left with; null where none were sent.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct Trace {
     /// Largest packet that came to the end in one piece.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// Where packets above a size do not go on.
+    /// Hops beyond which packets above a size do not go.
     #[serde(default)]
     pub size_limits: Vec<SizeLimit>,
     /// Step of the clock, or the noise of the kernel's stamps where that is more.
@@ -45,13 +45,13 @@ pub struct Trace {
     /// The path back, as the target traced it, where it runs `linerate serve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Box<Self>>,
-    /// Why a server there did not trace it.
+    /// The reason why a server there did not trace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_refused: Option<String>,
     /// Ports that the measured flows leave from, by their number, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow_ports: Vec<u16>,
-    /// What follows from all that.
+    /// Findings that follow from the hops and samples.
     pub findings: Vec<Finding>,
 }
 
@@ -65,7 +65,7 @@ pub struct SizeLimit {
     pub at: u8,
     /// Largest that goes on.
     pub bytes: u32,
-    /// Whether a router reports it to senders; else larger packets vanish.
+    /// True when a router reports the limit to senders; else larger packets vanish.
     pub reported: bool,
 }
 
@@ -75,9 +75,10 @@ pub struct SizeLimit {
 pub struct Hop {
     /// Time to live that ends here.
     pub ttl: u8,
-    /// Who answered, the most frequent of the measured flow first; empty for a silent router.
+    /// Nodes that answered, the most frequent of the measured flow first; empty for a silent
+    /// router.
     pub nodes: Vec<HopNode>,
-    /// Whether this is the end of the path.
+    /// True for the end of the path.
     pub is_end: bool,
     /// Every probe to here, in the order sent.
     pub samples: Vec<HopSample>,
@@ -87,7 +88,7 @@ pub struct Hop {
     /// Largest packet that is known to arrive here in one piece.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// How much longer the round trip to here is than to the hop before, where that shows.
+    /// Round trip to here beyond that to the hop before, where that shows.
     #[serde(default)]
     pub added: Option<AddedDelay>,
 }
@@ -121,19 +122,19 @@ pub struct MplsLabel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopSample {
-    /// When it was sent, since the start of the trace.
+    /// Time at which the probe was sent, since the start of the trace.
     pub at_ns: u64,
     /// Its flow.
     pub flow: u16,
-    /// Which of the hop's nodes answered; null for none.
+    /// Index of the hop's node that answered; null for none.
     pub node: Option<u16>,
     /// Round-trip time; null without an answer.
     pub rtt_ns: Option<u64>,
-    /// What it was sent for.
+    /// Phase of the trace in which it was sent.
     pub phase: TracePhase,
 }
 
-/// What a probe was sent for.
+/// Phase of a trace in which a probe was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -147,7 +148,7 @@ pub enum TracePhase {
     Loaded,
 }
 
-/// What of a probe's header a router quoted.
+/// Fields of a probe's header as a router quoted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivedMarks {
@@ -216,7 +217,7 @@ pub enum Finding {
     },
     /// Packets go round between routers.
     Loop {
-        /// Where the router that comes again is seen first.
+        /// Hop at which the router that comes again is seen first.
         at: u8,
         /// Its address.
         address: String,
@@ -227,7 +228,7 @@ pub enum Finding {
         after: u8,
         /// First hop with it.
         at: u8,
-        /// How much the round trip to the end rises.
+        /// Rise of the round trip to the end.
         rise_ns: f64,
         /// The way that the load went.
         direction: Direction,

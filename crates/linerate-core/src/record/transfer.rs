@@ -21,7 +21,7 @@ pub enum Family {
     V6,
 }
 
-/// When a throughput test ends.
+/// Time or amount of data that ends a throughput test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -34,7 +34,7 @@ pub enum Finish {
     Buffers(u64),
 }
 
-/// Which ways data goes.
+/// Directions of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

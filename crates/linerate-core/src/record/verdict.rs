@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cause, Direction, LimitedBy, Quality};
 
-/// What a diagnosis came to.
+/// Outcome of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -21,48 +21,48 @@ pub enum Outcome {
     NoVerdict,
 }
 
-/// What limited one direction of a test.
+/// Diagnosis of one direction of a test: its limit, the evidence and the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// Which way the data went; null for the path as a whole.
+    /// Direction of the data; null for the path as a whole.
     pub direction: Option<Direction>,
     /// Addresses of the connection, or the place of the result in its file, where a result of
     /// another program has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
-    /// What the diagnosis came to.
+    /// Outcome of the diagnosis.
     pub outcome: Outcome,
     /// The part that limited it, as headlines have it.
     #[serde(default)]
     pub limited_by: LimitedBy,
-    /// How far the whole result is to be trusted; null where no record stands behind it.
+    /// Trustworthiness of the whole result; null where no record stands behind it.
     #[serde(default)]
     pub quality: Option<Quality>,
     /// The one cause; null where undetermined or without a verdict.
     pub cause: Option<Cause>,
-    /// How far the cause is proved; null where none is named.
+    /// Confidence in the cause; null where none is named.
     #[serde(default)]
     pub confidence: Option<Confidence>,
     /// The receiver's payload rate, bit/s.
     #[serde(default)]
     pub measured_bps: Option<f64>,
-    /// What the path could carry, payload bit/s.
+    /// Rate that the path could carry, payload bit/s.
     #[serde(default)]
     pub ceiling_bps: Option<f64>,
-    /// What the lowest known bound allows, payload bit/s.
+    /// Rate that the lowest known bound allows, payload bit/s.
     #[serde(default)]
     pub expected_bps: Option<f64>,
-    /// What decided.
+    /// Signs that decided for the cause.
     #[serde(default)]
     pub evidence: Vec<Sign>,
-    /// What limits once the cause is gone.
+    /// The next limit, once the cause is gone.
     #[serde(default)]
     pub next: Option<NextLimit>,
-    /// What to do, in the order in which to do it.
+    /// Steps to take, in their order.
     #[serde(default)]
     pub remedy: Vec<RemedyLine>,
-    /// What is there and is not the cause.
+    /// Conditions that are present and are not the cause.
     #[serde(default)]
     pub innocent: Vec<Innocent>,
     /// The causes that agree with the evidence, where it does not decide between them.
@@ -74,26 +74,26 @@ pub struct Verdict {
     /// The delay under load, which is judged apart from the rate.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// What loses probes on the path; null without trains of probes.
+    /// Mechanism that loses probes on the path; null without trains of probes.
     #[serde(default)]
     pub loss: Option<ProbeLoss>,
     /// Options of the handshake that arrived otherwise than they were sent: something between the
     /// hosts changes them, whether or not that limits the result.
     #[serde(default)]
     pub handshake: Vec<OptionChange>,
-    /// What could not be seen, so that it is not ruled out.
+    /// Causes that could not be observed, so that they are not ruled out.
     #[serde(default)]
     pub unseen: Vec<String>,
-    /// What else a reader should know, in a sentence each.
+    /// Further notes for a reader, in a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What TCP reaches on a model of the path; null where there is none.
+    /// Rate that TCP reaches on a model of the path; null where there is none.
     #[serde(default)]
     pub model: Option<OnModel>,
     /// The metrics of RFC 6349; null where the inputs of none were measured.
     #[serde(default)]
     pub rfc6349: Option<TransferFigures>,
-    /// Whether the path carries a goal that was named; null where none was.
+    /// Answer for a goal that was named; null where none was.
     #[serde(default)]
     pub goal: Option<GoalAnswer>,
 }
@@ -102,9 +102,9 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OptionChange {
-    /// Which segment.
+    /// Segment of the handshake that was changed.
     pub segment: Handshake,
-    /// Which option.
+    /// TCP option that was changed.
     pub option: TcpOption,
     /// Its value as sent: bytes of a segment size, shift of a window scale; null for an option
     /// without one, and where it is not known.
@@ -124,7 +124,7 @@ pub enum Handshake {
     SynAck,
 }
 
-/// What the ends of a connection agree on when it opens.
+/// TCP option on which the ends of a connection agree when it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -141,18 +141,18 @@ pub enum TcpOption {
     Ecn,
 }
 
-/// What became of the trains of probes that had the path for themselves, and what explains their
+/// Counts of the trains of probes sent without other load, and the mechanisms that explain their
 /// losses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeLoss {
     /// Probes sent.
     pub sent: u64,
-    /// Those of them that never arrived.
+    /// Probes that never arrived.
     pub lost: u64,
-    /// What loses them when too much is offered; null where nothing of that kind was seen.
+    /// Mechanism that loses probes when too much is offered; null where none of that kind was seen.
     pub overflow: Option<LossMechanism>,
-    /// What loses them at any load; null where nothing of that kind was seen.
+    /// Mechanism that loses probes at any load; null where none of that kind was seen.
     pub background: Option<LossMechanism>,
     /// Every hidden state that was replayed, the one that foretells the fates best first; empty
     /// with too few losses to say.
@@ -163,7 +163,7 @@ pub struct ProbeLoss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossMechanism {
-    /// Which one.
+    /// Kind of the mechanism.
     pub kind: LossKind,
     /// Its room, rate or share of packets.
     pub size: f64,
@@ -190,11 +190,11 @@ pub enum LossKind {
     Bursts,
 }
 
-/// How well a hidden state of the path foretells which probes were lost.
+/// Likelihood of the losses of the probes, given a hidden state of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StateLikelihood {
-    /// Which one.
+    /// The hidden state of the path.
     pub state: LossState,
     /// Cross-validated log-likelihood above that of no state, in nats.
     pub nats: f64,
@@ -213,7 +213,7 @@ pub enum LossState {
     TokenDeficit,
     /// Packets above a sustained rate of packets.
     PacketService,
-    /// How long ago the last loss was.
+    /// Time since the last loss.
     PreviousLoss,
     /// None: one chance for all.
     Nothing,
@@ -231,7 +231,7 @@ pub struct TransferFigures {
     pub buffer_delay: Option<f64>,
 }
 
-/// Whether a path carries a rate over a round trip longer than its own (RFC 8337).
+/// Answer whether a path carries a rate over a round trip longer than its own (RFC 8337).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoalAnswer {
@@ -245,7 +245,7 @@ pub struct GoalAnswer {
     pub criteria: Vec<Criterion>,
 }
 
-/// How a criterion is met, the worst last.
+/// Result of a criterion, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -262,27 +262,28 @@ pub enum Reached {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criterion {
-    /// What it is, in words.
+    /// Name of the criterion, in words.
     pub name: String,
-    /// What was measured.
+    /// The measured value.
     pub measured: Option<f64>,
     /// The least that is needed.
     pub needed: f64,
     /// `bit/s`, `bytes`, `packets`.
     pub unit: String,
-    /// How it is met.
+    /// Result of the criterion.
     pub reached: Reached,
     /// Further packets without a loss after which it would be met; null where it is decided.
     pub to_decide: Option<u64>,
 }
 
-/// What TCP reaches in virtual time on a path plan that was fitted to what was probed.
+/// Rate that TCP reaches in virtual time on a path plan that was fitted to the probes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OnModel {
     /// As measured, payload bit/s.
     pub reached_bps: f64,
-    /// That is within 15 % of the measured rate. Where it is not, the model promises nothing.
+    /// True when the model is within 15 % of the measured rate. Where it is not, the model promises
+    /// nothing.
     pub agrees: bool,
     /// Without the cause, payload bit/s; null without a promise, and for causes that the model does
     /// not have.
@@ -297,11 +298,11 @@ pub struct OnModel {
 pub struct RemedyOnModel {
     /// The line of `remedy`.
     pub text: String,
-    /// What TCP reaches with it, payload bit/s.
+    /// Rate that TCP reaches with the remedy, payload bit/s.
     pub bps: f64,
 }
 
-/// How far a cause is proved.
+/// Strength of the proof of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -310,11 +311,11 @@ pub enum Confidence {
     Low,
     /// A figure computed from the cause agrees with the rate that was measured.
     Medium,
-    /// That, and several independent signs or a test that changed the cause alone.
+    /// Such a figure agrees, and several independent signs or a test that changed the cause alone.
     High,
 }
 
-/// How a value stands to its threshold.
+/// Side of its threshold on which a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -329,13 +330,13 @@ pub enum Against {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sign {
-    /// What it is, in words: `window the receiver offered`.
+    /// Name of the figure, in words: `window the receiver offered`.
     pub name: String,
-    /// How much.
+    /// Value of the figure.
     pub value: f64,
     /// `bit/s`, `bytes`, `ns`, `1` for a share, or what is counted.
     pub unit: String,
-    /// What it was held against; null for a figure without a threshold.
+    /// Threshold with which it was compared; null for a figure without one.
     pub threshold: Option<Threshold>,
 }
 
@@ -343,7 +344,7 @@ pub struct Sign {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Threshold {
-    /// Which side of it the figure is on.
+    /// Side of the threshold on which the figure is.
     pub against: Against,
     /// In the figure's unit.
     pub value: f64,
@@ -353,13 +354,13 @@ pub struct Threshold {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextLimit {
-    /// What it is, in words: `send buffer of the sender`.
+    /// Name of the limit, in words: `send buffer of the sender`.
     pub name: String,
     /// The rate that it allows, payload bit/s.
     pub bps: f64,
 }
 
-/// Where a remedy is to be applied.
+/// Place where a remedy is to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -378,13 +379,13 @@ pub enum At {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemedyLine {
-    /// Where.
+    /// Place where it is to be applied.
     pub at: At,
     /// A line to type, or a sentence where there is none.
     pub text: String,
-    /// Whether `text` is a line to type.
+    /// True when `text` is a command line to type.
     pub is_command: bool,
-    /// What it did where it was tried on this path; absent where it was not.
+    /// Rates without and with it, where it was tried on this path; absent where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<Tried>,
 }
@@ -403,9 +404,9 @@ pub struct Tried {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Innocent {
-    /// What it would be if it cost anything.
+    /// The cause that the condition would be if it cost throughput.
     pub cause: Cause,
-    /// What was seen and why it is none, in words.
+    /// The observation and the reason why it is not the cause, in words.
     pub why: String,
 }
 
@@ -413,7 +414,7 @@ pub struct Innocent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// What delays, where the delay is worth a name: a standing queue, the way back.
+    /// Cause of the delay, where the delay is worth a name: a standing queue, the way back.
     pub cause: Option<Cause>,
     /// Round trip at rest, ns.
     pub idle_ns: f64,

@@ -14,28 +14,28 @@ use crate::units::BitRate;
 pub struct BenchPlan {
     /// The tester's interfaces, two or more: frames go from the first to the second.
     pub ports: Vec<BenchPort>,
-    /// Which frames.
+    /// Protocol, length and addresses of the frames.
     pub frames: BenchFrames,
-    /// Which ports send at once.
+    /// Ports that send at once.
     pub way: BenchWay,
-    /// What is measured, in this order.
+    /// The measurements, in the order in which they are made.
     pub tests: Vec<BenchTest>,
-    /// What the search looks for, all at once.
+    /// Goals of the search, all searched at once.
     pub goals: Vec<BenchGoal>,
     /// Lengths of trials and waits.
     pub times: BenchTimes,
-    /// How frames are sent; null is the fastest that a probe shows to work.
+    /// Facility that sends frames; null is the fastest that a probe shows to work.
     #[serde(default)]
     pub generator: Option<GeneratorKind>,
-    /// How frames are counted; null is the fastest that a probe shows to work.
+    /// Facility that counts frames; null is the fastest that a probe shows to work.
     #[serde(default)]
     pub counter: Option<CounterKind>,
     /// Rate of the medium, which gives the theoretical frame rate; null is what the interfaces
     /// tell, and no medium where they tell nothing (virtual links).
     #[serde(default)]
     pub line: Option<BitRate>,
-    /// What the user knows of the slowest link that the frames cross; null is nothing. The
-    /// theoretical frame rate is the smallest of all.
+    /// The rate that the user gives for the slowest link that the frames cross; null where none is
+    /// given. The theoretical frame rate is the smallest of all.
     #[serde(default)]
     pub known: Option<Box<KnownPath>>,
     /// No load above this, in frames per second of each sending port.
@@ -54,7 +54,7 @@ pub struct BenchPlan {
     /// the port where frames come out.
     #[serde(default)]
     pub reset_command: Option<String>,
-    /// Of everything random: trial numbers, order of flows.
+    /// Seed of everything random: trial numbers, order of flows.
     pub seed: u64,
 }
 
@@ -101,7 +101,7 @@ pub struct BenchPort {
     pub gateway: Option<String>,
 }
 
-/// What frames carry.
+/// The headers and payload of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -159,17 +159,17 @@ impl BenchProtocol {
     }
 }
 
-/// Of the payload, keep a transport checksum right whatever the signature is.
+/// Bytes of the payload that keep a transport checksum right whatever the signature is.
 const BALANCE_BYTES: u32 = 2;
 
 /// The signature at the end of each frame.
 const SIGNATURE_BYTES: u32 = 16;
 
-/// Which frames are sent.
+/// The frames that are sent: headers, length, addresses, flows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchFrames {
-    /// What they carry.
+    /// Headers and payload of each frame.
     pub protocol: BenchProtocol,
     /// Length with FCS (and tags); the mean of a mix, rounded.
     pub size_bytes: u32,
@@ -210,7 +210,7 @@ impl Default for BenchFrames {
     }
 }
 
-/// Which ports send at once.
+/// Ports that send at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -225,7 +225,7 @@ pub enum BenchWay {
 }
 
 impl BenchWay {
-    /// How many of `ports` send at once: the first ones.
+    /// Number of the `ports` that send at once: the first ones.
     pub fn senders(self, ports: usize) -> usize {
         match self {
             Self::Single => 1,
@@ -240,7 +240,7 @@ impl BenchWay {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BenchTest {
-    /// What comes out while the generator sends all that it can (Bradner's flood rate).
+    /// Forwarding rate while the generator sends all that it can (Bradner's flood rate).
     Flood,
     /// The highest rate for each goal (RFC 2544 §26.1, RFC 1242 §3.17).
     Throughput,
@@ -252,13 +252,15 @@ pub enum BenchTest {
     BackToBack,
     /// From overload back to no loss (§26.5).
     Recovery,
-    /// How long nothing is forwarded when the link or the device restarts (§26.6, RFC 6201).
+    /// Time without forwarding after the link or the device restarts (§26.6, RFC 6201).
     Reset,
-    /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
+    /// Number of addresses a bridge remembers, and the rate at which it learns them (RFC 2889 §5.7,
+    /// §5.8).
     Addresses,
     /// Forwarding beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
     Overload,
-    /// Whether one full output holds up another, or the sender (RFC 2889 §5.5).
+    /// Loss at a free output, or back pressure on the sender, while another output is full (RFC
+    /// 2889 §5.5).
     Blocking,
     /// A long run at the typical throughput.
     Soak,
@@ -281,7 +283,7 @@ named!(BenchTest {
     Contract = "contract",
 });
 
-/// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
+/// Conditions for the highest rate that a search finds (the search goal of RFC 9971, MLRsearch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchGoal {
@@ -313,7 +315,7 @@ impl BenchGoal {
         }
     }
 
-    /// What most trials of 1 s carry without loss: half of them, over 21 s.
+    /// The rate that most trials of 1 s carry without loss: half of them, over 21 s.
     pub fn typical() -> Self {
         const SECOND: u64 = 1_000_000_000;
         Self {
@@ -405,7 +407,7 @@ impl BenchTimes {
     }
 }
 
-/// How frames are sent.
+/// Facility that sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -428,18 +430,18 @@ impl fmt::Display for GeneratorKind {
     }
 }
 
-/// How frames are counted.
+/// Facility that counts frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CounterKind {
-    /// By a program at the interface (XDP).
+    /// A program at the interface (XDP).
     Xdp,
     /// Packet socket with a ring.
     Packet,
 }
 
-/// Which latency a device has by RFC 1242.
+/// Definition of latency that fits the device (RFC 1242).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -483,10 +485,8 @@ pub struct CellContract {
 }
 
 impl CellContract {
-    /// Whether the parameters can be those of one contract: on a refusal the name of the one that
-    /// cannot, and why.
-    /// # Errors
-    /// Rates of no cell or without a peak above, bursts of no cell.
+    /// Checks that the parameters can be those of one contract; a refusal names the parameter and
+    /// the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         for (name, per_sec) in [("pcr", self.pcr_per_sec), ("scr", self.scr_per_sec)] {
             // A train of less than a cell a second would take a day.

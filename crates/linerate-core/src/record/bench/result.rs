@@ -6,18 +6,18 @@ use super::verdict::{Compared, Congestion, LatencyRepeats, Overload};
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::record::Distribution;
 
-/// What was found with frames of one length.
+/// Results with frames of one length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchResult {
-    /// What the tester itself can do, without the device.
+    /// Rate and latency of the tester alone, without the device.
     #[serde(default)]
     pub tester: Option<Tester>,
-    /// What the medium allows, frames per second of one port; null without a medium.
+    /// Frame rate that the medium allows, frames per second of one port; null without a medium.
     #[serde(default)]
     #[serde(rename = "theoretical_frames_per_sec")]
     pub theoretical_fps: Option<f64>,
-    /// What came out while all ports sent as fast as they could.
+    /// Frames forwarded while all ports sent as fast as they could.
     #[serde(default)]
     pub flood: Option<LoadPoint>,
     /// One for each goal of the plan.
@@ -48,13 +48,14 @@ pub struct BenchResult {
     /// Beyond the throughput, rising.
     #[serde(default)]
     pub overload: Vec<LoadPoint>,
-    /// What the device does there, against all loads that were tried.
+    /// Forwarding above the highest rate without loss, judged from all loads that were tried.
     #[serde(default)]
     pub overloaded: Option<Overload>,
-    /// Whether a full output holds up others: the share that the free output lost, 0 … 1.
+    /// Head-of-line blocking: the share of its frames that the free output lost while the other was
+    /// full, 0 … 1.
     #[serde(default)]
     pub blocking: Option<LoadPoint>,
-    /// Whether it does, and whether the senders were held back.
+    /// Presence of head-of-line blocking, and of back pressure on the senders.
     #[serde(default)]
     pub congestion: Option<Congestion>,
     /// The long run.
@@ -66,7 +67,7 @@ pub struct BenchResult {
     /// Every trial, in order.
     #[serde(default)]
     pub trials: Vec<BenchTrial>,
-    /// What was true of each port when the benchmark began.
+    /// Driver, speed and settings of each port when the benchmark began.
     #[serde(default)]
     pub ports: Vec<PortFacts>,
 }
@@ -75,9 +76,9 @@ pub struct BenchResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tester {
-    /// How frames were sent.
+    /// Facility that sent the frames.
     pub generator: GeneratorKind,
-    /// How they were counted.
+    /// Facility that counted the frames.
     pub counter: CounterKind,
     /// Frames per second of one port that an independent counter took in whole.
     pub frames_per_sec: f64,
@@ -108,7 +109,7 @@ pub struct RateFound {
     pub high: f64,
 }
 
-/// What came out at one load, all sending ports together.
+/// Frames sent and forwarded at one load, all sending ports together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadPoint {
@@ -116,10 +117,10 @@ pub struct LoadPoint {
     #[serde(default)]
     #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
-    /// What they really sent (Oload).
+    /// Rate at which they really sent (Oload).
     #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
-    /// What came out.
+    /// Rate at which frames were received from the device.
     #[serde(rename = "forwarded_frames_per_sec")]
     pub forwarded_fps: f64,
     /// Lost over sent, 0 … 1.
@@ -166,7 +167,7 @@ pub struct GoalFound {
     /// bound, not what the device can forward.
     #[serde(default)]
     pub scattered: Option<Scattered>,
-    /// Why there is no result, or only a lower bound.
+    /// The reason for no result, or for a lower bound only.
     #[serde(default)]
     pub unfinished: Option<String>,
 }
@@ -190,7 +191,7 @@ pub struct Scattered {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchLatency {
-    /// Which definition.
+    /// Definition of latency that was used.
     pub kind: LatencyKind,
     /// Frames per second of one sending port.
     #[serde(rename = "offered_frames_per_sec")]
@@ -287,7 +288,7 @@ pub struct Recovery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reset {
-    /// What was restarted: `link eth1`, or the command that the user gave.
+    /// The thing restarted: `link eth1`, or the command that the user gave.
     pub what: String,
     /// Frames lost over the rate (RFC 6201, frame-loss method), ns.
     pub by_loss_ns: Vec<u64>,
@@ -302,7 +303,7 @@ pub struct Reset {
     pub partial: u32,
 }
 
-/// What a bridge remembers.
+/// Addresses that a bridge remembers, and its rate of learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caching {
@@ -385,11 +386,11 @@ pub struct ContractFound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BenchTrial {
-    /// What it was for.
+    /// The test that the trial belongs to.
     pub test: BenchTest,
     /// Since the start of the benchmark, ns.
     pub at_ns: u64,
-    /// How long frames were to be sent, ns.
+    /// Planned time of sending, ns.
     pub duration_ns: u64,
     /// Intended load, frames per second of one sending port; null for all that it can.
     #[serde(default)]
@@ -404,10 +405,10 @@ pub struct BenchTrial {
     /// An interface that obeys them keeps them to itself.
     #[serde(default)]
     pub pause_frames: Option<u64>,
-    /// Why it says nothing about the device; null when it does.
+    /// The reason why the trial says nothing about the device; null when it is valid.
     #[serde(default)]
     pub invalid: Option<Invalid>,
-    /// Why it was made, in the words of the search.
+    /// The reason of the search for making the trial, in words.
     #[serde(default)]
     pub why: Option<String>,
 }
@@ -427,9 +428,9 @@ pub struct TrialPort {
     pub late: u64,
     /// The worst of them, ns.
     pub worst_late_ns: u64,
-    /// By the times at which frames left: what a device that carries the load may have lost of
-    /// them because they were nearer to each other than asked for. Where the counter reports which
-    /// frames came these are in `lost_explained`, and this is 0.
+    /// Frames that a device which carries the load may have lost because they left nearer to each
+    /// other than the rate asks, from the times at which they left. Where the counter reports each
+    /// frame received, these are in `lost_explained`, and this is 0.
     #[serde(default)]
     pub could_lose: u64,
     /// Lost frames that the tester's send times explain one by one: sent too near to the one
@@ -452,7 +453,7 @@ pub struct TrialPort {
     pub refused: u64,
     /// Different frames that came in at all other ports.
     pub received: u64,
-    /// Of them, frames longer or shorter than any that was sent; null when not counted.
+    /// Received frames longer or shorter than any that was sent; null when not counted.
     #[serde(default)]
     pub other_length: Option<u64>,
     /// Copies of frames.
@@ -479,51 +480,51 @@ impl TrialPort {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Those of them that may be the device's: those that send times explain are left out.
+    /// Lost frames that may be the device's: those that send times explain are left out.
     pub const fn lost_elsewhere(&self) -> u64 {
         self.lost().saturating_sub(self.lost_explained)
     }
 }
 
-/// Why a trial says nothing about the device.
+/// The reason why a trial says nothing about the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Invalid {
     /// The generator sent less than it was asked for.
     GeneratorShort {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// The counter's own ring or CPU dropped frames.
     CounterDrops {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// A link was down, or went down.
     LinkDown {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// More frames came than were sent, or a port received its own.
     Loop {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// The host of the virtual machine took too much CPU time.
     StolenTime {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
     /// Counts of the program and of the interface do not agree.
     CountsDisagree {
-        /// What was seen.
+        /// The observation, with its figures.
         detail: String,
     },
 }
 
 impl Invalid {
-    /// What was seen, in words.
+    /// The observation that made the trial invalid, in words.
     pub fn detail(&self) -> &str {
         match self {
             Self::GeneratorShort { detail }
@@ -536,7 +537,7 @@ impl Invalid {
     }
 }
 
-/// What is true of a port.
+/// Driver, speed and settings of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortFacts {
@@ -552,7 +553,8 @@ pub struct PortFacts {
     pub mtu_bytes: u32,
     /// Hardware address.
     pub hardware_address: String,
-    /// How its frames are sent and counted, in words: placement, modes, what was asked and refused.
+    /// Notes on how its frames are sent and counted: placement, modes, settings asked for and
+    /// refused.
     #[serde(default)]
     pub notes: Vec<String>,
 }

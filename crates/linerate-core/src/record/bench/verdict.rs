@@ -15,7 +15,7 @@ pub struct PortCounts {
     pub received: u64,
 }
 
-/// What the test says.
+/// Result of the congestion test: head-of-line blocking and back pressure (RFC 2889 §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Congestion {
@@ -39,7 +39,7 @@ pub struct Congestion {
     pub congested: Option<PortCounts>,
 }
 
-/// What a device does when more comes in than it can forward.
+/// Behaviour of a device when more frames arrive than it can forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -99,12 +99,12 @@ pub struct LatencyRepeats {
     pub is_complete: bool,
 }
 
-/// How a parameter compares.
+/// Comparison of a parameter of the shaper with the ordered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
-    /// What was ordered, within the tolerance, is among what fits.
+    /// The ordered value, within the tolerance, is among the values that fit.
     Kept,
     /// The device grants less: it drops what the order allows.
     Less,
@@ -120,9 +120,9 @@ pub struct Compared {
     pub parameter: String,
     /// Its unit.
     pub unit: String,
-    /// What was ordered.
+    /// The ordered value, from the contract.
     pub ordered: f64,
-    /// What was found.
+    /// The measured value, from the trials.
     pub found: f64,
     /// Smallest that fits.
     pub low: f64,
