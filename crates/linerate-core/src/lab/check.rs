@@ -30,9 +30,7 @@ const NAME_BYTES_MAX: usize = 32;
 const RATE_BPS_MIN: u64 = 1_000;
 
 impl LabPlan {
-    /// Whether the plan can be built on a machine that allows it.
-    /// # Errors
-    /// The first problem, with its place.
+    /// Checks that the plan can be built on a machine that allows it.
     pub fn check(&self) -> Checked {
         self.check_counts()?;
         self.check_names()?;
@@ -196,7 +194,7 @@ impl LinkPlan {
     }
 }
 
-/// Whether the path can be built; the place is that of the key that is wrong.
+/// Checks that the path can be built; the place is that of the key that is wrong.
 fn check_path(path: &PathPlan, at: &[Step]) -> Checked {
     // A trial build: the elements check what belongs to them.
     let built = path.build(MonoTime::default()).map(|_| ());

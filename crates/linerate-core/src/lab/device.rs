@@ -24,19 +24,19 @@ const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// Longest time from stall to stall.
 const STALL_EVERY_MAX: Duration = Duration::from_secs(86_400);
 
-/// How a router forwards.
+/// Forwarding engine of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RouterHow {
-    /// By the kernel's network stack.
+    /// The kernel's network stack.
     #[default]
     Kernel,
-    /// By a program at the interface that asks the kernel's routes (XDP).
+    /// A program at the interface that asks the kernel's routes (XDP).
     Xdp,
 }
 
-/// How filter rules are kept.
+/// Form in which filter rules are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +48,7 @@ pub enum FilterShape {
     Set,
 }
 
-/// Where a device does its work.
+/// Context in which a device forwards: softirq or a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +61,7 @@ pub enum Placement {
     Threaded,
 }
 
-/// What a device without a network stack is.
+/// Kind of a device without a network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -79,7 +79,7 @@ pub enum DeviceKind {
 pub struct DevicePlan {
     /// Unique among nodes.
     pub name: String,
-    /// What it is; all keys below but `placement` and `cpu` are of a planted one.
+    /// Kind of the device; all keys below but `placement` and `cpu` are of a planted one.
     pub kind: DeviceKind,
     /// Frames that it forwards in a second, in each direction; no limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,13 +101,13 @@ pub struct DevicePlan {
     /// One frame of so many is lost, at random; none when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_one_in: Option<u32>,
-    /// Of the losses; 1 when absent.
+    /// Seed of the losses; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Times in which it does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<StallPlan>,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
@@ -115,14 +115,14 @@ pub struct DevicePlan {
     pub cpu: Option<u32>,
 }
 
-/// When a planted device stalls.
+/// Stalls of a planted device: period and length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StallPlan {
     /// From the begin of one to the begin of the next: `20s`.
     pub every: String,
-    /// How long each is: `50ms`.
+    /// Length of each stall: `50ms`.
     pub lasting: String,
 }
 

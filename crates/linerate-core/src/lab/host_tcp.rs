@@ -106,7 +106,7 @@ impl HostTcp {
         all.into_iter().filter_map(|(key, name, value)| Some((key, name, value?))).collect()
     }
 
-    /// Whether every value is one that the kernel can take.
+    /// Checks that the kernel can take every value.
     pub(super) fn check(&self, path: &[Step]) -> Result<(), Problem> {
         let within = |key, value: Option<u64>, low: u64, high: u64| match value {
             Some(value) if !(low..=high).contains(&value) => {
@@ -132,7 +132,7 @@ impl HostTcp {
     }
 }
 
-/// Whether the text can be the name of a congestion control; whether the kernel has it, it tells.
+/// True when the text can be the name of a congestion control; the kernel tells whether it has it.
 pub(crate) fn is_congestion_control(name: &str) -> bool {
     let fits =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);

@@ -32,15 +32,15 @@ pub struct Layout {
 pub struct Node {
     /// Its name in the plan.
     pub name: String,
-    /// What it does.
+    /// Role of the node: host, router, switch, device.
     pub role: Role,
     /// MTU of its loopback; the kernel's when absent.
     pub loopback_mtu_bytes: Option<u32>,
-    /// Whether its loopback carries segments larger than its MTU.
+    /// True when its loopback carries segments larger than its MTU.
     pub loopback_offload: bool,
     /// Settings of its TCP.
     pub tcp: HostTcp,
-    /// How and where it forwards.
+    /// Engine, rules and placement of its forwarding.
     pub forwarding: Forwarding,
     /// Its interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
@@ -48,7 +48,7 @@ pub struct Node {
     pub routes: Vec<Route>,
 }
 
-/// What a node does.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Sends and receives.
@@ -65,24 +65,25 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it forwards frames as they are: without addresses, and one segment at all its links.
+    /// True when it forwards frames as they are: without addresses, and one segment at all its
+    /// links.
     pub const fn joins_links(self) -> bool {
         matches!(self, Self::Switch | Self::Device)
     }
 }
 
-/// How and where a node forwards; hosts do not.
+/// Engine, rules and placement of a node's forwarding; hosts do not forward.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
-    /// What forwards in a router.
+    /// Forwarding engine of a router.
     pub how: RouterHow,
-    /// How a router keeps its rules.
+    /// Form in which a router keeps its rules.
     pub filter_shape: FilterShape,
-    /// Where the work is done.
+    /// Context in which it forwards.
     pub placement: Placement,
     /// Processor of the node's kernel threads.
     pub cpu: Option<u32>,
-    /// What a device is; none for other nodes.
+    /// Kind of the device; none for other nodes.
     pub device: Option<DevicePlan>,
 }
 
@@ -110,7 +111,7 @@ pub struct Link {
     pub mtu_bytes: u32,
     /// Rate in each direction; as fast as the machine when absent.
     pub rate: Option<BitRate>,
-    /// Whether super-packets of many segments may travel on it.
+    /// True when super-packets of many segments may travel on it.
     pub offload: bool,
     /// The path that takes the place of the cable.
     pub path: Option<PathPlan>,
@@ -125,7 +126,7 @@ pub struct End {
     pub interface: usize,
 }
 
-/// What one frame can reach.
+/// Ends that one frame can reach: a broadcast domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Its IPv4 network.

@@ -108,7 +108,7 @@ pub struct HostPlan {
 pub struct SwitchPlan {
     /// Unique among nodes.
     pub name: String,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
@@ -126,13 +126,13 @@ pub struct RouterPlan {
     /// Filter rules that every forwarded packet is compared with and none matches.
     #[serde(default)]
     pub filters: u32,
-    /// How the rules are kept.
+    /// Form in which the rules are kept.
     #[serde(default, skip_serializing_if = "is_default")]
     pub filter_shape: FilterShape,
-    /// What forwards.
+    /// Forwarding engine of the router.
     #[serde(default, skip_serializing_if = "is_default")]
     pub how: RouterHow,
-    /// Where it does its work.
+    /// Context in which it forwards.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
     /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.

@@ -11,7 +11,7 @@ use super::layout::{End, Layout};
 pub struct Crossing {
     /// The link.
     pub link: usize,
-    /// Whether it is crossed from its second end to its first.
+    /// True when it is crossed from its second end to its first.
     pub backward: bool,
 }
 

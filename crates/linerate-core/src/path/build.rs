@@ -34,13 +34,13 @@ impl PathPlan {
     }
 }
 
-/// What every link carries (RFC 791 §3.2).
+/// Smallest MTU of a link: every link carries packets of this length (RFC 791 §3.2).
 const MTU_BYTES_MIN: u32 = 68;
 /// Largest early chance of a drop, as Floyd advised later (1997, "RED: discussions of setting
 /// parameters").
 const RED_CHANCE_MAX: f64 = 0.1;
 
-/// What the two directions have together.
+/// State that the two directions share.
 #[derive(Default)]
 struct Shared {
     medium: Medium,
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
         Random::new(self.seed, self.stream)
     }
 
-    /// What stands before the link.
+    /// Adds the elements before the link: outages, MTU, policers and shapers.
     fn contract(&mut self) -> Result<(), PathProblem> {
         let plan = self.plan.clone();
         if !plan.outages.is_empty() {
@@ -183,7 +183,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// What only a line of the right kind can have.
+    /// Checks the keys that only a line with a rate can have.
     fn check_line(&self) -> Result<(), PathProblem> {
         let plan = &self.plan;
         let clocked = plan.trace.is_none() && plan.trunk.is_empty() && self.facts.rate.is_some();

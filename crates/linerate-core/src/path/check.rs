@@ -24,7 +24,7 @@ pub const SCORE_MAX: f64 = 4.0;
 /// A figure of an element beside its closed form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// What was measured: `loss ratio at 1 %`.
+    /// Name of the measured quantity: `loss ratio at 1 %`.
     pub name: &'static str,
     /// The closed form: `p`.
     pub closed_form: &'static str,
@@ -39,7 +39,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether the distance may be chance.
+    /// True when the distance from the expected value may be chance.
     pub fn holds(&self) -> bool {
         self.score.is_finite() && self.score.abs() <= SCORE_MAX
     }

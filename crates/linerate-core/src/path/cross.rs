@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Ecn, Element, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// When the packets of a source come.
+/// Arrival process of the packets of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
     /// One each `gap`.
@@ -35,7 +35,7 @@ pub enum Arrivals {
 pub struct CrossSettings {
     /// Length of its IP packets.
     pub ip_bytes: u32,
-    /// When they come.
+    /// Arrival process of the packets.
     pub arrivals: Arrivals,
     /// Their flow, for queues and trunks that look at it.
     pub flow: u32,

@@ -123,7 +123,7 @@ impl DualPi2 {
         self.settings.coupling * self.base
     }
 
-    /// Whether L4S is served next; none where nothing waits.
+    /// True when L4S is served next; none where nothing waits.
     fn turn(&self) -> Option<bool> {
         match (self.low.fifo.is_empty(), self.classic.fifo.is_empty()) {
             (true, true) => None,

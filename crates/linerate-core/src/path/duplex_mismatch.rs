@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::time::MonoTime;
 
-/// What the two directions of a mismatched link know of each other.
+/// Times of the frames on a link whose ends disagree on duplex, shared by its two directions.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexMismatch(Arc<Mutex<Turns>>);
 
@@ -19,7 +19,7 @@ struct Turns {
     full_until: MonoTime,
     /// The last frame of the half-duplex end: its begin, and when it is over.
     half: (MonoTime, MonoTime),
-    /// That frame was hit after its collision window.
+    /// True when that frame was hit after its collision window.
     half_is_lost: bool,
 }
 
@@ -66,7 +66,7 @@ impl DuplexEnd {
         (turns.full_until, collides)
     }
 
-    /// Whether the frame that is over now was hit late: asked of the half-duplex end.
+    /// True when the half-duplex end's frame that is over now was hit late.
     pub(super) fn was_hit(&self) -> bool {
         let turns = self.link.0.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_half && turns.half_is_lost

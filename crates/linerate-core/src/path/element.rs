@@ -18,7 +18,7 @@ pub trait Element: Send {
         let _ = (now, out);
     }
 
-    /// When the next packet leaves, as far as is known now; `None` while nothing waits.
+    /// Time at which the next packet leaves, as far as is known now; `None` while nothing waits.
     fn next(&self) -> Option<MonoTime> {
         None
     }
@@ -29,12 +29,12 @@ pub trait Element: Send {
         Duration::ZERO
     }
 
-    /// Whether packets travel here instead of waiting: they are no part of a queue.
+    /// True when packets travel here instead of waiting: they are no part of a queue.
     fn travels(&self) -> bool {
         false
     }
 
-    /// Whether it shares its time with an element of another pipeline, so that the two must be
+    /// True when it shares its time with an element of another pipeline, so that the two must be
     /// asked in order of time.
     fn is_shared(&self) -> bool {
         false
@@ -47,7 +47,7 @@ pub trait Element: Send {
     }
 }
 
-/// What waits in an element.
+/// Packets and bytes that wait in an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -59,24 +59,24 @@ pub struct Backlog {
 /// A packet that leaves an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When.
+    /// Time at which it leaves.
     pub at: MonoTime,
-    /// Which.
+    /// The packet that leaves.
     pub packet: Packet,
 }
 
 /// A packet that the path lost, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When.
+    /// Time of the loss.
     pub at: MonoTime,
-    /// Which.
+    /// The packet that is lost.
     pub packet: Packet,
-    /// Why.
+    /// Reason of the loss.
     pub cause: LossCause,
 }
 
-/// Why a packet was lost.
+/// Reason why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossCause {
     /// The queue was full.
@@ -97,12 +97,12 @@ pub enum LossCause {
     Untold,
 }
 
-/// Where an element puts its packets.
+/// Output of an element: packets that leave, are lost, or are copied.
 #[derive(Debug, Default)]
 pub struct Outlet {
-    /// What leaves, in order of time.
+    /// Packets that leave, in order of time.
     pub departures: Vec<Departure>,
-    /// What is lost.
+    /// Packets that are lost.
     pub lost: Vec<Lost>,
     /// Packets of which the path made one more: the caller keeps their bytes for that one too.
     pub copied: Vec<Packet>,

@@ -25,7 +25,7 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 pub struct PathProblem {
     /// The key, with the direction when it is that of one: `backward.loss`.
     pub key: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and a value that would be right.
     pub reason: String,
 }
 
@@ -33,12 +33,12 @@ pub(super) fn problem(key: &str, reason: impl ToString) -> PathProblem {
     PathProblem { key: key.to_owned(), reason: reason.to_string() }
 }
 
-/// What a path is, in figures, before it is built.
+/// Rate, delay and buffer of one direction of a path, before it is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DirectionFacts {
     /// Rate of the link's clock; absent where a trace, or nothing, limits it.
     pub rate: Option<BitRate>,
-    /// What the link's rate counts.
+    /// Bytes of a packet that the link's rate counts.
     pub framing: Framing,
     /// One-way delay, jitter at its most.
     pub delay: Duration,
@@ -252,8 +252,8 @@ pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, Pat
     Ok(Some((link, carrier(link, plan)?)))
 }
 
-/// What carries packets on a link: what the plan says, what the name of the link ends in, or what
-/// is usual.
+/// Carrier of packets on a link: from the plan's key, else from the suffix of the link's name, else
+/// the usual one.
 pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
     let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
     match plan.carrier.as_deref().or(short) {

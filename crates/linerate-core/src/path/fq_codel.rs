@@ -25,11 +25,11 @@ struct FlowQueue {
     credit: i64,
     /// On one of the two lists.
     listed: bool,
-    /// Of the packet that listed it.
+    /// Hosts of the packet that put the flow on a list.
     hosts: [u32; 2],
 }
 
-/// How many flows of each host are on the lists.
+/// Number of flows of each host that are on the lists.
 #[derive(Debug)]
 struct Hosts([Vec<u32>; 2]);
 
@@ -57,7 +57,7 @@ pub struct FqCodel {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: Backlog,
-    /// Where hosts share the line before flows do.
+    /// Flows of each host, where hosts share the line before flows do.
     hosts: Option<Hosts>,
 }
 

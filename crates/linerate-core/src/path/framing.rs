@@ -13,7 +13,7 @@ use crate::theory::ppp::Stuffing;
 use crate::theory::sonet::wan_phy_mac_bps;
 use crate::units::BitRate;
 
-/// What a packet takes on the line.
+/// Bytes that a packet takes on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Nothing: the rate counts IP packets.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Backlog, Departure, Element, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// How the extra delay is spread.
+/// Distribution of the extra delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     /// Evenly over 0 … `most`.

@@ -22,9 +22,9 @@ pub struct Link {
     mismatch: Option<DuplexEnd>,
 }
 
-/// What two directions of a half-duplex link share: only one of them sends at a time. Whoever is
-/// asked first after the medium is free has it, so each direction's turn is a packet long when
-/// both are asked often.
+/// The medium that two directions of a half-duplex link share: only one of them sends at a time.
+/// The direction that is asked first after the medium is free has it, so each direction's turn is a
+/// packet long when both are asked often.
 #[derive(Clone, Debug, Default)]
 pub struct Medium(Arc<Mutex<MonoTime>>);
 
@@ -140,10 +140,10 @@ impl Element for Link {
 struct Line {
     /// Bits, or packets, in a second.
     per_s: u64,
-    /// What bits are counted; none counts packets.
+    /// Bytes of a packet that the rate counts; none counts packets.
     framing: Option<Framing>,
-    /// What was left of the last division, in bits or packets times 10^9: the clock is exact over
-    /// any number of packets sent back to back.
+    /// Remainder of the last division, in bits or packets times 10^9: the clock is exact over any
+    /// number of packets sent back to back.
     remainder: u64,
 }
 
@@ -152,7 +152,7 @@ impl Line {
         Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }
 
-    /// When the last bit of a packet leaves that begins at `at`.
+    /// Time at which the last bit leaves of a packet that begins at `at`.
     const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
         let units = match self.framing {
             Some(framing) => framing.line_bytes(packet.ip_bytes) as u64 * 8,

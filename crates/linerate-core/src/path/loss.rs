@@ -16,7 +16,7 @@ impl Bernoulli {
         Self { probability, random }
     }
 
-    /// Whether the next packet is lost.
+    /// Draws the fate of the next packet; true when it is lost.
     pub(super) fn loses(&mut self) -> bool {
         self.random.chance(self.probability)
     }

@@ -46,7 +46,7 @@ pub struct Netem {
 pub struct NetemRate {
     /// Whole bytes in a second.
     pub bytes_per_s: u64,
-    /// What a packet takes besides its frame without check sequence.
+    /// Bytes that a packet takes besides its frame without check sequence.
     pub packet_overhead_bytes: i32,
     /// Payload of a cell; 0 where there are none.
     pub cell_bytes: u32,
@@ -55,7 +55,7 @@ pub struct NetemRate {
 }
 
 impl PathPlan {
-    /// Whether the kernel's netem is to carry the path.
+    /// True when the kernel's netem is to carry the path.
     pub fn is_netem(&self) -> bool {
         self.emulator == Some(Datapath::Netem)
     }

@@ -18,7 +18,8 @@ pub struct Packet {
     pub dont_fragment: bool,
     /// Bits of it were changed on the way.
     pub corrupted: bool,
-    /// What the caller finds its bytes by; [`Packet::CROSS`] for traffic that has none.
+    /// Key with which the caller finds the packet's bytes; [`Packet::CROSS`] for cross traffic,
+    /// which has none.
     pub tag: u64,
 }
 
@@ -30,7 +31,7 @@ impl Packet {
     /// Tag of cross traffic, which exists on the path alone and never leaves it.
     pub const CROSS: u64 = u64::MAX;
 
-    /// Whether this packet is cross traffic.
+    /// True when this packet is cross traffic.
     pub const fn is_cross(&self) -> bool {
         self.tag == Self::CROSS
     }
@@ -61,7 +62,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark the packet instead of dropping it.
+    /// True when a queue may mark the packet instead of dropping it.
     pub const fn may_be_marked(self) -> bool {
         !matches!(self, Self::NotCapable)
     }

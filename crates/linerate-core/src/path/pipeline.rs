@@ -82,7 +82,7 @@ impl Pipeline {
         self.stages.iter().map(|stage| stage.transit_min).sum()
     }
 
-    /// Whether an element shares its time with one of another pipeline.
+    /// True when an element shares its time with one of another pipeline.
     pub fn is_shared(&self) -> bool {
         self.stages.iter().any(|stage| stage.element.is_shared())
     }

@@ -13,7 +13,7 @@ pub trait Queue: Send {
     /// The next packet for the line, which is free at `at`; packets may be lost on the way.
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet>;
 
-    /// What waits.
+    /// Packets and bytes that wait.
     fn backlog(&self) -> Backlog;
 
     /// A packet found the queue empty and the line free, and waits for nothing: disciplines that
@@ -43,7 +43,7 @@ impl Queue for Box<dyn Queue> {
     }
 }
 
-/// How much may wait.
+/// Limit of the bytes or packets that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes of IP packets.
@@ -53,7 +53,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether one more packet fits beside what waits.
+    /// True when one more packet fits beside those that wait.
     pub const fn admits(self, waiting: Backlog, packet: &Packet) -> bool {
         match self {
             Self::Bytes(bytes) => waiting.bytes + packet.ip_bytes as u64 <= bytes,
@@ -82,7 +82,7 @@ impl Fifo {
         Some((at, packet))
     }
 
-    /// When the oldest packet came.
+    /// Arrival time of the oldest packet.
     pub(super) fn oldest(&self) -> Option<MonoTime> {
         self.packets.front().map(|(came, _)| *came)
     }

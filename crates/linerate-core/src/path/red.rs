@@ -63,7 +63,7 @@ impl Red {
         self.average = law.averaged(self.average, self.fifo.backlog().bytes as f64);
     }
 
-    /// Whether this packet is the one to drop or mark.
+    /// Draws whether to drop or mark this packet, by the average length of the queue.
     fn chosen(&mut self) -> bool {
         if self.average < self.settings.law.min {
             self.since_last = None;

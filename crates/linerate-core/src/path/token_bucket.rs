@@ -16,7 +16,7 @@ pub struct Bucket {
     pub rate: BitRate,
     /// The most that the bucket holds; not 0.
     pub burst: Bytes,
-    /// What a packet's length is.
+    /// Bytes of a packet that the bucket counts.
     pub framing: Framing,
 }
 
@@ -33,12 +33,12 @@ impl Tokens {
         Ok(Self { bucket: TokenBucket::new(rate, burst)?, framing })
     }
 
-    /// Whether a packet conforms, which takes its tokens.
+    /// Takes the tokens of a packet that conforms; false when it does not.
     fn take(&mut self, at: MonoTime, packet: &Packet) -> bool {
         self.bucket.arrive(at.nanos(), self.framing.line_bytes(packet.ip_bytes)).is_none()
     }
 
-    /// When a packet will conform; `None` when it never will.
+    /// Time at which a packet will conform; `None` when it never will.
     fn ready(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
         let line_bytes = self.framing.line_bytes(packet.ip_bytes);
         self.bucket.conforms_at_ns(at.nanos(), line_bytes).map(MonoTime::from_nanos)

@@ -98,7 +98,7 @@ impl Trace {
         }
     }
 
-    /// Whether a text is no trace but the name of its file: one line that is no number.
+    /// True when a text is no trace but the name of its file: one line that is no number.
     pub fn is_file_name(text: &str) -> bool {
         let text = text.trim();
         !text.is_empty() && !text.contains('\n') && text.parse::<f64>().is_err()

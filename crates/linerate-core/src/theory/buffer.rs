@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::units::{BitRate, Bytes};
 
-/// Why there is no answer.
+/// Reason why a buffer cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum BufferError {
     /// It never drains.

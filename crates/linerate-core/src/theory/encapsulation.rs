@@ -34,7 +34,7 @@ pub const GENEVE_BYTES: u32 = 8;
 /// Longest Geneve options, bytes (RFC 8926 §3.4: 63 words of 4).
 pub const GENEVE_OPTIONS_MAX_BYTES: u8 = 252;
 
-/// What a packet is wrapped in.
+/// Tag or tunnel that adds headers to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// One 802.1Q tag, beyond the MTU.
@@ -143,17 +143,17 @@ impl Encapsulation {
         }
     }
 
-    /// Whether the link's MTU bounds only what is inside of it.
+    /// True when the link's MTU does not count its bytes.
     pub const fn is_beyond_mtu(self) -> bool {
         matches!(self, Self::Vlan | Self::Qinq | Self::Mpls { .. } | Self::PppoeBabyJumbo)
     }
 
-    /// Whether it stands in an Ethernet frame and nowhere else.
+    /// True when it is found in an Ethernet frame only.
     pub const fn needs_frame(self) -> bool {
         matches!(self, Self::Vlan | Self::Qinq | Self::Pppoe | Self::PppoeBabyJumbo)
     }
 
-    /// Whether it carries an Ethernet frame of its own.
+    /// True when it carries an Ethernet frame of its own.
     pub const fn carries_frame(self) -> bool {
         matches!(self, Self::Vxlan { .. } | Self::Geneve { .. })
     }
@@ -167,7 +167,7 @@ impl Encapsulation {
         }
     }
 
-    /// What it is called: `GRE with a key`.
+    /// Name of the encapsulation: `GRE with a key`.
     pub fn title(self) -> String {
         let title = match self {
             Self::Vlan => "802.1Q tag",
@@ -191,7 +191,7 @@ impl Encapsulation {
         title.to_owned()
     }
 
-    /// What its bytes are, in words: `IPv4 20, UDP 8, VXLAN 8, Ethernet 14`.
+    /// Headers with their bytes, in words: `IPv4 20, UDP 8, VXLAN 8, Ethernet 14`.
     pub fn parts(self) -> String {
         match self {
             Self::Vlan | Self::Qinq | Self::Mpls { .. } => self.title(),
@@ -330,7 +330,7 @@ fn sized(name: &str, number: u32) -> Option<Encapsulation> {
 }
 
 impl Encapsulation {
-    /// Whether its numbers are within what the standards allow.
+    /// True when its numbers are within the bounds of the standards.
     pub const fn is_possible(self) -> bool {
         match self {
             Self::Mpls { labels } => labels >= 1 && labels <= MPLS_LABELS_MAX,

@@ -60,7 +60,7 @@ pub struct ShapedLink {
     pub mtu_bytes: u32,
 }
 
-/// What follows the IP header.
+/// Transport header after the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP without options.
@@ -76,7 +76,7 @@ pub enum Transport {
 pub struct Segment {
     /// IP version.
     pub family: Family,
-    /// What follows the IP header.
+    /// Transport header after the IP header.
     pub transport: Transport,
 }
 
@@ -109,7 +109,7 @@ impl Segment {
     }
 }
 
-/// Why there is no ceiling.
+/// Reason why a ceiling cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FramingError {
     /// A link without rate carries nothing.
@@ -131,7 +131,7 @@ pub enum FramingError {
     },
 }
 
-/// What a link carries of one flow at most, in bit/s at each layer.
+/// Highest rates of one flow on a link, in bit/s at each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FramingCeiling {
     /// Payload.
@@ -187,7 +187,7 @@ pub fn whole_frame_rate(rate: BitRate, len: FrameLen) -> u64 {
     rate.bits_per_sec() / (u64::from(wire_bytes(len.bytes())) * 8)
 }
 
-/// What an Ethernet link carries of a flow of full packets.
+/// Highest rates of a flow of full packets on an Ethernet link.
 ///
 /// frames/s = rate / (8 (max(64, MTU + 18 + 4 tags) + 20)); each layer is frames/s times its
 /// bytes. At 1 Gbit/s with an MTU of 1500, TCP over IPv4 with timestamps gets 941.48 Mbit/s.
@@ -206,7 +206,7 @@ pub fn ceiling(link: &EthernetLink, segment: &Segment) -> Result<FramingCeiling,
     sizes.at(link.rate)
 }
 
-/// What a shaped link carries of a flow of full packets; bursts that the shaper lets through at
+/// Highest rates of a flow of full packets on a shaped link; bursts that the shaper lets through at
 /// the start are not in it.
 ///
 /// frames/s = rate / (8 (MTU + 14)). At 155.52 Mbit/s with an MTU of 1500, TCP over IPv4 with
@@ -234,7 +234,7 @@ struct Sizes {
     payload: u32,
     ip: u32,
     frame: u32,
-    /// What the link's rate counts.
+    /// Bytes of a packet that the link's rate counts.
     counted: u32,
 }
 

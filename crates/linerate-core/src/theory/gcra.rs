@@ -49,8 +49,8 @@ impl VirtualScheduling {
         Self { rule, theoretical: None }
     }
 
-    /// By how many ticks a cell at `at` would come before the earliest time that conforms;
-    /// it conforms at 0 and below.
+    /// Ticks by which a cell at `at` is before the earliest time that conforms; it conforms at 0
+    /// and below.
     #[inline]
     pub fn early(&self, at: i128) -> i128 {
         self.theoretical.map_or(0, |theoretical| theoretical - self.rule.limit - at)
@@ -63,7 +63,8 @@ impl VirtualScheduling {
         self.theoretical = Some(from + self.rule.increment);
     }
 
-    /// Whether the cell at `at` conforms; one that does not leaves the state as it was.
+    /// Takes the cell at `at`, and is true when it conforms; one that does not leaves the state as
+    /// it was.
     pub fn arrive(&mut self, at: i128) -> bool {
         let conforms = self.early(at) <= 0;
         if conforms {
@@ -87,7 +88,8 @@ impl LeakyBucket {
         Self { rule, content: 0, last: None }
     }
 
-    /// Whether the cell at `at` conforms; one that does not leaves the state as it was.
+    /// Takes the cell at `at`, and is true when it conforms; one that does not leaves the state as
+    /// it was.
     pub fn arrive(&mut self, at: i128) -> bool {
         let drained = self.last.map_or(0, |last| (self.content - (at - last)).max(0));
         let conforms = drained <= self.rule.limit;
@@ -182,7 +184,7 @@ const fn divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Why parameters are no traffic contract.
+/// Reason why parameters are no traffic contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ContractError {
     /// Not a rate of cells.

@@ -38,7 +38,7 @@ pub const APART: f64 = 1.25;
 /// Below this share of the expected rate nothing on the ladder explains the measured one.
 pub const UNEXPLAINED_BELOW: f64 = 0.75;
 
-/// What bounds a rate, in the order of the table.
+/// Kind of a bound on the rate, in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -47,7 +47,7 @@ pub enum RungKind {
     LocalLink,
     /// The narrowest link of the path, as a rate of IP packets.
     PathCapacity,
-    /// What a policer or shaper on the path lets through for long.
+    /// Rate that a policer or shaper on the path lets through for long.
     SustainedRate,
     /// Packets per second that a device forwards.
     PacketRate,
@@ -63,7 +63,7 @@ pub enum RungKind {
     ReceiverHost,
     /// The mean over a transfer that starts slowly.
     StartUp,
-    /// What the application offers or takes.
+    /// Rate that the application offers or reads.
     Application,
     /// Acknowledgements that the way back carries.
     ReversePath,
@@ -99,7 +99,7 @@ impl RungKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rung {
-    /// What bounds.
+    /// Kind of the bound.
     pub kind: RungKind,
     /// The most payload that passes, bit/s, all flows together.
     pub payload_bps: f64,
@@ -107,7 +107,7 @@ pub struct Rung {
     pub low_bps: Option<f64>,
     /// The formula in plain text.
     pub formula: String,
-    /// What went into it.
+    /// Values from which it was computed.
     pub inputs: Vec<CeilingInput>,
     /// True for a rule that real paths miss by more than a tenth.
     pub estimate: bool,
@@ -124,7 +124,7 @@ pub struct Ladder {
     pub rungs: Vec<Rung>,
 }
 
-/// What binds, lowest first.
+/// The lowest bounds: one, or two that are close to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// One rung, with the next at least [`APART`] above it.
@@ -133,7 +133,7 @@ pub enum Binding {
     Two(RungKind, RungKind),
 }
 
-/// What a measured rate says when it stands beside the ladder.
+/// Comparison of a measured rate with the ladder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "says")]
@@ -157,7 +157,7 @@ pub enum Statement {
     TwoFactors {
         /// The lower.
         first: RungKind,
-        /// What binds once the first is mended.
+        /// The bound that is lowest once the first is removed.
         then: RungKind,
     },
     /// More than the lowest rung allows, less than the path: an input of the rung is too low.
@@ -183,7 +183,7 @@ impl Ladder {
         self.rungs.iter().find(|rung| rung.kind == kind)
     }
 
-    /// What the path could carry: its lowest rung. `None` when nothing is known of the path.
+    /// Rate that the path could carry: its lowest rung. `None` when nothing is known of the path.
     pub fn ceiling(&self) -> Option<&Rung> {
         lowest(self.rungs.iter().filter(|rung| rung.kind.is_path()))
     }
@@ -193,7 +193,7 @@ impl Ladder {
         lowest(self.rungs.iter()).map(|rung| rung.payload_bps)
     }
 
-    /// What a transfer reaches once it has started: the least of all rungs but the start-up.
+    /// Rate of a transfer once it has started: the least of all rungs but the start-up.
     pub fn steady_bps(&self) -> Option<f64> {
         lowest(self.rungs.iter().filter(|rung| rung.kind != RungKind::StartUp))
             .map(|rung| rung.payload_bps)
@@ -214,7 +214,7 @@ impl Ladder {
         rungs
     }
 
-    /// What binds; `None` on an empty ladder.
+    /// The lowest bounds; `None` on an empty ladder.
     pub fn binding(&self) -> Option<Binding> {
         match self.by_height().as_slice() {
             [] => None,
@@ -225,7 +225,7 @@ impl Ladder {
         }
     }
 
-    /// What the transfer would get if the lowest rung were gone: the next one. `None` when there
+    /// The next rung, which the transfer would reach if the lowest one were gone. `None` when there
     /// is no other.
     pub fn without_lowest(&self) -> Option<&Rung> {
         self.by_height().get(1).copied()
@@ -236,7 +236,7 @@ impl Ladder {
         RungKind::ALL.into_iter().filter(|kind| self.rung(*kind).is_none()).collect()
     }
 
-    /// What a measured payload rate says; `None` on an empty ladder.
+    /// Comparison of a measured payload rate with the rungs; `None` on an empty ladder.
     pub fn statement(&self, measured_bps: f64) -> Option<Statement> {
         if let Some(path) = self.ceiling() {
             let share = measured_bps / path.payload_bps;

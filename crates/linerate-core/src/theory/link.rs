@@ -121,7 +121,7 @@ impl Link {
         format!("{kind} at {}", self.rate())
     }
 
-    /// What carries packets on the link unless something else is asked for.
+    /// Link-layer protocol of the link unless another is asked for.
     pub const fn default_carrier(self) -> Carrier {
         match self {
             Self::Sonet(_) => Carrier::Pos { stuffed: false },
@@ -150,7 +150,7 @@ impl Link {
         }
     }
 
-    /// Whether the carrier runs on the link.
+    /// True when the carrier runs on the link.
     pub const fn takes(self, carrier: Carrier) -> bool {
         match self {
             Self::Sonet(_) => matches!(carrier, Carrier::Pos { .. } | Carrier::Aal5(_)),

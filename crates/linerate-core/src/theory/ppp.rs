@@ -19,7 +19,7 @@ pub const OCTET_STUFFING_SHARE: f64 = 2.0 / 256.0;
 /// (RFC 1662 §5.2).
 pub const BITS_PER_STUFFED_BIT: f64 = 62.0;
 
-/// How PPP marks its frames.
+/// Method with which PPP delimits its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stuffing {
     /// Bytes are escaped; the check sequence has 32 bits: SONET/SDH.

@@ -14,7 +14,7 @@ pub const LIGHT_M_PER_S: f64 = 299_792_458.0;
 /// Group index of single-mode fibre at 1550 nm (data sheets of ITU-T G.652 fibre).
 pub const FIBRE_INDEX: f64 = 1.468;
 
-/// Why there is no time or distance.
+/// Reason why a time or distance cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PropagationError {
     /// Negative, or not a number.

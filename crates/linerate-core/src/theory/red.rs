@@ -24,7 +24,7 @@ pub struct Red {
     pub weight: f64,
 }
 
-/// Why there is no answer.
+/// Reason why a mark's chance or an average cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum RedError {
     /// The thresholds do not follow each other.

@@ -26,7 +26,7 @@ pub struct LoadedRoundTrips {
     pub http_loaded: Duration,
 }
 
-/// Why there is no answer.
+/// Reason why responsiveness cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResponsivenessError {
     /// It would be infinite.

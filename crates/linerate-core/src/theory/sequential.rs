@@ -10,10 +10,10 @@ use thiserror::Error;
 
 use crate::units::BitRate;
 
-/// How much more often than the target a path that fails loses packets (RFC 8337 §7.2).
+/// Loss of a path that fails, over the target's loss (RFC 8337 §7.2).
 pub const FAIL_FACTOR: f64 = 4.0;
 
-/// What a path is to reach.
+/// Rate and round trip that a path is to carry (RFC 8337).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Rate of a bulk transfer.
@@ -26,7 +26,7 @@ pub struct Target {
     pub header_bytes: u32,
 }
 
-/// How often the test may be wrong.
+/// Chances of a wrong decision of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Risk {
     /// Chance to fail a path that has the target's run length, α.
@@ -40,7 +40,7 @@ impl Risk {
     pub const FIVE_PERCENT: Self = Self { false_fail: 0.05, false_pass: 0.05 };
 }
 
-/// What is known so far.
+/// Decision after the packets so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The path loses little enough.
@@ -51,7 +51,7 @@ pub enum Decision {
     GoOn,
 }
 
-/// Why there is no answer.
+/// Reason why a test cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SequentialError {
     /// Any path has it.
@@ -197,7 +197,7 @@ impl Sprt {
         Ok(self.decision)
     }
 
-    /// What is known now.
+    /// Decision after the packets so far.
     pub const fn decision(&self) -> Decision {
         self.decision
     }

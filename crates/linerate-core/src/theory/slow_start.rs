@@ -36,7 +36,7 @@ pub const HYSTART_CSS_ROUNDS: u32 = 5;
 pub struct SlowStart {
     /// Payload to send.
     pub size: Bytes,
-    /// What the path carries of payload once the window fills it.
+    /// Payload rate of the path once the window fills it.
     pub rate: BitRate,
     /// Round trip without queues.
     pub rtt: Duration,
@@ -48,7 +48,7 @@ pub struct SlowStart {
     pub growth: f64,
 }
 
-/// What a transfer takes.
+/// Rounds and time of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// Rounds spent waiting for acknowledgements: until the path is full or the data ends.
@@ -61,11 +61,11 @@ pub struct Transfer {
     pub time_s: f64,
     /// Size over that time.
     pub mean_bps: f64,
-    /// What the transfer would take less at the full rate from the start: time − 8 S / C.
+    /// Time that the transfer takes beyond that at the full rate from the start: time − 8 S / C.
     pub waste_s: f64,
 }
 
-/// Why there is no answer.
+/// Reason why a transfer cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SlowStartError {
     /// Nothing to send.

@@ -133,14 +133,14 @@ pub enum Pdh {
     Ds3Plcp,
 }
 
-/// What a line's framing leaves: `payload` of every `total` bits.
+/// Bits that a line's framing leaves: `payload` of every `total` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Bits that the framing leaves.
     pub payload: u32,
     /// Bits of the frame.
     pub total: u32,
-    /// What takes the others.
+    /// Name of the overhead that takes the others.
     pub taker: &'static str,
     /// Standard.
     pub source: &'static str,
@@ -160,7 +160,7 @@ impl Pdh {
         }
     }
 
-    /// What the framing leaves for packets in HDLC.
+    /// Bits that the framing leaves for packets in HDLC.
     pub const fn packet_framing(self) -> Framing {
         match self {
             Self::Ds1 => Framing {
@@ -189,7 +189,7 @@ impl Pdh {
         }
     }
 
-    /// What the framing leaves for cells, their headers counted.
+    /// Bits that the framing leaves for cells, their headers counted.
     ///
     /// DS3 with the convergence protocol carries 12 cells each 125 µs: 96,000 cells/s,
     /// 40.704 Mbit/s.

@@ -11,7 +11,7 @@ use crate::units::{BitRate, Bytes};
 /// Metres per kilometre over bits per terabit.
 const TERABIT_METRES: f64 = 1e3 / 1e12;
 
-/// Why there is no answer.
+/// Reason why a score cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum SpeedRecordError {
     /// Nothing moved.

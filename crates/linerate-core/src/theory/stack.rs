@@ -22,14 +22,14 @@ pub const ENCAPSULATIONS_MAX: usize = 16;
 /// VLAN tags of one Ethernet frame at most (IEEE 802.1ad).
 pub const VLAN_TAGS_MAX: u8 = 2;
 
-/// What to take apart.
+/// Link, encapsulations and packets of which the layers are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPlan {
     /// The link.
     pub link: Link,
-    /// What carries packets on it.
+    /// Link-layer protocol that carries packets on it.
     pub carrier: Carrier,
-    /// What they are wrapped in, outermost first.
+    /// Encapsulations of the packets, outermost first.
     pub encapsulations: Vec<Encapsulation>,
     /// Longest packet on the link. Tunnels and PPPoE take their bytes from it; tags, labels and
     /// `pppoe-rfc4638` outside of every tunnel come on top.
@@ -38,7 +38,7 @@ pub struct StackPlan {
     pub segment: Segment,
 }
 
-/// What each layer leaves.
+/// Rates at each layer of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// From the line's rate down to the payload; no layer has more than the one before it.
@@ -51,28 +51,28 @@ pub struct Stack {
     pub payload_bps: f64,
     /// Rate of the flow's own IP packets, inside of every encapsulation.
     pub ip_bps: f64,
-    /// Whether any layer is an estimate.
+    /// True when any layer is an estimate.
     pub estimate: bool,
 }
 
 /// One layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// What the rate counts: `SONET payload`.
+    /// Name of the layer whose bytes the rate counts: `SONET payload`.
     pub name: String,
     /// Rate of it.
     pub bps: f64,
     /// The same for each full packet of the flow.
     pub bytes_per_packet: f64,
-    /// What was taken from the layer before: `5 of every 53 bytes: cell header`.
+    /// Part of the layer before that was taken: `5 of every 53 bytes: cell header`.
     pub rule: String,
     /// Standard of the rule.
     pub source: &'static str,
-    /// Whether the rule is an estimate.
+    /// True when the rule is an estimate.
     pub estimate: bool,
 }
 
-/// Why there is no stack.
+/// Reason why the layers cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StackError {
     /// Rate of 0, or headers that leave no payload.
@@ -115,7 +115,7 @@ pub enum StackError {
     NoRoom {
         /// The encapsulation.
         encapsulation: Encapsulation,
-        /// What is left outside of it.
+        /// Bytes of the MTU that are left for it.
         room_bytes: u32,
     },
     /// QUIC with something inside, or over TCP.
@@ -141,7 +141,7 @@ pub enum StackError {
     },
 }
 
-/// What each layer of a link leaves for a flow of full packets.
+/// Rates at each layer of a link for a flow of full packets.
 ///
 /// packets/s = line rate / (8 × bytes that a packet takes of the line); each layer is packets/s
 /// times its own bytes of a packet.
@@ -238,7 +238,7 @@ const fn is_wifi(link: Link) -> bool {
 
 /// One full packet, in bytes at each place.
 struct Sizes {
-    /// What the carrier carries.
+    /// Bytes that the link-layer protocol carries.
     outside: u32,
     /// Just inside of each encapsulation.
     inside: Vec<u32>,

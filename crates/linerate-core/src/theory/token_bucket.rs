@@ -11,10 +11,10 @@ use thiserror::Error;
 
 use crate::units::{BitRate, Bytes};
 
-/// What a byte costs: 1 bit/s for 8·10^9 ns.
+/// Tokens of a byte: 1 bit/s for 8·10^9 ns.
 const PER_BYTE: i128 = 8_000_000_000;
 
-/// What a meter says of a packet.
+/// Colour that a meter gives a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub enum Colour {
     Red,
 }
 
-/// Why parameters are no bucket.
+/// Reason why parameters are no bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BucketError {
     /// No tokens ever come.
@@ -334,12 +334,8 @@ pub struct BurstOnLine {
     pub line: BitRate,
 }
 
-/// How long a full bucket lets traffic pass at the line's rate, in seconds: t = 8 b / (C - r).
-/// 1 MB at 100 Mbit/s lasts 8.889 ms on a line of 1 Gbit/s, and 8.889 Mbit pass meanwhile.
-/// # Errors
-/// When the line is not faster than the bucket fills.
-/// # Source
-/// RFC 2212, Policing: what passes in t is the least of C t and b + r t.
+/// Time for which a full bucket lets traffic pass at the line's rate, in seconds: t = 8 b / (C -
+/// r). 1 MB at 100 Mbit/s lasts 8.889 ms on a line of 1 Gbit/s, and 8.889 Mbit pass meanwhile.
 pub fn burst_duration_s(plan: &BurstOnLine) -> Result<f64, BucketError> {
     let BurstOnLine { burst, rate, line } = *plan;
     if line <= rate {

@@ -18,7 +18,7 @@ pub const WINDOW_SCALE_MAX: u8 = 14;
 /// Largest window of any connection, bytes: 65535 × 2^14 (RFC 7323 §2.3).
 pub const WINDOW_MAX_BYTES: u64 = WINDOW_UNSCALED_MAX_BYTES << WINDOW_SCALE_MAX;
 
-/// Why there is no answer.
+/// Reason why a window or rate cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// Every rate divides by it.

@@ -8,7 +8,7 @@ use crate::record::{Cause, FlowEnd, TcpInfo};
 pub struct Baseline {
     /// Its name in tables.
     pub name: &'static str,
-    /// What it says of a sender, if there was one.
+    /// The rule: a label from the sender's counters, if there was a sender.
     pub says: fn(Option<&FlowEnd>) -> Label,
 }
 

@@ -10,12 +10,12 @@ use crate::record::{
     Stat, Verdict,
 };
 
-/// What a plant must cost: the rate without it is so many times that with it, or the delay under
-/// load with it so many times that without it, by so much at the least.
+/// Least cost of a planted cause: the rate without it over the rate with it; or the delay under
+/// load with it over the delay without it, where the difference is `DELAY_ADDED_NS_MIN` too.
 const COST_MIN: f64 = 1.5;
 const DELAY_ADDED_NS_MIN: f64 = 5e6;
 
-/// What a run reached.
+/// Rate and delay that a run reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reach {
     /// Goodput; 0 where nothing arrived.
@@ -28,7 +28,8 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What one flow of the test's first direction reached, of a whole test; else all its flows.
+    /// Rate and delay of one flow of the test's first direction, in a whole test; else of all its
+    /// flows.
     pub fn of(record: &Record) -> Self {
         let way = Some(Direction::Up);
         let part = record.one_flow_part(Direction::Up).unwrap_or(record);
@@ -56,14 +57,14 @@ fn steady(record: &Record) -> Option<f64> {
     late.get(late.len() / 2).copied()
 }
 
-/// Whether a case counts.
+/// Validity of a case: only valid ones are scored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "why")]
 pub enum Validity {
     /// It does.
     #[default]
     Valid,
-    /// What was planted does not limit the result, or what is innocent does.
+    /// The planted cause does not limit the result, or the innocent condition does.
     Void(String),
     /// This machine spoilt the measurement.
     Disturbed(String),
@@ -84,24 +85,24 @@ pub struct Case {
     pub congestion: String,
     /// Seed of the values.
     pub seed: u64,
-    /// Which of several runs, from 1.
+    /// Number of the run of several, from 1.
     pub run: u32,
     /// Its half of the bank.
     pub half: Half,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Label>,
     /// The values.
     pub drawn: BTreeMap<String, f64>,
-    /// Whether it counts.
+    /// Validity: only a valid case is scored.
     pub validity: Validity,
     /// With the plant.
     pub with: Reach,
     /// Without it; null where nothing is planted.
     pub without: Option<Reach>,
-    /// What the diagnosis gets to see: nothing that the emulator told.
+    /// The record as the diagnosis gets it: without the emulator's own report.
     pub record: Option<Box<Record>>,
 }
 
@@ -126,18 +127,18 @@ impl Default for Case {
     }
 }
 
-/// What a diagnosis and the baselines said of a case.
+/// Labels that a diagnosis and the baselines gave a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The diagnosis; none where it gave no verdict on the direction.
     pub said: Option<Label>,
-    /// How sure it was of the cause that it named.
+    /// Confidence in the cause that it named.
     pub confidence: Option<Confidence>,
     /// Payload rate that it said the path could carry, over what it carried without the plant.
     pub ceiling_ratio: Option<f64>,
-    /// What the path carried without the plant, over the next limit that it promised.
+    /// Rate of the path without the plant, over the next limit that the verdict promised.
     pub next_ratio: Option<f64>,
-    /// Whether it named a standing queue on the axis of the delay.
+    /// True when it named a standing queue as the cause of the delay.
     pub names_queue: bool,
     /// The baselines, in their order.
     pub baselines: [Label; BASELINES.len()],
@@ -186,13 +187,13 @@ impl Case {
         }
     }
 
-    /// Whether a label is right.
+    /// True when a label is right for the case.
     pub fn is_right(&self, label: Label) -> bool {
         label == self.expect || self.accept.contains(&label)
     }
 
-    /// What a verdict says on the axis of the plant: a queue that stands costs delay and no rate,
-    /// and is named beside the full link that it stands before.
+    /// Label of a verdict on the quantity that the plant harms. A standing queue costs delay and no
+    /// rate, and is named beside the full link that it is before.
     fn label_of(&self, verdict: &Verdict) -> Label {
         match Label::of(verdict) {
             Label::AT_CEILING if self.is_of_delay() && names_queue(verdict) => self.expect,
@@ -200,23 +201,23 @@ impl Case {
         }
     }
 
-    /// Whether the plant costs delay and no rate: no judge of the rate is scored on it, and none
+    /// True when the plant costs delay and no rate: no judge of the rate is scored on it, and none
     /// that names a queue on every full path can gain by it.
     pub fn is_of_delay(&self) -> bool {
         self.expect == Label::Cause(Cause::StandingQueue)
     }
 
-    /// Whether a label accuses where there is nothing to accuse.
+    /// True when a label names a cause on a path without one.
     pub fn is_false_accusation(&self, label: Label) -> bool {
         self.is_innocent() && matches!(label, Label::Cause(_)) && !self.is_right(label)
     }
 
-    /// Whether nothing limits this path but its own rate.
+    /// True when nothing but its own rate limits this path.
     pub fn is_innocent(&self) -> bool {
         self.expect == Label::AT_CEILING
     }
 
-    /// Whether it is scored.
+    /// True when the case is scored.
     pub fn counts(&self) -> bool {
         self.validity == Validity::Valid
     }
@@ -265,7 +266,7 @@ impl Case {
 }
 
 impl Judged {
-    /// What the diagnosis said; silence is to have determined nothing.
+    /// Label of the diagnosis; without a verdict it counts as undetermined.
     pub fn label(&self) -> Label {
         self.said.unwrap_or(Label::None(NoCause::Undetermined))
     }
@@ -275,7 +276,7 @@ fn names_queue(verdict: &Verdict) -> bool {
     verdict.latency.as_ref().is_some_and(|it| it.cause == Some(Cause::StandingQueue))
 }
 
-/// Whether a caveat tells of this machine, and nothing of the path or of the diagnosis: the
+/// True when a caveat concerns this machine, and nothing of the path or of the diagnosis: the
 /// hypervisor took its CPUs, or somebody set its clock.
 const fn is_of_the_machine(caveat: &Caveat) -> bool {
     matches!(caveat.code, CaveatCode::StolenTime | CaveatCode::ClockStepped)

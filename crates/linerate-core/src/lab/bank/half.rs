@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which part of the bank a scenario belongs to: rules are tuned on one and scored on the other.
+/// Part of the bank to which a scenario belongs: rules are tuned on one and scored on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {

@@ -37,7 +37,7 @@ const DELAYS: [[f64; 2]; 2] = [[10.0, 15.0], [20.0, 25.0]];
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// What they have in common.
+    /// Title of what the recipes have in common.
     pub title: String,
     /// In order.
     #[serde(rename = "recipe")]
@@ -50,11 +50,11 @@ pub struct Family {
 pub struct Recipe {
     /// Its name, unique in the bank.
     pub id: String,
-    /// What is planted, in a few words.
+    /// Title of the planted cause, in a few words.
     pub title: String,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     #[serde(default)]
     pub accept: Vec<Label>,
     /// Congestion controls of the sender.
@@ -63,13 +63,13 @@ pub struct Recipe {
     /// Values to draw: lowest and highest at either level.
     #[serde(default)]
     pub draw: BTreeMap<String, [[f64; 2]; 2]>,
-    /// What holds with and without the plant.
+    /// Settings with and without the plant.
     #[serde(default)]
     base: Map<String, Value>,
-    /// What is planted.
+    /// Settings of the planted cause.
     #[serde(default)]
     plant: Map<String, Value>,
-    /// What takes its place.
+    /// Settings in place of the plant in the path without it.
     #[serde(default)]
     without: Map<String, Value>,
 }

@@ -19,13 +19,13 @@ pub struct Scenario {
     pub seed: u64,
     /// Its half of the bank.
     pub half: Half,
-    /// What a diagnosis should say.
+    /// The label that a diagnosis should give.
     pub expect: Label,
-    /// What is right too.
+    /// Labels that are right too.
     pub accept: Vec<Label>,
     /// The values.
     pub drawn: BTreeMap<String, f64>,
-    /// Whether the path without the plant is another one.
+    /// True when the path without the plant is another one.
     pub has_counterfactual: bool,
     /// The path with what is planted.
     pub planted: Setting,

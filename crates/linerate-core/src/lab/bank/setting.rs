@@ -39,7 +39,7 @@ pub struct Setting {
     pub receiver_link: Access,
     /// Largest IP packet of all links; 1500 when absent.
     pub mtu_bytes: Option<u32>,
-    /// What the test asks for.
+    /// Parameters of the test.
     pub test: TestKeys,
     /// Commands that are run on hosts before the test.
     #[serde(rename = "command")]
@@ -47,7 +47,7 @@ pub struct Setting {
     /// Other TCP flows over the same path.
     #[serde(rename = "rival")]
     pub rivals: Vec<Rival>,
-    /// What hosts have of the CPU.
+    /// Shares of the CPU that hosts have.
     pub cpu: Vec<CpuShare>,
 }
 
@@ -63,7 +63,7 @@ pub struct Access {
     pub offload: Option<bool>,
 }
 
-/// What a test asks for besides its time.
+/// Parameters of a test besides its time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestKeys {
@@ -122,9 +122,9 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostCommand {
-    /// Where.
+    /// Host on which the command runs.
     pub on: Place,
-    /// What `sh -c` runs.
+    /// Command line, which `sh -c` runs.
     pub run: String,
 }
 
@@ -132,7 +132,7 @@ pub struct HostCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
-    /// How many of them.
+    /// Number of competing streams.
     #[serde(default = "one")]
     pub streams: u16,
     /// Their congestion control.
@@ -149,16 +149,16 @@ const fn one() -> u16 {
     1
 }
 
-/// What the threads of a host get of the CPU.
+/// Share of the CPU that the threads of a host get.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuShare {
-    /// Which host.
+    /// The host whose threads are limited.
     pub on: Place,
     /// A quota in percent of one CPU, by a control group; none when absent.
     #[serde(default)]
     pub quota_percent: Option<f64>,
-    /// How many threads of other work share the CPU that the host's data thread is kept on.
+    /// Number of threads of other work on the CPU to which the host's data thread is pinned.
     #[serde(default)]
     pub busy_threads: u32,
 }
@@ -208,7 +208,7 @@ impl Setting {
         }
     }
 
-    /// What `linerate test` does towards the receiver at `host`.
+    /// Plan of `linerate test` towards the receiver at `host`.
     pub fn test_plan(&self, host: &str, congestion: &str, within_ns: u64) -> TestPlan {
         TestPlan {
             server: probed(host),

@@ -9,7 +9,7 @@ use crate::stats::{Interval, Z_95, wilson_interval};
 /// A promised next limit counts as reached from this share of it on.
 const PROMISE_KEPT: f64 = 0.8;
 
-/// What one judge reached.
+/// Counts of right labels and false accusations of one judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Score {
     /// Cases whose cause it named first.
@@ -44,14 +44,14 @@ pub struct Tally {
     pub diagnosis: Score,
     /// The baselines, in their order.
     pub baselines: [Score; BASELINES.len()],
-    /// How many verdicts with a cause were right, and how many there were, by how sure they were.
+    /// Right verdicts with a cause, and all verdicts with a cause, by their confidence.
     pub by_confidence: BTreeMap<Confidence, (u64, u64)>,
     /// Ceilings that right verdicts stated, over what the path carried, the lowest first.
     pub ceiling_ratios: Vec<f64>,
-    /// What the path carried without the cause that was rightly named, over the next limit that the
+    /// Rate of the path without the cause that was rightly named, over the next limit that the
     /// verdict promised, the lowest first.
     pub next_ratios: Vec<f64>,
-    /// How often each label was said where each was planted.
+    /// Number of times that each label (inner key) was given where each (outer key) was planted.
     pub confusion: BTreeMap<Label, BTreeMap<Label, u64>>,
     /// Scenarios that were measured more than once, and those of which the diagnosis said the same
     /// each time.

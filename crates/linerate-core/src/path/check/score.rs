@@ -3,7 +3,7 @@
 use super::Check;
 use crate::stats::Moments;
 
-/// What is checked.
+/// Quantity that is checked, and the formula that foretells it.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     pub(super) name: &'static str,

@@ -26,7 +26,7 @@ pub const SEND_BUFFER_USABLE: f64 = 0.6;
 /// bytes in their buffers and 38 to 43 Mbit/s, BBR 127,952 and 16 (Linux 6.18, 2026-11-22).
 const SEND_BUFFER_BEYOND: u64 = 65_536;
 
-/// Why there is no ladder.
+/// Reason why a ladder cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum LadderError {
     /// Nobody sends.
@@ -35,7 +35,7 @@ pub enum LadderError {
     /// It carries nothing.
     #[error("a {what} of 0 carries nothing")]
     ZeroRate {
-        /// Which rate.
+        /// Name of the rate.
         what: &'static str,
     },
     /// Every window divides by it.
@@ -53,7 +53,7 @@ pub enum LadderError {
     /// No payload.
     #[error("a {what} of 0 bytes carries nothing")]
     ZeroBytes {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
     },
     /// Nothing to count.
@@ -70,7 +70,7 @@ pub enum LadderError {
     FasterThanLight {
         /// Length of the path.
         distance: Distance,
-        /// What light needs.
+        /// Least time that light needs, ms.
         least_ms: f64,
     },
     /// The arithmetic of distances refuses.

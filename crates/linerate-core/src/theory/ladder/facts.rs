@@ -50,12 +50,12 @@ impl Packet {
     }
 }
 
-/// What framing leaves of the sender's link.
+/// Rates of the sender's link at each layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFact {
     /// Its name: `oc12`, `1 Gbit/s`.
     pub name: String,
-    /// What the line carries, bit/s.
+    /// Rate of the line, bit/s.
     pub line_bps: f64,
     /// IP packets that it carries, bit/s.
     pub ip_bps: f64,
@@ -65,7 +65,7 @@ pub struct LinkFact {
     pub estimate: bool,
 }
 
-/// How the sender answers losses.
+/// Congestion control's response to losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -84,7 +84,7 @@ impl Response {
     pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Bbr];
 }
 
-/// How much a transfer is.
+/// Size or duration of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// So many bytes of payload.
@@ -113,9 +113,9 @@ pub struct Facts {
     pub link: Option<LinkFact>,
     /// The narrowest link, as a rate of IP packets.
     pub capacity: Option<Known<BitRate>>,
-    /// What a policer or shaper lets through, as a rate of IP packets.
+    /// Sustained rate of a policer or shaper, in IP packets.
     pub sustained: Option<Known<BitRate>>,
-    /// What the slowest device forwards.
+    /// Packet rate of the slowest device.
     pub packet_rate: Option<Known<PacketRate>>,
     /// Round trip without queues.
     pub rtt: Option<Known<Duration>>,
@@ -125,11 +125,11 @@ pub struct Facts {
     pub send_buffer: Option<Known<Bytes>>,
     /// Loss events per packet.
     pub loss: Option<Known<Fraction>>,
-    /// What the sender makes of them.
+    /// The sender's response to losses.
     pub response: Response,
-    /// What the sending host can give.
+    /// Rate that the sending host's CPU can send.
     pub sender_host: Option<Known<BitRate>>,
-    /// What the receiving host can take.
+    /// Rate that the receiving host's CPU can receive.
     pub receiver_host: Option<Known<BitRate>>,
     /// The transfer that is asked about.
     pub amount: Option<Known<Amount>>,
@@ -137,7 +137,7 @@ pub struct Facts {
     pub initial_window: u32,
     /// Growth of the window in each round of the start.
     pub growth: f64,
-    /// What the application offers or takes in each flow.
+    /// Rate that the application offers or reads in each flow.
     pub application: Option<Known<BitRate>>,
     /// The way back.
     pub acks: Option<Known<AckPath>>,

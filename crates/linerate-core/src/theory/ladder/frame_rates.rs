@@ -60,7 +60,7 @@ pub struct OpticalRow {
     pub title: String,
     /// Its rate.
     pub rate_bps: u64,
-    /// What SONET leaves of it.
+    /// Rate of the SONET payload.
     pub payload_bps: f64,
     /// Cells per second that fill it.
     #[serde(rename = "cells_per_sec")]
@@ -69,7 +69,7 @@ pub struct OpticalRow {
     pub carriers: Vec<OpticalColumn>,
 }
 
-/// What a SONET/SDH line carries in one carrier.
+/// Packet rates of a SONET/SDH line with one carrier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpticalColumn {

@@ -18,7 +18,7 @@ use crate::units::{BitRate, Bytes, Distance};
 /// (tcp_adv_win_scale 1; since 6.6 a share that it measures on each socket).
 pub const RECEIVE_BUFFER_PER_WINDOW: u64 = 2;
 
-/// What filling the path takes.
+/// Window, buffers and flows that fill the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needs {
@@ -60,7 +60,7 @@ pub struct LossBudget {
     pub estimate: bool,
 }
 
-/// How long a transfer takes.
+/// Time of a transfer, with its slow start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferTime {
@@ -70,7 +70,7 @@ pub struct TransferTime {
     pub time_ns: f64,
     /// Size over that time.
     pub mean_bps: f64,
-    /// What the start adds to the time at the full rate; null without a round-trip time.
+    /// Time that the start adds to the time at the full rate; null without a round-trip time.
     pub start_ns: Option<f64>,
     /// Round trips until the window fills the path or the data end.
     pub rounds: Option<u32>,
@@ -90,9 +90,8 @@ pub struct Propagation {
     pub fibre_m: f64,
 }
 
-/// What filling the path takes; `None` when its ceiling or its round trip is not known.
-/// # Errors
-/// When the loss formulas refuse the path.
+/// Window, buffers and flows that fill the path; `None` when its ceiling or its round trip is not
+/// known.
 pub fn needs(
     facts: &Facts,
     ladder: &Ladder,

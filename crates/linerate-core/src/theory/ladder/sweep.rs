@@ -24,9 +24,9 @@ pub struct Curve {
 pub struct Sweep {
     /// Expected payload in bit/s, the steady rate of the ladder, over the input.
     pub curves: Vec<Curve>,
-    /// What the path could carry, bit/s.
+    /// Rate that the path could carry, bit/s.
     pub ceiling_bps: Option<f64>,
-    /// Where the facts stand on the curves.
+    /// Point of the facts on the curves.
     pub point: Option<(f64, f64)>,
 }
 

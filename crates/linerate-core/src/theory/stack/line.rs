@@ -96,7 +96,7 @@ fn ethernet_rows(packet_bytes: u32) -> Vec<Row> {
     ]
 }
 
-/// What header, check sequence and padding of a frame leave.
+/// Bytes of a frame without header, check sequence and padding.
 fn frame_payload_row(packet_bytes: u32, frame: u32) -> Row {
     let padding = frame.saturating_sub(packet_bytes.saturating_add(FRAME_TAKEN_BYTES));
     let padded = match padding {
