@@ -35,12 +35,12 @@ pub fn order(seed: u64, round: u32, count: usize) -> Vec<usize> {
     order
 }
 
-/// How a candidate differs from the first.
+/// Difference of a candidate from the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// Median over the rounds.
     pub median: f64,
-    /// That covers the true median with [`CONFIDENCE`]; none with too few rounds.
+    /// Interval that covers the true median with [`CONFIDENCE`]; none with too few rounds.
     pub interval: Option<Interval>,
 }
 
@@ -62,7 +62,7 @@ impl Difference {
     }
 }
 
-/// What is said of a candidate.
+/// Verdict on a candidate beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its value is higher than the first one's.
@@ -84,7 +84,7 @@ pub struct Compared {
     pub value: Option<f64>,
     /// To the first one; of the first one, to itself.
     pub difference: Option<Difference>,
-    /// Of all but the first.
+    /// Verdict on each candidate but the first.
     pub verdict: Verdict,
 }
 
@@ -99,13 +99,13 @@ impl Compared {
 /// A comparison as its record tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What is compared.
+    /// The metric that is compared.
     pub metric: MetricId,
-    /// Which statistic of each measurement.
+    /// Statistic of each measurement.
     pub stat: Stat,
     /// The candidates, as planned.
     pub candidates: Vec<Compared>,
-    /// What the first candidate differs from itself at most (A/A), or the step of the clock where
+    /// Largest difference of the first candidate from itself (A/A), or the step of the clock where
     /// that is more; none with too few rounds.
     pub floor: Option<f64>,
     /// Whole rounds that were measured.
@@ -132,7 +132,7 @@ impl Comparison {
         Some(Missed { value, share: value / first })
     }
 
-    /// That of a record's parts: round by round those of the candidates as planned, then the
+    /// Comparison of a record's parts: round by round those of the candidates as planned, then the
     /// second one of the first. None of another record.
     pub fn of(record: &Record) -> Option<Self> {
         let Plan::Compare(plan) = &record.plan else { return None };
@@ -187,8 +187,8 @@ fn step(rounds: &[Vec<f64>]) -> f64 {
     steps.reduce(f64::min).unwrap_or(0.0)
 }
 
-/// What measurements of this kind are compared by: the kernel's round trip where every part has
-/// it, else that of the program; the goodput of a flow test.
+/// Metric and statistic that are compared: the kernel's round trip where every part has it, else
+/// that of the program; the goodput of a flow test.
 fn measure(plan: &ComparePlan, parts: &[Record]) -> (MetricId, Stat) {
     let pings = plan.candidates.iter().all(|it| matches!(it.plan, Plan::Ping(_)));
     let kernel = |part: &Record| part.summary.iter().any(|row| row.metric == MetricId::RttKernel);

@@ -7,10 +7,10 @@ use crate::record::{Direction, Plan, Record, Stat};
 /// Statistics in the order in which one is taken where none is named.
 const STATS: [Stat; 6] = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min, Stat::P99];
 
-/// What came of an assertion.
+/// Result of an assertion, with the values that it compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// Whether it holds in every direction of the test.
+    /// True when it holds in every direction of the test.
     pub met: bool,
     /// The direction that is shown: one in which it is not met, else the first.
     pub direction: Option<Direction>,
@@ -25,7 +25,7 @@ pub struct Judged {
 pub struct Side {
     /// As it was written, without spaces that say nothing.
     pub text: String,
-    /// What it came to; null where a fact is missing.
+    /// Value of the side; null where a fact is missing.
     pub value: Option<f64>,
     /// The unit of the value; empty of counts, shares and bare numbers.
     pub unit: &'static str,
@@ -77,7 +77,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Whether a truth holds; both sides of all its comparisons are noted.
+    /// Evaluates a condition; both sides of all its comparisons are noted.
     fn holds(&mut self, node: &Node) -> bool {
         match node {
             Node::All(nodes) => !self.each(nodes).contains(&false),
@@ -148,7 +148,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Why a figure is not there.
+    /// The reason why a figure is missing from the record, as a sentence for the user.
     fn lack(&self, name: &Name) -> String {
         let text = &name.text;
         if name.what != What::Ceiling {

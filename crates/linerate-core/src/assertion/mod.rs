@@ -58,7 +58,7 @@ enum What {
     Ceiling,
 }
 
-/// How two values are compared.
+/// Comparison operator between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compare {
     Least,

@@ -261,7 +261,7 @@ fn first(sign: &str) -> char {
     sign.chars().next().unwrap_or(' ')
 }
 
-/// What a name means, with its dimension.
+/// Quantity that a name stands for, with its dimension.
 fn what(name: &str) -> Result<(What, &'static str), String> {
     if name == "ceiling" {
         return Ok((What::Ceiling, "bit/s"));

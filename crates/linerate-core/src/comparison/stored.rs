@@ -15,13 +15,13 @@ const ROUNDS_MAX: usize = 16;
 /// A result whose samples do not make the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
-    /// Which of the results, from 0.
+    /// Index of the result, from 0.
     pub index: usize,
-    /// What it should have samples of.
+    /// Metric whose samples are too few.
     pub metric: MetricId,
-    /// How many it has.
+    /// Number of its samples.
     pub has: usize,
-    /// How many it takes.
+    /// Number of samples that the rounds take.
     pub needs: usize,
 }
 

@@ -35,7 +35,7 @@ pub struct Analysis {
     first_at_ns: Option<u64>,
     last_ns: u64,
     packet_bytes_max: u32,
-    /// When the line of the cells is free, ns.
+    /// Time from which the line of the cells is free, ns.
     free_ns: f64,
     /// Longer packets were joined by offload.
     mtu_bytes: u32,
@@ -67,7 +67,7 @@ impl Analysis {
         })
     }
 
-    /// What was not metered; the caller counts it.
+    /// Packets that were not metered; the caller counts them.
     pub const fn unused(&mut self) -> &mut Unused {
         &mut self.unused
     }
@@ -82,7 +82,7 @@ impl Analysis {
         self.last_ns
     }
 
-    /// Whether a packet at `at_ns` comes more than `span_ns` after the first one.
+    /// True when a packet at `at_ns` is more than `span_ns` after the first one.
     pub fn is_beyond(&self, at_ns: u64, span_ns: u64) -> bool {
         self.first_at_ns.is_some_and(|first| at_ns.saturating_sub(first) > span_ns)
     }
@@ -128,7 +128,7 @@ impl Analysis {
         self.envelope.arrive_train(&Train { at_ns, count, bytes, gap_ns });
     }
 
-    /// What was found so far.
+    /// Result over the packets so far.
     pub fn result(&mut self, ended: Ended, failure: Option<String>) -> Conformance {
         let vertices = self.envelope.vertices();
         let stretches = stretches(&vertices);
@@ -220,7 +220,7 @@ impl Analysis {
     }
 }
 
-/// What a meter said so far.
+/// Verdicts of a meter so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     counts: [Count; 3],
@@ -228,7 +228,7 @@ struct Tally {
     cells: Option<(u64, u64)>,
     first: Option<Violation>,
     worst: Option<Violation>,
-    /// When the present run began, and how far it has come.
+    /// Start of the present run of violations, and its length so far.
     run: Option<(u64, Run)>,
     longest: Option<Run>,
 }

@@ -40,7 +40,7 @@ impl Vertex {
 pub struct Train {
     /// Arrival of the first, ns.
     pub at_ns: f64,
-    /// How many, at least 1.
+    /// Number of cells, at least 1.
     pub count: u32,
     /// Bytes of each.
     pub bytes: f64,
@@ -55,7 +55,7 @@ pub struct Envelope {
     /// Bytes per ns, ascending.
     rates: Vec<f64>,
     queue: Vec<f64>,
-    /// When the queue was last empty, ns.
+    /// Time at which the queue was last empty, ns.
     since: Vec<f64>,
     burst: Vec<f64>,
     span: Vec<f64>,
@@ -65,7 +65,7 @@ pub struct Envelope {
     last_ns: f64,
     /// The most that ever came at one moment.
     largest: f64,
-    /// What came and was not served yet, at most `batch`.
+    /// Cells that arrived and are not served yet, at most `batch` packets.
     waiting: Vec<Train>,
     batch: usize,
     hull: Vec<Corner>,

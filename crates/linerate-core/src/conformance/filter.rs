@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What a filter asks about a packet.
+/// Header fields of a packet that a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Transport protocol, as IANA numbers it.
@@ -19,7 +19,7 @@ pub struct Facts {
     pub destination: IpAddr,
     /// Source and destination port, where there are ports.
     pub ports: Option<(u16, u16)>,
-    /// Whether the capturing host sent it, where that is known.
+    /// True when the capturing host sent it; none where that is not known.
     pub outgoing: Option<bool>,
 }
 
@@ -81,7 +81,7 @@ pub struct Filter {
     text: String,
 }
 
-/// Why a text is no filter.
+/// Reason why a text is no filter.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FilterError {
     /// Not a term.
@@ -138,12 +138,12 @@ fn term(text: &str) -> Result<Term, FilterError> {
 }
 
 impl Filter {
-    /// Whether every packet passes.
+    /// True when every packet passes.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a term asks for ports.
+    /// True when a term compares ports.
     pub fn asks_ports(&self) -> bool {
         let is_port = |term: &Term| {
             matches!(term, Term::Port(_) | Term::SourcePort(_) | Term::DestinationPort(_))
@@ -151,7 +151,7 @@ impl Filter {
         self.terms.iter().any(is_port)
     }
 
-    /// Whether a packet counts. A term about what is not known of it does not hold.
+    /// True when a packet counts. A term about a field that is not known does not hold.
     #[inline]
     pub fn passes(&self, facts: &Facts) -> bool {
         let ports = |holds: &dyn Fn(u16, u16) -> bool| {

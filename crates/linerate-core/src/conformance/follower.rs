@@ -21,7 +21,7 @@ const SEEN_SHARE: f64 = 0.2;
 const SAME_RATE: f64 = 0.03;
 /// A bucket is nearly empty below this share of its depth, and some packets.
 const LOW_SHARE: f64 = 0.3;
-/// Those packets: the rounding of bursts and late timers.
+/// Number of those packets, for the rounding of bursts and late timers.
 const LOW_PACKETS: f64 = 3.0;
 /// The share of packets that must find it so; those of a first burst do not.
 const EMPTY_SHARE_MIN: f64 = 0.75;
@@ -32,7 +32,7 @@ const OVER_SHARE: f64 = 0.1;
 /// twentieth covers the rounding of the rate.
 const UNUSED_SHARE: f64 = 0.05;
 
-/// What packets found.
+/// Counts of packets by the level at which they found the bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     packets: u64,

@@ -11,7 +11,7 @@ use super::plan::{ConformPlan, Contract, PlanError};
 use crate::theory::gcra::{CellRate, ContractError, Gcra, Scale, Sustained, VirtualScheduling};
 use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTcm};
 
-/// What a packet outside its contract lacked.
+/// Time or tokens that a packet outside its contract lacked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -24,12 +24,12 @@ pub enum Lack {
     Precoloured,
 }
 
-/// What a contract says of a packet.
+/// Verdict of a contract on a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// Red is outside; with cells, when any of them is.
     pub colour: Colour,
-    /// What was lacking, unless it is green.
+    /// Time or tokens that were lacking, unless it is green.
     pub lack: Option<Lack>,
     /// Cells of the packet and how many of them are outside.
     pub cells: Option<(u32, u32)>,
@@ -48,9 +48,7 @@ enum Kind {
 }
 
 impl ConformPlan {
-    /// Whether the parts fit each other.
-    /// # Errors
-    /// When a contract in cells is given without a mapping, or its arithmetic does not fit.
+    /// Checks that the parts fit each other.
     pub fn check(&self) -> Result<(), PlanError> {
         for contract in &self.contracts {
             Meter::new(contract, self)?;
@@ -111,7 +109,7 @@ impl Meter {
 struct OnLine {
     scale: Scale,
     state: VirtualScheduling,
-    /// When the line is free again, ticks.
+    /// Time from which the line is free, ticks.
     free: i128,
 }
 
@@ -121,7 +119,7 @@ impl OnLine {
         Self { scale, state, free: i128::MIN }
     }
 
-    /// When the first of `count` cells of a packet at `at_ns` comes, behind those before it.
+    /// Time of the first of `count` cells of a packet at `at_ns`, behind the cells before it.
     fn start(&mut self, at_ns: u64, count: u32) -> i128 {
         // The scale keeps 53 bits of nanoseconds; a capture beyond 104 days stands still there.
         let at_ns = at_ns.min((1 << 53) - 1);

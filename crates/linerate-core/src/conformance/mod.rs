@@ -36,7 +36,7 @@ use stretch::{bucket, stretches};
 pub struct Arrival {
     /// Its place in the capture, from 1.
     pub number: u64,
-    /// When it came, in nanoseconds of any clock.
+    /// Time of arrival, in nanoseconds of any clock.
     pub at_ns: u64,
     /// Its length at the layer that counts.
     pub bytes: u32,

@@ -64,19 +64,19 @@ pub enum Contract {
     SrTcm {
         /// CIR, CBS, EBS.
         plan: SingleRate,
-        /// Whether packets keep the colour of their DSCP at best.
+        /// True when packets keep at best the colour of their DSCP (colour-aware mode).
         aware: bool,
     },
     /// RFC 2698.
     TrTcm {
         /// CIR, CBS, PIR, PBS.
         plan: TwoRate,
-        /// Whether packets keep the colour of their DSCP at best.
+        /// True when packets keep at best the colour of their DSCP (colour-aware mode).
         aware: bool,
     },
 }
 
-/// Why a text is no contract.
+/// Reason why a text is no contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// Something that is not `key=value`.
@@ -90,7 +90,7 @@ pub enum PlanError {
     UnknownKey {
         /// As given.
         key: String,
-        /// Those that there are.
+        /// The parameters that the contract knows.
         keys: &'static str,
     },
     /// A key that is absent.
@@ -98,7 +98,7 @@ pub enum PlanError {
     Missing {
         /// The absent one.
         key: &'static str,
-        /// Those that there are.
+        /// The parameters that the contract knows.
         keys: &'static str,
     },
     /// A value that cannot be read.
@@ -106,7 +106,7 @@ pub enum PlanError {
     Unit {
         /// Its key.
         key: &'static str,
-        /// What is wrong with it.
+        /// The error in its value.
         error: ParseUnitError,
     },
     /// A number that cannot be read.
@@ -239,7 +239,7 @@ impl Contract {
         Ok(Self::TrTcm { plan, aware: pairs.find("aware").is_some() })
     }
 
-    /// Whether it has a colour between conforming and not.
+    /// True when it has a colour between conforming and not.
     pub const fn has_yellow(&self) -> bool {
         matches!(self, Self::SrTcm { .. } | Self::TrTcm { .. })
     }
@@ -295,20 +295,20 @@ impl fmt::Display for Contract {
     }
 }
 
-/// What a run is asked.
+/// Contracts, layer and filter of a run.
 #[derive(Clone, Debug)]
 pub struct ConformPlan {
-    /// Where packets come from, for the heading.
+    /// Source of the packets, for the heading.
     pub source: String,
     /// The contracts; none asks for the inverse alone.
     pub contracts: Vec<Contract>,
     /// The layer that counts where cells do not.
     pub layer: Layer,
-    /// How packets become cells; `None` when bytes count.
+    /// Mapping of packets to cells; `None` when bytes count.
     pub cells: Option<CellMapping>,
     /// Cells per second of the line over which they come.
     pub line: CellRate,
-    /// Which packets count.
+    /// Filter of the packets that count.
     pub filter: Filter,
     /// Largest IP packet of the link, where it is known; longer ones were joined by offload.
     pub mtu_bytes: Option<u32>,

@@ -24,14 +24,14 @@ pub struct Conformance {
     pub only: String,
     /// The layer whose bytes count.
     pub layer: Layer,
-    /// How packets became cells; null when bytes count.
+    /// Mapping of packets to cells; null when bytes count.
     pub cells: Option<CellMapping>,
     /// Cells per second of their line; null when bytes count.
     #[serde(rename = "line_cells_per_sec")]
     pub line_cells_per_s: Option<f64>,
     /// All that was metered.
     pub total: Count,
-    /// What was not, and why.
+    /// Packets that were not metered, by reason.
     pub unused: Unused,
     /// Time of the first packet, ns since 1970; null without packets.
     pub first_at_ns: Option<u64>,
@@ -51,20 +51,20 @@ pub struct Conformance {
     pub stretches: Vec<Stretch>,
     /// The bucket that seems to have shaped the traffic.
     pub bucket: Option<BucketFound>,
-    /// How the run ended.
+    /// The way in which the run ended.
     pub ended: Ended,
-    /// Why it ended before its end, in one line.
+    /// The failure that ended it early, in one line.
     pub failure: Option<String>,
 }
 
 impl Conformance {
-    /// Whether every packet that was metered kept every contract.
+    /// True when every packet that was metered kept every contract.
     pub fn all_conform(&self) -> bool {
         self.contracts.iter().all(|contract| contract.red.packets == 0)
     }
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -73,9 +73,9 @@ pub enum Ended {
     Complete,
     /// After the packets or the time asked for.
     Limit,
-    /// By the user.
+    /// The user stopped it.
     Interrupted,
-    /// By a fault of the source.
+    /// The source failed.
     Failed,
 }
 
@@ -124,7 +124,7 @@ pub struct Unused {
     pub joined: u64,
 }
 
-/// What one contract came to.
+/// Counts and violations of one contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractResult {
@@ -146,7 +146,7 @@ pub struct ContractResult {
     pub worst: Option<Violation>,
     /// The longest run of packets outside without one inside between them.
     pub longest_run: Option<Run>,
-    /// What all of this traffic would have needed at the contract's own rates.
+    /// Parameters that this traffic would have needed at the contract's own rates.
     pub needed: Vec<Needed>,
 }
 
@@ -156,11 +156,11 @@ pub struct ContractResult {
 pub struct Violation {
     /// Its place in the capture, from 1.
     pub packet: u64,
-    /// When it came after the first metered packet, ns.
+    /// Arrival after the first metered packet, ns.
     pub at_ns: u64,
     /// Its length, bytes.
     pub bytes: u32,
-    /// What it lacked.
+    /// Time or tokens that it lacked.
     pub lack: Lack,
     /// Its colour.
     pub colour: Colour,
@@ -172,7 +172,7 @@ pub struct Violation {
 pub struct Run {
     /// The first of them, its place in the capture.
     pub first_packet: u64,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -188,11 +188,11 @@ pub struct Needed {
     pub parameter: String,
     /// The rate that it goes with, bit/s.
     pub rate_bps: f64,
-    /// What was needed.
+    /// The value that was needed.
     pub value: f64,
     /// Its unit: `bytes`, `ns` or `cells`.
     pub unit: String,
-    /// What the contract grants.
+    /// The value that the contract grants.
     pub granted: f64,
 }
 
@@ -234,9 +234,9 @@ pub struct Stretch {
     pub rate_bps: f64,
     /// Its height at 0, bytes.
     pub burst_bytes: f64,
-    /// Where it begins, ns.
+    /// Start of the stretch, ns.
     pub from_ns: f64,
-    /// Where it ends, ns.
+    /// End of the stretch, ns.
     pub to_ns: f64,
     /// Bytes at its end.
     pub bytes: f64,

@@ -102,7 +102,7 @@ pub struct ServiceOutcome {
     pub elapsed_ns: u64,
     /// Part of `elapsed_ns` in which the tester was paused and sent nothing, ns.
     pub away_ns: u64,
-    /// Why it does not count.
+    /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 
@@ -154,7 +154,7 @@ pub struct ServiceVerdict {
     pub broken: Vec<Broken>,
 }
 
-/// Why there is no test.
+/// Reason why a test cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ActivationError {
     /// The list of services is empty.

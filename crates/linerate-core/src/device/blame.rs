@@ -10,7 +10,7 @@
 pub struct Pause {
     /// The number of the frame after it.
     pub sequence: u64,
-    /// How late that frame was.
+    /// Lateness of that frame, ns.
     pub late_ns: u64,
 }
 

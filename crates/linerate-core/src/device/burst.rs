@@ -21,7 +21,7 @@ pub const BURST_STEP: u64 = 1;
 pub struct BurstTrial {
     /// Frames with the smallest legal gap, after the device was idle.
     pub frames: u64,
-    /// Which repetition, from 0.
+    /// Number of the repetition, from 0.
     pub repeat: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct BurstOutcome {
     pub sent: u64,
     /// Different ones that came out.
     pub received: u64,
-    /// Why it does not count.
+    /// The reason why the outcome does not count.
     pub invalid: Option<Invalid>,
 }
 

@@ -17,7 +17,7 @@ pub const SIGNATURE_BYTES: usize = 16;
 pub struct Signature {
     /// Chosen anew for each trial, so that frames left over from another are recognized.
     pub trial: u32,
-    /// Which generator sent it.
+    /// Number of the generator that sent it.
     pub stream: u8,
     /// Its number in the stream, from 0; 56 bits.
     pub sequence: u64,
@@ -65,10 +65,10 @@ pub struct FrameTemplate {
     pub flows: u32,
     /// Flows in an order that looks random (RFC 4814) instead of one after another.
     pub shuffled: bool,
-    /// Where the checksum of the network header is, when a varying field is under it.
+    /// Place of the network header's checksum, when a varying field is under it.
     pub header_sum: Option<HeaderSum>,
-    /// Where a 16-bit word of the payload is, at an even distance from the start of what the
-    /// transport checksum covers, that takes up all differences so that the checksum in `bytes`
+    /// Place of a 16-bit word of the payload, at an even distance from the start of the bytes that
+    /// the transport checksum covers, that takes up all differences so that the checksum in `bytes`
     /// stays right (RFC 1624).
     pub balance_at: Option<u16>,
 }
@@ -77,7 +77,7 @@ impl FrameTemplate {
     /// Most varying fields of a template.
     pub const VARYING_MAX: usize = 4;
 
-    /// Where the signature starts.
+    /// Offset of the signature in the frame.
     pub const fn signature_at(&self) -> usize {
         self.bytes.len().saturating_sub(SIGNATURE_BYTES)
     }
@@ -102,7 +102,7 @@ impl FrameTemplate {
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Varying {
-    /// Where it starts in the frame.
+    /// Offset of the field in the frame.
     pub at: u16,
     /// 2 or 4 bytes; even offsets only within what a checksum covers.
     pub width: u8,
@@ -127,7 +127,7 @@ impl Varying {
     }
 }
 
-/// Where a network header's checksum is.
+/// Place of a network header's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderSum {
     /// Offset of the checksum in the frame.
@@ -182,7 +182,8 @@ pub struct FrameLoad {
     /// Frames that leave back to back at each due time (RFC 2544 §21); 1 for an even gap. Due
     /// times are `burst` times as far apart, so that the mean rate stays.
     pub burst: u32,
-    /// Which template frame n is of: entry n mod length. One entry of 0 for a single template.
+    /// Order of the templates: frame n is of entry n mod length. One entry of 0 for a single
+    /// template.
     pub mix: Vec<u8>,
 }
 
@@ -219,7 +220,7 @@ impl SendCounts {
 /// Histogram of times of very many frames, with the exact extremes.
 #[derive(Clone, Debug, Default)]
 pub struct TimeHistogram {
-    /// How they spread, in the resolution of the counter (1.6 % or better).
+    /// Distribution of the times, in the resolution of the counter (1.6 % or better).
     pub bins: LogHistogram,
     /// Smallest time, exact, ns.
     pub min_ns: u64,

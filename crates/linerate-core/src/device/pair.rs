@@ -18,7 +18,7 @@ const STALL_FRAMES_MIN: f64 = 2.0;
 /// Times the expected loss up to which a trial lost frames in the same way, and not by overload.
 const ALIKE_MAX: f64 = 10.0;
 
-/// Why strict is below typical.
+/// Reason why the strict result is below the typical one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]

@@ -8,14 +8,14 @@ use super::text::{Policy, Program, Rule, TestKind, TokenDigest};
 use crate::time::WallTime;
 use crate::units::BitRate;
 
-/// What a client wants.
+/// Action that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// A test with this host.
     Test {
-        /// Of this kind.
+        /// Kind of the test.
         kind: TestKind,
-        /// By this protocol.
+        /// Protocol of the test.
         program: Program,
         /// Highest rate of one direction, all streams together, bit/s; none: as fast as it goes.
         rate_bps: Option<u64>,
@@ -30,7 +30,7 @@ pub enum Act {
     MeasureTo(IpAddr),
 }
 
-/// Who asks, when, and what for.
+/// Request of a client: its address and token, the time, and the action.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     /// The client's address.
@@ -39,7 +39,7 @@ pub struct Ask {
     pub token: Option<TokenDigest>,
     /// Now.
     pub now: WallTime,
-    /// What it wants.
+    /// The requested action.
     pub act: Act,
 }
 
@@ -48,7 +48,7 @@ pub struct Ask {
 pub struct Decision<'a> {
     /// The rule that decided; none where no rule has such clients.
     pub rule: Option<&'a Rule>,
-    /// Why not, where the answer is no.
+    /// Reason of a refusal; none where the action is allowed.
     pub refused: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Policy {
         })
     }
 
-    /// Whether a client may do what it asks for; bytes of the day are the [`super::Ledger`]'s.
+    /// Decides on a client's request; bytes of the day are counted in the [`super::Ledger`].
     pub fn decide(&self, ask: &Ask) -> Decision<'_> {
         let Some(rule) = self.rule_of(ask.from, ask.token.as_ref(), ask.now) else {
             let from = ask.from.to_canonical();

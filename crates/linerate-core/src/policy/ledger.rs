@@ -20,7 +20,7 @@ pub struct Ledger {
     all: u64,
     networks: HashMap<Prefix, u64>,
     others: u64,
-    /// Of running tests, by client.
+    /// Reservations of running tests, by client.
     pub(super) in_use: HashMap<Prefix, InUse>,
     /// Bytes that running tests may move, by network and in all.
     pub(super) reserved: HashMap<Prefix, u64>,
@@ -30,13 +30,13 @@ pub struct Ledger {
 /// A budget that is used up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// What is used up, and when it renews.
+    /// The limit that is used up, and the time at which it renews.
     pub say: String,
     /// Time until it renews, milliseconds.
     pub renews_ms: u64,
 }
 
-/// What the tests of one client have reserved.
+/// Reservations of one client's tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InUse {
     pub(super) tests: usize,

@@ -15,7 +15,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Whether an address is of this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
+    /// True when an address is in this network; IPv4 in IPv6 (RFC 4291 §2.5.5.2) is IPv4.
     pub fn holds(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -36,8 +36,9 @@ impl Prefix {
 const SPECIAL_BITS_MIN: [u8; 2] = [4, 7];
 
 impl Prefix {
-    /// Whether an address is of this network and meant by it: a network of public addresses, such
-    /// as `0.0.0.0/0`, does not mean the private and multicast ones that lie in it.
+    /// True when a rule for this network applies to an address in it: a network of public
+    /// addresses, such as `0.0.0.0/0`, does not include the private and multicast ones that lie in
+    /// it.
     pub fn means(&self, address: IpAddr) -> bool {
         self.holds(address) && (is_public(address) || self.is_special())
     }
@@ -112,8 +113,8 @@ pub fn client_place(address: IpAddr) -> Prefix {
     }
 }
 
-/// Whether an address says nothing of a person outside of its own network: loopback, link-local,
-/// private (RFC 1918, RFC 4193), shared (RFC 6598).
+/// True when an address identifies nobody outside of its own network: loopback, link-local, private
+/// (RFC 1918, RFC 4193), shared (RFC 6598).
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(it) => {
@@ -127,7 +128,7 @@ pub fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether anybody on the Internet may reach an address: a global unicast address, not one of
+/// True when anybody on the Internet may reach an address: a global unicast address, not one of
 /// documentation (RFC 5737, RFC 3849, RFC 9637), of benchmarks (RFC 2544, RFC 5180) or reserved.
 pub fn is_public(address: IpAddr) -> bool {
     let address = address.to_canonical();

@@ -12,7 +12,7 @@ use super::text::{Policy, Rule};
 use crate::time::WallTime;
 use crate::units::{BitRate, Bytes};
 
-/// What a test may use at most.
+/// Limits of a test: streams, rate and bytes that it may use at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
     /// Streams of both directions.

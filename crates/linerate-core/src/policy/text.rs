@@ -20,17 +20,17 @@ pub type TokenDigest = [u8; 32];
 /// Rules of one file.
 const RULES_MAX: usize = 1000;
 
-/// What a server allows.
+/// Rules of a server's policy, as in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Bytes of payload that all tests of a day (UTC) may move, both directions together.
     #[serde(default, deserialize_with = "bytes")]
     pub bytes_per_day: Option<Bytes>,
-    /// What the server's store keeps; absent: everything.
+    /// Limits of the server's store; absent: it keeps everything.
     #[serde(default)]
     pub keep: Option<Keep>,
-    /// Who is known by a token.
+    /// Clients that are known by a token.
     #[serde(default, rename = "token")]
     pub tokens: Vec<TokenRow>,
     /// In their order: the first whose clients match decides.
@@ -38,7 +38,7 @@ pub struct Policy {
     pub rules: Vec<Rule>,
 }
 
-/// What a store keeps of single results: each limit that is there holds.
+/// Limits of the single results in a store: each limit that is given holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {
@@ -86,7 +86,7 @@ impl std::fmt::Display for Keep {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRow {
-    /// How rules name it.
+    /// Name of the token's client in rules.
     pub name: String,
     /// SHA-256 of the token.
     #[serde(deserialize_with = "digest")]
@@ -96,7 +96,7 @@ pub struct TokenRow {
     pub expires: Option<WallTime>,
 }
 
-/// What a test is, as far as a policy tells tests apart.
+/// Kind of a test, as far as a policy tells tests apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestKind {
@@ -119,7 +119,7 @@ impl TestKind {
     }
 }
 
-/// Which program speaks, by its protocol; ttcp shares iperf 2's port and is told by no byte.
+/// Program of a client, by its protocol; ttcp shares iperf 2's port and no byte distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
@@ -148,11 +148,11 @@ impl Program {
     }
 }
 
-/// What some clients may do. What is absent is not limited by the rule.
+/// Limits of some clients. A key that is absent sets no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What refusals call it.
+    /// Name of the rule in refusals.
     pub name: String,
     /// Networks of its clients; empty: everybody.
     #[serde(default)]
@@ -181,7 +181,7 @@ pub struct Rule {
     /// Networks that the server may measure to when these clients ask; empty: none.
     #[serde(default)]
     pub measure_to: Vec<Prefix>,
-    /// Whether they may list stored results.
+    /// True when they may list stored results.
     #[serde(default)]
     pub results: bool,
 }
@@ -234,7 +234,7 @@ impl Policy {
     }
 }
 
-/// Where a quoted word stands last.
+/// Offset of the last occurrence of a quoted word.
 fn last_line_with(text: &str, word: &str) -> usize {
     text.rfind(&format!("\"{word}\"")).unwrap_or(0)
 }

@@ -14,7 +14,7 @@ use crate::units::BitRate;
 /// Fast steps that are taken back when congestion is confirmed (RFC 9097 §8.1, table 1).
 const BACK_STEPS: u16 = 3;
 
-/// What a status says of the time since the one before.
+/// Losses and delay since the status before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Numbers lost, reordered or duplicate.
@@ -50,12 +50,12 @@ impl Adjustment {
         rate(self.row)
     }
 
-    /// Whether congestion was confirmed once.
+    /// True when congestion was confirmed once.
     pub const fn is_congested(&self) -> bool {
         self.confirmed
     }
 
-    /// Whether the table, or the limit of the plan, allows no higher row.
+    /// True when the table, or the limit of the plan, allows no higher row.
     pub const fn is_at_most(&self) -> bool {
         self.row >= self.row_max
     }

@@ -9,7 +9,7 @@ use crate::record::{CapacitySearch, Direction, SearchSpan, SearchTrial, SubInter
 /// Most statuses that a record keeps: ten minutes of them.
 const TRIALS_MAX: usize = 12_000;
 
-/// What is known of a search while it goes on.
+/// Sub-intervals and statuses of a search while it goes on.
 #[derive(Clone, Debug, Default)]
 pub struct SubIntervals {
     spans: Vec<SearchSpan>,

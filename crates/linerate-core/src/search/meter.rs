@@ -22,9 +22,9 @@ pub struct Tally {
 /// One arrival whose delay counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was sent, by the sender's clock.
+    /// Time of sending, by the sender's clock.
     pub stamp_ns: u64,
-    /// When it arrived, by the receiver's clock.
+    /// Time of arrival, by the receiver's clock.
     pub at_ns: u64,
 }
 
@@ -52,9 +52,9 @@ struct Transits {
 #[derive(Clone, Debug)]
 pub struct Meter {
     length_ns: u64,
-    /// When the sub-interval of index 0 began.
+    /// Start of the sub-interval of index 0.
     origin_ns: Option<u64>,
-    /// Of the present sub-interval.
+    /// Index of the present sub-interval.
     index: u32,
     before: Tally,
     in_span: Transits,
@@ -78,7 +78,7 @@ impl Meter {
         }
     }
 
-    /// Whether a time lies behind the present sub-interval; [`Meter::close`] is due then.
+    /// True when a time is after the present sub-interval; [`Meter::close`] is due then.
     #[inline]
     pub fn is_beyond(&self, at_ns: u64) -> bool {
         self.end_ns().is_some_and(|end| at_ns >= end)
@@ -129,8 +129,8 @@ impl Meter {
         delay.zip(self.newest.take())
     }
 
-    /// Whether the present sub-interval was sent in whole by a sender that sent for `sent_ns`: up
-    /// to a tenth: the first datagram may leave late, and the last one leaves before the end.
+    /// True when a sender that sent for `sent_ns` sent in all of the present sub-interval, but for
+    /// a tenth: the first datagram may leave late, and the last one leaves before the end.
     pub fn is_whole(&self, sent_ns: u64) -> bool {
         let end_ns = self.length_ns.saturating_mul(u64::from(self.index) + 1);
         self.origin_ns.is_some() && sent_ns.saturating_add(self.length_ns / 10) >= end_ns

@@ -2,7 +2,7 @@
 
 use crate::time::MonoTime;
 
-/// What an acknowledgement tells the window.
+/// Segments and times that an acknowledgement reports to the congestion window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) now: MonoTime,

@@ -35,7 +35,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// What an acknowledgement tells BBR.
+/// Counts and times that an acknowledgement reports to BBR.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub(super) now: MonoTime,

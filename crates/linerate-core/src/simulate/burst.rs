@@ -20,14 +20,14 @@ const ROOM_DIVISOR: f64 = 3.0;
 /// It waits when it sent something less than this ago.
 const WAIT: Duration = Duration::from_millis(1);
 
-/// What a sender knows when it is about to begin a piece.
+/// State of a sender that is about to begin a piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Segments that windows allow now.
     pub(super) segments: u64,
     /// The congestion window or the receiver's, whichever is less.
     pub(super) window: f64,
-    /// When the oldest segment under way was sent.
+    /// Time at which the oldest segment under way was sent.
     pub(super) oldest: Option<MonoTime>,
     pub(super) rtt: Duration,
     /// Nothing is waited for: in a recovery, or where more room comes soon.
@@ -55,7 +55,8 @@ pub(super) fn piece_segments(rate_bytes_per_s: f64, mss_bytes: u32, rtt: Duratio
 }
 
 impl Bursts {
-    /// Whether a new segment leaves at `now`; pieces have `size` segments.
+    /// Counts a new segment into the present or a new piece of `size` segments; false when it has
+    /// to wait.
     pub(super) fn takes(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
         if self.left == 0 {
             if room.segments < size && self.waits(now, room) {
@@ -84,7 +85,7 @@ impl Bursts {
         self.left > 0
     }
 
-    /// When the next piece may leave.
+    /// Time from which the next piece may leave.
     pub(super) const fn paced_until(&self) -> MonoTime {
         self.paced
     }

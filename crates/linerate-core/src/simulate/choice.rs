@@ -56,7 +56,7 @@ pub struct TcpChoice {
     pub stack: Stack,
     /// Congestion control.
     pub congestion_control: Option<ControlName>,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: Option<LossRecovery>,
     /// The receiver's window.
     pub window_bytes: Option<u64>,

@@ -32,7 +32,8 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: MonoTime,
-    /// Where the curve is flat: `window_max`, or the window at the start where that is larger.
+    /// Window at which the curve is flat: `window_max`, or the window at the start where that is
+    /// larger.
     origin: f64,
     /// Seconds until the window is there (RFC 9438 §4.2).
     k: f64,

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::time::MonoTime;
 
-/// What a sender knew when it sent a segment.
+/// Deliveries of a flow at the time when a segment was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     /// Segments delivered by then.
     pub(super) delivered: u64,
-    /// When the last of them was acknowledged.
+    /// Time at which the last of them was acknowledged.
     pub(super) delivered_at: MonoTime,
-    /// When the first segment of this flight was sent.
+    /// Time at which the first segment of this flight was sent.
     pub(super) first_sent: MonoTime,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Sent {
     pub(super) mark: Mark,
 }
 
-/// What one acknowledgement newly says has arrived.
+/// Arrivals that one acknowledgement newly reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     pub(super) segments: u64,
@@ -61,7 +61,7 @@ pub(super) struct Deliveries {
     first_sent: MonoTime,
 }
 
-/// How fast segments were delivered while one was under way.
+/// Delivery rate while a segment was under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     /// Deliveries when that segment was sent.

@@ -5,7 +5,7 @@ use super::receiver::Ack;
 use crate::path::{Departure, LossCause, Outlet, Packet, Pipeline};
 use crate::time::MonoTime;
 
-/// What one direction of the path did.
+/// Packets, copies and losses of one direction of the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectionResult {
     /// Packets of the flows that entered it.
@@ -40,7 +40,7 @@ impl DirectionResult {
 #[derive(Debug)]
 pub(super) struct Direction {
     pipeline: Pipeline,
-    /// What was sent since the pipeline was last run, in order of time.
+    /// Packets that were sent since the pipeline was last run, in order of time.
     entry: Vec<Departure>,
     out: Outlet,
     /// Departures of `out` before this one were sent.
@@ -112,7 +112,7 @@ impl Direction {
         }
     }
 
-    /// When something happens here next.
+    /// Time of the next event in this direction.
     pub(super) fn next(&self) -> Option<MonoTime> {
         let sent = self.entry.first().map(|departure| departure.at);
         let left = self.front().map(|departure| departure.at);

@@ -10,17 +10,17 @@ use crate::time::MonoTime;
 pub struct FlowPlan {
     /// Its TCP.
     pub tcp: TcpModel,
-    /// When it begins to send.
+    /// Time at which it begins to send.
     pub start: MonoTime,
-    /// What it sends; without an end when absent. Rounded up to whole segments.
+    /// Bytes that it sends; without an end when absent. Rounded up to whole segments.
     pub bytes: Option<u64>,
-    /// What queues and trunks tell flows apart by.
+    /// Hash by which queues and trunks tell flows apart.
     pub hash: u32,
-    /// Which points of its time-sequence diagram are kept; none when absent.
+    /// Rule for the points of its time-sequence diagram that are kept; none when absent.
     pub points: Option<PointsPlan>,
 }
 
-/// What a connection did.
+/// Counters of a connection at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowResult {
     /// Payload that was acknowledged.

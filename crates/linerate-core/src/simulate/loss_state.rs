@@ -2,7 +2,7 @@
 
 use crate::time::MonoTime;
 
-/// What the sender is doing about losses.
+/// State of the sender's loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -16,7 +16,7 @@ pub(super) enum State {
     },
 }
 
-/// What a reduction of the window is undone by, and what it reduced evenly with.
+/// Values that undo a reduction of the window, and counts that spread the reduction evenly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     pub(super) cwnd: f64,

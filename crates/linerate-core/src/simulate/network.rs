@@ -48,7 +48,7 @@ struct End {
     hash: u32,
 }
 
-/// What a simulation gave.
+/// Result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationResult {
     /// One result a flow, in the order of the plans.
@@ -62,7 +62,7 @@ pub struct SimulationResult {
     pub lost_forward: u64,
     /// Acknowledgements lost on the way back.
     pub lost_backward: u64,
-    /// What the two directions of the path did, that of the data first.
+    /// Results of the two directions of the path, that of the data first.
     pub directions: [DirectionResult; 2],
 }
 
@@ -164,7 +164,7 @@ impl Simulation {
         self.senders.iter().map(Sender::acked_bytes).sum()
     }
 
-    /// What it gave so far.
+    /// Result up to now.
     pub fn result(&self) -> SimulationResult {
         SimulationResult {
             span: self.now.since(MonoTime::default()),

@@ -11,7 +11,7 @@ use crate::time::MonoTime;
 /// A point of the time-sequence diagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// When.
+    /// Time of the point.
     pub at: MonoTime,
     /// Payload that was acknowledged by then.
     pub acked_bytes: u64,
@@ -21,7 +21,7 @@ pub struct Point {
     pub ssthresh_bytes: Option<u64>,
 }
 
-/// When points are kept.
+/// Rule for the times at which points are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointsPlan {
     /// From point to point where nothing happens.
@@ -31,9 +31,9 @@ pub struct PointsPlan {
     pub most: usize,
     /// From point to point at the start and after each loss event.
     pub close: Duration,
-    /// How long points are close at the start.
+    /// Time for which points are close at the start.
     pub at_start: Duration,
-    /// How long points are close after a recovery or a time-out began.
+    /// Time for which points are close after a recovery or a time-out began.
     pub at_loss: Duration,
     /// Most close points; later events have no more.
     pub close_most: usize,

@@ -17,7 +17,7 @@ const PERSIST: u32 = 16;
 /// Widest window, in quarters of a round trip.
 const STEPS_MAX: u32 = 255;
 
-/// What RACK keeps.
+/// RACK's state of a sender.
 #[derive(Debug)]
 pub(super) struct Rack {
     /// Transmissions in the order of time. Those of segments that have arrived, were taken for
@@ -90,7 +90,7 @@ impl Rack {
         }
     }
 
-    /// How much later than it should a segment may be.
+    /// Reordering window: lateness that a segment may have before it is taken for lost.
     fn window(&self, repairing: bool, sacked: u64, rtts: RoundTrips) -> Duration {
         // As long as nothing came out of order, three arrivals above a gap are proof enough.
         if !self.reordered && (repairing || sacked >= THRESHOLD) {

@@ -10,7 +10,7 @@ pub(super) const BLOCKS: usize = 3;
 /// Ranges that are remembered for it.
 const RECENT_MAX: usize = 16;
 
-/// What an acknowledgement says, in segments.
+/// Fields of an acknowledgement, in segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ack {
     /// The next segment that is expected.
@@ -40,9 +40,10 @@ pub(super) struct Receiver {
     /// acknowledgement tells, as some of them grow together.
     recent: Vec<u64>,
     unacknowledged: u32,
-    /// What the first segment since the last acknowledgement that moved `next` on was.
+    /// True when the first segment since the last acknowledgement that moved `next` on was a
+    /// retransmission.
     again: Option<bool>,
-    /// When an acknowledgement that waits is due.
+    /// Time at which a delayed acknowledgement is due.
     pub(super) ack_due: Option<MonoTime>,
 }
 

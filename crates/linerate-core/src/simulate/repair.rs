@@ -255,7 +255,7 @@ impl Sender {
         }
     }
 
-    /// Whether what was taken for lost arrived after all: the original filled the gap, or the
+    /// True when the segments taken for lost arrived after all: the original filled the gap, or the
     /// receiver had every retransmission twice.
     fn was_no_loss(&self, spurious: bool) -> bool {
         self.undo.is_some_and(|undo| undo.any && (spurious || undo.open == 0))

@@ -85,7 +85,7 @@ impl SimulatePlan {
         self.path.seed = Some(seed);
     }
 
-    /// What each flow sends; without an end when absent.
+    /// Bytes that each flow sends; without an end when absent.
     pub fn flow_bytes(&self) -> Option<u64> {
         let all = match self.finish {
             Finish::TimeNs(_) => return None,

@@ -9,7 +9,7 @@ use crate::time::MonoTime;
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     sent: MonoTime,
-    /// What was known when it was sent.
+    /// Deliveries at the time when it was sent.
     mark: Mark,
     /// 0 until it is known to have arrived; then all that are less than this far above it are
     /// known to have arrived, too, so that a long run is passed in a few steps.
@@ -73,7 +73,7 @@ impl Scoreboard {
         self.segments.is_empty()
     }
 
-    /// When the first segment that is not acknowledged was last sent.
+    /// Time at which the first segment that is not acknowledged was last sent.
     pub(super) fn oldest(&self) -> Option<MonoTime> {
         self.segments.front().map(|segment| segment.sent)
     }
@@ -88,7 +88,7 @@ impl Scoreboard {
         self.highest_sacked.max(self.first)
     }
 
-    /// Whether the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
+    /// True when the segment is on its way since `sent`: neither arrived, nor lost, nor sent again.
     pub(super) fn is_under_way(&mut self, number: u64, sent: MonoTime) -> bool {
         if number < self.first || number >= self.next() {
             return false;
@@ -185,7 +185,7 @@ impl Scoreboard {
         self.lost
     }
 
-    /// Whether a segment is lost and waits to be sent again.
+    /// True when a segment is lost and waits to be sent again.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }

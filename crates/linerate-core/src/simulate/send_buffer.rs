@@ -24,7 +24,7 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// That of a TCP, full; none where nothing bounds it.
+    /// Full send buffer of a TCP; none where nothing bounds it.
     pub(super) fn of(tcp: &TcpModel) -> Option<Self> {
         let mss = u64::from(tcp.mss_bytes.max(1));
         let piece = if tcp.offload { (PIECE_BYTES_MAX / mss).max(1) } else { 1 };

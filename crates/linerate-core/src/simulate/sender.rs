@@ -38,10 +38,10 @@ pub(super) struct Sender {
     /// Time-out before any backing off.
     rto: Duration,
     pub(super) backoff: u32,
-    /// When the timer runs out; absent while nothing is outstanding.
+    /// Time at which the retransmission timer runs out; absent while nothing is outstanding.
     pub(super) rto_due: Option<MonoTime>,
     pub(super) rack: Rack,
-    /// When segments that are not late yet will be.
+    /// Time at which RACK looks again at segments that are not late yet.
     pub(super) rack_due: Option<MonoTime>,
     pub(super) probe: Probe,
     pub(super) undo: Option<Undo>,
@@ -120,7 +120,7 @@ impl Sender {
         self.plan.bytes.map_or(bytes, |all| bytes.min(all))
     }
 
-    /// What it did so far.
+    /// Counters of the connection up to now.
     pub(super) fn result(&self) -> FlowResult {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         FlowResult {
@@ -178,7 +178,7 @@ impl Sender {
         self.buffer.map_or(self.segments, |buffer| buffer.written().min(self.segments))
     }
 
-    /// Whether a new segment leaves now, alone or as part of a piece.
+    /// Takes a new segment into a piece; false when it has to wait.
     fn takes(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
         if !self.plan.tcp.offload || urgent {
             self.pace(now, 1);
@@ -231,7 +231,7 @@ impl Sender {
         }
     }
 
-    /// When this sender has something to do next, whatever arrives.
+    /// Time of this sender's next event, whatever arrives.
     pub(super) fn due(&self) -> Option<MonoTime> {
         let pace = self.paced.then(|| self.bursts.paced_until());
         [self.rto_due, self.rack_due, self.probe.due, pace].into_iter().flatten().min()
@@ -301,7 +301,7 @@ impl Sender {
         Some(rtt)
     }
 
-    /// What BBR would be told now, without an arrival.
+    /// State of the sender for BBR, without an arrival.
     pub(super) fn told(&self, now: MonoTime) -> Told {
         Told {
             now,

@@ -22,15 +22,15 @@ pub struct SimulationReport {
     pub ceiling_bps: Option<f64>,
     /// The flows' TCP.
     pub tcp: TcpSummary,
-    /// How many flows there are.
+    /// Number of flows.
     pub flow_count: usize,
-    /// What each of them sends; without an end when absent.
+    /// Bytes that each of them sends; without an end when absent.
     pub flow_bytes: Option<u64>,
     /// They begin at random times within this span.
     pub start_spread_ns: u64,
     /// One summary for each seed.
     pub runs: Vec<RunSummary>,
-    /// How fast this machine was.
+    /// Speed of this machine in the simulation.
     pub speed: Option<Speed>,
 }
 
@@ -79,7 +79,7 @@ impl From<&TcpModel> for TcpSummary {
     }
 }
 
-/// What one seed gave.
+/// Figures of the run of one seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     /// The seed of the path and of the flows' starts.
@@ -114,10 +114,10 @@ pub struct RunSummary {
     pub flows: Vec<FlowSummary>,
 }
 
-/// What one flow gave.
+/// Figures of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowSummary {
-    /// When it began.
+    /// Time at which it began.
     pub start_ns: u64,
     /// Payload acknowledged over its own time.
     pub goodput_bps: f64,
@@ -137,7 +137,7 @@ pub struct FlowSummary {
     pub cwnd_bytes_max: u64,
 }
 
-/// How fast a simulation ran.
+/// Speed of a simulation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Speed {
     /// Time that it took.

@@ -11,9 +11,9 @@ pub struct TcpModel {
     pub mss_bytes: u32,
     /// IP and TCP headers of each packet.
     pub header_bytes: u32,
-    /// How the window grows and shrinks.
+    /// Algorithm of the congestion window.
     pub congestion_control: CongestionControl,
-    /// How losses are repaired.
+    /// Algorithm that repairs losses.
     pub recovery: LossRecovery,
     /// Segments in the first flight (10 in RFC 6928, 2 in RFC 2581).
     pub initial_window: u32,
@@ -77,12 +77,12 @@ impl TcpModel {
 pub enum CongestionControl {
     /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
     Reno {
-        /// What is left of the window after a loss.
+        /// Share of the window that is left after a loss.
         beta: f64,
     },
     /// Growth by the cube of the time since the last loss (RFC 9438).
     Cubic {
-        /// What is left of the window after a loss.
+        /// Share of the window that is left after a loss.
         beta: f64,
         /// Scale, in segments per cubic second.
         scale: f64,

@@ -13,7 +13,7 @@ use crate::units::Ratio;
 pub struct LossPeriod {
     /// The first that was lost.
     pub first_sequence: u64,
-    /// How many were lost in a row.
+    /// Number of packets lost in a row.
     pub length: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Reordered {
     pub extent: u64,
     /// Time of arrival after that earliest one (RFC 4737 §4.3).
     pub late_ns: u64,
-    /// How many arrivals immediately before it all had larger numbers (RFC 4737 §5); at 3 or
+    /// Number of arrivals immediately before it that all had larger numbers (RFC 4737 §5); at 3 or
     /// more TCP takes it for lost (RFC 5681 §3.2).
     pub n: u64,
 }

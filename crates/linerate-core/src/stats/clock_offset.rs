@@ -9,7 +9,7 @@ use super::delay_changes::{self, Change, DRIFT_MAX, delay_changes};
 use super::four_stamps::{FourStamps, span};
 use crate::record::ClockState;
 
-/// What both ends say of their clocks.
+/// Errors that both ends claim for their clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockClaim {
     /// Largest error of both together, where both say that they are synchronised.
@@ -24,16 +24,17 @@ impl ClockClaim {
     }
 }
 
-/// What the packets leave of it.
+/// Offset of two clocks as the packets bound it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offset {
-    /// What is known.
+    /// State of the offset.
     pub state: ClockState,
     /// Error of a one-way delay; `None` when unsynchronised.
     pub error_ns: Option<u64>,
     /// The claim was wrong.
     pub refuted: bool,
-    /// What was subtracted, from each change of the clocks to the next; empty where nothing was.
+    /// Offsets that were subtracted, from each change of the clocks to the next; empty where
+    /// nothing was.
     pub pieces: Vec<Piece>,
     /// Lasting changes of the smallest delays.
     pub changes: Vec<Change>,
@@ -53,7 +54,7 @@ pub struct Piece {
 }
 
 impl Offset {
-    /// What is to be subtracted for a probe of the series at a local time of its.
+    /// Offset that is to be subtracted for a probe of the series at its local time.
     pub fn at(&self, probe: usize, local_ns: u64) -> f64 {
         let behind = self.pieces.partition_point(|piece| piece.first <= probe);
         self.pieces[..behind].last().map_or(0.0, |piece| {
@@ -66,7 +67,7 @@ impl Offset {
 const WINDOW_MIN: usize = 16;
 const WINDOWS_MAX: usize = 8;
 
-/// What the probes of a time allow the offset to be, once a drift is taken out.
+/// Range of offsets that the probes of a time allow, once a drift is taken out.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     low: f64,
@@ -92,9 +93,9 @@ fn windows(probes: &[FourStamps]) -> impl Iterator<Item = &[FourStamps]> {
     (0..count).map(move |window| &probes[edge(window)..edge(window + 1)])
 }
 
-/// What is known of the offset of two clocks from probes in the order of sending; `None` without
-/// probes. The error is never below what the probes prove: a claim that they contradict is void.
-/// So is one that a clock left which was set by more than it.
+/// Offset of two clocks from probes in the order of sending; `None` without probes. The error is
+/// never below what the probes prove: a claim that they contradict is void. So is one that a clock
+/// left which was set by more than it.
 pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> {
     probes.first()?;
     let changes = delay_changes(probes);

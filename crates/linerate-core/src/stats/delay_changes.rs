@@ -121,7 +121,7 @@ pub(super) fn drift(points: &[Point]) -> Option<f64> {
     (moved > DRIFT_LEAST_NS + DRIFT_BEYOND * spreads.0.max(spreads.1)).then_some(slope)
 }
 
-/// How far the smallest delays of groups differ, in both directions.
+/// Largest differences between the smallest delays of groups, in both directions.
 fn spreads(points: &[Point], slope: f64) -> (f64, f64) {
     let size = (points.len() / GROUPS).max(GROUP_MIN);
     let groups = || points.chunks_exact(size).map(|group| least(group, slope));
@@ -140,7 +140,7 @@ struct Level {
     last_t: f64,
 }
 
-/// What the smallest delays grew by, as far as it is beyond what queues do.
+/// Growth of the smallest delays, as far as it is beyond that of queues.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     there: f64,

@@ -12,7 +12,7 @@ use super::quantile::weighted_quantile;
 /// Significant decimal digits that the bins keep.
 const DIGITS: u8 = 3;
 
-/// Why a sample is always taken in.
+/// Reason why no sample is refused.
 const GROWS: &str = "the bins grow by themselves up to u64::MAX, some 55,000 of them";
 
 /// A histogram over all of `u64` with bins of three significant digits. Count, extremes, mean and

@@ -6,7 +6,7 @@
 //! bucket where it is empty; the better explanation wins by its likelihood, each parameter paid
 //! for (Schwarz's criterion).
 
-/// How much better a bucket must explain the answers, in the logarithm: 20 to 1.
+/// Least gain in the log-likelihood of the answers by a bucket, over random loss: 20 to 1.
 const BETTER: f64 = 3.0;
 /// Fewer probes say nothing.
 const PROBES_MIN: usize = 8;
@@ -95,7 +95,7 @@ fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
     wrong
 }
 
-/// Of so many of one kind among all, at the share that fits them best.
+/// Log-likelihood of `part` answers of one kind among `all`, at the share that fits them best.
 fn likelihood(part: usize, all: usize) -> f64 {
     let (part, all) = (part as f64, all as f64);
     let share = (part / all).clamp(ERROR_MIN, 1.0 - ERROR_MIN);

@@ -8,7 +8,7 @@ use super::round_trips;
 use crate::record::{AddedDelay, Direction, Finding, Hop, HopSample, Trace, TracePhase};
 use crate::stats::{median, median_interval};
 
-/// Of the intervals of both medians: together they hold with 95 % and more.
+/// Confidence of the intervals of both medians: together they hold with 95 % and more.
 const CONFIDENCE: f64 = 0.975;
 /// A difference counts above so many times the floor.
 const FLOORS: f64 = 3.0;
@@ -47,7 +47,7 @@ struct Measured {
     median: f64,
     low: f64,
     high: f64,
-    /// What one half of the probes differs from the other.
+    /// Difference between the medians of the two halves of the probes.
     floor: f64,
 }
 

@@ -19,13 +19,13 @@ const GROUPS_MAX: usize = 4;
 /// Fewer probes of a flow to a hop say nothing.
 const PROBES_MIN: u64 = 5;
 
-/// What the flows of a trace lost at its hops.
+/// Losses of the flows of a trace at its hops.
 struct Table {
     /// Hops that answer all they get, in order.
     ttls: Vec<u8>,
-    /// Of each flow what each of these hops lost.
+    /// Probes and losses of each flow at each of these hops.
     flows: BTreeMap<u16, Vec<Witness>>,
-    /// Whether the last hop is the end.
+    /// True when the last hop is the end.
     sure: bool,
 }
 
@@ -64,7 +64,7 @@ impl Table {
         Self { ttls, flows, sure }
     }
 
-    /// What these flows lost from a hop on.
+    /// Losses of these flows from a hop on.
     fn later<'a>(&'a self, flows: impl IntoIterator<Item = &'a u16>, index: usize) -> Witness {
         let rows = flows.into_iter().filter_map(|flow| self.flows.get(flow));
         sum(rows.flat_map(|row| row.iter().skip(index)))
@@ -84,7 +84,7 @@ impl Table {
         (best.gain > STEP_MIN && best.shows_later(self)).then_some(best)
     }
 
-    /// Whether flows lose differently from a hop on: the ratio of the likelihoods of a share each
+    /// True when flows lose differently from a hop on: the ratio of the likelihoods of a share each
     /// and of one share for all, as chi-squared.
     fn differ(&self, index: usize) -> bool {
         let each = self.flows.keys().map(|flow| likelihood(self.later([flow], index)));

@@ -37,7 +37,7 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     (losses, limited.collect())
 }
 
-/// What the hops say, and which of them are no witnesses.
+/// Hops whose answers show losses of the path, and hops that limit their answers.
 struct Witnesses {
     list: Vec<Witness>,
     /// Hops that are witnesses by their own answers, not by echoes.
@@ -46,7 +46,8 @@ struct Witnesses {
 }
 
 impl Witnesses {
-    /// By all flows but `without`. Echoes are a flow of their own, which may be one of these.
+    /// Hops as all flows but `without` show them. Echoes are a flow of their own, which may be one
+    /// of these.
     fn of(trace: &Trace, without: &[u16]) -> Self {
         let (mut list, mut limited) = (Vec::new(), Vec::new());
         for hop in &trace.hops {
@@ -75,7 +76,7 @@ impl Witnesses {
         Self { list, own, limited }
     }
 
-    /// Whether the end is among them.
+    /// True when the end is among them.
     fn sure(&self, trace: &Trace) -> bool {
         let end = end_of(trace);
         end.is_some() && self.list.last().map(|it| it.ttl) == end
@@ -146,9 +147,10 @@ fn steps(witnesses: &[Witness], before: Witness, sure: bool, losses: &mut Vec<Fi
     steps(&witnesses[index + 1..], at, sure, losses);
 }
 
-/// Where two shares explain the answers best, if far better than one (twice the logarithm of the
-/// ratio of likelihoods). Before the first witness is this host, which loses nothing, so that the
-/// first one may show the loss of its own link: its share stands against one in a thousand.
+/// Index of the hop from which on another share of losses explains the answers best, if far better
+/// than one share for all (twice the logarithm of the ratio of likelihoods). Before the first
+/// witness is this host, which loses nothing, so that the first one may show the loss of its own
+/// link: its share stands against one in a thousand.
 fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
     let all = sum_with(before, witnesses);
     let gain = |index: usize| {
@@ -162,8 +164,8 @@ fn best_step(witnesses: &[Witness], before: Witness) -> Option<usize> {
     best.or_else(|| (before.sent == 0 && loss_or_none(all) > STEP_MIN).then_some(0))
 }
 
-/// How much better the share of all losses explains them than one in a thousand: with all hops
-/// alike there is no earlier one to compare with.
+/// Gain in the likelihood of the losses by their own share over one in a thousand, twice its
+/// logarithm: with all hops alike there is no earlier one to compare with.
 fn loss_or_none(all: Witness) -> f64 {
     let base: f64 = 1e-3;
     if share(all).is_none_or(|share| share <= base) {

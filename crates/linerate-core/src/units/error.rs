@@ -12,7 +12,7 @@ pub struct ParseUnitError {
     accepted: &'static str,
 }
 
-/// What is wrong with the text.
+/// The error in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Reason {
     #[error("it is empty")]
@@ -37,7 +37,7 @@ impl Reason {
     }
 }
 
-/// What a type accepts, for its messages.
+/// Name of a type's quantity and the texts that it accepts, for its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Quantity {
     /// With its article: `a rate`.

@@ -27,7 +27,7 @@ const HALVINGS: u32 = 80;
 /// A frame of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainFrame {
-    /// When it was sent, ns since any fixed moment.
+    /// Time of sending, ns since any fixed moment.
     pub sent_ns: u64,
     /// Its length as the contract counts.
     pub bytes: u32,
@@ -92,7 +92,7 @@ pub struct BucketEstimate {
     /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
     /// higher. A frame and what comes in until the next one do not fit in it; send faster.
     pub is_shallow: bool,
-    /// How far off frames may have been from their times for this to fit, ns.
+    /// Largest distance of frames from their times at which the bucket still fits, ns.
     pub tolerance_ns: u64,
     /// Frames that a bucket of these parameters treats otherwise than the device did, at the exact
     /// times given: few, and more the further frames were off their times.
@@ -124,7 +124,7 @@ impl BucketEstimate {
     }
 }
 
-/// Why no bucket was found.
+/// Reason why no bucket was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FindError {
     /// No frame was lost.

@@ -32,7 +32,7 @@ pub struct Goal {
     pub initial_duration_ns: u64,
 }
 
-/// Why a goal cannot be searched for.
+/// Reason why a goal cannot be searched for.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum GoalError {
     /// The list of goals is empty.

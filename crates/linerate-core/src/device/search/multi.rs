@@ -78,7 +78,7 @@ impl MultiSearch {
             .collect()
     }
 
-    /// How the search ended for a goal, if it did.
+    /// Status of a goal whose search has ended; none while it goes on.
     fn final_status(&self, goal: &Goal) -> Option<Status> {
         let RelevantBounds { lower_fps, upper_fps } = self.ledger.relevant(goal);
         let Range { min_fps, max_fps } = self.ledger.range;
@@ -169,7 +169,7 @@ impl MultiSearch {
         (next, Why::Higher { than_fps: lower })
     }
 
-    /// How many loads of a kind were tried for a goal and became `bound`.
+    /// Number of loads of a kind that were tried for a goal and became `bound`.
     fn count_steps(&self, goal: &Goal, is_kind: impl Fn(&Why) -> bool, bound: LoadBound) -> u32 {
         let is_step = |tried: &&FinishedTrial| {
             tried.counts()

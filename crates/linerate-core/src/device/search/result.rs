@@ -7,7 +7,7 @@ use super::goal::Goal;
 use super::ledger::{RelevantBounds, TrialLedger};
 use super::trial::{Invalid, TrialOutcome};
 
-/// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
+/// Status of a search for a goal at its end. Only `Regular` is a regular goal result of RFC 9971.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +48,7 @@ pub struct GoalResult {
     pub is_tester_limit: bool,
     /// Trials for this goal in the first place; invalid ones too.
     pub trials: u64,
-    /// How long those sent, ns.
+    /// Time of sending in those trials, ns.
     pub sending_ns: u64,
 }
 

@@ -63,7 +63,7 @@ impl StepDown {
         (clean >= self.clean_needed).then(|| outcomes[outcomes.len() - clean].load_fps)
     }
 
-    /// Why the series ended early, if it did.
+    /// Reason why the series ended early, if it did.
     pub fn give_up_reason(&self) -> Option<Invalid> {
         self.ledger.give_up_reason()
     }

@@ -24,12 +24,12 @@ pub(super) const EARLY_STOP_MIN_NS: u64 = 2 * SECOND_NS;
 pub struct LoadTrial {
     /// Intended load, frames per second of each port.
     pub load_fps: u64,
-    /// How long frames are sent, ns; waits come on top (RFC 2544 §23).
+    /// Planned time of sending, ns; waits come on top (RFC 2544 §23).
     pub duration_ns: u64,
     /// The trial may end as soon as so many frames are lost: its verdict is known then. Received
     /// frames must be counted while it runs, so it is a hint.
     pub stop_at_lost: Option<u64>,
-    /// Which goal it is for.
+    /// Index of the goal that it is for.
     pub goal: usize,
     /// Reason for this load.
     pub why: Why,
@@ -48,7 +48,7 @@ pub(super) fn frames(load_fps: u64, duration_ns: u64) -> u64 {
     u64::try_from(frames).unwrap_or(u64::MAX)
 }
 
-/// Why a load was tried.
+/// Reason why a load was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
@@ -89,7 +89,7 @@ pub enum Why {
     Unasked,
 }
 
-/// Why a trial says nothing about the device.
+/// Reason why a trial says nothing about the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -124,13 +124,13 @@ pub struct TrialOutcome {
     pub sent: u64,
     /// Different frames of the trial that came out where they should.
     pub received: u64,
-    /// How long frames were sent, ns: less than the duration after an early stop.
+    /// Time of sending, ns: less than the duration after an early stop.
     pub elapsed_ns: u64,
     /// Ended at the hint of [`LoadTrial::stop_at_lost`].
     pub stopped_early: bool,
     /// Runs of missing frames, where the counter knows them.
     pub loss_runs: Option<u64>,
-    /// Why it does not count; `None` when it does.
+    /// The reason why the outcome does not count; `None` when it does.
     pub invalid: Option<Invalid>,
 }
 
@@ -149,7 +149,8 @@ impl TrialOutcome {
         }
     }
 
-    /// Why it does not count. More frames back than sent is never the device's doing.
+    /// The reason why the outcome does not count. More frames back than sent is never the device's
+    /// doing.
     pub fn invalidity(&self) -> Option<Invalid> {
         let excess = (self.received > self.sent).then_some(Invalid::MoreReceivedThanSent);
         self.invalid.clone().or(excess)
