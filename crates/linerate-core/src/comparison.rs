@@ -160,7 +160,7 @@ impl Comparison {
             Difference::of(&each)
         };
         let itself = to_first(names.len()).filter(|_| !rounds.is_empty());
-        let floor = itself.and_then(|itself| itself.reach()).map(|it| it.max(step(rounds)));
+        let floor = itself.and_then(|itself| itself.reach()).map(|reach| reach.max(step(rounds)));
         let candidates = names.iter().enumerate().map(|(index, name)| {
             let difference = if index == 0 { itself } else { to_first(index) };
             let interval = difference.and_then(|difference| difference.interval);
@@ -190,7 +190,7 @@ fn step(rounds: &[Vec<f64>]) -> f64 {
 /// Metric and statistic that are compared: the kernel's round trip where every part has it, else
 /// that of the program; the goodput of a flow test.
 fn measure(plan: &ComparePlan, parts: &[Record]) -> (MetricId, Stat) {
-    let pings = plan.candidates.iter().all(|it| matches!(it.plan, Plan::Ping(_)));
+    let pings = plan.candidates.iter().all(|candidate| matches!(candidate.plan, Plan::Ping(_)));
     let kernel = |part: &Record| part.summary.iter().any(|row| row.metric == MetricId::RttKernel);
     match pings {
         true if !parts.is_empty() && parts.iter().all(kernel) => (MetricId::RttKernel, Stat::P50),

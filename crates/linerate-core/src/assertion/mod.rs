@@ -80,7 +80,7 @@ impl Compare {
     ];
 
     fn sign(self) -> &'static str {
-        Self::ALL.iter().find(|(_, it)| *it == self).map_or("", |(sign, _)| sign)
+        Self::ALL.iter().find(|(_, compare)| *compare == self).map_or("", |(sign, _)| sign)
     }
 
     fn holds(self, left: f64, right: f64) -> bool {

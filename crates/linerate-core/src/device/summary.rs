@@ -146,8 +146,8 @@ fn repetition_rows(metric: MetricId, times_ns: &[u64]) -> Vec<Summary> {
     let most = times.iter().copied().reduce(f64::max);
     let stats = [(Stat::Min, least), (Stat::P50, median(&times)), (Stat::Max, most)];
     let n = times.len() as u64;
-    let row = |(stat, ns): (Stat, Option<f64>)| Some(Summary::of(metric, stat, ns?).with_n(n));
-    stats.into_iter().filter_map(row).collect()
+    let row = |stat, ns| Summary::of(metric, stat, ns).with_n(n);
+    stats.into_iter().filter_map(|(stat, ns)| Some(row(stat, ns?))).collect()
 }
 
 fn soak_rows(found: &Soak) -> [Summary; 2] {

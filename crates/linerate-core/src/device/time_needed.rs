@@ -51,12 +51,13 @@ impl TestTime {
     pub fn from_goals(goals: &[Goal], waits_ns: u64) -> Self {
         let mut goals: Vec<&Goal> = goals.iter().collect();
         goals.sort_by_key(|goal| goal.duration_sum_ns);
-        let of = |(at, goal): (usize, &&Goal)| {
+        let time_of = |index: usize, goal: &Goal| {
             let both = trials_to_decide(goal);
-            let trials = if at == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
+            let trials = if index == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
             Self::from_trials(trials, goal.final_duration_ns, waits_ns)
         };
-        goals.iter().enumerate().map(of).fold(Self::default(), Self::add)
+        let times = goals.iter().enumerate().map(|(index, goal)| time_of(index, goal));
+        times.fold(Self::default(), Self::add)
     }
 
     /// Time that a plan is expected to take, the self-test included.

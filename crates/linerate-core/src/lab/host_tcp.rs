@@ -93,8 +93,7 @@ impl HostTcp {
             ("recovery", "tcp_recovery", number(self.recovery)),
             ("mtu_probing", "tcp_mtu_probing", number(self.mtu_probing)),
         ];
-        let set = |(key, name, value): (_, _, Option<String>)| Some((key, name, value?));
-        all.into_iter().filter_map(set).collect()
+        all.into_iter().filter_map(|(key, name, value)| Some((key, name, value?))).collect()
     }
 
     /// The triples of buffers to set the last number of, by the key of the plan.

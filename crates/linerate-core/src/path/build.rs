@@ -309,7 +309,8 @@ impl<'a> Builder<'a> {
             self.push(Batch::new(self.start, period));
         }
         if plan.delay.is_some() || !plan.delay_steps.is_empty() {
-            let first = plan.delay.as_deref().map_or(Ok(Duration::ZERO), |it| span("delay", it))?;
+            let first =
+                plan.delay.as_deref().map_or(Ok(Duration::ZERO), |delay| span("delay", delay))?;
             let steps = plan.delay_steps.iter().map(|step| {
                 let at = self.start + time("delay_steps.at", &step.at)?;
                 Ok((at, span("delay_steps.delay", &step.delay)?))

@@ -43,7 +43,8 @@ impl Hosts {
 
     /// Flows of the busier of two hosts.
     fn most(&self, hosts: [u32; 2]) -> u32 {
-        let counts = self.0.iter().zip(hosts).map(|(it, host)| it[host as usize % FLOW_QUEUES]);
+        let counts =
+            self.0.iter().zip(hosts).map(|(counts, host)| counts[host as usize % FLOW_QUEUES]);
         counts.max().unwrap_or(0).max(1)
     }
 }

@@ -62,7 +62,7 @@ impl Policy {
     ) -> Option<&Rule> {
         let shown = token.and_then(|digest| self.token_of(digest, now));
         self.rules.iter().find(|rule| {
-            let near = rule.from.is_empty() || rule.from.iter().any(|it| it.holds(from));
+            let near = rule.from.is_empty() || rule.from.iter().any(|prefix| prefix.holds(from));
             near && (rule.token.is_none() || rule.token.as_deref() == shown)
         })
     }
@@ -112,11 +112,11 @@ impl Rule {
 
     fn of_kind(&self, kind: TestKind, program: Program) -> Option<String> {
         if let Some(tests) = self.tests.as_ref().filter(|tests| !tests.contains(&kind)) {
-            let allowed = list(tests.iter().map(|it| it.name()));
+            let allowed = list(tests.iter().map(|kind| kind.name()));
             return Some(format!("no {} test; allowed: {allowed}", kind.name()));
         }
         let programs = self.programs.as_ref().filter(|all| !all.contains(&program))?;
-        let allowed = list(programs.iter().map(|it| it.name()));
+        let allowed = list(programs.iter().map(|program| program.name()));
         Some(format!("no test by {}; allowed: {allowed}", program.name()))
     }
 
@@ -160,6 +160,6 @@ impl Rule {
 }
 
 fn list(words: impl Iterator<Item = impl AsRef<str>>) -> String {
-    let words: Vec<String> = words.map(|it| it.as_ref().to_owned()).collect();
+    let words: Vec<String> = words.map(|word| word.as_ref().to_owned()).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

@@ -92,7 +92,8 @@ impl Ledger {
         let renews_ms = DAY_MS - now.unix_millis() % DAY_MS;
         let minutes = renews_ms.div_ceil(60_000);
         let when = format!("renews at 00:00 UTC, in {} h {} min", minutes / 60, minutes % 60);
-        let full = |most: Option<crate::units::Bytes>, used| most.filter(|it| used >= it.count());
+        let full =
+            |most: Option<crate::units::Bytes>, used| most.filter(|bytes| used >= bytes.count());
         let say = match (full(policy.bytes_per_day, all), full(rule.bytes_per_client_per_day, own))
         {
             (_, Some(most)) => {

@@ -38,7 +38,8 @@ impl Ledger {
     /// All limits that it would exceed, each in words.
     pub fn reserve(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
         want: Want,
@@ -51,7 +52,7 @@ impl Ledger {
         let exceeded: Vec<String> = [
             in_use.exceeds_streams(rule, want),
             in_use.exceeds_rate(rule, want),
-            self.exceeds_bytes((policy, rule), now, client, want),
+            self.exceeds_bytes(policy, rule, now, client, want),
         ]
         .into_iter()
         .flatten()
@@ -94,7 +95,8 @@ impl Ledger {
     /// Bytes that a client's budgets leave beside what is reserved; none without a budget.
     pub fn left(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
     ) -> Option<u64> {
@@ -102,7 +104,7 @@ impl Ledger {
         let reserved = self.reserved.get(&client_network(client)).copied().unwrap_or(0);
         let own = own.saturating_add(reserved);
         let all = all.saturating_add(self.reserved_all);
-        let left = |most: Option<Bytes>, used| most.map(|it| it.count().saturating_sub(used));
+        let left = |most: Option<Bytes>, used| most.map(|bytes| bytes.count().saturating_sub(used));
         [left(rule.bytes_per_client_per_day, own), left(policy.bytes_per_day, all)]
             .into_iter()
             .flatten()
@@ -111,7 +113,8 @@ impl Ledger {
 
     fn exceeds_bytes(
         &mut self,
-        (policy, rule): (&Policy, &Rule),
+        policy: &Policy,
+        rule: &Rule,
         now: WallTime,
         client: IpAddr,
         want: Want,

@@ -297,8 +297,8 @@ fn tight() -> Policy {
 
 fn reserve(ledger: &mut Ledger, client: &str, want: Want) -> Result<Reserved, String> {
     let policy = tight();
-    let rule = (&policy, &policy.rules[0]);
-    let reserved = ledger.reserve(rule, day("2026-12-31T12:00"), ip(client), want);
+    let now = day("2026-12-31T12:00");
+    let reserved = ledger.reserve(&policy, &policy.rules[0], now, ip(client), want);
     reserved.map_err(|exceeded| exceeded.join("; "))
 }
 

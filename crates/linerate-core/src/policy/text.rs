@@ -208,8 +208,11 @@ impl Policy {
             return Err(place(text, text.find("[keep]").unwrap_or(0), &say));
         }
         let mut seen: Vec<&str> = Vec::new();
-        let names =
-            self.tokens.iter().map(|it| &it.name).chain(self.rules.iter().map(|it| &it.name));
+        let names = self
+            .tokens
+            .iter()
+            .map(|token| &token.name)
+            .chain(self.rules.iter().map(|rule| &rule.name));
         for (at, name) in names.enumerate() {
             if at == self.tokens.len() {
                 seen.clear();
@@ -222,8 +225,9 @@ impl Policy {
         }
         for rule in &self.rules {
             let Some(token) = &rule.token else { continue };
-            if !self.tokens.iter().any(|it| it.name == *token) {
-                let known: Vec<&str> = self.tokens.iter().map(|it| it.name.as_str()).collect();
+            if !self.tokens.iter().any(|row| row.name == *token) {
+                let known: Vec<&str> =
+                    self.tokens.iter().map(|token| token.name.as_str()).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 let say =
                     format!("token {token:?}: there is no [[token]] of that name, but {known}");

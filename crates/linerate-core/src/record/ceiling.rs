@@ -117,7 +117,8 @@ impl Ceiling {
     pub fn expected(&self) -> Option<Expected<'_>> {
         let link = self.value.map(|value| Expected { kind: LINK, value });
         let rungs = self.rungs.iter();
-        let rungs = rungs.filter_map(|it| Some(Expected { kind: &it.kind, value: it.value? }));
+        let rungs =
+            rungs.filter_map(|rung| Some(Expected { kind: &rung.kind, value: rung.value? }));
         link.into_iter().chain(rungs).min_by(|one, other| one.value.total_cmp(&other.value))
     }
 

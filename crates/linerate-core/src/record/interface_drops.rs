@@ -14,16 +14,17 @@ pub fn dropped_at_interface<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -
     let sum = |pick: fn(&SentDatagrams) -> Option<u64>| {
         senders().filter_map(pick).reduce(u64::saturating_add)
     };
-    let told = sum(|it| it.refused);
+    let told = sum(|sent| sent.refused);
     // All streams of a direction leave by one interface.
-    let counted = senders().filter_map(|it| it.interface_drops).max();
-    let later = counted.map(|it| it.saturating_sub(sum(|it| it.refusals).unwrap_or(0)));
+    let counted = senders().filter_map(|sent| sent.interface_drops).max();
+    let later = counted.map(|drops| drops.saturating_sub(sum(|sent| sent.refusals).unwrap_or(0)));
     let dropped = match (told, later) {
         (None, None) => return None,
         (told, later) => told.unwrap_or(0).saturating_add(later.unwrap_or(0)),
     };
     let receivers = flows.filter_map(|flow| flow.receiver.as_ref()?.received_datagrams.as_ref());
-    let missing = receivers.map(|it| it.measured.lost.saturating_sub(it.measured.lost_here));
+    let missing = receivers
+        .map(|received| received.measured.lost.saturating_sub(received.measured.lost_here));
     Some(missing.reduce(u64::saturating_add).map_or(dropped, |missing| dropped.min(missing)))
 }
 

@@ -26,7 +26,7 @@ macro_rules! named {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                let found = Self::ALL.iter().copied().find(|it| it.name() == text);
+                let found = Self::ALL.iter().copied().find(|variant| variant.name() == text);
                 found.ok_or_else(|| format!("one of {}", [$($name),+].join(", ")))
             }
         }

@@ -121,7 +121,8 @@ impl Probes {
     /// which it is known; of `ecn_there` or `ecn_back`.
     pub fn ce_share(&self, seen: &[Option<u8>]) -> Option<f64> {
         let places = self.sent_in(|phase| phase != ProbePhase::Idle);
-        let known: Vec<u8> = places.filter_map(|it| seen.get(it).copied().flatten()).collect();
+        let known: Vec<u8> =
+            places.filter_map(|place| seen.get(place).copied().flatten()).collect();
         let marked = known.iter().filter(|field| **field == 3).count();
         (!known.is_empty()).then(|| marked as f64 / known.len() as f64)
     }

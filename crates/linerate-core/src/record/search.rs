@@ -190,7 +190,7 @@ impl CapacitySearch {
     /// The sub-interval that is the result.
     pub fn best(&self) -> Option<&SubInterval> {
         let best = self.best?;
-        self.sub_intervals.iter().find(|it| it.span.index == best)
+        self.sub_intervals.iter().find(|sub_interval| sub_interval.span.index == best)
     }
 }
 

@@ -45,7 +45,7 @@ impl SubIntervals {
             packet_bytes,
             sub_intervals,
             best,
-            confirmed_ns: self.trials.iter().find(|it| it.confirmed).map(|it| it.t_ns),
+            confirmed_ns: self.trials.iter().find(|trial| trial.confirmed).map(|trial| trial.t_ns),
             trials: self.trials.clone(),
             trials_left_out: self.left_out,
         }

@@ -19,7 +19,15 @@ pub(super) struct Mark {
     pub(super) first_sent: MonoTime,
 }
 
-/// A transmission of a segment.
+/// A segment as it leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transmission {
+    pub(super) number: u64,
+    /// The segment was sent before.
+    pub(super) again: bool,
+}
+
+/// A transmission of a segment, with its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: MonoTime,

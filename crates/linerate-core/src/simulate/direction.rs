@@ -1,6 +1,7 @@
 //! One direction of a simulation: what enters its pipeline, and what has left but was not handed
 //! over yet; and how an acknowledgement travels in a packet's tag.
 
+use super::delivery::Transmission;
 use super::receiver::Ack;
 use crate::path::{Departure, LossCause, Outlet, Packet, Pipeline};
 use crate::time::MonoTime;
@@ -87,7 +88,7 @@ impl Direction {
     fn count_losses(&mut self, mut tell: impl FnMut(u64)) {
         // A simulated packet has no bytes to keep for a copy.
         self.done.copied_packets +=
-            self.out.copied.drain(..).filter(|it| !it.is_cross()).count() as u64;
+            self.out.copied.drain(..).filter(|packet| !packet.is_cross()).count() as u64;
         for lost in self.out.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
             self.done.lose(lost.cause);
             tell(lost.packet.tag);
@@ -138,14 +139,14 @@ pub(super) const fn tag_of(flow: usize, number: u64) -> u64 {
 }
 
 /// The tag of a transmission of a segment.
-pub(super) const fn tag_of_sent(flow: usize, (number, again): (u64, bool)) -> u64 {
-    tag_of(flow, number) | if again { AGAIN } else { 0 }
+pub(super) const fn tag_of_sent(flow: usize, sent: Transmission) -> u64 {
+    tag_of(flow, sent.number) | if sent.again { AGAIN } else { 0 }
 }
 
-/// Flow and segment of such a tag, and whether it is a retransmission.
-pub(super) fn parts_of(tag: u64) -> (usize, (u64, bool)) {
+/// Flow and transmission of such a tag.
+pub(super) fn parts_of(tag: u64) -> (usize, Transmission) {
     let flow = usize::try_from(tag >> FLOW_SHIFT).expect("at most 24 bits");
-    (flow, (tag & (AGAIN - 1), tag & AGAIN > 0))
+    (flow, Transmission { number: tag & (AGAIN - 1), again: tag & AGAIN > 0 })
 }
 
 /// Acknowledgements that say more than the next segment on their way. A tag is the place and, above
@@ -182,8 +183,8 @@ impl Acks {
     /// say nothing new.
     pub(super) fn take(&mut self, tag: u64) -> Option<(usize, Ack)> {
         if tag & IN_SLAB == 0 {
-            let (flow, (next, _)) = parts_of(tag);
-            return Some((flow, Ack { next, ..Ack::default() }));
+            let (flow, sent) = parts_of(tag);
+            return Some((flow, Ack { next: sent.number, ..Ack::default() }));
         }
         let place = u32::try_from(tag & u64::from(u32::MAX)).expect("32 bits");
         let entry = &mut self.entries[place as usize];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::TcpModel;
+use super::delivery::Transmission;
 use crate::time::MonoTime;
 
 /// Blocks of one acknowledgement beside the timestamps option (RFC 2018 §3).
@@ -52,9 +53,10 @@ impl Receiver {
     pub(super) fn take(
         &mut self,
         now: MonoTime,
-        (number, again): (u64, bool),
+        sent: Transmission,
         tcp: &TcpModel,
     ) -> Option<Ack> {
+        let Transmission { number, again } = sent;
         let in_order = number == self.next;
         let had_gap = !self.ranges.is_empty();
         let mut duplicate = number < self.next;
@@ -125,24 +127,28 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    fn original(number: u64) -> Transmission {
+        Transmission { number, again: false }
+    }
+
     #[test]
     fn every_second_segment_is_acknowledged_and_a_gap_at_once() {
         let tcp = TcpModel::TODAY;
         let now = MonoTime::from_nanos(0);
         let mut receiver = Receiver::default();
-        assert_eq!(receiver.take(now, (0, false), &tcp), None);
+        assert_eq!(receiver.take(now, original(0), &tcp), None);
         assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
-        assert_eq!(receiver.take(now, (1, false), &tcp).map(|ack| ack.next), Some(2));
-        let ack = receiver.take(now, (4, false), &tcp).expect("out of order");
+        assert_eq!(receiver.take(now, original(1), &tcp).map(|ack| ack.next), Some(2));
+        let ack = receiver.take(now, original(4), &tcp).expect("out of order");
         assert_eq!((ack.next, ack.blocks[0]), (2, (4, 5)));
-        let ack = receiver.take(now, (6, false), &tcp).expect("out of order");
+        let ack = receiver.take(now, original(6), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((6, 7), (4, 5)));
         // 5 joins 4 and 6.
-        let ack = receiver.take(now, (5, false), &tcp).expect("out of order");
+        let ack = receiver.take(now, original(5), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((4, 7), (0, 0)));
-        let ack = receiver.take(now, (2, false), &tcp).expect("a gap is there");
+        let ack = receiver.take(now, original(2), &tcp).expect("a gap is there");
         assert_eq!(ack.next, 3);
-        let ack = receiver.take(now, (3, false), &tcp).expect("the gap closes");
+        let ack = receiver.take(now, original(3), &tcp).expect("the gap closes");
         assert_eq!((ack.next, ack.blocks[0]), (7, (0, 0)));
     }
 
@@ -150,7 +156,7 @@ mod tests {
     fn what_arrives_twice_and_what_filled_a_gap_is_told() {
         let (tcp, now) = (TcpModel::TODAY, MonoTime::from_nanos(0));
         let mut receiver = Receiver::default();
-        let mut take = |number, again| receiver.take(now, (number, again), &tcp);
+        let mut take = |number, again| receiver.take(now, Transmission { number, again }, &tcp);
         assert_eq!(take(0, false), None);
         assert_eq!(take(2, false).map(|ack| (ack.duplicate, ack.again)), Some((None, false)));
         assert_eq!(take(1, true).map(|ack| (ack.next, ack.again)), Some((3, true)));

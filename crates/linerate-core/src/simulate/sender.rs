@@ -7,7 +7,7 @@ use super::acked::Acked;
 use super::bbr::{Bbr, Told};
 use super::burst::{Bursts, Room, piece_segments, whole};
 use super::congestion::Window;
-use super::delivery::{Deliveries, Heard};
+use super::delivery::{Deliveries, Heard, Transmission};
 use super::flow::{FlowPlan, FlowResult};
 use super::loss_state::{Probe, State, Undo};
 use super::points::Recorder;
@@ -136,12 +136,12 @@ impl Sender {
         self.plan.tcp.recovery == LossRecovery::Rack
     }
 
-    /// The next segment that may leave at `now`, and whether it left before.
-    pub(super) fn send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
+    /// The next segment that may leave at `now`.
+    pub(super) fn send(&mut self, now: MonoTime) -> Option<Transmission> {
         let sent = self.next_to_send(now)?;
         self.result.segments_sent += 1;
         if self.is_rack() {
-            self.rack.sent(now, sent.0);
+            self.rack.sent(now, sent.number);
         }
         if self.rto_due.is_none() {
             self.rto_due = Some(now + self.rto());
@@ -150,7 +150,7 @@ impl Sender {
         Some(sent)
     }
 
-    fn next_to_send(&mut self, now: MonoTime) -> Option<(u64, bool)> {
+    fn next_to_send(&mut self, now: MonoTime) -> Option<Transmission> {
         let urgent = std::mem::take(&mut self.urgent);
         self.limited = self.board.in_flight() as f64 + 1.0 > self.window.cwnd;
         self.paced = !self.limited && !urgent && self.is_paced(now);
@@ -163,14 +163,14 @@ impl Sender {
             self.note_retransmission();
             self.bursts.end();
             self.pace(now, 1);
-            return Some((number, true));
+            return Some(Transmission { number, again: true });
         }
         let next = self.board.next();
         let end = self.board.first().saturating_add(self.window_segments).min(self.written());
         if next >= end || !self.takes(now, end - next, urgent) {
             return None;
         }
-        Some((self.board.send_new(now, mark), false))
+        Some(Transmission { number: self.board.send_new(now, mark), again: false })
     }
 
     /// Segments that there are to send, sent ones included.
@@ -291,7 +291,8 @@ impl Sender {
         delivered: Option<Delivered>,
         heard: &Heard,
     ) -> Option<Duration> {
-        let acked = delivered.filter(|delivered| delivered.is_sample).map(|it| it.sent);
+        let acked =
+            delivered.filter(|delivered| delivered.is_sample).map(|delivered| delivered.sent);
         let by_block = heard.newest.filter(|newest| self.is_rack() && !newest.again);
         let sacked = by_block.filter(|_| delivered.is_none()).map(|newest| newest.at);
         let sent = acked.or(sacked)?;

@@ -49,11 +49,12 @@ pub fn fit(probes: &[(u64, bool)]) -> Option<Bucket> {
 
 /// Buckets to try: rates in steps, and those at which all that was answered would be used up.
 fn grid(probes: &[(u64, bool)], answered: usize) -> impl Iterator<Item = Bucket> {
-    let span_s = probes.last().map_or(0, |it| it.0) as f64 / 1e9
-        - probes.first().map_or(0, |it| it.0) as f64 / 1e9;
-    let steps: Vec<f64> =
-        std::iter::successors(Some(RATE_MIN), |rate| Some(rate * 1.3).filter(|it| *it < RATE_MAX))
-            .collect();
+    let span_s = probes.last().map_or(0, |probe| probe.0) as f64 / 1e9
+        - probes.first().map_or(0, |probe| probe.0) as f64 / 1e9;
+    let steps: Vec<f64> = std::iter::successors(Some(RATE_MIN), |rate| {
+        Some(rate * 1.3).filter(|rate| *rate < RATE_MAX)
+    })
+    .collect();
     BURSTS.iter().flat_map(move |&burst| {
         let used_up = (answered as f64 - burst) / span_s;
         let used_up = (used_up.is_finite() && used_up > 0.0).then_some(used_up);
@@ -72,14 +73,14 @@ fn best_of(
     let least = tried.iter().map(|(wrong, _)| *wrong).min()?;
     let equals = tried.iter().filter(|(wrong, _)| *wrong == least);
     let first = equals.clone().next()?.1;
-    let equals: Vec<_> = equals.filter(|(_, it)| it.burst == first.burst).collect();
-    equals.get(equals.len() / 2).map(|it| **it)
+    let equals: Vec<_> = equals.filter(|(_, bucket)| bucket.burst == first.burst).collect();
+    equals.get(equals.len() / 2).map(|equal| **equal)
 }
 
 /// Probes of which the bucket says the opposite. A token goes with each answer that really came.
 fn wrong_guesses(probes: &[(u64, bool)], bucket: Bucket) -> usize {
     let mut tokens = bucket.burst;
-    let mut before = probes.first().map_or(0, |it| it.0);
+    let mut before = probes.first().map_or(0, |probe| probe.0);
     let mut wrong = 0;
     for &(at_ns, answered) in probes {
         let passed = at_ns.saturating_sub(before) as f64 / 1e9;

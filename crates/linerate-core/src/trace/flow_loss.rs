@@ -49,13 +49,13 @@ impl Table {
         let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
         let hops = trace.hops.iter().filter(|hop| ttls.contains(&hop.ttl));
         for (index, hop) in hops.enumerate() {
-            for it in hop.samples.iter().filter(|it| it.phase == TracePhase::Idle) {
-                let row = flows.entry(it.flow).or_default();
+            for sample in hop.samples.iter().filter(|sample| sample.phase == TracePhase::Idle) {
+                let row = flows.entry(sample.flow).or_default();
                 let nothing = |ttl: &u8| Witness { ttl: *ttl, sent: 0, lost: 0 };
                 row.extend(ttls.iter().skip(row.len()).map(nothing));
                 if let Some(cell) = row.get_mut(index) {
                     cell.sent += 1;
-                    cell.lost += u64::from(it.rtt_ns.is_none());
+                    cell.lost += u64::from(sample.rtt_ns.is_none());
                 }
             }
         }
@@ -127,7 +127,8 @@ impl Split {
         let at = rest.ttls[self.index];
         let after = self.index.checked_sub(1).map_or(0, |before| rest.ttls[before]);
         let at_hops = [at, after].into_iter();
-        let mut own = at_hops.map(|ttl| self.own_routers(trace, ttl)).filter(|it| !it.is_empty());
+        let mut own =
+            at_hops.map(|ttl| self.own_routers(trace, ttl)).filter(|routers| !routers.is_empty());
         Some(Finding::FlowLoss {
             after,
             at,
@@ -161,18 +162,20 @@ impl Split {
 /// The flows that rounds measured; the search for paths sends more.
 fn rounds_flows(trace: &Trace) -> Vec<u16> {
     let samples = trace.hops.iter().flat_map(|hop| &hop.samples);
-    let mut flows: Vec<u16> =
-        samples.filter(|it| it.phase == TracePhase::Idle).map(|it| it.flow).collect();
+    let mut flows: Vec<u16> = samples
+        .filter(|sample| sample.phase == TracePhase::Idle)
+        .map(|sample| sample.flow)
+        .collect();
     flows.sort_unstable();
     flows.dedup();
     flows
 }
 
 fn sum<'a>(cells: impl Iterator<Item = &'a Witness>) -> Witness {
-    cells.fold(Witness { ttl: 0, sent: 0, lost: 0 }, |sum, it| Witness {
-        ttl: sum.ttl.max(it.ttl),
-        sent: sum.sent + it.sent,
-        lost: sum.lost + it.lost,
+    cells.fold(Witness { ttl: 0, sent: 0, lost: 0 }, |sum, cell| Witness {
+        ttl: sum.ttl.max(cell.ttl),
+        sent: sum.sent + cell.sent,
+        lost: sum.lost + cell.lost,
     })
 }
 

@@ -62,13 +62,13 @@ impl Witnesses {
                 None => list.push(counts),
             }
         }
-        let mut own: Vec<u8> = list.iter().map(|it: &Witness| it.ttl).collect();
+        let mut own: Vec<u8> = list.iter().map(|witness: &Witness| witness.ttl).collect();
         // Answers to echoes stand for the end where its error messages are limited.
         let end = end_of(trace);
         let echoes = count(end.unwrap_or(u8::MAX), &trace.echoes, without);
         let answered = echoes.sent >= ROUNDS_MIN && echoes.lost < echoes.sent;
         if answered && end.is_some() && without.is_empty() {
-            list.retain(|it| Some(it.ttl) != end);
+            list.retain(|witness| Some(witness.ttl) != end);
             list.push(echoes);
         }
         drop_those_that_answer_less(&mut list, &mut limited);
@@ -79,7 +79,7 @@ impl Witnesses {
     /// True when the end is among them.
     fn sure(&self, trace: &Trace) -> bool {
         let end = end_of(trace);
-        end.is_some() && self.list.last().map(|it| it.ttl) == end
+        end.is_some() && self.list.last().map(|witness| witness.ttl) == end
     }
 }
 
@@ -88,16 +88,17 @@ fn end_of(trace: &Trace) -> Option<u8> {
 }
 
 fn count(ttl: u8, samples: &[HopSample], without: &[u16]) -> Witness {
-    let counts = |it: &&HopSample| it.phase == TracePhase::Idle && !without.contains(&it.flow);
+    let counts =
+        |sample: &&HopSample| sample.phase == TracePhase::Idle && !without.contains(&sample.flow);
     let rounds = || samples.iter().filter(counts);
     let sent = rounds().count() as u64;
-    Witness { ttl, sent, lost: rounds().filter(|it| it.rtt_ns.is_none()).count() as u64 }
+    Witness { ttl, sent, lost: rounds().filter(|sample| sample.rtt_ns.is_none()).count() as u64 }
 }
 
 /// Probes of every phase take tokens, so all of them count.
 fn bucket_of(samples: &[HopSample]) -> Option<bucket::Bucket> {
     let probes: Vec<(u64, bool)> =
-        samples.iter().map(|it| (it.at_ns, it.rtt_ns.is_some())).collect();
+        samples.iter().map(|sample| (sample.at_ns, sample.rtt_ns.is_some())).collect();
     bucket::fit(&probes)
 }
 
@@ -108,13 +109,13 @@ fn drop_those_that_answer_less(
 ) {
     let mut highest = f64::INFINITY;
     let mut kept = Vec::new();
-    for &it in witnesses.iter().rev() {
-        let Some(interval) = wilson_interval(it.lost, it.sent, Z_95) else { continue };
+    for &witness in witnesses.iter().rev() {
+        let Some(interval) = wilson_interval(witness.lost, witness.sent, Z_95) else { continue };
         if interval.low > highest {
-            limited.push((it, None));
+            limited.push((witness, None));
         } else {
             highest = highest.min(interval.high);
-            kept.push(it);
+            kept.push(witness);
         }
     }
     kept.reverse();
@@ -180,9 +181,9 @@ fn sum(witnesses: &[Witness]) -> Witness {
 }
 
 fn sum_with(first: Witness, witnesses: &[Witness]) -> Witness {
-    witnesses.iter().fold(first, |sum, it| Witness {
+    witnesses.iter().fold(first, |sum, witness| Witness {
         ttl: sum.ttl,
-        sent: sum.sent + it.sent,
-        lost: sum.lost + it.lost,
+        sent: sum.sent + witness.sent,
+        lost: sum.lost + witness.lost,
     })
 }

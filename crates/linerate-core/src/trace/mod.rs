@@ -34,6 +34,6 @@ pub fn judge(trace: &mut Trace, load: Option<Direction>) {
 
 /// The round trips of a phase, in the order sent.
 pub fn round_trips(samples: &[HopSample], phase: TracePhase) -> Vec<f64> {
-    let of_phase = samples.iter().filter(|it| it.phase == phase);
-    of_phase.filter_map(|it| it.rtt_ns).map(|ns| ns as f64).collect()
+    let of_phase = samples.iter().filter(|sample| sample.phase == phase);
+    of_phase.filter_map(|sample| sample.rtt_ns).map(|ns| ns as f64).collect()
 }

@@ -18,8 +18,9 @@ pub(super) struct Witness {
 /// must do so: the last router alone may limit its answers in a way that no bucket explains.
 pub(super) fn later_show(later: &[Witness], all: Witness, sure: bool) -> bool {
     let Some(together) = wilson_interval(all.lost, all.sent, Z_95) else { return false };
-    let shows = |it: &Witness| {
-        wilson_interval(it.lost, it.sent, Z_95).is_some_and(|own| own.high >= together.low)
+    let shows = |witness: &Witness| {
+        wilson_interval(witness.lost, witness.sent, Z_95)
+            .is_some_and(|own| own.high >= together.low)
     };
     (sure || later.len() > 1) && later.iter().all(shows)
 }

@@ -56,7 +56,9 @@ fn largest_counter(end: Option<&FlowEnd>) -> Label {
         (shares.send_buffer, Label::Cause(Cause::SendBuffer)),
         (shares.idle, Label::Cause(Cause::SendingApplication)),
     ];
-    all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(UNDETERMINED, |it| it.1)
+    all.into_iter()
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map_or(UNDETERMINED, |largest| largest.1)
 }
 
 fn retransmits_mean_loss(end: Option<&FlowEnd>) -> Label {

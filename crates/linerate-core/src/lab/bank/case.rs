@@ -273,7 +273,7 @@ impl Judged {
 }
 
 fn names_queue(verdict: &Verdict) -> bool {
-    verdict.latency.as_ref().is_some_and(|it| it.cause == Some(Cause::StandingQueue))
+    verdict.latency.as_ref().is_some_and(|latency| latency.cause == Some(Cause::StandingQueue))
 }
 
 /// True when a caveat concerns this machine, and nothing of the path or of the diagnosis: the

@@ -58,8 +58,9 @@ impl Subject {
 /// chi-square", PNAS 17 (1931). The shares sum to 1.
 fn chi_square_score(counts: &[u64], shares: &[f64]) -> f64 {
     let n = counts.iter().sum::<u64>() as f64;
-    let term = |(&count, &share): (&u64, &f64)| (count as f64 - n * share).powi(2) / (n * share);
-    let chi_square: f64 = counts.iter().zip(shares).map(term).sum();
+    let term = |count: u64, share: f64| (count as f64 - n * share).powi(2) / (n * share);
+    let chi_square: f64 =
+        counts.iter().zip(shares).map(|(&count, &share)| term(count, share)).sum();
     let k = counts.len() as f64 - 1.0;
     let spread = 2.0 / (9.0 * k);
     ((chi_square / k).cbrt() - (1.0 - spread)) / spread.sqrt()
