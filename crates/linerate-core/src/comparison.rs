@@ -45,7 +45,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn of(values: &[f64]) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         let interval = median_interval(values, CONFIDENCE);
         Some(Self { median: median(values)?, interval })
     }
@@ -134,7 +134,7 @@ impl Comparison {
 
     /// Comparison of a record's parts: round by round those of the candidates as planned, then the
     /// second one of the first. None of another record.
-    pub fn of(record: &Record) -> Option<Self> {
+    pub fn from_record(record: &Record) -> Option<Self> {
         let Plan::Compare(plan) = &record.plan else { return None };
         let (metric, stat) = measure(plan, &record.parts);
         let value = |part: &Record| {
@@ -157,7 +157,7 @@ impl Comparison {
         let of = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<f64>>();
         let to_first = |index: usize| {
             let each: Vec<f64> = rounds.iter().map(|round| round[index] - round[0]).collect();
-            Difference::of(&each)
+            Difference::from_values(&each)
         };
         let itself = to_first(names.len()).filter(|_| !rounds.is_empty());
         let floor = itself.and_then(|itself| itself.reach()).map(|reach| reach.max(step(rounds)));

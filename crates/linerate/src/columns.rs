@@ -15,7 +15,8 @@ pub(crate) fn spoken(ns: u64) -> String {
 
 pub(crate) use linerate_report::headline::short_id;
 
-/// How many characters of these identifiers name each of them, from where [`short_id`] ends on.
+/// Number of characters that name each of these identifiers, from the point where [`short_id`]
+/// ends.
 pub(crate) fn short_id_len<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {
     let distinct = |len: usize| {
         let mut seen = BTreeSet::new();

@@ -26,7 +26,7 @@ pub(crate) struct Config {
     /// Hosts by the name that the user gives them.
     #[serde(default)]
     hosts: BTreeMap<String, Host>,
-    /// Where it was read.
+    /// Path of the file that was read.
     #[serde(skip)]
     path: PathBuf,
 }
@@ -52,7 +52,7 @@ struct Host {
     tags: BTreeMap<String, String>,
 }
 
-/// What the user says of the path to a host.
+/// Link or capacity of the path to a host, which the user knows.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct KnownFlags {
     /// Slowest link of the path, for the ceiling: 1g, 10g, ds3, oc3-atm, vdsl2:50m, ... as for
@@ -71,7 +71,7 @@ fn some_rate(text: &str) -> Result<BitRate, String> {
 }
 
 impl KnownFlags {
-    /// What they say, if anything.
+    /// The known link or capacity, if a flag gives one.
     pub(crate) fn told(&self) -> Option<KnownPath> {
         let flag = if self.link.is_some() { "--link" } else { "--capacity" };
         given(self.link.clone(), self.capacity, flag.to_owned())
@@ -86,13 +86,13 @@ fn given(link: Option<String>, capacity_bps: Option<BitRate>, source: String) ->
 /// A host as a command line names it, with what the file says of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Profile {
-    /// What to connect to.
+    /// Name or address to connect to.
     pub(crate) host: String,
     /// Its name in the file, where it is there.
     pub(crate) name: Option<String>,
     /// Its port, where the file says.
     pub(crate) port: Option<u16>,
-    /// What is known of the path.
+    /// Known link or capacity of the path.
     pub(crate) known: Option<KnownPath>,
 }
 
@@ -136,7 +136,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What the file says of a host, below what the flags say.
+    /// Settings of a host from the file, below those of the flags.
     pub(crate) fn profile(&self, host: &str, flags: &KnownFlags) -> Profile {
         let found = self.hosts.get(host);
         let file = self.path.display();
@@ -169,7 +169,7 @@ impl Config {
     }
 }
 
-/// Whether a link and a capacity can be read; else which one, and why not.
+/// Checks that a link and a capacity can be read; a refusal names the key and the reason.
 fn known(link: &Option<String>, capacity: &Option<String>) -> Result<(), (&'static str, String)> {
     let link = link.as_deref().map_or(Ok(()), |link| known_link(link).map(drop));
     link.map_err(|error| ("link", error))?;

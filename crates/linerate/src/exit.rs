@@ -10,7 +10,7 @@ use linerate_engine::failure::words_of;
 use crate::help::{self, asked};
 use crate::output;
 
-/// How a command ended: a code of the table, or a failure to print.
+/// Exit code of a command, or a failure to print.
 pub(crate) type Outcome = Result<u8, anyhow::Error>;
 
 /// Prints the failure, if any, as one line and returns its exit code.

@@ -8,10 +8,10 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What a flag of another program means here.
+/// Translation of a flag of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
-    /// What it asks for is so anyway.
+    /// Flag without effect: the program does so in any case.
     Dropped,
     /// Its value is an argument here: `-c HOST`.
     Argument,
@@ -21,7 +21,7 @@ enum Habit {
     Value(&'static str),
     /// The whole octet of IP's type of service, of which ours takes the upper six bits.
     TypeOfService,
-    /// What to use instead.
+    /// The flag to use instead.
     Hint(&'static str),
 }
 
@@ -201,7 +201,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
     Ok(head.chain(further.map(OsString::from)).chain(rest).collect())
 }
 
-/// Where a flag stands: the index of its word, the letters before it, and what is attached to it.
+/// Place of a flag: the index of its word, the letters before it, and the value attached to it.
 fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
     let of_word = |(at, word): (usize, &OsString)| {
         let word = word.to_str()?;

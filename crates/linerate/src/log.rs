@@ -20,7 +20,7 @@ use crate::output;
 /// that got no result, `info` a test, `debug` a decision, `trace` a message.
 pub(crate) const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
-/// How an event is written.
+/// Format of an event in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
     /// A line for people

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_sys::service;
 use linerate_sys::stop::Stop;
 
-/// Whether it was told that the end has begun: once.
+/// True once the service manager was told that the program stops.
 static ENDS: AtomicBool = AtomicBool::new(false);
 /// Time between two looks whether the program is to end.
 const LOOK: Duration = Duration::from_millis(100);

@@ -37,8 +37,8 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(letter).collect())
 }
 
-/// Whether the locale's letters are UTF-8, by the first variable that is set (locale(7)); without
-/// one there is nothing to go by, and today's terminals are.
+/// True when the locale's letters are UTF-8, by the first variable that is set (locale(7)); without
+/// one UTF-8 is assumed, since today's terminals use it.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
     let locale = set.into_iter().find(|value| !value.is_empty());
@@ -95,12 +95,12 @@ pub(crate) fn width() -> Option<usize> {
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }
 
-/// Whether the reader of the results went away, so that going on has no purpose.
+/// True when the reader of the results went away, so that going on has no purpose.
 pub(crate) fn reader_left() -> bool {
     TROUBLE.get().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Why results are missing from standard output, unless nobody wanted them.
+/// Error that keeps results from standard output; none where the reader closed it.
 pub(crate) fn trouble() -> Option<&'static io::Error> {
     TROUBLE.get().filter(|error| error.kind() != ErrorKind::BrokenPipe)
 }

@@ -82,9 +82,7 @@ pub(crate) fn no_file(command: &str, name: &str) -> Failure {
         .advise("name one that is there: linerate history lists results")
 }
 
-/// Where reports go when no flag names a place: `reports` beside the store.
-/// # Errors
-/// When nothing tells where the store is.
+/// Folder of reports when no flag names a place: `reports` beside the store.
 pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
     let store = store.map_or_else(default_path, |path| Ok(path.to_owned()))?;
     Ok(store.parent().unwrap_or_else(|| Path::new("")).join("reports"))

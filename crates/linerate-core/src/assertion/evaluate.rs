@@ -62,7 +62,7 @@ impl Assertion {
     fn judge_one(&self, record: &Record, direction: Option<Direction>) -> Judged {
         let mut evaluation =
             Evaluation { record, direction, comparisons: Vec::new(), missing: Vec::new() };
-        let met = evaluation.holds(&self.root);
+        let met = evaluation.is_met(&self.root);
         let Evaluation { comparisons, mut missing, .. } = evaluation;
         missing.dedup();
         Judged { met, direction, comparisons, missing }
@@ -78,10 +78,10 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Evaluates a condition; both sides of all its comparisons are noted.
-    fn holds(&mut self, node: &Node) -> bool {
+    fn is_met(&mut self, node: &Node) -> bool {
         match node {
-            Node::All(nodes) => !self.each(nodes).contains(&false),
-            Node::Any(nodes) => self.each(nodes).contains(&true),
+            Node::All(nodes) => !self.each_is_met(nodes).contains(&false),
+            Node::Any(nodes) => self.each_is_met(nodes).contains(&true),
             Node::Compared(left, compare, right) => self.compared(left, *compare, right),
             // The parser lets no quantity stand for a truth.
             Node::Number(_) | Node::Name(_) | Node::Negated(_) | Node::Sum(..) => false,
@@ -89,8 +89,8 @@ impl Evaluation<'_> {
     }
 
     /// None is left out: a reader wants the values of all.
-    fn each(&mut self, nodes: &[Node]) -> Vec<bool> {
-        nodes.iter().map(|node| self.holds(node)).collect()
+    fn each_is_met(&mut self, nodes: &[Node]) -> Vec<bool> {
+        nodes.iter().map(|node| self.is_met(node)).collect()
     }
 
     fn compared(&mut self, left: &Node, compare: Compare, right: &Node) -> bool {
@@ -105,9 +105,9 @@ impl Evaluation<'_> {
         Some(match node {
             Node::Number(value) => *value,
             Node::Name(name) => {
-                let found = self.found(name);
+                let found = self.figure_of(name);
                 if found.is_none() {
-                    let missing = self.lack(name);
+                    let missing = self.missing_reason(name);
                     self.missing.push(missing);
                 }
                 found?
@@ -128,7 +128,7 @@ impl Evaluation<'_> {
         })
     }
 
-    fn found(&self, name: &Name) -> Option<f64> {
+    fn figure_of(&self, name: &Name) -> Option<f64> {
         let direction = name.direction.or(self.direction);
         let What::Metric(metrics) = &name.what else {
             return match direction {
@@ -149,7 +149,7 @@ impl Evaluation<'_> {
     }
 
     /// The reason why a figure is missing from the record, as a sentence for the user.
-    fn lack(&self, name: &Name) -> String {
+    fn missing_reason(&self, name: &Name) -> String {
         let text = &name.text;
         if name.what != What::Ceiling {
             let failure = self.record.failure.as_ref();

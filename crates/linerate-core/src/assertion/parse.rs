@@ -84,11 +84,11 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn any(&mut self) -> Result<Typed, String> {
+    fn parse_any(&mut self) -> Result<Typed, String> {
         self.joined("or", Self::all, Node::Any)
     }
 
-    fn all(&mut self) -> Result<Typed, String> {
+    fn parse_all(&mut self) -> Result<Typed, String> {
         self.joined("and", Self::test, Node::All)
     }
 
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
 
     fn test(&mut self) -> Result<Typed, String> {
         let (left, left_kind) = self.sum()?;
-        let found = Compare::ALL.into_iter().find(|(sign, _)| self.take(sign));
+        let found = Compare::ALL.into_iter().find(|(sign, _)| self.accept_sign(sign));
         let Some((sign, compare)) = found else {
             if self.rest.starts_with('=') {
                 return Err("= compares nothing; write ==".to_owned());
@@ -127,20 +127,20 @@ impl<'a> Parser<'a> {
 
     fn sum(&mut self) -> Result<Typed, String> {
         let (mut left, mut kind) = self.term()?;
-        while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.take(sign)) {
+        while let Some(sign) = ["+", "-"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.term()?;
             kind = Some(alike(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first(sign), Box::new(right));
+            left = Node::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
 
     fn term(&mut self) -> Result<Typed, String> {
         let (mut left, mut kind) = self.part()?;
-        while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.take(sign)) {
+        while let Some(sign) = ["*", "/"].into_iter().find(|sign| self.accept_sign(sign)) {
             let (right, right_kind) = self.part()?;
             kind = Some(product(sign, kind, right_kind)?);
-            left = Node::Sum(Box::new(left), first(sign), Box::new(right));
+            left = Node::Sum(Box::new(left), first_char(sign), Box::new(right));
         }
         Ok((left, kind))
     }
@@ -156,11 +156,15 @@ impl<'a> Parser<'a> {
     }
 
     fn part_within(&mut self) -> Result<Typed, String> {
-        if self.take("(") {
-            let inner = self.any()?;
-            return if self.take(")") { Ok(inner) } else { Err("a ) is missing".to_owned()) };
+        if self.accept_sign("(") {
+            let inner = self.parse_any()?;
+            return if self.accept_sign(")") {
+                Ok(inner)
+            } else {
+                Err("a ) is missing".to_owned())
+            };
         }
-        if self.take("-") {
+        if self.accept_sign("-") {
             let (node, kind) = self.part()?;
             let kind = quantity("-", kind)?;
             return Ok((Node::Negated(Box::new(node)), Some(kind)));
@@ -206,7 +210,7 @@ impl<'a> Parser<'a> {
                 }
             };
         };
-        self.take(unit);
+        self.accept_sign(unit);
         Ok((Node::Number(value * factor), Some(dimension)))
     }
 
@@ -222,7 +226,7 @@ impl<'a> Parser<'a> {
         }
         self.rest = rest.trim_start();
         let mut words = text.split('.');
-        let (what, unit) = what(words.next().unwrap_or_default())?;
+        let (what, unit) = quantity_of(words.next().unwrap_or_default())?;
         let mut name = Name { what, direction: None, stat: None, text: text.to_owned() };
         for word in words {
             let stat = STATS.iter().find(|(known, _)| *known == word);
@@ -241,7 +245,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes a sign, and the space behind it.
-    fn take(&mut self, sign: &str) -> bool {
+    fn accept_sign(&mut self, sign: &str) -> bool {
         let Some(rest) = self.rest.strip_prefix(sign) else { return false };
         self.rest = rest.trim_start();
         true
@@ -257,12 +261,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn first(sign: &str) -> char {
+fn first_char(sign: &str) -> char {
     sign.chars().next().unwrap_or(' ')
 }
 
 /// Quantity that a name stands for, with its dimension.
-fn what(name: &str) -> Result<(What, &'static str), String> {
+fn quantity_of(name: &str) -> Result<(What, &'static str), String> {
     if name == "ceiling" {
         return Ok((What::Ceiling, "bit/s"));
     }

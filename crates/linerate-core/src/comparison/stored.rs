@@ -199,7 +199,7 @@ mod tests {
         let plan = ComparePlan { candidates, rounds: 0, seed: 0 };
         let mut whole = record(Plan::Compare(plan), Vec::new());
         whole.parts = rounds_of(records).expect("enough samples");
-        Comparison::of(&whole).expect("a comparison")
+        Comparison::from_record(&whole).expect("a comparison")
     }
 
     #[test]

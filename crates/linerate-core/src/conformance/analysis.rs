@@ -152,7 +152,7 @@ impl Analysis {
             inverse: self.inverse(&vertices),
             peaks: self.peaks(),
             bucket: bucket(&stretches, self.largest())
-                .and_then(|found| self.follower.judge(&found)),
+                .and_then(|found| self.follower.confirm(&found)),
             stretches,
             ended,
             failure,

@@ -135,7 +135,7 @@ impl Envelope {
             self.serve_at_once(busy, &waiting);
         }
         for train in &waiting {
-            self.take(train, busy);
+            self.serve_queues(train, busy);
         }
         self.waiting = waiting;
         self.waiting.clear();
@@ -182,7 +182,7 @@ impl Envelope {
     }
 
     /// Serves the queues from `from` on.
-    fn take(&mut self, train: &Train, from: usize) {
+    fn serve_queues(&mut self, train: &Train, from: usize) {
         let Train { at_ns, bytes, .. } = *train;
         let step = at_ns - self.last_ns;
         self.serve(from..self.live, step, at_ns, bytes);

@@ -34,7 +34,7 @@ const UNUSED_SHARE: f64 = 0.05;
 
 /// Counts of packets by the level at which they found the bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LevelCounts {
     packets: u64,
     low: u64,
     /// Bytes that the bucket would not have let pass.
@@ -55,7 +55,7 @@ pub(super) struct Follower {
     bucket: Option<(f64, f64)>,
     level: f64,
     /// Since this bucket showed first.
-    seen: Seen,
+    seen: LevelCounts,
 }
 
 impl Follower {
@@ -85,7 +85,7 @@ impl Follower {
     pub(super) fn follow(&mut self, found: Option<&Stretch>) {
         self.next_look = self.packets + self.packets / LOOK_PART;
         if !found.is_some_and(|found| self.follows(found)) {
-            (self.seen, self.level) = (Seen::default(), 0.0);
+            (self.seen, self.level) = (LevelCounts::default(), 0.0);
         }
         self.bucket = found.map(|found| (found.rate_bps / 8e9, found.burst_bytes));
     }
@@ -96,8 +96,8 @@ impl Follower {
     }
 
     /// The bucket `found` at the end, when what was seen bears it out.
-    pub(super) fn judge(&self, found: &Stretch) -> Option<BucketFound> {
-        let Seen { packets, low, over, given, unused } = self.seen;
+    pub(super) fn confirm(&self, found: &Stretch) -> Option<BucketFound> {
+        let LevelCounts { packets, low, over, given, unused } = self.seen;
         let empty_share = low as f64 / packets.max(1) as f64;
         let is_borne_out = self.follows(found)
             && packets >= FIRST_LOOK

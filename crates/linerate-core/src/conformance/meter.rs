@@ -163,8 +163,8 @@ impl CellMeter {
     fn arrive(&mut self, at_ns: u64, ip_bytes: u32) -> Verdict {
         let count = self.mapping.cells(ip_bytes);
         let (outside, early_ns) = match &mut self.sustained {
-            None => one(&mut self.peak, at_ns, count),
-            Some(sustained) => both([&mut self.peak, sustained], at_ns, count),
+            None => cells_outside(&mut self.peak, at_ns, count),
+            Some(sustained) => cells_outside_both([&mut self.peak, sustained], at_ns, count),
         };
         Verdict {
             colour: if outside == 0 { Colour::Green } else { Colour::Red },
@@ -175,11 +175,11 @@ impl CellMeter {
 }
 
 /// Cells outside, and how early the first of them came.
-fn one(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
+fn cells_outside(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let mut at = meter.start(at_ns, count);
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
-        let early = meter.state.early(at);
+        let early = meter.state.ticks_early(at);
         if early <= 0 {
             meter.state.accept(at);
         } else {
@@ -191,13 +191,13 @@ fn one(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
     (outside, first.map(|early| meter.scale.nanos(early)))
 }
 
-/// As [`one`] with two rules at once.
-fn both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
+/// As [`cells_outside`] with two rules at once.
+fn cells_outside_both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
     let [a, b] = meters;
     let (mut at_a, mut at_b) = (a.start(at_ns, count), b.start(at_ns, count));
     let (mut outside, mut first) = (0, None);
     for _ in 0..count {
-        let (early_a, early_b) = (a.state.early(at_a), b.state.early(at_b));
+        let (early_a, early_b) = (a.state.ticks_early(at_a), b.state.ticks_early(at_b));
         if early_a <= 0 && early_b <= 0 {
             a.state.accept(at_a);
             b.state.accept(at_b);

@@ -69,6 +69,6 @@ fn rate_bps(rate: CellRate) -> f64 {
 }
 
 /// The next whole byte, unless rounding alone is above it.
-fn whole(bytes: f64) -> f64 {
+fn next_whole_byte(bytes: f64) -> f64 {
     (bytes - 1e-6).ceil()
 }

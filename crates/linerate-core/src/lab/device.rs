@@ -169,7 +169,7 @@ impl DevicePlan {
         }
         self.check_numbers(at)?;
         if let Some(text) = &self.latency {
-            let latency = parse_span(text).or_else(|error| bad(at, "latency", error))?;
+            let latency = parse_span(text).or_else(|error| invalid_key(at, "latency", error))?;
             if latency > LATENCY_MAX {
                 return fault(at, "latency", "a latency above 1 s; stamps of frames wrap at 4 s");
             }
@@ -226,8 +226,9 @@ impl StallPlan {
 
     fn check(&self, at: &[Step]) -> Checked {
         let at: Vec<Step> = at.iter().cloned().chain([Step::Key("stall")]).collect();
-        let every = parse_span(&self.every).or_else(|error| bad(&at, "every", error))?;
-        let lasting = parse_span(&self.lasting).or_else(|error| bad(&at, "lasting", error))?;
+        let every = parse_span(&self.every).or_else(|error| invalid_key(&at, "every", error))?;
+        let lasting =
+            parse_span(&self.lasting).or_else(|error| invalid_key(&at, "lasting", error))?;
         if lasting.is_zero() {
             return fault(&at, "lasting", "a stall of no time; leave stall out");
         }
@@ -241,7 +242,11 @@ impl StallPlan {
     }
 }
 
-fn bad<T>(at: &[Step], key: &'static str, error: impl std::fmt::Display) -> Result<T, Problem> {
+fn invalid_key<T>(
+    at: &[Step],
+    key: &'static str,
+    error: impl std::fmt::Display,
+) -> Result<T, Problem> {
     let path = at.iter().cloned().chain([Step::Key(key)]).collect();
     Err(Problem { path, message: error.to_string() })
 }

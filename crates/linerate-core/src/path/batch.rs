@@ -32,11 +32,11 @@ impl Batch {
 }
 
 impl Element for Batch {
-    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
         self.held.push(Departure { at: self.release(at), packet });
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         self.held.release(now, out);
     }
 

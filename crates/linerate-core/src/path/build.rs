@@ -382,9 +382,9 @@ mod tests {
         let [mut there, _] = plan.build(at(0)).expect("sound");
         let mut out = Outlet::default();
         for _ in 0..3 {
-            there.take(at(0), packet(1500), &mut out);
+            there.receive(at(0), packet(1500), &mut out);
         }
-        there.due(at(u64::MAX), &mut out);
+        there.release(at(u64::MAX), &mut out);
         assert_eq!(numbers(&out.departures), [0, 2]);
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [6_000_000, 8_000_000]);
@@ -394,7 +394,7 @@ mod tests {
     fn an_empty_plan_lets_everything_through_at_once() {
         let [mut there, _] = plan("").build(at(0)).expect("sound");
         let mut out = Outlet::default();
-        there.take(at(7), packet(1500), &mut out);
+        there.receive(at(7), packet(1500), &mut out);
         assert_eq!(out.departures.len(), 1);
         assert_eq!(out.departures[0].at, at(7));
     }
@@ -406,7 +406,7 @@ mod tests {
             let [mut there, _] = plan.build(at(0)).expect("sound");
             let mut out = Outlet::default();
             for number in 0..1000 {
-                there.take(at(number), packet(100), &mut out);
+                there.receive(at(number), packet(100), &mut out);
             }
             out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>()
         };

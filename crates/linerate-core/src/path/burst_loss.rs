@@ -48,7 +48,7 @@ impl BurstLoss {
 }
 
 impl Element for BurstLoss {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let turn = if self.bad { self.settings.to_good } else { self.settings.to_bad };
         if self.random.chance(turn) {
             self.bad = !self.bad;

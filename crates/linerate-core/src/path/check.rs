@@ -73,10 +73,10 @@ fn drive(element: &mut dyn Element, packets: u64, ip_bytes: u32, gap_ns: u64) ->
     let mut out = Outlet::default();
     for number in 0..packets {
         let now = MonoTime::from_nanos(number * gap_ns);
-        element.due(now, &mut out);
-        element.take(now, packet(number, ip_bytes, 0), &mut out);
+        element.release(now, &mut out);
+        element.receive(now, packet(number, ip_bytes, 0), &mut out);
     }
-    element.due(MonoTime::from_nanos(u64::MAX), &mut out);
+    element.release(MonoTime::from_nanos(u64::MAX), &mut out);
     out
 }
 

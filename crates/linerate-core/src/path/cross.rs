@@ -86,11 +86,11 @@ impl CrossTraffic {
 }
 
 impl Element for CrossTraffic {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.next <= now {
             let packet = Packet {
                 number: self.sent,
@@ -118,7 +118,7 @@ impl Element for CrossTraffic {
 pub struct CrossEnd;
 
 impl Element for CrossEnd {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if !packet.is_cross() {
             out.forward(at, packet);
         }
@@ -141,7 +141,7 @@ mod tests {
 
     fn packets_in(arrivals: Arrivals, seconds: u64) -> usize {
         let mut out = Outlet::default();
-        source(arrivals).due(at(seconds * SECOND - 1), &mut out);
+        source(arrivals).release(at(seconds * SECOND - 1), &mut out);
         out.departures.len()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let packet = super::super::testing::packet(1500);
         // Offered 1 Gbit/s beside 0.5 Gbit/s: about half the link is left.
         for index in 0..100_000 {
-            pipeline.take(at(index * 12_000), packet, &mut out);
+            pipeline.receive(at(index * 12_000), packet, &mut out);
         }
         let share = out.departures.len() as f64 / 100_000.0;
         assert!(out.departures.iter().all(|left| !left.packet.is_cross()));

@@ -95,10 +95,10 @@ mod tests {
         let (mut ends, mut out) = (ends(), Outlet::default());
         for &(us, number, half) in packets {
             let now = at(us * 1000);
-            ends.iter_mut().for_each(|end| end.due(now, &mut out));
-            ends[usize::from(half)].take(now, Packet { number, ..packet(1500) }, &mut out);
+            ends.iter_mut().for_each(|end| end.release(now, &mut out));
+            ends[usize::from(half)].receive(now, Packet { number, ..packet(1500) }, &mut out);
         }
-        ends.iter_mut().for_each(|end| end.due(at(u64::MAX), &mut out));
+        ends.iter_mut().for_each(|end| end.release(at(u64::MAX), &mut out));
         assert!(out.lost.iter().all(|lost| lost.cause == LossCause::Damaged));
         assert_eq!(out.lost.len() + out.departures.len(), packets.len());
         let mut numbers: Vec<_> = out.lost.iter().map(|lost| lost.packet.number).collect();

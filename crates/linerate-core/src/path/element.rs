@@ -5,16 +5,16 @@ use std::time::Duration;
 use super::Packet;
 use crate::time::MonoTime;
 
-/// One element of a path. The pipeline keeps the order: before [`Element::take`] at a time it asks
-/// for what is [`Element::due`] at that time, and times never go back.
+/// One element of a path. The pipeline keeps the order: before [`Element::receive`] at a time it asks
+/// for what is [`Element::release`] at that time, and times never go back.
 pub trait Element: Send {
     /// Takes a packet that arrives at `at`. What leaves at once, and what is lost, goes to `out`.
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
 
     /// Puts out every packet that leaves at or before `now`, in order of time, each with the time
     /// at which it leaves.
-    /// An element that holds nothing has nothing to add to what [`Element::take`] did.
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    /// An element that holds nothing has nothing to add to what [`Element::receive`] did.
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         let _ = (now, out);
     }
 

@@ -21,7 +21,7 @@ impl ListedLoss {
 }
 
 impl Element for ListedLoss {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.numbers.binary_search(&packet.number).is_ok() {
             out.lose(at, packet, LossCause::Random);
         } else {
@@ -48,7 +48,7 @@ impl Outages {
 }
 
 impl Element for Outages {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.spans.iter().any(|&(begin, end)| begin <= at && at < end) {
             out.lose(at, packet, LossCause::Outage);
         } else {
@@ -72,7 +72,7 @@ impl Duplication {
 }
 
 impl Element for Duplication {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
         if self.random.chance(self.probability) {
             out.copy(at, packet);
@@ -95,7 +95,7 @@ impl Corruption {
 }
 
 impl Element for Corruption {
-    fn take(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
         packet.corrupted |= self.random.chance(self.probability);
         out.forward(at, packet);
     }
@@ -116,7 +116,7 @@ impl MtuLimit {
 }
 
 impl Element for MtuLimit {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if packet.ip_bytes > self.mtu_bytes {
             out.lose(at, packet, LossCause::TooLong);
         } else {
@@ -165,8 +165,8 @@ mod tests {
     fn a_packet_of_the_mtu_passes_and_one_byte_more_does_not() {
         let mut out = Outlet::default();
         let mut mtu = MtuLimit::new(1400);
-        mtu.take(at(0), packet(1400), &mut out);
-        mtu.take(at(0), packet(1401), &mut out);
+        mtu.receive(at(0), packet(1400), &mut out);
+        mtu.receive(at(0), packet(1401), &mut out);
         assert_eq!((out.departures.len(), out.lost.len()), (1, 1));
         assert_eq!(out.lost[0].cause, LossCause::TooLong);
     }

@@ -162,7 +162,7 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
 
 fn with_carrier(link: Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
     let carrier = carrier(link, plan)?;
-    let found = Framing::of(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
+    let found = Framing::from_link(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
     found.ok_or_else(|| {
         let reason = format!("{} does not run on {link} here", carrier.name());
         problem(if plan.carrier.is_some() { "carrier" } else { "link" }, reason)

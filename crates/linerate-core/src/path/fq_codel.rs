@@ -98,7 +98,7 @@ impl FqCodel {
     }
 
     /// The queue whose turn it is, and whether it is on the list of new ones.
-    fn turn(&self) -> Option<(usize, bool)> {
+    fn next_queue(&self) -> Option<(usize, bool)> {
         let new = self.new.front().map(|&index| (index, true));
         new.or_else(|| self.old.front().map(|&index| (index, false)))
     }
@@ -120,7 +120,7 @@ impl FqCodel {
 }
 
 impl Queue for FqCodel {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let index = packet.flow as usize % FLOW_QUEUES;
         let queue = &mut self.queues[index];
         queue.fifo.push(at, packet);
@@ -141,7 +141,7 @@ impl Queue for FqCodel {
     }
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
-        while let Some((index, was_new)) = self.turn() {
+        while let Some((index, was_new)) = self.next_queue() {
             let quantum = self.quantum(self.queues[index].hosts);
             let queue = &mut self.queues[index];
             if queue.credit <= 0 {
@@ -181,12 +181,12 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for number in 0..100 {
-            queue.put(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
         // The bulky flow's first turn makes it an old flow.
         assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
         assert_eq!(queue.get(at(0), &mut out).map(|packet| packet.flow), Some(1));
-        queue.put(at(1), Packet { flow: 2, ..packet(100) }, &mut out);
+        queue.enqueue(at(1), Packet { flow: 2, ..packet(100) }, &mut out);
         assert_eq!(queue.get(at(1), &mut out).map(|packet| packet.flow), Some(2));
     }
 
@@ -195,8 +195,8 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10_240));
         let mut out = Outlet::default();
         for _ in 0..2000 {
-            queue.put(at(0), Packet { flow: 1, ..packet(1500) }, &mut out);
-            queue.put(at(0), Packet { flow: 2, ..packet(500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 2, ..packet(500) }, &mut out);
         }
         let mut bytes = [0_u64; 3];
         for _ in 0..2000 {
@@ -212,9 +212,9 @@ mod tests {
         let mut queue = FqCodel::new(CodelSettings::STANDARD, Limit::Packets(10));
         let mut out = Outlet::default();
         for number in 0..10 {
-            queue.put(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow: 1, number, ..packet(1500) }, &mut out);
         }
-        queue.put(at(0), Packet { flow: 2, ..packet(100) }, &mut out);
+        queue.enqueue(at(0), Packet { flow: 2, ..packet(100) }, &mut out);
         assert_eq!(out.lost.len(), 1);
         assert_eq!((out.lost[0].packet.flow, out.lost[0].packet.number), (1, 0));
         assert_eq!(queue.backlog(), Backlog { packets: 10, bytes: 9 * 1500 + 100 });
@@ -227,7 +227,7 @@ mod tests {
         for _ in 0..3000 {
             for flow in 1..=4 {
                 let hosts = [if flow == 1 { 1 } else { 2 }, 10 + flow];
-                queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+                queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
             }
         }
         let mut bytes = [0_u64; 2];
@@ -255,7 +255,7 @@ mod tests {
         let mut out = Outlet::default();
         for flow in 1..=3 {
             let hosts = [7, 20 + flow];
-            queue.put(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
+            queue.enqueue(at(0), Packet { flow, hosts, ..packet(1500) }, &mut out);
         }
         assert_eq!(queue.quantum([7, 21]), 1514 / 3);
         assert_eq!(queue.quantum([8, 9]), 1514);

@@ -64,7 +64,7 @@ impl Framing {
 
     /// The rate at which a link sends what its framing counts, and the framing; `None` for a
     /// combination that has none.
-    pub fn of(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
+    pub fn from_link(link: Link, carrier: Carrier) -> Option<(BitRate, Self)> {
         if !link.takes(carrier) {
             return None;
         }
@@ -131,7 +131,7 @@ mod tests {
         for name in ["1g", "oc3", "oc12", "ds3", "ds1", "10gbase-w", "vdsl2:50M", "docsis:100M"] {
             for carrier in Carrier::ALL {
                 let link: Link = name.parse().expect("a link");
-                let Some((rate, framing)) = Framing::of(link, carrier) else { continue };
+                let Some((rate, framing)) = Framing::from_link(link, carrier) else { continue };
                 let plan = StackPlan {
                     link,
                     carrier,

@@ -94,7 +94,7 @@ impl Jitter {
 }
 
 impl Element for Jitter {
-    fn take(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
         let mut leaves = at + self.spread.draw(&mut self.random);
         if self.keep_order {
             leaves = leaves.max(self.last);
@@ -106,7 +106,7 @@ impl Element for Jitter {
         self.taken += 1;
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.held.peek().is_some_and(|held| held.0.departure.at <= now) {
             let Some(Reverse(held)) = self.held.pop() else { break };
             self.bytes -= u64::from(held.departure.packet.ip_bytes);

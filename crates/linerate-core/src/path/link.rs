@@ -49,15 +49,15 @@ struct Sending {
 impl Link {
     /// A line of `rate`, which must not be 0, that counts what `framing` says.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
-        Self::of(Line::new(rate, framing), Box::new(queue))
+        Self::from_line(Line::new(rate, framing), Box::new(queue))
     }
 
     /// A device that handles `packets_per_s`, which must not be 0, however long they are.
     pub fn of_packets(packets_per_s: u64, queue: impl Queue + 'static) -> Self {
-        Self::of(Line { per_s: packets_per_s, framing: None, remainder: 0 }, Box::new(queue))
+        Self::from_line(Line { per_s: packets_per_s, framing: None, remainder: 0 }, Box::new(queue))
     }
 
-    fn of(line: Line, queue: Box<dyn Queue>) -> Self {
+    fn from_line(line: Line, queue: Box<dyn Queue>) -> Self {
         Self { line, queue, sending: None, steps: Vec::new(), medium: None, mismatch: None }
     }
 
@@ -98,16 +98,16 @@ impl Link {
 }
 
 impl Element for Link {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.sending.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
-            self.line.rest();
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
+            self.line.clear_remainder();
             self.send(at, packet);
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
             let hit = self.mismatch.as_ref().is_some_and(DuplexEnd::was_hit);
             if sending.collides || hit {
@@ -165,7 +165,7 @@ impl Line {
     }
 
     /// The line was idle: the next packet begins at a time of its own.
-    const fn rest(&mut self) {
+    const fn clear_remainder(&mut self) {
         self.remainder = 0;
     }
 
@@ -191,9 +191,9 @@ mod tests {
         let mut link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
         let mut out = Outlet::default();
         for _ in 0..1_000_000 {
-            link.take(at(0), packet(1500), &mut out);
+            link.receive(at(0), packet(1500), &mut out);
         }
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         assert_eq!(out.departures.len(), 1_000_000);
         let bits: u128 = 1_000_000 * 1538 * 8;
         let expected = bits * 1_000_000_000 / 622_080_000;
@@ -219,12 +219,12 @@ mod tests {
         let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
         let mut out = Outlet::default();
         for number in 0..5 {
-            link.take(at(0), Packet { number, ..packet(1500) }, &mut out);
+            link.receive(at(0), Packet { number, ..packet(1500) }, &mut out);
         }
         // One on the line, two in the queue, two lost.
         assert_eq!(out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>(), [3, 4]);
         assert!(out.lost.iter().all(|lost| lost.cause == LossCause::QueueFull));
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         // 12,000 bits at 1 Mbit/s: 12 ms each.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [12_000_000, 24_000_000, 36_000_000]);
@@ -240,11 +240,11 @@ mod tests {
         let mut pipeline = Pipeline::new(elements.into());
         let mut out = Outlet::default();
         for _ in 0..3 {
-            pipeline.take(at(0), packet(1500), &mut out);
+            pipeline.receive(at(0), packet(1500), &mut out);
         }
         assert_eq!(pipeline.next(), Some(at(1_000_000)));
         assert_eq!(pipeline.next_departure(), Some(at(6_000_000)));
-        pipeline.due(at(60_000_000_000), &mut out);
+        pipeline.release(at(60_000_000_000), &mut out);
         // 1 ms each on the line, then 5 ms.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
@@ -259,9 +259,9 @@ mod tests {
         let mut link = link.with_steps(vec![(at(1_500_000), slow)]);
         let mut out = Outlet::default();
         for _ in 0..4 {
-            link.take(at(0), packet(1500), &mut out);
+            link.receive(at(0), packet(1500), &mut out);
         }
-        link.due(at(u64::MAX), &mut out);
+        link.release(at(u64::MAX), &mut out);
         // 1 ms each until the packet that begins at 2 ms; then 2 ms each.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
         assert_eq!(times, [1000, 2000, 4000, 6000]);
@@ -278,12 +278,12 @@ mod tests {
         let (mut there, mut back) = (side(), side());
         let (mut out_there, mut out_back) = (Outlet::default(), Outlet::default());
         for _ in 0..100 {
-            there.take(at(0), packet(1500), &mut out_there);
-            back.take(at(0), packet(1500), &mut out_back);
+            there.receive(at(0), packet(1500), &mut out_there);
+            back.receive(at(0), packet(1500), &mut out_back);
         }
         for now in 0..300 {
-            there.due(at(now * 1_000_000), &mut out_there);
-            back.due(at(now * 1_000_000), &mut out_back);
+            there.release(at(now * 1_000_000), &mut out_there);
+            back.release(at(now * 1_000_000), &mut out_back);
         }
         let mut times: Vec<_> = out_there.departures.iter().chain(&out_back.departures).collect();
         times.sort_by_key(|left| left.at);

@@ -23,7 +23,7 @@ impl Bernoulli {
 }
 
 impl Element for Bernoulli {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.loses() {
             out.lose(at, packet, LossCause::Random);
         } else {

@@ -24,16 +24,16 @@ struct Stage {
 }
 
 impl Stage {
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next.is_some_and(|next| next <= now) {
-            self.element.due(now, out);
+            self.element.release(now, out);
             self.next = self.element.next();
         }
     }
 
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        self.due(at, out);
-        self.element.take(at, packet, out);
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        self.release(at, out);
+        self.element.receive(at, packet, out);
         self.next = self.element.next();
     }
 }
@@ -51,13 +51,13 @@ impl Pipeline {
 
     /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path
     /// by then. Times must not go back.
-    pub fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    pub fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.enter(at, packet);
         self.run(at, false, out);
     }
 
     /// Puts out all that leaves the path at or before `now`, in order of time.
-    pub fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    pub fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next().is_some_and(|next| next <= now) {
             self.run(now, false, out);
         }
@@ -122,12 +122,12 @@ impl Pipeline {
     fn run(&mut self, mut now: MonoTime, ahead: bool, out: &mut Outlet) {
         for stage in &mut self.stages {
             for departure in self.entering.departures.drain(..) {
-                stage.take(departure.at, departure.packet, &mut self.leaving);
+                stage.receive(departure.at, departure.packet, &mut self.leaving);
             }
             if ahead {
                 now += stage.transit_min;
             }
-            stage.due(now, &mut self.leaving);
+            stage.release(now, &mut self.leaving);
             std::mem::swap(&mut self.entering, &mut self.leaving);
             out.lost.append(&mut self.entering.lost);
             out.copied.append(&mut self.entering.copied);

@@ -8,7 +8,7 @@ use crate::time::MonoTime;
 /// A queue before a line. The packet on the line is not in it.
 pub trait Queue: Send {
     /// Takes a packet that has to wait; this one or another may be lost, or marked, for it.
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
 
     /// The next packet for the line, which is free at `at`; packets may be lost on the way.
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet>;
@@ -19,15 +19,15 @@ pub trait Queue: Send {
     /// A packet found the queue empty and the line free, and waits for nothing: disciplines that
     /// average the queue's length count it as an arrival to an empty queue. Returns the packet,
     /// or `None` if it was dropped all the same.
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
         let _ = (at, out);
         Some(packet)
     }
 }
 
 impl Queue for Box<dyn Queue> {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        (**self).put(at, packet, out);
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        (**self).enqueue(at, packet, out);
     }
 
     fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
@@ -38,8 +38,8 @@ impl Queue for Box<dyn Queue> {
         (**self).backlog()
     }
 
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
-        (**self).pass(at, packet, out)
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+        (**self).pass_through(at, packet, out)
     }
 }
 
@@ -111,7 +111,7 @@ impl TailDrop {
 }
 
 impl Queue for TailDrop {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
         } else {

@@ -98,7 +98,7 @@ impl Red {
 }
 
 impl Queue for Red {
-    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn enqueue(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         let Some(packet) = self.admit(at, packet, out) else { return };
         if self.limit.admits(self.fifo.backlog(), &packet) {
             self.fifo.push(at, packet);
@@ -120,7 +120,7 @@ impl Queue for Red {
         self.fifo.backlog()
     }
 
-    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+    fn pass_through(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
         let packet = self.admit(at, packet, out);
         self.idle_since = Some(at);
         packet

@@ -34,12 +34,12 @@ impl Tokens {
     }
 
     /// Takes the tokens of a packet that conforms; false when it does not.
-    fn take(&mut self, at: MonoTime, packet: &Packet) -> bool {
+    fn take_tokens(&mut self, at: MonoTime, packet: &Packet) -> bool {
         self.bucket.arrive(at.nanos(), self.framing.line_bytes(packet.ip_bytes)).is_none()
     }
 
     /// Time at which a packet will conform; `None` when it never will.
-    fn ready(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
+    fn conforms_at(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
         let line_bytes = self.framing.line_bytes(packet.ip_bytes);
         self.bucket.conforms_at_ns(at.nanos(), line_bytes).map(MonoTime::from_nanos)
     }
@@ -61,8 +61,8 @@ impl Policer {
 }
 
 impl Element for Policer {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        if self.tokens.take(at, &packet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.tokens.take_tokens(at, &packet) {
             out.forward(at, packet);
         } else {
             out.lose(at, packet, LossCause::Policed);
@@ -88,7 +88,7 @@ impl Shaper {
 
     /// Makes `packet` the head of the line at `at`.
     fn wait(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        match self.tokens.ready(at, &packet) {
+        match self.tokens.conforms_at(at, &packet) {
             Some(ready) => self.head = Some((ready, packet)),
             None => out.lose(at, packet, LossCause::Policed),
         }
@@ -96,18 +96,18 @@ impl Shaper {
 }
 
 impl Element for Shaper {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.head.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
             self.wait(at, packet, out);
-            self.due(at, out);
+            self.release(at, out);
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while let Some((ready, packet)) = self.head.filter(|(ready, _)| *ready <= now) {
-            let conforms = self.tokens.take(ready, &packet);
+            let conforms = self.tokens.take_tokens(ready, &packet);
             debug_assert!(conforms, "the bucket was asked when it has enough");
             out.forward(ready, packet);
             self.head = None;
@@ -153,7 +153,7 @@ mod tests {
         let mut out = Outlet::default();
         for (number, ms) in [0, 0, 0, 1000, 1500, 3000].into_iter().enumerate() {
             let packet = Packet { number: number as u64, ..packet(1500) };
-            policer.take(at(ms * MS), packet, &mut out);
+            policer.receive(at(ms * MS), packet, &mut out);
         }
         assert_eq!(numbers(&out.departures), [0, 1, 4, 5]);
     }
@@ -174,9 +174,9 @@ mod tests {
         let mut shaper = Shaper::new(bucket(12_000_000, 3000), queue).expect("a bucket");
         let mut out = Outlet::default();
         for _ in 0..5 {
-            shaper.take(at(0), packet(1500), &mut out);
+            shaper.receive(at(0), packet(1500), &mut out);
         }
-        shaper.due(at(u64::MAX), &mut out);
+        shaper.release(at(u64::MAX), &mut out);
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
         assert_eq!(times, [0, 0, 1000, 2000, 3000]);
     }

@@ -172,16 +172,16 @@ impl TraceLink {
 }
 
 impl Element for TraceLink {
-    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+    fn receive(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         if self.head.is_some() {
-            self.queue.put(at, packet, out);
-        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.queue.enqueue(at, packet, out);
+        } else if let Some(packet) = self.queue.pass_through(at, packet, out) {
             self.skip_until(at);
             self.head = Some((packet, packet.ip_bytes));
         }
     }
 
-    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+    fn release(&mut self, now: MonoTime, out: &mut Outlet) {
         while self.head.is_some() && self.opportunity() <= now {
             let at = self.opportunity();
             self.pass_on();
@@ -239,7 +239,7 @@ mod tests {
     fn opportunities_that_find_nothing_are_gone() {
         let mut link = link("1\n2\n3\n");
         let mut out = Outlet::default();
-        link.take(at(1_000_000 * MS + MS / 2), packet(1504), &mut out);
+        link.receive(at(1_000_000 * MS + MS / 2), packet(1504), &mut out);
         // 1,000,000 = 333,333 rounds of 3 ms and 1 ms more: the next is at 1,000,001 ms.
         assert_eq!(link.next(), Some(at(1_000_001 * MS)));
     }

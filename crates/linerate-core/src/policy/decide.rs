@@ -142,7 +142,7 @@ impl Rule {
     }
 
     fn of_target(&self, target: IpAddr) -> Option<String> {
-        let named = self.measure_to.iter().any(|network| network.means(target));
+        let named = self.measure_to.iter().any(|network| network.applies_to(target));
         if named {
             return None;
         }

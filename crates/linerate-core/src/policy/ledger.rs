@@ -45,7 +45,7 @@ pub(super) struct InUse {
 }
 
 impl Ledger {
-    fn turn(&mut self, now: WallTime) {
+    fn start_day(&mut self, now: WallTime) {
         let day = now.unix_millis() / DAY_MS;
         if day != self.day {
             // What runs goes on.
@@ -57,7 +57,7 @@ impl Ledger {
 
     /// Counts what a client's test moved.
     pub fn charge(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
-        self.turn(now);
+        self.start_day(now);
         self.all = self.all.saturating_add(bytes);
         let network = client_network(client);
         let full = self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&network);
@@ -67,7 +67,7 @@ impl Ledger {
 
     /// Counts to a client what is in the count of all already.
     pub fn attribute(&mut self, now: WallTime, client: IpAddr, bytes: u64) {
-        self.turn(now);
+        self.start_day(now);
         let all = self.all;
         self.charge(now, client, bytes);
         self.all = all;
@@ -75,7 +75,7 @@ impl Ledger {
 
     /// Bytes of today in all, and of a client's network.
     pub fn today(&mut self, now: WallTime, client: IpAddr) -> (u64, u64) {
-        self.turn(now);
+        self.start_day(now);
         let own = self.networks.get(&client_network(client)).copied();
         (self.all, own.unwrap_or(if self.networks.len() < NETWORKS_MAX { 0 } else { self.others }))
     }

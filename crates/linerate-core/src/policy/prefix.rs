@@ -39,7 +39,7 @@ impl Prefix {
     /// True when a rule for this network applies to an address in it: a network of public
     /// addresses, such as `0.0.0.0/0`, does not include the private and multicast ones that lie in
     /// it.
-    pub fn means(&self, address: IpAddr) -> bool {
+    pub fn applies_to(&self, address: IpAddr) -> bool {
         self.holds(address) && (is_public(address) || self.is_special())
     }
 

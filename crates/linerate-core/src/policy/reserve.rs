@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// Bytes that a client's budgets leave beside what is reserved; none without a budget.
-    pub fn left(
+    pub fn bytes_left(
         &mut self,
         policy: &Policy,
         rule: &Rule,

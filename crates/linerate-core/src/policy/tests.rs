@@ -235,7 +235,7 @@ proptest! {
 #[test]
 fn a_network_of_public_addresses_does_not_mean_the_special_ones_in_it() {
     let means = |network: &str, address: &str| {
-        network.parse::<Prefix>().expect("a network").means(ip(address))
+        network.parse::<Prefix>().expect("a network").applies_to(ip(address))
     };
     for (network, address) in [
         ("0.0.0.0/0", "8.8.8.8"),

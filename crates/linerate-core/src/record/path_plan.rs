@@ -252,11 +252,11 @@ pub struct CellLossPlan {
     /// Probability that a burst begins at a cell.
     pub probability: String,
     /// Cells lost in a row; 1 when absent.
-    #[serde(default = "one")]
+    #[serde(default = "one_cell")]
     pub burst_cells: u32,
 }
 
-const fn one() -> u32 {
+const fn one_cell() -> u32 {
     1
 }
 

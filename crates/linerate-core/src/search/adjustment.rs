@@ -61,7 +61,7 @@ impl Adjustment {
     }
 
     /// Takes a status and moves to the next row.
-    pub fn take(&mut self, feedback: Feedback) -> SearchStep {
+    pub fn apply_status(&mut self, feedback: Feedback) -> SearchStep {
         let errors = feedback.sequence_errors > u64::from(self.plan.sequence_errors_max);
         let delay = feedback.delay_ns;
         if !errors && delay.is_some_and(|delay| delay < self.plan.delay_low_ns) {

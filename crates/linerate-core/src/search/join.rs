@@ -32,7 +32,7 @@ impl SubIntervals {
     }
 
     /// The search as a record keeps it.
-    pub fn found(&self, direction: Direction, packet_bytes: u32) -> CapacitySearch {
+    pub fn capacity_search(&self, direction: Direction, packet_bytes: u32) -> CapacitySearch {
         let rows = self.spans.iter().map(|&span| joined(span, &self.trials, packet_bytes));
         let sub_intervals: Vec<SubInterval> = rows.collect();
         let best = sub_intervals.iter().reduce(|best, row| match row.ip_bps > best.ip_bps {

@@ -90,7 +90,7 @@ impl Meter {
             i64::try_from(tally.next.saturating_sub(tally.received)).unwrap_or(i64::MAX)
         };
         let before = std::mem::replace(&mut self.before, tally);
-        let delay = std::mem::take(&mut self.in_span).above(self.smallest_ns);
+        let delay = std::mem::take(&mut self.in_span).range_above(self.smallest_ns);
         let span = SearchSpan {
             index: self.index,
             length_ns: self.length_ns,
@@ -114,18 +114,18 @@ impl Meter {
 
     /// Takes the delay of an arrival.
     #[inline]
-    pub fn take(&mut self, arrival: Arrival) {
+    pub fn record_arrival(&mut self, arrival: Arrival) {
         let transit_ns = arrival.at_ns.cast_signed().saturating_sub(arrival.stamp_ns.cast_signed());
         let smallest = self.smallest_ns.map_or(transit_ns, |smallest| smallest.min(transit_ns));
         self.smallest_ns = Some(smallest);
-        self.in_span.take(transit_ns);
-        self.in_status.take(transit_ns);
+        self.in_span.record_transit(transit_ns);
+        self.in_status.record_transit(transit_ns);
         self.newest = Some(arrival);
     }
 
     /// The delays since the last call, and the newest arrival among them.
     pub fn status(&mut self) -> Option<(DelayRange, Arrival)> {
-        let delay = std::mem::take(&mut self.in_status).above(self.smallest_ns);
+        let delay = std::mem::take(&mut self.in_status).range_above(self.smallest_ns);
         delay.zip(self.newest.take())
     }
 
@@ -143,7 +143,7 @@ impl Meter {
 }
 
 impl Transits {
-    fn take(&mut self, transit_ns: i64) {
+    fn record_transit(&mut self, transit_ns: i64) {
         let first = self.count == 0;
         self.min_ns = if first { transit_ns } else { self.min_ns.min(transit_ns) };
         self.max_ns = if first { transit_ns } else { self.max_ns.max(transit_ns) };
@@ -151,7 +151,7 @@ impl Transits {
         self.sum_ns += i128::from(transit_ns);
     }
 
-    fn above(self, smallest_ns: Option<i64>) -> Option<DelayRange> {
+    fn range_above(self, smallest_ns: Option<i64>) -> Option<DelayRange> {
         let smallest = smallest_ns.filter(|_| self.count > 0)?;
         let mean = self.sum_ns / i128::from(self.count);
         Some(DelayRange {

@@ -41,7 +41,7 @@ fn check(plan: SearchPlan, trace: &[(u64, Option<u64>, SearchStep, u16)]) {
     let mut search = Adjustment::new(plan);
     for (at, &(sequence_errors, delay_ms, step, row)) in trace.iter().enumerate() {
         let delay_ns = delay_ms.map(|ms| ms * MS);
-        let taken = search.take(Feedback { sequence_errors, delay_ns });
+        let taken = search.apply_status(Feedback { sequence_errors, delay_ns });
         assert_eq!((taken, search.row()), (step, row), "status {at}");
     }
 }
@@ -169,7 +169,7 @@ fn arrivals_belong_to_the_sub_interval_of_their_own_time_and_counts_close() {
         let arrival =
             Arrival { stamp_ns: stamp_ms * MS, at_ns: 7 * SECOND + (stamp_ms + transit_ms) * MS };
         meter.begin(arrival.at_ns);
-        meter.take(arrival);
+        meter.record_arrival(arrival);
         arrival.at_ns
     };
     let first = arrive(&mut meter, 10, 2);
@@ -238,7 +238,7 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
     let mut search = SubIntervals::default();
     search.extend(&[span(0, 100, 0)], &[trial(500, 10, 20), trial(1500, 20, 40)]);
     search.extend(&[span(1, 900, 100), span(2, 900, 0)], &[]);
-    let found = search.found(Direction::Up, 1500);
+    let found = search.capacity_search(Direction::Up, 1500);
     let rows: Vec<_> =
         found.sub_intervals.iter().map(|row| (row.offered_bps, row.ip_bps)).collect();
     // Half a second of 0.5 and half of 10 Mbit/s; half of 10 and half of 20; 20. 100 packets of
@@ -251,7 +251,7 @@ fn sub_intervals_are_joined_with_the_rates_that_were_offered_in_them() {
         (Some(20 * MS), None)
     );
     assert_eq!(found.best, Some(1), "the first of equals");
-    assert_eq!(SubIntervals::default().found(Direction::Up, 1500).best, None);
+    assert_eq!(SubIntervals::default().capacity_search(Direction::Up, 1500).best, None);
     let told = joined(span(0, 100, 0), &[], 1500);
     assert_eq!((told.offered_bps, told.rtt_max_ns), (None, None), "no word of the sender");
     let loss = |received, lost| joined(span(0, received, lost), &[], 1500).loss_ratio;
@@ -321,7 +321,7 @@ fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch
         let span = run.meter.close(run.tally);
         run.found.extend(&[span], &[]);
     }
-    run.found.found(Direction::Up, PACKET_BYTES)
+    run.found.capacity_search(Direction::Up, PACKET_BYTES)
 }
 
 impl Run {
@@ -356,7 +356,7 @@ impl Run {
             self.tally.received += 1;
             self.tally.next = number + 1;
             let stamp_ns = self.stamps[usize::try_from(number).expect("as many as were sent")];
-            self.meter.take(Arrival { stamp_ns, at_ns });
+            self.meter.record_arrival(Arrival { stamp_ns, at_ns });
         }
     }
 
@@ -370,7 +370,7 @@ impl Run {
         let sequence_errors = lost(&tally) - lost(&self.told);
         self.told = tally;
         let before = self.search.rate().bits_per_sec();
-        let step = self.search.take(Feedback { sequence_errors, delay_ns });
+        let step = self.search.apply_status(Feedback { sequence_errors, delay_ns });
         let after = self.search.rate().bits_per_sec();
         // What is left of the present gap shrinks or grows with the rate.
         let left_ns = (self.due_ps / 1000).saturating_sub(self.now_ns);

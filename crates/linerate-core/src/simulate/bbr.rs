@@ -37,7 +37,7 @@ enum Mode {
 
 /// Counts and times that an acknowledgement reports to BBR.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct AckReport {
     pub(super) now: MonoTime,
     pub(super) rate: Option<Rate>,
     /// Segments newly delivered, and newly taken for lost.
@@ -152,7 +152,7 @@ impl Bbr {
     }
 
     /// Takes in an acknowledgement and sets pace and window; a piece has `piece` segments.
-    pub(super) fn acknowledge(&mut self, told: &Told, cwnd: &mut f64, piece: f64) {
+    pub(super) fn acknowledge(&mut self, told: &AckReport, cwnd: &mut f64, piece: f64) {
         self.measure(told);
         self.measure_extra(told, *cwnd);
         self.next_phase(told, piece);
@@ -164,12 +164,12 @@ impl Bbr {
     }
 
     /// The timer ran out.
-    pub(super) fn timeout(&mut self, told: &Told, cwnd: f64) {
+    pub(super) fn timeout(&mut self, told: &AckReport, cwnd: f64) {
         self.save(cwnd);
         self.repairing = true;
         self.full = 0.0;
         self.round_began = true;
-        self.sample_policer(&Told { lost: 1, ..*told });
+        self.sample_policer(&AckReport { lost: 1, ..*told });
     }
 
     fn save(&mut self, cwnd: f64) {
@@ -200,7 +200,7 @@ impl Bbr {
         if probing { even + 2.0 } else { even }
     }
 
-    fn measure(&mut self, told: &Told) {
+    fn measure(&mut self, told: &AckReport) {
         self.round_began = false;
         let Some(rate) = told.rate else { return };
         if rate.prior >= self.round_end {
@@ -213,7 +213,7 @@ impl Bbr {
         self.bandwidth.put(self.round, BANDWIDTH_ROUNDS, rate.per_second());
     }
 
-    fn measure_extra(&mut self, told: &Told, cwnd: f64) {
+    fn measure_extra(&mut self, told: &AckReport, cwnd: f64) {
         if told.delivered == 0 || told.rate.is_none() {
             return;
         }
@@ -245,7 +245,7 @@ impl Bbr {
         }
     }
 
-    fn next_phase(&mut self, told: &Told, piece: f64) {
+    fn next_phase(&mut self, told: &AckReport, piece: f64) {
         if self.mode != Mode::ProbeBandwidth {
             return;
         }
@@ -266,7 +266,7 @@ impl Bbr {
         }
     }
 
-    fn look_whether_full(&mut self, told: &Told) {
+    fn look_whether_full(&mut self, told: &AckReport) {
         if self.is_full || !self.round_began || told.rate.is_none() {
             return;
         }
@@ -279,7 +279,7 @@ impl Bbr {
         self.is_full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn drain(&mut self, told: &Told, piece: f64) {
+    fn drain(&mut self, told: &AckReport, piece: f64) {
         if self.mode == Mode::Startup && self.is_full {
             self.mode = Mode::Drain;
         }
@@ -294,7 +294,7 @@ impl Bbr {
         self.phase_at = now;
     }
 
-    fn probe_rtt(&mut self, told: &Told, cwnd: &mut f64) {
+    fn probe_rtt(&mut self, told: &AckReport, cwnd: &mut f64) {
         let expired = told.now > self.rtt_min_at + RTT_WINDOW;
         if let Some(rtt) = told.rtt.filter(|rtt| *rtt < self.rtt_min || expired) {
             (self.rtt_min, self.rtt_min_at) = (rtt, told.now);
@@ -339,7 +339,7 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, told: &Told, cwnd: &mut f64, piece: f64) {
+    fn set_window(&mut self, told: &AckReport, cwnd: &mut f64, piece: f64) {
         let acked = told.delivered as f64;
         if told.delivered > 0 && !self.conserves(told, cwnd) {
             let mut target = self.product(self.bandwidth(), self.cwnd_gain());
@@ -362,7 +362,7 @@ impl Bbr {
 
     /// In the first round trip of a recovery as many segments leave as arrive; after it the window
     /// is what it was before.
-    fn conserves(&mut self, told: &Told, cwnd: &mut f64) -> bool {
+    fn conserves(&mut self, told: &AckReport, cwnd: &mut f64) -> bool {
         if told.lost > 0 {
             *cwnd = (*cwnd - told.lost as f64).max(1.0);
         }
@@ -387,7 +387,7 @@ impl Bbr {
         self.save(cwnd);
     }
 
-    fn sample_policer(&mut self, told: &Told) {
+    fn sample_policer(&mut self, told: &AckReport) {
         if self.policer.used {
             if self.mode == Mode::ProbeBandwidth && self.round_began {
                 self.policer.rounds += 1;
@@ -418,14 +418,14 @@ impl Bbr {
         }
     }
 
-    fn begin_interval(&mut self, told: &Told) {
+    fn begin_interval(&mut self, told: &AckReport) {
         let policer = &mut self.policer;
         (policer.rounds, policer.at) = (0, told.now);
         (policer.delivered, policer.lost) = (told.delivered_all, told.lost_all);
     }
 
     /// Two intervals in a row with a fifth lost, and rates within an eighth: a policer.
-    fn end_interval(&mut self, told: &Told) {
+    fn end_interval(&mut self, told: &AckReport) {
         let lost = told.lost_all - self.policer.lost;
         let delivered = told.delivered_all - self.policer.delivered;
         let span = told.now.since(self.policer.at);

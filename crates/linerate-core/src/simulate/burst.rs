@@ -51,13 +51,13 @@ pub(super) fn piece_segments(rate_bytes_per_s: f64, mss_bytes: u32, rtt: Duratio
         _ => 0.0,
     };
     let bytes = (rate_bytes_per_s * PIECE_S + near).min(PIECE_BYTES_MAX);
-    whole(bytes / f64::from(mss_bytes)).max(2)
+    truncated(bytes / f64::from(mss_bytes)).max(2)
 }
 
 impl Bursts {
     /// Counts a new segment into the present or a new piece of `size` segments; false when it has
     /// to wait.
-    pub(super) fn takes(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
+    pub(super) fn admits(&mut self, now: MonoTime, size: u64, room: &Room) -> bool {
         if self.left == 0 {
             if room.segments < size && self.waits(now, room) {
                 return false;
@@ -100,7 +100,7 @@ impl Bursts {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-pub(super) const fn whole(value: f64) -> u64 {
+pub(super) const fn truncated(value: f64) -> u64 {
     value as u64
 }
 
@@ -127,14 +127,14 @@ mod tests {
             |segments, at_once| Room { segments, window: 300.0, oldest: Some(at(0)), rtt, at_once };
         let mut bursts = Bursts::default();
         // Nothing was sent before: it leaves.
-        assert!(bursts.takes(at(40_000), 10, &room(2, false)));
-        assert!(bursts.takes(at(40_000), 10, &room(1, false)));
-        assert!(!bursts.takes(at(40_300), 10, &room(2, false)), "it waits for ten");
-        assert!(bursts.takes(at(40_300), 10, &room(2, true)), "in a recovery it does not");
+        assert!(bursts.admits(at(40_000), 10, &room(2, false)));
+        assert!(bursts.admits(at(40_000), 10, &room(1, false)));
+        assert!(!bursts.admits(at(40_300), 10, &room(2, false)), "it waits for ten");
+        assert!(bursts.admits(at(40_300), 10, &room(2, true)), "in a recovery it does not");
         bursts.end();
-        assert!(bursts.takes(at(41_400), 10, &room(2, false)), "nor after a millisecond");
+        assert!(bursts.admits(at(41_400), 10, &room(2, false)), "nor after a millisecond");
         bursts.end();
-        assert!(bursts.takes(at(41_500), 10, &room(100, false)), "nor with a third of the window");
+        assert!(bursts.admits(at(41_500), 10, &room(100, false)), "nor with a third of the window");
     }
 
     #[test]

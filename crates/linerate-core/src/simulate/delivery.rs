@@ -39,7 +39,7 @@ pub(super) struct Sent {
 
 /// Arrivals that one acknowledgement newly reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct NewArrivals {
     pub(super) segments: u64,
     /// The transmission that left last of those that it tells of.
     pub(super) newest: Option<Sent>,
@@ -47,8 +47,8 @@ pub(super) struct Heard {
     pub(super) lowest_original: Option<u64>,
 }
 
-impl Heard {
-    pub(super) fn hear(&mut self, sent: Sent) {
+impl NewArrivals {
+    pub(super) fn add_arrival(&mut self, sent: Sent) {
         self.segments += 1;
         let key = |sent: &Sent| (sent.at, sent.number);
         if self.newest.as_ref().is_none_or(|newest| key(&sent) > key(newest)) {
@@ -97,7 +97,7 @@ impl Deliveries {
     pub(super) fn count(
         &mut self,
         now: MonoTime,
-        heard: &Heard,
+        heard: &NewArrivals,
         rtt_min: Duration,
     ) -> Option<Rate> {
         self.total += heard.segments;
@@ -134,8 +134,8 @@ mod tests {
             (0..10).map(|n| (ms(n), deliveries.mark(ms(n), n == 0))).collect();
         let mut rates = Vec::new();
         for (n, &(at, mark)) in (0_u64..).zip(&marks) {
-            let mut heard = Heard::default();
-            heard.hear(Sent { at, number: n, again: false, mark });
+            let mut heard = NewArrivals::default();
+            heard.add_arrival(Sent { at, number: n, again: false, mark });
             let rate = deliveries.count(ms(20 + 2 * n), &heard, Duration::from_millis(20));
             rates.push(rate.expect("it spans a round trip").per_second());
         }
@@ -144,9 +144,9 @@ mod tests {
         assert!((rates[9] - 10.0 / 0.038).abs() < 1e-9, "{rates:?}");
         // A segment sent at 20 ms, when one was delivered, and acknowledged at 40 ms with ten more
         // known by then: ten in 20 ms, 500 a second, as the bottleneck has it.
-        let mut heard = Heard::default();
+        let mut heard = NewArrivals::default();
         let mark = Mark { delivered: 1, delivered_at: ms(20), first_sent: ms(0) };
-        heard.hear(Sent { at: ms(20), number: 10, again: false, mark });
+        heard.add_arrival(Sent { at: ms(20), number: 10, again: false, mark });
         let rate = deliveries.count(ms(40), &heard, Duration::from_millis(20)).expect("a rate");
         assert!((rate.per_second() - 500.0).abs() < 1e-9, "{rate:?}");
     }
@@ -155,8 +155,8 @@ mod tests {
     fn acknowledgements_that_come_together_give_no_rate() {
         let mut deliveries = Deliveries::default();
         let mark = deliveries.mark(ms(0), true);
-        let mut heard = Heard::default();
-        heard.hear(Sent { at: ms(0), number: 0, again: false, mark });
+        let mut heard = NewArrivals::default();
+        heard.add_arrival(Sent { at: ms(0), number: 0, again: false, mark });
         assert!(deliveries.count(ms(5), &heard, Duration::from_millis(20)).is_none());
         assert_eq!(deliveries.total, 1, "it is counted all the same");
     }

@@ -79,9 +79,9 @@ impl Direction {
     /// The same, no further than `now`.
     pub(super) fn run(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
         for departure in self.entry.drain(..) {
-            self.pipeline.take(departure.at, departure.packet, &mut self.out);
+            self.pipeline.receive(departure.at, departure.packet, &mut self.out);
         }
-        self.pipeline.due(now, &mut self.out);
+        self.pipeline.release(now, &mut self.out);
         self.count_losses(lost);
     }
 
@@ -166,7 +166,7 @@ struct Entry {
 }
 
 impl Acks {
-    pub(super) fn put(&mut self, flow: usize, ack: Ack) -> u64 {
+    pub(super) fn insert(&mut self, flow: usize, ack: Ack) -> u64 {
         if ack.is_plain() {
             return tag_of(flow, ack.next);
         }
@@ -181,7 +181,7 @@ impl Acks {
 
     /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which would
     /// say nothing new.
-    pub(super) fn take(&mut self, tag: u64) -> Option<(usize, Ack)> {
+    pub(super) fn remove(&mut self, tag: u64) -> Option<(usize, Ack)> {
         if tag & IN_SLAB == 0 {
             let (flow, sent) = parts_of(tag);
             return Some((flow, Ack { next: sent.number, ..Ack::default() }));

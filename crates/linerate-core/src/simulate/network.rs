@@ -119,7 +119,7 @@ impl Simulation {
             self.received = (self.now + there).min(end);
             self.run_receivers(self.received);
             let acks = &mut self.acks;
-            self.backward.run_ahead(self.received, |tag| _ = acks.take(tag));
+            self.backward.run_ahead(self.received, |tag| _ = acks.remove(tag));
             self.now = (self.received + back).min(end);
             self.run_senders(self.now);
             self.skip_idle_time(end);
@@ -138,7 +138,7 @@ impl Simulation {
             self.forward.run(now, |_| {});
             self.run_receivers(now);
             let acks = &mut self.acks;
-            self.backward.run(now, |tag| _ = acks.take(tag));
+            self.backward.run(now, |tag| _ = acks.remove(tag));
             self.run_senders(now);
         }
         self.running > 0
@@ -214,7 +214,7 @@ impl Simulation {
         self.events += 1;
         let (index, sent) = parts_of(tag);
         let End { receiver, tcp, .. } = &mut self.receivers[index];
-        if let Some(ack) = receiver.take(at, sent, tcp) {
+        if let Some(ack) = receiver.receive(at, sent, tcp) {
             self.send_ack(at, index, ack);
         } else if let Some(due) = receiver.ack_due {
             self.ack_timers.set(index, due);
@@ -243,7 +243,7 @@ impl Simulation {
         let blocks = u32::try_from(blocks).expect("at most three");
         let option = if blocks > 0 { 4 + BLOCK_BYTES * blocks } else { 0 };
         let (bytes, hash) = (tcp.header_bytes + option, *hash);
-        let tag = self.acks.put(index, ack);
+        let tag = self.acks.insert(index, ack);
         self.backward.send(at, packet(bytes, hash, tag));
     }
 
@@ -265,7 +265,7 @@ impl Simulation {
 
     fn deliver_ack(&mut self, at: MonoTime, tag: u64) {
         self.events += 1;
-        let Some((index, ack)) = self.acks.take(tag) else { return };
+        let Some((index, ack)) = self.acks.remove(tag) else { return };
         let sender = &mut self.senders[index];
         let was_finished = sender.is_finished();
         sender.acknowledge(at, &ack);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::delivery::Heard;
+use super::delivery::NewArrivals;
 use super::scoreboard::{Scoreboard, THRESHOLD};
 use crate::time::MonoTime;
 
@@ -59,7 +59,13 @@ impl Rack {
     }
 
     /// An acknowledgement told of arrivals; `highest` was known to have arrived before.
-    pub(super) fn hear(&mut self, now: MonoTime, heard: &Heard, highest: u64, smallest: Duration) {
+    pub(super) fn note_arrivals(
+        &mut self,
+        now: MonoTime,
+        heard: &NewArrivals,
+        highest: u64,
+        smallest: Duration,
+    ) {
         self.reordered |= heard.lowest_original.is_some_and(|number| number + 1 < highest);
         let Some(newest) = heard.newest else { return };
         let rtt = now.since(newest.at);
@@ -100,7 +106,7 @@ impl Rack {
     }
 
     /// Takes for lost what is late. Segments lost, and when to look again.
-    pub(super) fn judge(
+    pub(super) fn mark_lost(
         &mut self,
         now: MonoTime,
         board: &mut Scoreboard,
@@ -156,10 +162,10 @@ mod tests {
         now: MonoTime,
         block: (u64, u64),
     ) -> (u64, Option<MonoTime>) {
-        let (highest, mut heard) = (board.highest(), Heard::default());
+        let (highest, mut heard) = (board.highest(), NewArrivals::default());
         board.sack(block.0, block.1, &mut heard);
-        rack.hear(now, &heard, highest, RTTS.smallest);
-        rack.judge(now, board, false, RTTS)
+        rack.note_arrivals(now, &heard, highest, RTTS.smallest);
+        rack.mark_lost(now, board, false, RTTS)
     }
 
     #[test]
@@ -167,10 +173,10 @@ mod tests {
         // RFC 8985 §6.2 step 5: 1 was sent at 1 ms; with 2 arrived at 42 ms it is late a round trip
         // of 40 ms and 10 ms after the sending of 2.
         let (mut rack, mut board) = sent();
-        let mut heard = Heard::default();
+        let mut heard = NewArrivals::default();
         board.acknowledge(1, &mut heard);
-        rack.hear(ms(40), &heard, 0, RTTS.smallest);
-        assert_eq!(rack.judge(ms(40), &mut board, false, RTTS), (0, None));
+        rack.note_arrivals(ms(40), &heard, 0, RTTS.smallest);
+        assert_eq!(rack.mark_lost(ms(40), &mut board, false, RTTS), (0, None));
         assert_eq!(sack((&mut rack, &mut board), ms(42), (2, 3)), (0, Some(ms(52))));
         assert_eq!(sack((&mut rack, &mut board), ms(43), (3, 4)), (0, Some(ms(53))));
         assert_eq!(sack((&mut rack, &mut board), ms(44), (4, 5)), (1, None));

@@ -50,7 +50,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// A segment arrives; the acknowledgement that it makes at once.
-    pub(super) fn take(
+    pub(super) fn receive(
         &mut self,
         now: MonoTime,
         sent: Transmission,
@@ -136,19 +136,19 @@ mod tests {
         let tcp = TcpModel::TODAY;
         let now = MonoTime::from_nanos(0);
         let mut receiver = Receiver::default();
-        assert_eq!(receiver.take(now, original(0), &tcp), None);
+        assert_eq!(receiver.receive(now, original(0), &tcp), None);
         assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
-        assert_eq!(receiver.take(now, original(1), &tcp).map(|ack| ack.next), Some(2));
-        let ack = receiver.take(now, original(4), &tcp).expect("out of order");
+        assert_eq!(receiver.receive(now, original(1), &tcp).map(|ack| ack.next), Some(2));
+        let ack = receiver.receive(now, original(4), &tcp).expect("out of order");
         assert_eq!((ack.next, ack.blocks[0]), (2, (4, 5)));
-        let ack = receiver.take(now, original(6), &tcp).expect("out of order");
+        let ack = receiver.receive(now, original(6), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((6, 7), (4, 5)));
         // 5 joins 4 and 6.
-        let ack = receiver.take(now, original(5), &tcp).expect("out of order");
+        let ack = receiver.receive(now, original(5), &tcp).expect("out of order");
         assert_eq!((ack.blocks[0], ack.blocks[1]), ((4, 7), (0, 0)));
-        let ack = receiver.take(now, original(2), &tcp).expect("a gap is there");
+        let ack = receiver.receive(now, original(2), &tcp).expect("a gap is there");
         assert_eq!(ack.next, 3);
-        let ack = receiver.take(now, original(3), &tcp).expect("the gap closes");
+        let ack = receiver.receive(now, original(3), &tcp).expect("the gap closes");
         assert_eq!((ack.next, ack.blocks[0]), (7, (0, 0)));
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn what_arrives_twice_and_what_filled_a_gap_is_told() {
         let (tcp, now) = (TcpModel::TODAY, MonoTime::from_nanos(0));
         let mut receiver = Receiver::default();
-        let mut take = |number, again| receiver.take(now, Transmission { number, again }, &tcp);
+        let mut take = |number, again| receiver.receive(now, Transmission { number, again }, &tcp);
         assert_eq!(take(0, false), None);
         assert_eq!(take(2, false).map(|ack| (ack.duplicate, ack.again)), Some((None, false)));
         assert_eq!(take(1, true).map(|ack| (ack.next, ack.again)), Some((3, true)));

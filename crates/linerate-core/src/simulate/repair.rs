@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::delivery::Heard;
+use super::delivery::NewArrivals;
 use super::loss_state::{Probe, State, Undo};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, THRESHOLD};
@@ -26,7 +26,7 @@ impl Sender {
     ) {
         if self.plan.tcp.recovery == LossRecovery::Sack {
             let before = self.board.lost();
-            self.board.judge();
+            self.board.mark_lost();
             self.lost += self.board.lost() - before;
         }
         if delivered.is_some() {
@@ -147,7 +147,7 @@ impl Sender {
             }
             self.reduce(self.board.in_flight() as f64);
         }
-        let told = self.told(now);
+        let told = self.bbr_report(now);
         if let Some(bbr) = &mut self.bbr {
             bbr.timeout(&told, self.window.cwnd);
         }
@@ -168,16 +168,16 @@ impl Sender {
         now: MonoTime,
         ack: &Ack,
         acked: u64,
-        heard: &Heard,
+        heard: &NewArrivals,
         highest: u64,
         rtt: Option<Duration>,
     ) {
-        self.rack.hear(now, heard, highest, self.rtt_min);
+        self.rack.note_arrivals(now, heard, highest, self.rtt_min);
         if ack.duplicate.is_some() {
             self.on_duplicate_arrival(heard);
         }
         self.end_probe(now, ack);
-        let lost = self.judge(now);
+        let lost = self.detect_losses(now);
         if acked > 0 {
             self.backoff = 0;
         }
@@ -208,10 +208,10 @@ impl Sender {
         }
     }
 
-    fn judge(&mut self, now: MonoTime) -> u64 {
+    fn detect_losses(&mut self, now: MonoTime) -> u64 {
         let repairing = self.state != State::Open;
         let rtts = self.round_trips();
-        let (lost, due) = self.rack.judge(now, &mut self.board, repairing, rtts);
+        let (lost, due) = self.rack.mark_lost(now, &mut self.board, repairing, rtts);
         self.rack_due = due;
         self.lost += lost;
         lost
@@ -219,7 +219,7 @@ impl Sender {
 
     /// The reordering window of the oldest segments is over.
     pub(super) fn judge_by_time(&mut self, now: MonoTime) {
-        if self.judge(now) > 0 && self.state == State::Open {
+        if self.detect_losses(now) > 0 && self.state == State::Open {
             self.begin_recovery(now);
         }
         if matches!(self.state, State::Recovery { .. }) {
@@ -229,7 +229,7 @@ impl Sender {
 
     /// The receiver had it twice: the reordering window is too narrow, and a retransmission was
     /// for nothing.
-    fn on_duplicate_arrival(&mut self, heard: &Heard) {
+    fn on_duplicate_arrival(&mut self, heard: &NewArrivals) {
         let prior = heard.newest.map_or(self.deliveries.total, |newest| newest.mark.delivered);
         self.rack.duplicate(prior, self.deliveries.total);
         if let Some(undo) = &mut self.undo {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::delivery::{Heard, Mark, Sent};
+use super::delivery::{Mark, NewArrivals, Sent};
 use crate::time::MonoTime;
 
 /// One outstanding segment.
@@ -105,13 +105,13 @@ impl Scoreboard {
     }
 
     /// Everything below `ack` has arrived; the newest of it.
-    pub(super) fn acknowledge(&mut self, ack: u64, heard: &mut Heard) -> Option<Delivered> {
+    pub(super) fn acknowledge(&mut self, ack: u64, heard: &mut NewArrivals) -> Option<Delivered> {
         let mut newest = None;
         while self.first < ack {
             let Some(segment) = self.segments.pop_front() else { break };
             let sacked = segment.skip > 0;
             if !sacked {
-                heard.hear(segment.as_sent(self.first));
+                heard.add_arrival(segment.as_sent(self.first));
             }
             self.sacked -= u64::from(sacked);
             self.lost -= u64::from(segment.lost);
@@ -123,14 +123,14 @@ impl Scoreboard {
     }
 
     /// Segments `from..to` have arrived.
-    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut Heard) {
+    pub(super) fn sack(&mut self, from: u64, to: u64, heard: &mut NewArrivals) {
         let to = to.min(self.next());
         let mut number = self.next_unsacked(from.max(self.first));
         while number < to {
             let segment = self.at(number);
             segment.skip = 1;
             let lost = std::mem::take(&mut segment.lost);
-            heard.hear(segment.as_sent(number));
+            heard.add_arrival(segment.as_sent(number));
             self.sacked += 1;
             self.lost -= u64::from(lost);
             number = self.next_unsacked(number + 1);
@@ -160,7 +160,7 @@ impl Scoreboard {
     }
 
     /// Takes for lost what has [`THRESHOLD`] arrived segments above it.
-    pub(super) fn judge(&mut self) {
+    pub(super) fn mark_lost(&mut self) {
         if self.sacked < THRESHOLD {
             return;
         }
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn what_has_three_arrived_above_it_is_lost_and_sent_again_from_below() {
         let mut board = sent(20);
-        board.sack(5, 7, &mut Heard::default());
-        board.judge();
+        board.sack(5, 7, &mut NewArrivals::default());
+        board.mark_lost();
         assert!(!board.has_lost(), "two above are no proof");
-        board.sack(9, 10, &mut Heard::default());
-        board.judge();
+        board.sack(9, 10, &mut NewArrivals::default());
+        board.mark_lost();
         // Three above 0 … 4; 7 and 8 have one.
         assert_eq!(board.in_flight(), 20 - 3 - 5);
         let again: Vec<u64> =
@@ -285,7 +285,7 @@ mod tests {
         for _ in 0..2000 {
             let from = draw(500);
             let to = (from + draw(12)).min(500);
-            board.sack(from, to, &mut Heard::default());
+            board.sack(from, to, &mut NewArrivals::default());
             (from..to).for_each(|number| plain[index(number)] = true);
             assert_eq!(board.sacked, plain.iter().filter(|arrived| **arrived).count() as u64);
             let ask = draw(500);

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::acked::Acked;
-use super::bbr::{Bbr, Told};
-use super::burst::{Bursts, Room, piece_segments, whole};
+use super::bbr::{AckReport, Bbr};
+use super::burst::{Bursts, Room, piece_segments, truncated};
 use super::congestion::Window;
-use super::delivery::{Deliveries, Heard, Transmission};
+use super::delivery::{Deliveries, NewArrivals, Transmission};
 use super::flow::{FlowPlan, FlowResult};
 use super::loss_state::{Probe, State, Undo};
 use super::points::Recorder;
@@ -95,7 +95,7 @@ impl Sender {
             bursts: Bursts::default(),
             paced: false,
             limited: false,
-            buffer: SendBuffer::of(&plan.tcp),
+            buffer: SendBuffer::from_tcp(&plan.tcp),
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
             cwnd_max: 0.0,
@@ -125,7 +125,7 @@ impl Sender {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         FlowResult {
             acked_bytes: self.acked_bytes(),
-            cwnd_bytes_max: whole(self.cwnd_max * mss as f64),
+            cwnd_bytes_max: truncated(self.cwnd_max * mss as f64),
             points: self.recorder.as_ref().map(Recorder::points).unwrap_or_default(),
             ..self.result.clone()
         }
@@ -167,7 +167,7 @@ impl Sender {
         }
         let next = self.board.next();
         let end = self.board.first().saturating_add(self.window_segments).min(self.written());
-        if next >= end || !self.takes(now, end - next, urgent) {
+        if next >= end || !self.admits(now, end - next, urgent) {
             return None;
         }
         Some(Transmission { number: self.board.send_new(now, mark), again: false })
@@ -179,13 +179,13 @@ impl Sender {
     }
 
     /// Takes a new segment into a piece; false when it has to wait.
-    fn takes(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
+    fn admits(&mut self, now: MonoTime, window_room: u64, urgent: bool) -> bool {
         if !self.plan.tcp.offload || urgent {
             self.pace(now, 1);
             return true;
         }
         let size = self.piece();
-        let free = whole(self.window.cwnd).saturating_sub(self.board.in_flight());
+        let free = truncated(self.window.cwnd).saturating_sub(self.board.in_flight());
         let room = Room {
             segments: free.min(window_room),
             window: self.window.cwnd.min(self.window_segments as f64),
@@ -195,7 +195,7 @@ impl Sender {
             at_once: self.state != State::Open || window_room < free,
         };
         let begins = !self.bursts.is_within();
-        let takes = self.bursts.takes(now, size, &room);
+        let takes = self.bursts.admits(now, size, &room);
         if takes && begins {
             self.pace(now, size.min(room.segments));
         }
@@ -255,7 +255,7 @@ impl Sender {
         let (before, highest) = (self.board.first(), self.board.highest());
         let in_flight_before = self.board.in_flight() as f64;
         let lost_before = self.lost;
-        let mut heard = Heard::default();
+        let mut heard = NewArrivals::default();
         let delivered = self.board.acknowledge(ack.next, &mut heard);
         let acked = self.board.first() - before;
         if let Some(buffer) = &mut self.buffer {
@@ -276,7 +276,8 @@ impl Sender {
         if self.bbr.is_some() {
             let (piece, lost) = (self.piece() as f64, self.lost - lost_before);
             let delivered = heard.segments;
-            let told = Told { rate, delivered, lost, rtt, in_flight_before, ..self.told(now) };
+            let told =
+                AckReport { rate, delivered, lost, rtt, in_flight_before, ..self.bbr_report(now) };
             if let Some(bbr) = &mut self.bbr {
                 bbr.acknowledge(&told, &mut self.window.cwnd, piece);
             }
@@ -289,7 +290,7 @@ impl Sender {
         &mut self,
         now: MonoTime,
         delivered: Option<Delivered>,
-        heard: &Heard,
+        heard: &NewArrivals,
     ) -> Option<Duration> {
         let acked =
             delivered.filter(|delivered| delivered.is_sample).map(|delivered| delivered.sent);
@@ -303,8 +304,8 @@ impl Sender {
     }
 
     /// State of the sender for BBR, without an arrival.
-    pub(super) fn told(&self, now: MonoTime) -> Told {
-        Told {
+    pub(super) fn bbr_report(&self, now: MonoTime) -> AckReport {
+        AckReport {
             now,
             rate: None,
             delivered: 0,
@@ -359,7 +360,7 @@ impl Sender {
         // Linux bounds the variation's part from below, so the time-out lies at least rto_min
         // above the round trip (tcp_set_rto); RFC 6298 bounds the sum.
         let margin_s = (4.0 * rtt.variation).max(self.plan.tcp.rto_min.as_secs_f64());
-        self.rto = Duration::from_nanos(whole((rtt.smoothed + margin_s) * 1e9));
+        self.rto = Duration::from_nanos(truncated((rtt.smoothed + margin_s) * 1e9));
         self.rtt = Some(rtt);
     }
 
@@ -396,8 +397,8 @@ impl Sender {
         let point = Point {
             at: now,
             acked_bytes: self.acked_bytes(),
-            cwnd_bytes: whole(self.window.cwnd * mss as f64),
-            ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
+            cwnd_bytes: truncated(self.window.cwnd * mss as f64),
+            ssthresh_bytes: ssthresh.is_finite().then(|| truncated(ssthresh * mss as f64)),
         };
         if let Some(recorder) = &mut self.recorder {
             recorder.keep(point);

@@ -75,7 +75,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
+    fn from_probes(probes: &[FourStamps], first_ns: u64, drift: f64) -> Self {
         let all = Self { low: f64::MIN, high: f64::MAX };
         probes.iter().fold(all, |bounds, probe| {
             let drifted = |at_ns: u64| drift * span(at_ns, first_ns) as f64;
@@ -101,7 +101,7 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
     let changes = delay_changes(probes);
     let set = || changes.iter().filter(|change| change.clock);
     let agreed = claim.ns().filter(|claimed| {
-        let all = Bounds::of(probes, 0, 0.0);
+        let all = Bounds::from_probes(probes, 0, 0.0);
         let claimed = *claimed as f64;
         let kept = set().all(|change| change.there_ns.abs() <= 2.0 * claimed);
         kept && all.low <= claimed && all.high >= -claimed
@@ -123,19 +123,19 @@ pub fn clock_offset(probes: &[FourStamps], claim: ClockClaim) -> Option<Offset> 
     let pieces: Option<Vec<Piece>> = edges
         .windows(2)
         .filter(|edges| edges[0] < edges[1])
-        .map(|edges| Piece::of(probes, edges[0], edges[1]))
+        .map(|edges| Piece::from_probes(probes, edges[0], edges[1]))
         .collect();
     let Some(pieces) = pieces else {
         return Some(Offset { state: ClockState::Unsynchronised, changes, ..known });
     };
     let error = pieces.iter().map(|piece| piece.error_ns).fold(0.0, f64::max);
     let state = ClockState::OffsetEstimated;
-    Some(Offset { state, error_ns: Some(whole(error)), pieces, changes, ..known })
+    Some(Offset { state, error_ns: Some(rounded_up(error)), pieces, changes, ..known })
 }
 
 impl Piece {
     /// `None` where no offset with a steady drift is possible.
-    fn of(all: &[FourStamps], first: usize, end: usize) -> Option<Self> {
+    fn from_probes(all: &[FourStamps], first: usize, end: usize) -> Option<Self> {
         let probes = &all[first..end];
         let first_ns = probes.first()?.t1_ns;
         let points = delay_changes::points(probes);
@@ -143,8 +143,9 @@ impl Piece {
         let forced = || [0.0, delay_changes::steepness(&points)].into_iter();
         let drifts = seen.into_iter().chain(forced()).filter(|drift| drift.abs() < DRIFT_MAX);
         drifts.into_iter().find_map(|drift| {
-            let bounds: Vec<Bounds> =
-                windows(probes).map(|window| Bounds::of(window, first_ns, drift)).collect();
+            let bounds: Vec<Bounds> = windows(probes)
+                .map(|window| Bounds::from_probes(window, first_ns, drift))
+                .collect();
             let low = bounds.iter().map(|b| b.low).fold(f64::MIN, f64::max);
             let high = bounds.iter().map(|b| b.high).fold(f64::MAX, f64::min);
             let offset_ns = (low <= high).then_some(f64::midpoint(low, high))?;
@@ -162,7 +163,7 @@ impl Piece {
     clippy::cast_sign_loss,
     reason = "an error is not negative, and one of centuries may saturate"
 )]
-fn whole(ns: f64) -> u64 {
+fn rounded_up(ns: f64) -> u64 {
     ns.ceil() as u64
 }
 

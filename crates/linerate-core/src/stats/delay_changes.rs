@@ -142,14 +142,14 @@ struct Level {
 
 /// Growth of the smallest delays, as far as it is beyond that of queues.
 #[derive(Clone, Copy, Debug)]
-struct Moved {
+struct LevelShift {
     there: f64,
     back: f64,
     clock: bool,
 }
 
 impl Level {
-    fn of(points: &[Point]) -> Option<Self> {
+    fn from_points(points: &[Point]) -> Option<Self> {
         let slope = drift(points).unwrap_or(0.0);
         Some(Self {
             slope,
@@ -160,7 +160,7 @@ impl Level {
         })
     }
 
-    fn moved(&self, after: &[Point]) -> Option<Moved> {
+    fn shift_to(&self, after: &[Point]) -> Option<LevelShift> {
         let (there, back) = least(after, self.slope);
         let (there, back) = (there - self.least.0, back - self.least.1);
         // How far the line along the hull was drawn on.
@@ -171,13 +171,14 @@ impl Level {
         let both = there.abs() > bounds.0 && back.abs() > bounds.1;
         let clock = both && (there + back).abs() <= bounds.0.max(bounds.1);
         let beyond = |grown: f64, bound: f64| if grown.abs() > bound { grown } else { 0.0 };
-        let moved = Moved { there: beyond(there, bounds.0), back: beyond(back, bounds.1), clock };
+        let moved =
+            LevelShift { there: beyond(there, bounds.0), back: beyond(back, bounds.1), clock };
         (moved.there != 0.0 || moved.back != 0.0).then_some(moved)
     }
 
     /// The first of `points` that has changed: behind the last that is below a grown delay, else
     /// the first that is below what was the smallest.
-    fn first_of(&self, moved: Moved, points: &[Point]) -> Option<usize> {
+    fn first_of(&self, moved: LevelShift, points: &[Point]) -> Option<usize> {
         let grown = |point: &Point| {
             let level = point.level(self.slope);
             (level.there - self.least.0, level.back - self.least.1)
@@ -230,15 +231,15 @@ fn change(
     if (raw.0.0 - raw.1.0).abs() <= LEAST_NS && (raw.0.1 - raw.1.1).abs() <= LEAST_NS {
         return None;
     }
-    let level = Level::of(before)?;
-    let seen = level.moved(after(at)?)?;
+    let level = Level::from_points(before)?;
+    let seen = level.shift_to(after(at)?)?;
     let cut = at + level.first_of(seen, after(at)?)?;
     // A queue before it may have looked like it, so that its size is that of the later half.
-    let seen = level.moved(&after(cut)?[AFTER / 2..])?;
+    let seen = level.shift_to(&after(cut)?[AFTER / 2..])?;
     let cut = cut + level.first_of(seen, after(cut)?)?;
     // Its first point may have probes from before it.
     let end = points.len().min(cut + AFTER);
-    let moved = level.moved(points.get(cut + 1..end)?)?;
+    let moved = level.shift_to(points.get(cut + 1..end)?)?;
     // To the probe: it lies in the point that changed, or in the one before.
     let from = points[cut - 1].first;
     let until = points.get(cut + 1).map_or(probes.len(), |point| point.first);
@@ -252,6 +253,6 @@ fn change(
         })
         .collect();
     let first = from + level.first_of(moved, &each)?;
-    let Moved { there, back, clock } = moved;
+    let LevelShift { there, back, clock } = moved;
     Some((Change { first: first.min(until - 1), there_ns: there, back_ns: back, clock }, cut))
 }

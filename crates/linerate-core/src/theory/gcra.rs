@@ -52,7 +52,7 @@ impl VirtualScheduling {
     /// Ticks by which a cell at `at` is before the earliest time that conforms; it conforms at 0
     /// and below.
     #[inline]
-    pub fn early(&self, at: i128) -> i128 {
+    pub fn ticks_early(&self, at: i128) -> i128 {
         self.theoretical.map_or(0, |theoretical| theoretical - self.rule.limit - at)
     }
 
@@ -66,7 +66,7 @@ impl VirtualScheduling {
     /// Takes the cell at `at`, and is true when it conforms; one that does not leaves the state as
     /// it was.
     pub fn arrive(&mut self, at: i128) -> bool {
-        let conforms = self.early(at) <= 0;
+        let conforms = self.ticks_early(at) <= 0;
         if conforms {
             self.accept(at);
         }

@@ -230,17 +230,17 @@ impl Sprt {
     /// The most losses in `sent` packets that pass; `None` while none would.
     pub fn pass_at_most(&self, sent: u64) -> Option<u64> {
         let line = self.line(sent) - self.pass_below;
-        (line >= 0.0).then(|| whole(line.floor()))
+        (line >= 0.0).then(|| as_count(line.floor()))
     }
 
     /// The least losses in `sent` packets that fail, which may be more than were sent.
     pub fn fail_at_least(&self, sent: u64) -> u64 {
-        whole((self.line(sent) + self.fail_above).ceil())
+        as_count((self.line(sent) + self.fail_above).ceil())
     }
 
     /// Packets after which `lost` losses pass, the inverse of [`Self::pass_at_most`].
     pub fn packets_to_pass(&self, lost: u64) -> u64 {
-        whole(((lost as f64 + self.pass_below) / self.slope).ceil())
+        as_count(((lost as f64 + self.pass_below) / self.slope).ceil())
     }
 
     fn decide(&self, sent: u64, lost: u64) -> Decision {
@@ -279,7 +279,7 @@ fn valid(risk: f64) -> Result<f64, SequentialError> {
     if risk > 0.0 && risk < 0.5 { Ok(risk) } else { Err(SequentialError::RiskOutOfRange { risk }) }
 }
 
-fn whole(count: f64) -> u64 {
+fn as_count(count: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

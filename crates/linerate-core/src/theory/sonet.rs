@@ -221,17 +221,17 @@ impl Pdh {
     ///
     /// DS3: 44,736,000 × 84/85 = 44,209,694 bit/s.
     pub fn packet_bps(self) -> f64 {
-        self.packet_framing().of(self.line_bps())
+        self.packet_framing().payload_bps(self.line_bps())
     }
 
     /// Rate left for cells, their headers counted.
     pub fn cell_bps(self) -> f64 {
-        self.cell_framing().of(self.line_bps())
+        self.cell_framing().payload_bps(self.line_bps())
     }
 }
 
 impl Framing {
-    fn of(self, line_bps: u64) -> f64 {
+    fn payload_bps(self, line_bps: u64) -> f64 {
         line_bps as f64 * f64::from(self.payload) / f64::from(self.total)
     }
 }

@@ -75,11 +75,11 @@ impl Tokens {
     }
 
     /// Tokens that a packet of `bytes` lacks; it fits at 0 and below.
-    fn lack(&self, bytes: u32) -> i128 {
+    fn missing_tokens(&self, bytes: u32) -> i128 {
         i128::from(bytes) * PER_BYTE - self.level
     }
 
-    fn take(&mut self, bytes: u32) {
+    fn remove_tokens(&mut self, bytes: u32) {
         self.level -= i128::from(bytes) * PER_BYTE;
     }
 
@@ -147,9 +147,9 @@ impl TokenBucket {
     /// A packet arrives: `None` when it conforms and takes its tokens, otherwise what is missing.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32) -> Option<MissingBytes> {
         self.tokens.add(brought(self.since.step(at_ns), self.rate_bps));
-        let lack = self.tokens.lack(bytes);
+        let lack = self.tokens.missing_tokens(bytes);
         if lack <= 0 {
-            self.tokens.take(bytes);
+            self.tokens.remove_tokens(bytes);
         }
         missing(lack)
     }
@@ -163,7 +163,7 @@ impl TokenBucket {
             return None;
         }
         let last = self.since.0.unwrap_or(at_ns);
-        let wait = self.tokens.lack(bytes).max(0);
+        let wait = self.tokens.missing_tokens(bytes).max(0);
         let wait = u64::try_from((wait + self.rate_bps - 1) / self.rate_bps).ok()?;
         Some(last.saturating_add(wait).max(at_ns))
     }
@@ -233,15 +233,15 @@ impl SrTcm {
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
         let over = self.committed.add(brought(self.since.step(at_ns), self.rate_bps));
         self.excess.add(over);
-        let committed_lack = self.committed.lack(bytes);
-        let excess_lack = self.excess.lack(bytes);
+        let committed_lack = self.committed.missing_tokens(bytes);
+        let excess_lack = self.excess.missing_tokens(bytes);
         if was == Colour::Green && committed_lack <= 0 {
-            self.committed.take(bytes);
+            self.committed.remove_tokens(bytes);
             return marked(Colour::Green, None);
         }
         let from_committed = if was == Colour::Green { missing(committed_lack) } else { None };
         if was != Colour::Red && excess_lack <= 0 {
-            self.excess.take(bytes);
+            self.excess.remove_tokens(bytes);
             return marked(Colour::Yellow, from_committed);
         }
         marked(Colour::Red, if was == Colour::Red { None } else { missing(excess_lack) })
@@ -301,17 +301,17 @@ impl TrTcm {
         let step = self.since.step(at_ns);
         self.committed.add(brought(step, self.committed_bps));
         self.peak.add(brought(step, self.peak_bps));
-        let peak_lack = self.peak.lack(bytes);
+        let peak_lack = self.peak.missing_tokens(bytes);
         if was == Colour::Red || peak_lack > 0 {
             return marked(Colour::Red, if was == Colour::Red { None } else { missing(peak_lack) });
         }
-        self.peak.take(bytes);
-        let committed_lack = self.committed.lack(bytes);
+        self.peak.remove_tokens(bytes);
+        let committed_lack = self.committed.missing_tokens(bytes);
         if was == Colour::Yellow || committed_lack > 0 {
             let lack = if was == Colour::Yellow { None } else { missing(committed_lack) };
             return marked(Colour::Yellow, lack);
         }
-        self.committed.take(bytes);
+        self.committed.remove_tokens(bytes);
         marked(Colour::Green, None)
     }
 }

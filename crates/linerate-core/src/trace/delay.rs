@@ -25,7 +25,8 @@ pub(super) fn add_differences(trace: &mut Trace) {
     let mut before: Option<Measured> = None;
     for hop in &mut trace.hops {
         hop.added = None;
-        let Some(here) = Measured::of(&round_trips(&hop.samples, TracePhase::Idle)) else {
+        let Some(here) = Measured::from_round_trips(&round_trips(&hop.samples, TracePhase::Idle))
+        else {
             continue;
         };
         if let Some(before) = before {
@@ -52,7 +53,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(round_trips: &[f64]) -> Option<Self> {
+    fn from_round_trips(round_trips: &[f64]) -> Option<Self> {
         let interval = median_interval(round_trips, CONFIDENCE)?;
         let half = |odd| {
             let each = round_trips.iter().enumerate().filter(|(index, _)| index % 2 == odd);

@@ -31,7 +31,7 @@ struct Table {
 
 /// Flows that lose while others do not, by what hops at `ttls` answered.
 pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
-    let mut table = Table::of(trace, ttls);
+    let mut table = Table::from_trace(trace, ttls);
     let of = u16::try_from(table.flows.len()).unwrap_or(u16::MAX);
     let mut found = Vec::new();
     while let Some(split) = table.best_split().filter(|_| found.len() < GROUPS_MAX) {
@@ -44,7 +44,7 @@ pub(super) fn find(trace: &Trace, ttls: Vec<u8>) -> Vec<Finding> {
 }
 
 impl Table {
-    fn of(trace: &Trace, ttls: Vec<u8>) -> Self {
+    fn from_trace(trace: &Trace, ttls: Vec<u8>) -> Self {
         let mut flows: BTreeMap<u16, Vec<Witness>> = BTreeMap::new();
         let end = trace.hops.last().filter(|hop| hop.is_end).map(|hop| hop.ttl);
         let hops = trace.hops.iter().filter(|hop| ttls.contains(&hop.ttl));
@@ -65,7 +65,11 @@ impl Table {
     }
 
     /// Losses of these flows from a hop on.
-    fn later<'a>(&'a self, flows: impl IntoIterator<Item = &'a u16>, index: usize) -> Witness {
+    fn losses_from<'a>(
+        &'a self,
+        flows: impl IntoIterator<Item = &'a u16>,
+        index: usize,
+    ) -> Witness {
         let rows = flows.into_iter().filter_map(|flow| self.flows.get(flow));
         sum(rows.flat_map(|row| row.iter().skip(index)))
     }
@@ -76,9 +80,9 @@ impl Table {
         let places = (0..self.ttls.len()).filter(|at| self.ttls.len() - at >= least_later);
         let splits = places.filter(|&index| self.differ(index)).flat_map(|index| {
             let mut order: Vec<u16> = self.flows.keys().copied().collect();
-            let lost = |flow: &u16| share(self.later([flow], index)).unwrap_or(0.0);
+            let lost = |flow: &u16| share(self.losses_from([flow], index)).unwrap_or(0.0);
             order.sort_by(|one, other| lost(other).total_cmp(&lost(one)));
-            (1..order.len()).map(move |count| Split::of(self, index, &order[..count]))
+            (1..order.len()).map(move |count| Split::from_table(self, index, &order[..count]))
         });
         let best = splits.max_by(|one, other| one.gain.total_cmp(&other.gain))?;
         (best.gain > STEP_MIN && best.shows_later(self)).then_some(best)
@@ -87,8 +91,9 @@ impl Table {
     /// True when flows lose differently from a hop on: the ratio of the likelihoods of a share each
     /// and of one share for all, as chi-squared.
     fn differ(&self, index: usize) -> bool {
-        let each = self.flows.keys().map(|flow| likelihood(self.later([flow], index)));
-        let gain = 2.0 * (each.sum::<f64>() - likelihood(self.later(self.flows.keys(), index)));
+        let each = self.flows.keys().map(|flow| likelihood(self.losses_from([flow], index)));
+        let gain =
+            2.0 * (each.sum::<f64>() - likelihood(self.losses_from(self.flows.keys(), index)));
         self.flows.len() > 1 && gain > chi_squared(self.flows.len() - 1)
     }
 }
@@ -102,9 +107,9 @@ struct Split {
 }
 
 impl Split {
-    fn of(table: &Table, index: usize, flows: &[u16]) -> Self {
-        let lossy = table.later(flows, index);
-        let all = table.later(table.flows.keys(), 0);
+    fn from_table(table: &Table, index: usize, flows: &[u16]) -> Self {
+        let lossy = table.losses_from(flows, index);
+        let all = table.losses_from(table.flows.keys(), 0);
         let rest = Witness { sent: all.sent - lossy.sent, lost: all.lost - lossy.lost, ..all };
         let gain = 2.0 * (likelihood(lossy) + likelihood(rest) - likelihood(all));
         let more = share(lossy) > share(rest);
@@ -122,7 +127,7 @@ impl Split {
     /// `rest` has the flows that are left; what these lose too is no loss of the group's own.
     fn finding(mut self, trace: &Trace, rest: &Table, of: u16) -> Option<Finding> {
         self.flows.sort_unstable();
-        let base = share(rest.later(rest.flows.keys(), self.index)).unwrap_or(0.0);
+        let base = share(rest.losses_from(rest.flows.keys(), self.index)).unwrap_or(0.0);
         let interval = wilson_interval(self.lossy.lost, self.lossy.sent, Z_95)?;
         let at = rest.ttls[self.index];
         let after = self.index.checked_sub(1).map_or(0, |before| rest.ttls[before]);

@@ -15,7 +15,7 @@ const ROUNDS_MIN: u64 = 5;
 /// The losses, and the routers that limit their answers. Where some flows lose on their own,
 /// what is told of all flows is what the others lose too.
 pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
-    let mut all = Witnesses::of(trace, &[]);
+    let mut all = Witnesses::from_trace(trace, &[]);
     let mut losses = flow_loss::find(trace, all.own.clone());
     let flows = losses.iter().flat_map(|finding| match finding {
         Finding::FlowLoss { flows, .. } => flows.clone(),
@@ -23,10 +23,10 @@ pub(super) fn find(trace: &Trace) -> (Vec<Finding>, Vec<Finding>) {
     });
     let flows: Vec<u16> = flows.collect();
     if !flows.is_empty() {
-        all.list = Witnesses::of(trace, &flows).list;
+        all.list = Witnesses::from_trace(trace, &flows).list;
     }
     let nothing = Witness { ttl: 0, sent: 0, lost: 0 };
-    steps(&all.list, nothing, all.sure(trace), &mut losses);
+    steps(&all.list, nothing, all.reach_the_end(trace), &mut losses);
     all.limited.sort_by_key(|(counts, _)| counts.ttl);
     let limited = all.limited.into_iter().map(|(counts, per_second)| Finding::RateLimited {
         at: counts.ttl,
@@ -48,7 +48,7 @@ struct Witnesses {
 impl Witnesses {
     /// Hops as all flows but `without` show them. Echoes are a flow of their own, which may be one
     /// of these.
-    fn of(trace: &Trace, without: &[u16]) -> Self {
+    fn from_trace(trace: &Trace, without: &[u16]) -> Self {
         let (mut list, mut limited) = (Vec::new(), Vec::new());
         for hop in &trace.hops {
             let counts = count(hop.ttl, &hop.samples, without);
@@ -77,7 +77,7 @@ impl Witnesses {
     }
 
     /// True when the end is among them.
-    fn sure(&self, trace: &Trace) -> bool {
+    fn reach_the_end(&self, trace: &Trace) -> bool {
         let end = end_of(trace);
         end.is_some() && self.list.last().map(|witness| witness.ttl) == end
     }

@@ -43,13 +43,13 @@ pub(super) struct CertificateFlags {
 }
 
 impl CertificateFlags {
-    /// Whether it names files that SIGHUP reads again.
+    /// True when it names files that SIGHUP reads again.
     pub(super) const fn is_reread(&self) -> bool {
         self.tls_cert.is_some()
     }
 }
 
-/// What TLS goes by, and who keeps it.
+/// The TLS configuration, and the ACME client that renews its certificate.
 #[cfg(feature = "web")]
 pub(super) struct Certificate {
     pub(super) tls: Arc<Tls>,

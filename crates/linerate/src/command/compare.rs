@@ -160,7 +160,7 @@ fn candidate(
     Ok(Candidate::new(text, plan_of(args, profile, port, each, &keys)?))
 }
 
-/// What is measured of a host in each round.
+/// Plan of the measurement of a host in each round.
 fn plan_of(
     args: &Args,
     host: Profile,

@@ -17,7 +17,7 @@ use linerate_store::{Filter, Known, Store, default_path};
 use super::lab;
 use crate::config::Config;
 
-/// What a script asks for.
+/// Kind of candidates that a completion script asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Candidates {
     /// Hosts of the configuration and of the history.
@@ -32,7 +32,7 @@ pub(crate) enum Candidates {
     Studies,
 }
 
-/// How long a shell waits.
+/// Time after which a shell gets no candidates.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Results that are offered by `@-N` and by their IDs.
@@ -120,7 +120,7 @@ pub(crate) fn script(shell: Shell, command: clap::Command) -> String {
     }
 }
 
-/// What stands for candidates in a script until it asks for them.
+/// Placeholders of candidates in a script, which asks for them by these names.
 const ASKED: [(&str, &str); 5] = [
     ("ASK-HOSTS", "hosts"),
     ("ASK-RESULTS", "results"),

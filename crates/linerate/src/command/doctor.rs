@@ -46,7 +46,7 @@ pub(crate) struct CalibrateArgs {
     json: bool,
 }
 
-/// What this host adds to delays: the clock test, in a second.
+/// Delays that this host adds: the clock test, in a second.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Outcome {
     run(Args { part: Some(Part::Clock), json: args.json })
 }
@@ -107,7 +107,7 @@ fn civil_time(clock: &ClockReport) -> Check {
         .or_warn(clock.synchronised != Some(false), "timedatectl set-ntp true")
 }
 
-/// What the digits of this host are worth.
+/// Resolution of the figures that are printed on this host, in a sentence.
 fn sentence(clock: &ClockReport) -> String {
     let Some(step_ns) = clock.tick_ns else {
         return "the clock's step could not be found; figures are printed as read".to_owned();

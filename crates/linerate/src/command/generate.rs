@@ -21,7 +21,7 @@ pub(crate) struct Args {
     what: What,
 }
 
-/// What to make.
+/// The document to make.
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Write one man page per command into a directory

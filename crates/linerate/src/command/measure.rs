@@ -39,7 +39,7 @@ pub(crate) struct Output {
     pub(crate) store: Option<PathBuf>,
 }
 
-/// How much of a result is for people.
+/// Detail of a result that is printed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Amount {
     /// Print only the result, in one line
@@ -69,12 +69,12 @@ impl Output {
         self.output.as_deref().map_or(Ok(()), paths::check_writable)
     }
 
-    /// Where people read what is beside the result: programs have standard output to themselves.
+    /// The stream for remarks beside the result: programs have standard output to themselves.
     pub(crate) fn say(&self) -> fn(&str) {
         if self.json || self.jsonl { output::note } else { output::line }
     }
 
-    /// Whether live lines are for people.
+    /// True when live lines are printed.
     pub(crate) const fn live(&self) -> bool {
         !(self.json || self.jsonl || self.amount.quiet)
     }

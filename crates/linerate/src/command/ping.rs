@@ -172,7 +172,7 @@ fn plan(args: &Args, host: &Target) -> Result<PingPlan, Failure> {
     })
 }
 
-/// What people see while a ping runs.
+/// Lines on the terminal while a ping runs.
 struct Lines {
     target: String,
     /// Decimals of a time in ms that the clock justifies.

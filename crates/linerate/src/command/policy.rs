@@ -47,7 +47,7 @@ enum What {
     },
 }
 
-/// What is to go.
+/// Results to remove.
 #[derive(Debug, clap::Args)]
 struct Prune {
     /// The policy, with [keep]

@@ -41,7 +41,7 @@ pub(crate) struct ProbeFlags {
     rpm: bool,
 }
 
-/// How often probes go.
+/// Rate of the probes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProbeRate {
     Off,

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     store: Option<PathBuf>,
 }
 
-/// What a report is about.
+/// Subject of a report.
 enum Subject {
     Single(Box<Record>),
     Run(Box<Results>),

@@ -34,7 +34,7 @@ fn parse_flow_label(text: &str) -> Result<u32, String> {
     number.ok().filter(|label| *label < 1 << 20).ok_or_else(|| "a label is 0 to 0xfffff".to_owned())
 }
 
-/// How one probe leaves and its reply is waited for: flags of `ping`, `stamp` and `compare`.
+/// Sending of one probe and waiting for its reply: flags of `ping`, `stamp` and `compare`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RoundTripFlags {
     /// Wait this long for a reply; later it is lost

@@ -105,7 +105,7 @@ pub(crate) struct Args {
     guard: GuardFlags,
 }
 
-/// How browsers are answered.
+/// Answers to browsers: page, store and certificate.
 #[derive(Debug, clap::Args)]
 struct WebFlags {
     /// Answer no HTTP: by default a browser finds a page on the server's port, and tests from there
@@ -150,7 +150,7 @@ struct WebFlags {
 }
 
 impl WebFlags {
-    /// Whether it names files that SIGHUP reads again.
+    /// True when it names files that SIGHUP reads again.
     const fn is_reread(&self) -> bool {
         self.certificate.is_reread() || self.mesh.mesh.is_some()
     }
@@ -173,7 +173,7 @@ fn parse_host_name(text: &str) -> Result<String, String> {
     is_name.then(|| text.to_ascii_lowercase()).ok_or_else(wrong)
 }
 
-/// What the flags say of HTTP; none where it is not to be answered.
+/// Options of the HTTP server from the flags; none with `--no-web`.
 #[cfg(feature = "web")]
 fn web_options(flags: &WebFlags) -> Result<Option<WebOptions>, Failure> {
     if flags.no_web {
@@ -213,8 +213,8 @@ fn at_hand(local: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, local.port())
 }
 
-/// Where a browser finds the page, or the API: on this host, then at each address that others reach
-/// it at.
+/// Lines with the URLs of the page, or of the API: on this host, then at each address that other
+/// hosts reach.
 #[cfg(feature = "web")]
 fn page_lines(page: bool, local: SocketAddr, own: &[IpAddr]) -> Vec<String> {
     let path = if page { "" } else { "api/v1/server" };
@@ -478,7 +478,7 @@ fn own_addresses(local: SocketAddr) -> Vec<IpAddr> {
     }
 }
 
-/// What to type on another host, a line for each address that it can reach this one at.
+/// Commands to type on another host, one for each address of this host that it can reach.
 fn invitation(local: SocketAddr) -> Vec<String> {
     let addresses = own_addresses(local);
     let port = local.port();
@@ -499,7 +499,7 @@ fn invitation(local: SocketAddr) -> Vec<String> {
     lines
 }
 
-/// Whether other hosts may reach an address of this one: not loopback, and not link-local, which
+/// True when other hosts may reach an address of this one: not loopback, and not link-local, which
 /// needs the client's interface. An IPv6 listener on all addresses takes IPv4, too.
 const fn is_reachable(addr: IpAddr, listener: IpAddr) -> bool {
     match addr {

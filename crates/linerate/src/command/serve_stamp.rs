@@ -33,7 +33,7 @@ pub(crate) struct StampFlags {
     stamp_low_ports: bool,
 }
 
-/// Where STAMP is reflected.
+/// UDP port on which STAMP is reflected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StampPort {
     None,

@@ -65,7 +65,7 @@ pub(crate) struct Args {
 
 /// Largest time to live, so that the reflector sees the hops (RFC 8762 §4.1).
 const TTL: u8 = 255;
-/// How long each end of --meet waits for the other: who reflects is started first.
+/// Time that each end of --meet waits for the other: the reflector is started first.
 const PROBER_WAITS: Duration = Duration::from_secs(60);
 const REFLECTOR_WAITS: Duration = Duration::from_secs(600);
 

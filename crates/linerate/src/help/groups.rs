@@ -6,7 +6,7 @@ const THEORY: &str = "Theory, contracts, comparing, writing";
 const THIS_HOST: &str = "Hosts and this program";
 const OTHER_PROGRAMS: &str = "Other programs' command lines";
 
-/// Whether `-h` puts this group on one line.
+/// True when `-h` puts this group on one line.
 pub(super) fn is_in_line(group: &str) -> bool {
     [MORE_DELAY, THEORY, THIS_HOST, OTHER_PROGRAMS].contains(&group)
 }

@@ -66,7 +66,7 @@ fn sections(path: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, ".SH \"SEE ALSO\"\n{}", see_also(path))
 }
 
-/// Those that the page names, the command above and those below it; the program's page at last.
+/// Pages that the page names, the command above and those below it; the program's page at last.
 fn see_also(path: &str) -> String {
     let named = page(path).see.iter().map(|name| name.replace(' ', "-"));
     let own = path.replace("linerate ", "");

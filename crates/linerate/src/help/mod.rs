@@ -32,7 +32,7 @@ pub(crate) fn pages() -> impl Iterator<Item = &'static Page> {
     pages::PAGES.iter().chain(mesh)
 }
 
-/// What the program says when it is called alone.
+/// Text that the program prints when it is called without arguments.
 pub(crate) const BEGIN: &str = "\
 linerate measures a network path or device and says what limits it. To begin:
 

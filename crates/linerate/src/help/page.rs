@@ -1,6 +1,6 @@
 //! What is said of a command beside its flags.
 
-/// What is said of one command beside its flags.
+/// Examples and references of one command's page, beside its flags.
 pub(crate) struct Page {
     /// Its name without the program's: `path run`.
     pub(crate) command: &'static str,
@@ -14,6 +14,6 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Of a command that has none.
+    /// Page of a command that has no examples.
     pub(super) const NONE: Self = Self { command: "", shown: &[], examples: &[], see: &[] };
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use lexopt::Arg;
 
-/// Whether a value stands behind a flag.
+/// Value that a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     /// None does.
@@ -23,9 +23,9 @@ pub(super) trait Known {
     fn letter(&self) -> Option<char>;
     /// Its long name; empty for none.
     fn long(&self) -> &str;
-    /// Whether a value follows.
+    /// Value that the flag takes.
     fn takes(&self) -> Takes;
-    /// Whether another row of the table is the same flag by another name.
+    /// True when another row of the table is the same flag by another name.
     fn is_alias_of(&self, other: &Self) -> bool;
 }
 

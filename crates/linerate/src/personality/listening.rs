@@ -15,7 +15,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-/// How often the stop flag is looked at.
+/// Interval at which the stop flag is read.
 const LOOK: Duration = Duration::from_millis(100);
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 1024;

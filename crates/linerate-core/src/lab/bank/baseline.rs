@@ -41,7 +41,7 @@ fn shares(end: &FlowEnd, info: &TcpInfo) -> Option<Shares> {
     Some(Shares { receive_window, send_buffer, network, idle: (1.0 - busy).max(0.0) })
 }
 
-fn seen(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
+fn counters_of(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
     let end = end?;
     let info = end.tcp_info.as_ref()?;
     Some((end, info, shares(end, info)?))
@@ -49,7 +49,7 @@ fn seen(end: Option<&FlowEnd>) -> Option<(&FlowEnd, &TcpInfo, Shares)> {
 
 /// The counter with the most time; what only the network limited is at its ceiling.
 fn largest_counter(end: Option<&FlowEnd>) -> Label {
-    let Some((.., shares)) = seen(end) else { return UNDETERMINED };
+    let Some((.., shares)) = counters_of(end) else { return UNDETERMINED };
     let all = [
         (shares.network, Label::AT_CEILING),
         (shares.receive_window, Label::Cause(Cause::ReceiveWindow)),
@@ -80,7 +80,7 @@ const NDT_CONGESTION_SHARE: f64 = 0.02;
 /// NDT's rules, with today's counters in place of those of web100: a duplex mismatch first, then
 /// the receiver, the sender, congestion. Its second test with a clamped window is not repeated.
 fn ndt(end: Option<&FlowEnd>) -> Label {
-    let Some((end, info, shares)) = seen(end) else { return UNDETERMINED };
+    let Some((end, info, shares)) = counters_of(end) else { return UNDETERMINED };
     let seconds = (end.span_ns as f64 / 1e9).max(0.001);
     let retransmits_per_s = f64::from(info.total_retrans.unwrap_or(0)) / seconds;
     let timeouts = f64::from(info.total_rto.unwrap_or(0));

@@ -30,7 +30,7 @@ pub struct Reach {
 impl Reach {
     /// Rate and delay of one flow of the test's first direction, in a whole test; else of all its
     /// flows.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         let way = Some(Direction::Up);
         let part = record.one_flow_part(Direction::Up).unwrap_or(record);
         let goodput = part.value(MetricId::Goodput, Stat::Value, way);
@@ -151,15 +151,15 @@ impl Case {
     }
 
     /// Takes the run with the plant: its record loses what only the laboratory knows.
-    pub fn took(&mut self, mut record: Record) {
-        self.with = Reach::of(&record);
+    pub fn add_planted_run(&mut self, mut record: Record) {
+        self.with = Reach::from_record(&record);
         if let Some(late) = record.paths.iter().find(|path| path.late) {
-            self.validity = Validity::Disturbed(why(late));
+            self.validity = Validity::Disturbed(emulator_fault(late));
         } else if let Some(caveat) = record.caveats.iter().find(|caveat| is_of_the_machine(caveat))
         {
             self.validity = Validity::Disturbed(caveat.detail.clone());
         }
-        blind(&mut record);
+        remove_emulator(&mut record);
         self.record = Some(Box::new(record));
     }
 
@@ -195,7 +195,7 @@ impl Case {
     /// Label of a verdict on the quantity that the plant harms. A standing queue costs delay and no
     /// rate, and is named beside the full link that it is before.
     fn label_of(&self, verdict: &Verdict) -> Label {
-        match Label::of(verdict) {
+        match Label::from_verdict(verdict) {
             Label::AT_CEILING if self.is_of_delay() && names_queue(verdict) => self.expect,
             label => label,
         }
@@ -282,7 +282,7 @@ const fn is_of_the_machine(caveat: &Caveat) -> bool {
     matches!(caveat.code, CaveatCode::StolenTime | CaveatCode::ClockStepped)
 }
 
-fn why(path: &EmulatedPath) -> String {
+fn emulator_fault(path: &EmulatedPath) -> String {
     match path.faults.as_slice() {
         [] => "the emulator was late".to_owned(),
         faults => faults.join("; "),
@@ -290,7 +290,7 @@ fn why(path: &EmulatedPath) -> String {
 }
 
 /// Takes from a record what the emulator told: a diagnosis has to do without.
-fn blind(record: &mut Record) {
+fn remove_emulator(record: &mut Record) {
     record.paths.clear();
     record.parts.iter_mut().for_each(blind);
     for ceiling in record.ceiling.iter_mut().chain(&mut record.ceiling_reverse) {
@@ -347,10 +347,10 @@ mod tests {
             WallTime::from_unix_nanos(0),
         );
         let mut case = Case::default();
-        case.took(record.clone());
+        case.add_planted_run(record.clone());
         assert_eq!(case.validity, Validity::Valid);
         record.caveats.push(Caveat::new(CaveatCode::StolenTime, "4.9 % of the CPU time", "repeat"));
-        case.took(record);
+        case.add_planted_run(record);
         assert_eq!(case.validity, Validity::Disturbed("4.9 % of the CPU time".to_owned()));
     }
 

@@ -14,7 +14,7 @@ pub enum Half {
 
 impl Half {
     /// The half of a scenario by its identity and parameters: chance, and always the same.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_identity(text: &str) -> Self {
         // The lowest bit of FNV-1a is the parity of the bytes' lowest bits; a higher one mixes.
         if hash(text) >> 40 & 1 == 0 { Self::Development } else { Self::Other }
     }

@@ -50,7 +50,7 @@ impl Label {
     pub const AT_CEILING: Self = Self::None(NoCause::AtCeiling);
 
     /// Label of a verdict. A result that the rate of a link limits is at its ceiling.
-    pub const fn of(verdict: &Verdict) -> Self {
+    pub const fn from_verdict(verdict: &Verdict) -> Self {
         match (verdict.outcome, verdict.cause) {
             (Outcome::Limited, Some(Cause::Link)) => Self::AT_CEILING,
             (Outcome::Limited, Some(cause)) => Self::Cause(cause),

@@ -118,7 +118,7 @@ impl Recipe {
         seed: u64,
     ) -> Result<Scenario, String> {
         let drawn = self.drawn(level, seed);
-        let base = merged(usual(&drawn), &self.base);
+        let base = merged(default_path(&drawn), &self.base);
         let setting = |more: &Map<String, Value>| {
             let whole = filled(Value::Object(merged(base.clone(), more)), &drawn)?;
             crate::tree::from_value::<Setting>(whole).map_err(|error| one_line(&error))
@@ -131,7 +131,7 @@ impl Recipe {
             level,
             congestion: congestion.to_owned(),
             seed,
-            half: Half::of(&text),
+            half: Half::from_identity(&text),
             expect: self.expect,
             accept: self.accept.clone(),
             drawn,
@@ -157,7 +157,7 @@ impl Recipe {
 }
 
 /// The path of which nothing is said.
-fn usual(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
+fn default_path(drawn: &BTreeMap<String, f64>) -> Map<String, Value> {
     let (rate, delay) = (drawn["rate"], drawn["delay"]);
     let path = json!({ "rate": format!("{rate} Mbit/s"), "delay": format!("{delay} ms") });
     Map::from_iter([("path".to_owned(), path)])

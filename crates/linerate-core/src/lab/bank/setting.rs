@@ -133,7 +133,7 @@ pub struct HostCommand {
 #[serde(deny_unknown_fields)]
 pub struct Rival {
     /// Number of competing streams.
-    #[serde(default = "one")]
+    #[serde(default = "one_stream")]
     pub streams: u16,
     /// Their congestion control.
     pub congestion: String,
@@ -145,7 +145,7 @@ pub struct Rival {
     pub on_s: Option<f64>,
 }
 
-const fn one() -> u16 {
+const fn one_stream() -> u16 {
     1
 }
 

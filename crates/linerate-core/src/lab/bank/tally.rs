@@ -84,7 +84,7 @@ impl Tally {
     }
 
     /// The scores of judged cases.
-    pub fn of<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
+    pub fn from_cases<'a>(cases: impl IntoIterator<Item = (&'a Case, &'a Judged)>) -> Self {
         let mut tally = Self::default();
         let mut said: BTreeMap<(String, u64), Vec<Label>> = BTreeMap::new();
         for (case, judged) in cases {
@@ -164,7 +164,7 @@ mod tests {
             (case("j", Label::AT_CEILING, Validity::Valid), judged(None)),
             (case("q", Label::Cause(Cause::StandingQueue), Validity::Valid), judged(Some(loss))),
         ];
-        let tally = Tally::of(cases.iter().map(|(case, judged)| (case, judged)));
+        let tally = Tally::from_cases(cases.iter().map(|(case, judged)| (case, judged)));
         assert_eq!(tally.diagnosis, Score { right: 1, cases: 4, accused: 1, innocent: 2 });
         assert_eq!(tally.baselines[3], Score { right: 2, cases: 4, accused: 2, innocent: 2 });
         assert_eq!(tally.by_confidence, [(Confidence::High, (1, 3))].into());

@@ -123,7 +123,7 @@ fn red(packets: u64, seed: u64) -> Check {
     let (mut out, mut gaps, mut gap) = (Outlet::default(), Vec::new(), 0);
     for number in 0..packets {
         let at = MonoTime::from_nanos(number);
-        red.put(at, packet(number, 1000, 0), &mut out);
+        red.enqueue(at, packet(number, 1000, 0), &mut out);
         gap += 1;
         if out.lost.is_empty() {
             if red.backlog().bytes > 60_000 {

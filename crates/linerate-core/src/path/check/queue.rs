@@ -46,8 +46,8 @@ fn wait(packets: u64, seed: u64, name: &'static str, load: f64) -> Check {
     for number in 0..packets {
         let at = source.next();
         came.push_back(at);
-        link.due(at, &mut out);
-        link.take(at, packet(number, 1500, 0), &mut out);
+        link.release(at, &mut out);
+        link.receive(at, packet(number, 1500, 0), &mut out);
         for departure in out.departures.drain(..) {
             let Some(at) = came.pop_front() else { break };
             waits.push((departure.at.nanos_since(at) as f64 - SERVICE_NS) / 1000.0);
@@ -66,9 +66,9 @@ fn loss(packets: u64, seed: u64, name: &'static str, load: f64, places: i32) -> 
     let (mut out, mut losses) = (Outlet::default(), Vec::new());
     for number in 0..packets {
         let at = source.next();
-        link.due(at, &mut out);
+        link.release(at, &mut out);
         let ip_bytes = (1500.0 * lengths.exponential()).round().max(1.0) as u32;
-        link.take(at, packet(number, ip_bytes, 0), &mut out);
+        link.receive(at, packet(number, ip_bytes, 0), &mut out);
         losses.push(out.lost.len() as f64);
         out.lost.clear();
         out.departures.clear();

@@ -100,7 +100,7 @@ fn trunk(packets: u64, seed: u64) -> Check {
     for number in 0..packets {
         let at = MonoTime::from_nanos(number * 5 * MS);
         let hash = (random.unit() * f64::from(u32::MAX)) as u32;
-        trunk.take(at, packet(number, 1500, hash), &mut out);
+        trunk.receive(at, packet(number, 1500, hash), &mut out);
         trunk.due(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
         for departure in out.departures.drain(..) {
             // 1500 bytes take 1, 2 or 4 ms.

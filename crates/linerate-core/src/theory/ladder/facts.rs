@@ -145,7 +145,7 @@ pub struct Facts {
 
 impl Facts {
     /// Nothing but the packet: one flow, CUBIC, today's initial window.
-    pub const fn of(packet: Packet) -> Self {
+    pub const fn from_packet(packet: Packet) -> Self {
         Self {
             packet,
             flows: 1,

@@ -101,19 +101,19 @@ pub fn needs(
     let seconds = rtt.value.as_secs_f64();
     let flight = path.payload_bps * seconds / 8.0;
     let queue = flight / facts.packet.payload_share();
-    let window = facts.packet.is_tcp().then(|| whole(flight / f64::from(facts.flows)));
+    let window = facts.packet.is_tcp().then(|| next_whole(flight / f64::from(facts.flows)));
     Ok(Some(Needs {
         payload_bps: path.payload_bps,
         window_bytes: window,
         window_scale: window.and_then(|bytes| window_scale(Bytes::new(bytes)).ok()),
-        flows_min: window.map(|_| whole(flight).div_ceil(WINDOW_MAX_BYTES).max(1)),
+        flows_min: window.map(|_| next_whole(flight).div_ceil(WINDOW_MAX_BYTES).max(1)),
         receive_buffer_bytes: window.map(|bytes| bytes.saturating_mul(RECEIVE_BUFFER_PER_WINDOW)),
-        send_buffer_bytes: window.map(|bytes| whole(bytes as f64 / SEND_BUFFER_USABLE)),
-        queue_bytes: whole(queue),
+        send_buffer_bytes: window.map(|bytes| next_whole(bytes as f64 / SEND_BUFFER_USABLE)),
+        queue_bytes: next_whole(queue),
         queue_flows,
         queue_shared_bytes: queue_flows
             .filter(|n| *n > 0)
-            .map(|n| whole(queue / (n as f64).sqrt())),
+            .map(|n| next_whole(queue / (n as f64).sqrt())),
         loss_budgets: loss_budgets(facts, path.payload_bps)?,
     }))
 }
@@ -125,12 +125,12 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
         return Ok(Vec::new());
     };
     let packets_per_s = payload_bps / 8.0 / f64::from(facts.packet.payload_bytes);
-    let reno = borne(loss::reno_budget(&path, rate))?;
+    let reno = within_formula(loss::reno_budget(&path, rate))?;
     let mut budgets = Vec::new();
     for response in Response::ALL {
         let (high, low) = match response {
             Response::Reno => (reno.map(|reno| reno.high), reno.map(|reno| reno.low)),
-            Response::Cubic => match borne(loss::cubic_budget(&path, rate))? {
+            Response::Cubic => match within_formula(loss::cubic_budget(&path, rate))? {
                 Some(p) if p <= loss::MATHIS_LOSS_MAX => (Some(p), None),
                 _ => (reno.map(|reno| reno.high), None),
             },
@@ -151,7 +151,7 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
 
 /// A budget; none where a segment in each round trip is more than the rate, so that the formulas
 /// do not speak.
-fn borne<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
+fn within_formula<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
     match budget {
         Ok(p) => Ok(Some(p)),
         Err(LossError::RateTooLow { .. }) => Ok(None),
@@ -226,7 +226,7 @@ pub fn propagation(
 }
 
 /// The next whole number; 0 for what is negative.
-fn whole(bytes: f64) -> u64 {
+fn next_whole(bytes: f64) -> u64 {
     // A product such as 541.1e6 x 0.045 / 8 may miss a whole number by a rounding error.
     #[expect(
         clippy::cast_possible_truncation,

@@ -44,7 +44,7 @@ pub fn by_window(facts: &Facts) -> Result<Option<Sweep>, LadderError> {
     let high = (8.0 * flight).max(2.0 * present.unwrap_or(65_536.0));
     let low = (flight / 64.0).min(present.unwrap_or(f64::MAX) / 2.0).clamp(1024.0, high / 4.0);
     let with = |bytes: f64| Facts {
-        window: Some(Known::new(Bytes::new(whole(bytes)), "the axis")),
+        window: Some(Known::new(Bytes::new(whole_window(bytes)), "the axis")),
         ..facts.clone()
     };
     let curve = curve("expected", low, high.min(WINDOW_MAX_BYTES as f64), with)?;
@@ -123,6 +123,6 @@ fn curve(
     clippy::cast_sign_loss,
     reason = "a cast from f64 stays in the range"
 )]
-fn whole(bytes: f64) -> u64 {
+fn whole_window(bytes: f64) -> u64 {
     (bytes.round().max(1.0) as u64).min(WINDOW_MAX_BYTES)
 }

@@ -92,7 +92,7 @@ const fn is_ip(protocol: BenchProtocol) -> bool {
     matches!(protocol, Udp4 | Udp6 | Tcp4 | Tcp6)
 }
 
-/// What belongs to a device that is made here.
+/// Checks flags that need a device made here.
 fn made(args: &Args) -> Result<(), Failure> {
     let flags = &args.made;
     let Some(device) = &flags.device else {

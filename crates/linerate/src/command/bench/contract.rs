@@ -9,7 +9,7 @@ use linerate_core::units::{BitRate, Bytes, FrameLen, PacketRate, parse_span};
 use super::words::{count, settings, value};
 use crate::command::flags::nanos;
 
-/// What was ordered.
+/// Traffic contract that was ordered, in bits or in cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Contract {
     /// `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.

@@ -17,7 +17,7 @@ const TESTS_RFC2544: [BenchTest; 5] = [
     BenchTest::Recovery,
 ];
 
-/// What is measured when the flags say nothing.
+/// Measurements of a benchmark whose flags name none.
 const TESTS: [BenchTest; 3] = [BenchTest::Flood, BenchTest::Throughput, BenchTest::Latency];
 
 /// Lengths of RFC 2544 §9.1, Ethernet.
@@ -37,7 +37,7 @@ pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
     tests
 }
 
-/// Whether a test needs a third port.
+/// True when a test needs a third port.
 pub(super) fn has_third(args: &Args) -> bool {
     let of_many = [BenchTest::Addresses, BenchTest::Blocking];
     tests(args).iter().any(|test| of_many.contains(test))

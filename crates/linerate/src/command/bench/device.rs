@@ -134,17 +134,17 @@ impl Device {
         }
     }
 
-    /// Whether the kernel's filters see its frames.
+    /// True when the kernel's filters see its frames.
     pub(super) const fn filters(&self) -> bool {
         matches!(self, Self::Router)
     }
 
-    /// Whether it can have more than two ports.
+    /// True when it can have more than two ports.
     pub(super) const fn has_many_ports(&self) -> bool {
         matches!(self, Self::Bridge | Self::Router)
     }
 
-    /// Whether it forwards by the headers of IP, and so only IP.
+    /// True when it forwards by the headers of IP, and so only IP.
     pub(super) const fn routes(&self) -> bool {
         matches!(self, Self::Router | Self::XdpRouter)
     }

@@ -28,7 +28,7 @@ const DEVICE: &str = "device";
 pub(super) struct DeviceLab<'a> {
     pub(super) device: &'a Device,
     pub(super) args: &'a Args,
-    /// Of the frames that it is to carry.
+    /// Length of the longest frame that it is to carry.
     pub(super) longest_bytes: u32,
 }
 

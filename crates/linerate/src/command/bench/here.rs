@@ -40,7 +40,7 @@ pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether raw frames can be sent, where the ports are interfaces of the host itself.
+/// Checks that raw frames can be sent, where the ports are interfaces of the host itself.
 pub(super) fn check_privilege(plan: &StudyPlan) -> Result<(), Failure> {
     let is_made = |topology: &Topology| !topology.lab.hosts.is_empty();
     if plan.topologies.iter().all(is_made) || may_send_frames() {
@@ -128,7 +128,8 @@ fn default_route_interfaces() -> Vec<String> {
     names
 }
 
-/// Of /proc/net/route (proc_pid_net(5)): interface, destination, …, mask as the eighth.
+/// Interfaces of the default routes in /proc/net/route (proc_pid_net(5)): interface, destination,
+/// …, mask as the eighth.
 fn ipv4_defaults(table: &str) -> Vec<String> {
     let rows = table.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
     rows.filter(|row| row.get(1) == Some(&"00000000") && row.get(7) == Some(&"00000000"))
@@ -136,8 +137,8 @@ fn ipv4_defaults(table: &str) -> Vec<String> {
         .collect()
 }
 
-/// Of /proc/net/ipv6_route: destination, its length, …, interface as the tenth. The unreachable
-/// route of every host is on `lo`.
+/// Interfaces of the default routes in /proc/net/ipv6_route: destination, its length, …, interface
+/// as the tenth. The unreachable route of every host is on `lo`.
 fn ipv6_defaults(table: &str) -> Vec<String> {
     let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
     rows.filter(|row| row.first().is_some_and(|it| it.bytes().all(|c| c == b'0')))

@@ -29,10 +29,10 @@ struct Inner {
     live: bool,
     jsonl: bool,
     stop: Stop,
-    /// What is measured, and the time that it and all after it take.
+    /// The cell that is measured, and the time that it and all after it take.
     cell: String,
     left_ns: u64,
-    /// What the engine does.
+    /// The engine's present step.
     doing: String,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
     }
 }
 
-/// What was found before the user stopped it is in no table of the run.
+/// Prints the trials of benchmarks that the user stopped, which are in no table of the run.
 fn stopped(records: &[Record]) {
     let has_trials =
         |record: &&Record| record.bench.as_ref().is_some_and(|it| !it.trials.is_empty());

@@ -92,14 +92,14 @@ fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
         .map_err(|error| Failure::new(Fault::System, "write plan of", &plan.name, error))
 }
 
-/// What a session has not measured.
+/// Cells that a session has not measured.
 fn left(session: &Session) -> Vec<CellPlan> {
     let mut cells = session.plan.cells();
     cells.retain(|cell| !session.options.done.contains(&CellKey::of(&cell.cell)));
     cells
 }
 
-/// Where records go: the store, or this process alone.
+/// Place of the records: the store, or this process alone.
 struct Shelf {
     store: Option<Store>,
     records: Vec<Record>,
@@ -239,7 +239,7 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
     Ok(SOME_FAILED)
 }
 
-/// What the user types to go on.
+/// Command that the user types to go on.
 fn resume_command(args: &Args, session: &Session) -> String {
     let store = args.output.store.as_ref();
     let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();

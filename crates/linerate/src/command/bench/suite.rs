@@ -19,14 +19,11 @@ use super::device_lab::DeviceLab;
 use super::flags::Args;
 use crate::command::flags::nanos;
 
-/// How much shorter `--quick` makes trials of a minute, and shorter ones.
+/// Factor by which `--quick` shortens trials of a minute, and shorter ones.
 const QUICK_OF_MINUTES: u64 = 100;
 const QUICK: u64 = 10;
 
-/// What the flags ask for, as a study: a topology for each state of the device, a test with the
-/// lengths.
-/// # Errors
-/// One line on what does not go together.
+/// Study that the flags ask for: a topology for each state of the device, a test with the lengths.
 pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
     let plan = plan(args, frames(args));

@@ -17,7 +17,7 @@ use super::flags::{Args, Congestion, FlowFlags, PathFlags};
 const TRANSFERS: [Bytes; 3] =
     [Bytes::new(100_000_000), Bytes::new(1_000_000_000), Bytes::new(10_000_000_000)];
 
-/// What the flags ask.
+/// Link, facts and transfers that the flags give.
 pub(super) struct Asked {
     plan: StackPlan,
     stack: Stack,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How fit a thing is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {

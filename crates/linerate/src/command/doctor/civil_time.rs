@@ -12,18 +12,18 @@ use linerate_report::{Block, Fact, Table};
 /// servers ask for no more than one in 16 s.
 const POLL_S: f64 = 40.0;
 
-/// What was found.
+/// Time services that answered, and the kernel's own state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
-    /// What chronyd says, where one answers.
+    /// State of chronyd, where one answers.
     chronyd: Option<Chronyd>,
-    /// What ptp4l says, where one answers.
+    /// State of ptp4l, where one answers.
     ptp4l: Option<Ptp4l>,
     /// The kernel was told that civil time is right.
     kernel: bool,
 }
 
-/// What chronyd says.
+/// State that chronyd reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chronyd {
     source: Option<IpAddr>,
@@ -77,7 +77,7 @@ fn state(found: &Found) -> String {
     )
 }
 
-/// What ptp4l says, and of which clock.
+/// State of ptp4l and its clock, in a sentence.
 fn ptp4l(said: Option<&Ptp4l>) -> String {
     let Some(said) = said else {
         return "does not answer at /var/run/ptp4lro, nor at /var/run/ptp4l, which is root's"

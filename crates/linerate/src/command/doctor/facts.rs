@@ -7,7 +7,7 @@ use std::path::Path;
 use linerate_sys::netlink::{self, InputChain, RouteSocket};
 use linerate_sys::{ethtool, host, icmp, interface_facts::InterfaceFacts, sysctl, userns};
 
-/// Where distributions put nft, beyond the PATH of plain users.
+/// Folders in which distributions put nft, beyond the PATH of plain users.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 /// Interfaces that are looked at; a host of containers has hundreds.
 const INTERFACES_MAX: usize = 8;
@@ -45,7 +45,7 @@ pub(super) struct Facts {
     pub(super) interfaces: Vec<Interface>,
     /// Chains at the input hook, or why they cannot be seen.
     pub(super) filter: Option<Result<Vec<InputChain>, String>>,
-    /// Whether rules of legacy iptables are loaded.
+    /// True when rules of legacy iptables are loaded.
     pub(super) legacy_filter: bool,
     /// Ports that are open: `tcp` or `udp`, and the number.
     pub(super) open_ports: Vec<(&'static str, u16)>,
@@ -57,7 +57,7 @@ pub(super) struct Facts {
     pub(super) ping_groups: Option<(u64, u64)>,
     /// The program nft.
     pub(super) nft: Option<String>,
-    /// Whether this user may make network namespaces without a user namespace.
+    /// True when this user may make network namespaces without a user namespace.
     pub(super) makes_networks: bool,
 }
 
@@ -124,7 +124,7 @@ fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
     Ok(all)
 }
 
-/// What the offload is called for ethtool(8).
+/// Letters of the offload in ethtool(8).
 pub(super) const fn letters(offload: ethtool::Offload) -> Option<&'static str> {
     match offload {
         ethtool::Offload::TcpSegmentation => Some("tso"),

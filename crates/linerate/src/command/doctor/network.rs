@@ -70,7 +70,7 @@ fn interface(of: &Interface) -> Option<Check> {
     })
 }
 
-/// Whether an automatic buffer grows to what the usual long path holds.
+/// Checks that an automatic buffer grows to the size that the usual long path needs.
 pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static str) -> Check {
     let name = format!("automatic {name}");
     let Some(limit) = facts.limit(setting) else {
@@ -112,7 +112,7 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
         .but(worst, format!("sysctl -w {}", set.join(" ")))
 }
 
-/// What the filter rules do with new packets to a port.
+/// Fate of new packets to a port by the filter rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Open,
@@ -121,7 +121,7 @@ enum Fate {
     Closed,
 }
 
-/// Whether clients reach the server's port through this host's own filter rules.
+/// Checks that clients reach the server's port through this host's own filter rules.
 pub(super) fn firewall(facts: &Facts, port: u16) -> Check {
     let name = "firewall";
     let open = |chain: &InputChain| {
@@ -182,7 +182,7 @@ fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
     }
 }
 
-/// Whether a rule fits every new packet to a port; `None` where a set or a range decides.
+/// True when a rule fits every new packet to a port; `None` where a set or a range decides.
 fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
     const PLAIN: [&str; 8] =
         ["meta", "payload", "cmp", "immediate", "reject", "counter", "log", "limit"];
@@ -200,7 +200,7 @@ fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
     Some(plain && rule.equals.iter().all(fits))
 }
 
-/// Whether the server's ports are free, or taken by a server.
+/// Checks that the server's ports are free, or taken by a server.
 pub(super) fn ports(facts: &Facts, port: u16) -> Check {
     let taken = |protocol, port| facts.open_ports.contains(&(protocol, port));
     let name = "ports";

@@ -20,7 +20,7 @@ pub(super) struct Interface {
     clock: Option<Result<ClockDistance, String>>,
 }
 
-/// What each interface that is set up can.
+/// Timestamping of each interface that is set up.
 pub(super) fn found() -> Vec<Interface> {
     let links = RouteSocket::open().and_then(|mut socket| socket.links()).unwrap_or_default();
     let names = links.into_iter().filter(|link| link.up).map(|link| link.name);

@@ -46,7 +46,7 @@ enum Action {
     Replay(ReplayArgs),
 }
 
-/// Which scenarios.
+/// Scenarios to run.
 #[derive(Debug, clap::Args)]
 struct Choice {
     /// Only scenarios whose name, family or cause contains this text, or the one with this whole
@@ -97,7 +97,7 @@ struct ReplayArgs {
     markdown: bool,
 }
 
-/// Which stored cases.
+/// Stored cases to judge again.
 #[derive(Debug, clap::Args)]
 struct ReplayChoice {
     /// Only cases whose name, family or cause contains this text; repeatable

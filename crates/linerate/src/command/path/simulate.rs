@@ -22,7 +22,7 @@ use crate::output;
 
 /// Exit code of an interrupted run, as in the table of the manual.
 const INTERRUPTED: u8 = 130;
-/// What is run once for each seed.
+/// Simulation that is run once for each seed.
 struct Task<'a> {
     args: &'a Args,
     plan: SimulatePlan,
@@ -30,7 +30,7 @@ struct Task<'a> {
     ceiling_bps: Option<f64>,
 }
 
-/// What a run gave beside its summary.
+/// Points and samples of a run, for its diagram.
 #[derive(Default)]
 struct Drawn {
     points: Vec<Vec<Point>>,
@@ -149,7 +149,7 @@ impl<'a> Task<'a> {
         Ok(summary)
     }
 
-    /// How far a run is, 0 … 1.
+    /// Progress of a run, 0 … 1.
     fn progress(&self, now: MonoTime, acked_bytes: u64) -> f64 {
         let by_time = now.nanos() as f64 / self.plan.end().nanos().max(1) as f64;
         let all = self.plan.flow_bytes();

@@ -102,7 +102,7 @@ enum When {
 }
 
 impl Args {
-    /// What to simulate, once with each seed.
+    /// Plan of the simulation, which is run once with each seed.
     pub(super) fn simulation(&self) -> anyhow::Result<SimulatePlan> {
         let path = self.path.plan()?;
         let tcp = self.tcp(&path)?;

@@ -13,7 +13,7 @@ pub(super) const SENT: &str = "[ ID] Interval            Transfer    Bandwidth  
 /// Above the rows of a receiver.
 pub(super) const RECEIVED: &str = "[ ID] Interval            Transfer    Bandwidth       Reads";
 
-/// What the kernel says of a sender.
+/// Counters of the kernel's TCP_INFO of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sender {
     pub(super) retransmits: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Of an interval.
+    /// Counters in an interval's row.
     pub(super) fn of_row(row: &IntervalRow) -> Self {
         Self {
             retransmits: row.retransmits,
@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Of an interval of a server, after `before`.
+    /// Counters of a server's interval, from its sample and the sample `before`.
     pub(super) fn of_sample(sample: &Sample, before: Option<&Sample>) -> Self {
         let before = before.and_then(|before| before.retransmits).unwrap_or(0);
         Self {
@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// Of the whole test.
+    /// Counters of the whole test.
     pub(super) fn of_end(end: &FlowEnd) -> Self {
         let info = end.tcp_info.as_ref();
         Self {

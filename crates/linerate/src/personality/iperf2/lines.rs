@@ -5,7 +5,7 @@ pub(super) const RULER: &str = "------------------------------------------------
 /// Above the rows.
 pub(super) const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
 
-/// What `-f` chose.
+/// Unit and scale of rates by `-f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
     /// Powers of the unit; none to fit each figure.
@@ -23,7 +23,7 @@ impl Format {
     /// A unit that fits each figure, in bits.
     pub(super) const AUTO: Self = Self { power: None, bits: true };
 
-    /// Of the letter that `-f` takes.
+    /// Format for the letter that `-f` takes.
     pub(super) fn of(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
             'a' => None,

@@ -101,7 +101,7 @@ const FLAGS: [Flag; 64] = [
     (MISSING_VALUE, "txdelay-time", true),
 ];
 
-/// What follows a mistake.
+/// Hint that iperf prints after a usage error.
 const USAGE_SHORT: &str = "\
 Usage: iperf [-s|-c host] [options]
 Try `iperf --help' for more information.";
@@ -118,7 +118,7 @@ that --udp-reverse-to names, because one forged datagram asks for it; at most 10
 Taken without effect: -m -C -X -x -z -1 -U -T --no-connect-sync --tcp-quickack --sum-dstip
 --connect-retries --tcp-write-prefetch";
 
-/// Which ways a client asks data to go.
+/// Directions of data that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ways {
     Forward,
@@ -128,13 +128,13 @@ enum Ways {
     TradeOff,
 }
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
     /// The server to connect to; none to be one.
     host: Option<String>,
     serves: bool,
-    /// How long a server listens, and how many clients it serves.
+    /// Time for which a server listens, and number of clients that it serves.
     serve_for: Option<std::time::Duration>,
     serve_clients: Option<u32>,
     port: u16,
@@ -162,7 +162,7 @@ struct Asked {
     trusted: Vec<TrustedNetwork>,
 }
 
-/// What `-b` asks for.
+/// Value of `-b`: bits or datagrams per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rate {
     BitsPerSec(u64),
@@ -170,7 +170,7 @@ enum Rate {
 }
 
 impl Asked {
-    /// How rows over UDP are written.
+    /// Format of the rows over UDP.
     const fn style(&self) -> udp_lines::Style {
         let (format, enhanced, csv) = (self.format, self.enhanced, self.csv);
         udp_lines::Style { format, enhanced, csv }

@@ -34,7 +34,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     })
 }
 
-/// How long a connection back may last.
+/// Longest time of a connection back.
 pub(super) fn span(asked: &Asked) -> Duration {
     Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
 }
@@ -58,7 +58,7 @@ pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) 
     }
 }
 
-/// What is printed of one client.
+/// One client, as its rows are printed.
 struct Client<'a> {
     asked: &'a Asked,
     number: u32,

@@ -23,7 +23,7 @@ use crate::command::measure::tool;
 use crate::output;
 use crate::personality::listening::{Everybody, until_interrupted};
 
-/// How often the end of the server's stream is looked for.
+/// Interval at which the client looks for the end of the server's stream.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Measures and prints.
@@ -122,11 +122,11 @@ fn plan(asked: &Asked) -> UdpPlan {
 struct Printer<'a> {
     asked: &'a Asked,
     streams: Vec<StreamOpened>,
-    /// Whether the last rows were a receiver's, once there were any.
+    /// True when the last rows were a receiver's, false when a sender's; none before the first.
     headed: Option<bool>,
 }
 
-/// What a row is about.
+/// Counts of a row: sent datagrams or received ones.
 enum Row {
     /// Bytes and datagrams, and whether it is of the whole test.
     Sent(u64, u64, bool),

@@ -14,12 +14,12 @@ const RECEIVED_ENHANCED: &str = "[ ID] Interval            Transfer     Bandwidt
 /// Above those of a sender.
 const SENT_ENHANCED: &str = "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS";
 
-/// What a receiver counted in a span.
+/// Datagrams that a receiver counted in a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Received {
     pub(super) bytes: u64,
     pub(super) lost: i64,
-    /// Those that came and those that were lost.
+    /// Datagrams received and lost together.
     pub(super) total: u64,
     pub(super) out_of_order: u64,
     pub(super) jitter_ms: f64,
@@ -27,7 +27,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// What a report tells.
+    /// Counts of a receiver's report.
     pub(super) fn of(report: &UdpReport) -> Self {
         Self {
             bytes: report.bytes,
@@ -39,7 +39,7 @@ impl Received {
         }
     }
 
-    /// What came between two reports on one stream.
+    /// Counts between two reports on one stream.
     pub(super) fn between(before: &UdpReport, now: &UdpReport) -> Self {
         let transit = None;
         Self {
@@ -58,7 +58,7 @@ impl Received {
     }
 }
 
-/// How rows are written.
+/// Format of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     pub(super) format: Format,

@@ -56,7 +56,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where to listen: all addresses, or one.
+/// Address to listen on: all addresses, or the one of `-B`.
 pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
     let any = if std::path::Path::new("/proc/net/if_inet6").exists() {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED)

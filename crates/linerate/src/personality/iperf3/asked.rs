@@ -27,7 +27,7 @@ const MSS_MAX_BYTES: i64 = 32_767;
 const BURST_MAX: i64 = 1000;
 /// Streams in a direction.
 const STREAMS_MAX: i64 = 128;
-/// How the time stands before a line, unless told otherwise: as the C library has it.
+/// Format of the time before a line, unless the user gives another: the C library's own.
 const STAMP: &str = "%a %b %e %H:%M:%S %Y ";
 
 /// A command line that iperf3 would not take either.
@@ -39,7 +39,7 @@ pub(super) enum Mistake {
     Parameter(String),
 }
 
-/// What is to be done.
+/// Task of the program: client, server, version or help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Measure with the server on this host.
@@ -120,7 +120,7 @@ pub(super) struct Asked {
     pub(super) get_server_output: bool,
     dont_fragment: bool,
     pub(super) mptcp: bool,
-    /// What iperf3 would warn of.
+    /// Warnings that iperf3 prints.
     pub(super) warnings: Vec<String>,
 }
 
@@ -305,7 +305,7 @@ impl Asked {
         Ok(())
     }
 
-    /// What flags say together, in the order in which iperf3 looks at it.
+    /// Checks that the flags go together, in the order in which iperf3 does.
     fn check(
         &mut self,
         (of_client, of_server): (bool, bool),
@@ -356,7 +356,7 @@ impl Asked {
         Ok(())
     }
 
-    /// What this program does not do, in the words that iperf3 has for a flag of another build.
+    /// Feature that this program lacks, in the words that iperf3 has for a flag of another build.
     fn left_out(&self, length: f64) -> Option<&'static str> {
         // The kernel forbids fragments of what fits a link's packet anyway.
         let large = self.udp && length > 1472.0;

@@ -165,7 +165,7 @@ pub(super) fn name(stop: &Stop) -> String {
     }
 }
 
-/// What is printed of a test, in one of three shapes.
+/// Output of a test, in one of three forms.
 struct Page<'a> {
     paper: &'a Paper,
     lines: Option<Lines>,

@@ -19,9 +19,9 @@ pub(super) enum Side {
 pub(super) struct Flag {
     letter: Option<char>,
     long: &'static str,
-    /// What stands behind it: empty for nothing, with `=` before it what may be left out.
+    /// Name of its value: empty for none; with `=` before it the value may be left out.
     value: &'static str,
-    /// Where it belongs.
+    /// End that the flag belongs to.
     pub(super) side: Side,
     /// One line; another name of a flag has none.
     help: &'static str,
@@ -154,7 +154,7 @@ pub(super) const FLAGS: &[Flag] = &[
 const SECTIONS: [(&str, Side); 3] =
     [("Server or client:", Both), ("Server:", Server), ("Client:", Client)];
 
-/// What stands below a mistake.
+/// Hint that iperf3 prints after a usage error.
 pub(super) const HINT: &str =
     "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.";
 

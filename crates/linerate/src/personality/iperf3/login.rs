@@ -8,7 +8,7 @@ use linerate_engine::foreign::iperf3::{Guard, Login, Padding, SKEW_DEFAULT_S};
 
 use super::asked::Asked;
 
-/// Where a password is looked for before it is asked for.
+/// Environment variable with the password; without it the program asks for one.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
 /// The login of a client that has to say who it is, where it does.

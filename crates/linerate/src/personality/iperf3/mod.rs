@@ -91,13 +91,13 @@ const FEATURES: &str = "Optional features available: CPU affinity setting, TCP c
                         bind to device, GSO/GRO support";
 
 impl Asked {
-    /// Where the lines go.
+    /// Output for the lines: standard output or the log file.
     fn paper(&self) -> Result<Paper, Failure> {
         Paper::open(self.logfile.as_deref(), self.title.clone(), self.timestamps.clone())
     }
 }
 
-/// What stands in a document beside the test.
+/// Host and time of a document, beside the test.
 fn surroundings(now: WallTime) -> Surroundings {
     Surroundings { system: system_info(), time: now.http_date(), time_ms: now.unix_millis() }
 }

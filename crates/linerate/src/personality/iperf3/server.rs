@@ -96,7 +96,7 @@ fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     }
 }
 
-/// How a test is printed.
+/// Forms in which a test is printed.
 #[derive(Clone, Debug)]
 struct Shapes {
     json: bool,
@@ -106,7 +106,7 @@ struct Shapes {
     full: bool,
 }
 
-/// What is printed of a test at the server.
+/// Output of a test at the server.
 struct Page {
     shapes: Shapes,
     paper: Paper,
@@ -114,7 +114,7 @@ struct Page {
     document: Option<Document>,
     /// Title and text that the client gave.
     of_client: (Option<String>, Option<String>),
-    /// What was printed, for a client that wants it.
+    /// Printed lines, for a client that asks for the server's output.
     said: String,
 }
 

@@ -39,7 +39,7 @@ Usage: nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] 
 taken without effect: -F (over TCP the client always connects), -a -b -B -d -I -xP -xc
 --no3rdparty --single-threaded --idle-data-timeout; not here: third parties, multicast, -xt, -s";
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) receives: bool,
@@ -49,7 +49,7 @@ pub(super) struct Asked {
     pub(super) time_s: f64,
     pub(super) amount: Option<Amount>,
     pub(super) udp: bool,
-    /// What is shown of jitter and of one-way delays, 0 for nothing.
+    /// Columns of jitter and of one-way delays to show, 0 for none.
     pub(super) jitter: u8,
     pub(super) delay: u8,
     /// None for the usual one of TCP, or of the route over UDP.
@@ -105,12 +105,12 @@ impl Default for Asked {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rate {
     Unlimited,
-    /// Of all streams.
+    /// Rate of all streams together.
     BitsPerSecond(u64),
     PacketsPerSecond(u64),
 }
 
-/// How much is sent.
+/// Amount of data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     Buffers(u64),
@@ -146,7 +146,7 @@ impl Asked {
     }
 }
 
-/// What a command line wants.
+/// Request of a command line: help, version or a test.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wanted {
     Help,
@@ -172,7 +172,8 @@ pub(super) fn read(words: &[String]) -> Result<Wanted, String> {
     }
 }
 
-/// What `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone count.
+/// Columns that `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone
+/// count.
 fn shown(value: &str, usual: u8) -> u8 {
     let of = |letter, bit| if value.contains(letter) { bit } else { 0 };
     let three = of('m', 1) | of('a', 2) | of('x', 4);

@@ -62,7 +62,7 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
     line
 }
 
-/// What the server told of times.
+/// Columns of jitter and delay from the server's summary.
 fn times(asked: &Asked, told: Option<&Summary>) -> String {
     let Some(told) = told else { return String::new() };
     let both =

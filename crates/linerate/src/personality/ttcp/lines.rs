@@ -58,7 +58,7 @@ pub(super) fn result(asked: &Asked, end: &FlowEnd) -> Vec<String> {
     lines
 }
 
-/// What the units are, with both figures.
+/// Note on the units, with both figures in powers of 1000.
 fn note(at: &str, unit: char, (bytes_per_s, per_call): (f64, f64)) -> String {
     let (of, power) = scale(unit);
     let units = (1..power).fold("1024".to_owned(), |units, _| units + "*1024");

@@ -35,7 +35,7 @@ Usage: ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f k
 /// ttcp makes its datagrams longer than its marks.
 const UDP_LENGTH_MIN: u32 = 5;
 
-/// What a command line asks for.
+/// Options of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
     transmit: bool,
@@ -215,7 +215,7 @@ fn receive_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
     Ok(end)
 }
 
-/// Where a receiver of one family listens.
+/// Address on which a receiver of one family listens.
 fn any(family: Option<Family>) -> Option<IpAddr> {
     family.map(|family| match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),

@@ -84,7 +84,7 @@ struct Session<'a> {
     args: &'a RunArgs,
     bank: Bank,
     stop: Stop,
-    /// What paths without a plant reached, by their setting: many scenarios share one.
+    /// Results of paths without a plant, by their setting: many scenarios share one.
     without: HashMap<String, Reach>,
 }
 
@@ -109,13 +109,13 @@ impl Session<'_> {
     fn measured(&self, scenario: &Scenario, run: u32) -> Option<Case> {
         let mut case = scenario.case(run);
         match self.measure(&scenario.planted, &scenario.congestion, self.args.whole_test)? {
-            Ok(record) => case.took(record),
+            Ok(record) => case.add_planted_run(record),
             Err(failure) => case.validity = Validity::Failed(failure.to_string()),
         }
         Some(case)
     }
 
-    /// What the path reaches without the plant.
+    /// Rate and delay of the path without the plant.
     fn reach_without(&mut self, scenario: &Scenario) -> Option<Result<Reach, Failure>> {
         let text = linerate_core::tree::to_json(&scenario.without).unwrap_or_default();
         let key = format!("{} {text}", scenario.congestion);
@@ -128,7 +128,7 @@ impl Session<'_> {
             measured = self.measure(&scenario.without, &scenario.congestion, false)?;
         }
         Some(measured.map(|record| {
-            let reach = Reach::of(&record);
+            let reach = Reach::from_record(&record);
             // One that failed is measured again for the next.
             if record.status == Status::Ok && !late(&record) {
                 self.without.insert(key, reach);
