@@ -64,7 +64,7 @@ pub(super) fn parse(text: &str) -> Result<Node, String> {
         return Err(format!("an assertion has at most {CHARS_MAX} characters"));
     }
     let mut parser = Parser { rest: text.trim(), depth: 0 };
-    let (node, dimension) = parser.any()?;
+    let (node, dimension) = parser.parse_any()?;
     if !parser.rest.is_empty() {
         return Err(format!("what is {:?} for? it stands behind a whole assertion", parser.rest));
     }
@@ -85,7 +85,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn parse_any(&mut self) -> Result<Typed, String> {
-        self.joined("or", Self::all, Node::Any)
+        self.joined("or", Self::parse_all, Node::Any)
     }
 
     fn parse_all(&mut self) -> Result<Typed, String> {

@@ -14,7 +14,7 @@ pub(super) fn needed(contract: &Contract, vertices: &[Vertex]) -> Vec<Needed> {
         Needed {
             parameter: name.to_owned(),
             rate_bps,
-            value: burst_at(vertices, rate_bps).map_or(0.0, whole),
+            value: burst_at(vertices, rate_bps).map_or(0.0, next_whole_byte),
             unit: "bytes".to_owned(),
             granted: granted.count() as f64,
         }

@@ -25,7 +25,7 @@ impl Batch {
     }
 
     /// The first release at or after `at`.
-    fn release(&self, at: MonoTime) -> MonoTime {
+    fn release_time(&self, at: MonoTime) -> MonoTime {
         let periods = at.nanos_since(self.start).div_ceil(self.period_ns);
         self.start + Duration::from_nanos(periods.saturating_mul(self.period_ns))
     }
@@ -33,7 +33,7 @@ impl Batch {
 
 impl Element for Batch {
     fn receive(&mut self, at: MonoTime, packet: Packet, _: &mut Outlet) {
-        self.held.push(Departure { at: self.release(at), packet });
+        self.held.push(Departure { at: self.release_time(at), packet });
     }
 
     fn release(&mut self, now: MonoTime, out: &mut Outlet) {

@@ -292,7 +292,7 @@ fn emulator_fault(path: &EmulatedPath) -> String {
 /// Takes from a record what the emulator told: a diagnosis has to do without.
 fn remove_emulator(record: &mut Record) {
     record.paths.clear();
-    record.parts.iter_mut().for_each(blind);
+    record.parts.iter_mut().for_each(remove_emulator);
     for ceiling in record.ceiling.iter_mut().chain(&mut record.ceiling_reverse) {
         (ceiling.value, ceiling.share) = (None, None);
         ceiling.layers.clear();

@@ -101,7 +101,7 @@ fn trunk(packets: u64, seed: u64) -> Check {
         let at = MonoTime::from_nanos(number * 5 * MS);
         let hash = (random.unit() * f64::from(u32::MAX)) as u32;
         trunk.receive(at, packet(number, 1500, hash), &mut out);
-        trunk.due(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
+        trunk.release(MonoTime::from_nanos(at.nanos() + 4 * MS), &mut out);
         for departure in out.departures.drain(..) {
             // 1500 bytes take 1, 2 or 4 ms.
             counts[(departure.at.nanos_since(at) / (2 * MS)).min(2) as usize] += 1;
