@@ -140,17 +140,17 @@ impl Config {
     pub(crate) fn profile(&self, host: &str, flags: &KnownFlags) -> Profile {
         let found = self.hosts.get(host);
         let file = self.path.display();
-        let by_host = found.and_then(|it| {
-            let capacity = it.capacity.as_ref().and_then(|rate| rate.parse().ok());
-            given(it.link.clone(), capacity, format!("hosts.{host} of {file}"))
+        let by_host = found.and_then(|entry| {
+            let capacity = entry.capacity.as_ref().and_then(|rate| rate.parse().ok());
+            given(entry.link.clone(), capacity, format!("hosts.{host} of {file}"))
         });
         let capacity = self.defaults.capacity.as_ref().and_then(|rate| rate.parse().ok());
         let by_default = given(self.defaults.link.clone(), capacity, format!("defaults of {file}"));
-        let address = found.and_then(|it| it.address.clone());
+        let address = found.and_then(|entry| entry.address.clone());
         Profile {
             host: address.unwrap_or_else(|| host.to_owned()),
             name: found.map(|_| host.to_owned()),
-            port: found.and_then(|it| it.port).or(self.defaults.port),
+            port: found.and_then(|entry| entry.port).or(self.defaults.port),
             known: flags.told().or(by_host).or(by_default),
         }
     }

@@ -163,7 +163,7 @@ fn unknown(error: &clap::Error) -> Option<String> {
 fn habit_of(command: &str, flag: &str) -> Option<Habit> {
     let mut rows = HABITS.iter();
     let row = rows.find(|(commands, flags, _)| {
-        commands.split(' ').any(|it| it == command) && flags.contains(&flag)
+        commands.split(' ').any(|known| known == command) && flags.contains(&flag)
     });
     row.map(|(_, _, habit)| *habit)
 }
@@ -203,7 +203,7 @@ fn rewritten(words: &[OsString], flag: &str, habit: Habit) -> Result<Vec<OsStrin
 
 /// Place of a flag: the index of its word, the letters before it, and the value attached to it.
 fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
-    let of_word = |(at, word): (usize, &OsString)| {
+    let place_in = |at: usize, word: &OsString| {
         let word = word.to_str()?;
         if flag.starts_with("--") {
             let attached = word.strip_prefix(flag)?;
@@ -217,7 +217,7 @@ fn place(words: &[OsString], flag: &str) -> Option<(usize, String, String)> {
         }
     };
     let mut places = words.iter().enumerate().skip(1).take_while(|(_, word)| *word != "--");
-    places.find_map(of_word)
+    places.find_map(|(at, word)| place_in(at, word))
 }
 
 /// The code point of an octet as iperf3 and ping read it: decimal, `0x` hexadecimal, `0` octal.
@@ -319,10 +319,10 @@ mod tests {
                 let command = root.find_subcommand(name).expect("a command");
                 let has = |flag: &str| {
                     let mut all = command.get_arguments();
-                    all.any(|it| match flag.strip_prefix("--") {
-                        Some(long) => it.get_long() == Some(long),
+                    all.any(|arg| match flag.strip_prefix("--") {
+                        Some(long) => arg.get_long() == Some(long),
                         None => {
-                            let letters = it.get_short_and_visible_aliases().unwrap_or_default();
+                            let letters = arg.get_short_and_visible_aliases().unwrap_or_default();
                             letters.contains(&flag.chars().nth(1).unwrap_or_default())
                         }
                     })

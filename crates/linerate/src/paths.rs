@@ -60,7 +60,7 @@ pub(crate) fn find_result<T>(
 /// A name in the form of a file's: with a folder in it, or an ending.
 pub(crate) fn is_like_file(name: &str) -> bool {
     let ending = Path::new(name).extension();
-    name.contains('/') || ending.is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending))
+    name.contains('/') || ending.is_some_and(|text| ENDINGS.iter().any(|ending| text == *ending))
 }
 
 /// Endings of files that have results.
@@ -115,12 +115,13 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let known = std::fs::metadata(path);
     // A device or a pipe may wait for its reader.
-    if known.as_ref().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+    if known.as_ref().is_ok_and(|path| !path.is_file() && !path.is_dir()) {
         return Ok(());
     }
     let opened = std::fs::File::options().append(true).create(true).open(path);
     if let Err(error) = opened {
-        let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
         let failure = |object: &Path| {
             Failure::new(Fault::Usage, "write", object.display().to_string(), words_of(&error))
         };

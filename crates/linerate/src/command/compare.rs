@@ -101,8 +101,11 @@ pub(crate) fn run(args: Args) -> Outcome {
             output::note(&format!("round {round} of {rounds}"));
         }
     };
-    let record =
-        measure::run(&args.output, |it| compare::run(&plan, &sites, it, &mut seen), &mut |_| {})?;
+    let record = measure::run(
+        &args.output,
+        |show| compare::run(&plan, &sites, show, &mut seen),
+        &mut |_| {},
+    )?;
     Ok(record.exit_code())
 }
 

@@ -105,7 +105,9 @@ impl Output {
 /// A command that could not be carried out as it was typed has no result: nothing was sent. That a
 /// name has no address may be the network's fault, and is one.
 fn is_mistake(record: &Record) -> bool {
-    let mistake = |it: &Failure| it.fault == Fault::Usage && it.code != Some(FailureCode::Connect);
+    let mistake = |failure: &Failure| {
+        failure.fault == Fault::Usage && failure.code != Some(FailureCode::Connect)
+    };
     record.status == Status::Error && record.failure.as_ref().is_some_and(mistake)
 }
 

@@ -114,7 +114,8 @@ fn several(plans: &[PingPlan], flags: &ProberFlags) -> Outcome {
     if let Some(path) = &output.output {
         measure::write_json(path, &records)?;
     }
-    let judged = records.iter().map(|it| flags.assert.judge(it, exit_code(it), output.say()));
+    let judged =
+        records.iter().map(|record| flags.assert.judge(record, exit_code(record), output.say()));
     Ok(judged.max().unwrap_or(0))
 }
 

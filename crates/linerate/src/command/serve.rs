@@ -317,7 +317,7 @@ fn keep_up<'scope>(
     stop: &'scope Stop,
 ) {
     mesh.into_iter().for_each(|mesh| mesh.works(scope, stop));
-    certificate.into_iter().for_each(|it| drop(scope.spawn(|| it.keep(stop))));
+    certificate.into_iter().for_each(|certificate| drop(scope.spawn(|| certificate.keep(stop))));
 }
 
 /// Reads certificate and plan again, where there are any.
@@ -446,7 +446,7 @@ fn handed_over(
         let local = listener.local_addr()?;
         Ok((Some(listener), local))
     };
-    let found = listener.and_then(|it| it.map_or_else(|| Ok((None, asked())), at));
+    let found = listener.and_then(|listener| listener.map_or_else(|| Ok((None, asked())), at));
     found.map_err(|error: std::io::Error| {
         Failure::new(Fault::System, "take over", "the sockets of the service manager", error)
             .advise("give the .socket unit one ListenStream= with a port")

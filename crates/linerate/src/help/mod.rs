@@ -165,7 +165,8 @@ fn brief(command: Command, page: &Page) -> String {
 fn on_one_line(arg: Arg, room: usize) -> Arg {
     let text = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let text = beginning(&text, room);
-    let default: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+    let default: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
     let taken = text.chars().count() + " [default: ]".len() + default.join(" ").chars().count();
     arg.help(text).hide_default_value(taken > room)
 }
@@ -174,19 +175,21 @@ fn on_one_line(arg: Arg, room: usize) -> Arg {
 /// of a word; dots where more follows that belongs to it.
 fn beginning(text: &str, room: usize) -> String {
     let ends = [("; ", ""), (". ", ""), (": ", ""), (" (", ""), (" [", ""), (", ", ", ...")];
-    let all = |(end, dots): (&str, &'static str)| {
+    let cuts_at = |end: &str, dots: &'static str| {
         text.match_indices(end).map(|(at, _)| (at, dots)).collect::<Vec<_>>()
     };
-    let fits = |(at, dots): &(usize, &str)| text[..*at].chars().count() + dots.len() <= room;
-    let whole = |(at, _): &(usize, &str)| {
-        let part = &text[..*at];
+    let fits = |at: usize, dots: &str| text[..at].chars().count() + dots.len() <= room;
+    let closes_brackets = |at: usize| {
+        let part = &text[..at];
         let closed = |open: char, close| part.matches(open).count() == part.matches(close).count();
         closed('(', ')') && closed('[', ']')
     };
-    let clauses = ends.into_iter().flat_map(all).chain([(text.len(), "")]);
-    let words = all((" ", " ..."));
-    let cut = clauses.filter(fits).filter(whole).max();
-    let cut = cut.or_else(|| words.into_iter().filter(fits).max());
+    let clauses =
+        ends.into_iter().flat_map(|(end, dots)| cuts_at(end, dots)).chain([(text.len(), "")]);
+    let words = cuts_at(" ", " ...");
+    let clauses = clauses.filter(|(at, dots)| fits(*at, dots) && closes_brackets(*at));
+    let cut = clauses.max();
+    let cut = cut.or_else(|| words.into_iter().filter(|(at, dots)| fits(*at, dots)).max());
     cut.map_or_else(|| text.to_owned(), |(at, dots)| format!("{}{dots}", &text[..at]))
 }
 
@@ -266,11 +269,11 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
 /// Examples with what they do, in columns where they fit 80.
 fn examples<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)> + Clone) -> String {
     let width = rows.clone().map(|(line, _)| line.len()).max().unwrap_or(0);
-    let line = |(line, what): &(&str, &str)| {
+    let example = |line: &str, what: &str| {
         let one = format!("  {line:width$}  # {what}");
         if one.len() <= COLUMNS { format!("{one}\n") } else { format!("  # {what}\n  {line}\n") }
     };
-    rows.map(line).collect()
+    rows.map(|(line, what)| example(line, what)).collect()
 }
 
 fn exit_status() -> String {

@@ -139,7 +139,9 @@ fn frames(args: &Args) -> Result<(), Failure> {
     lengths(args)?;
     cells(args)?;
     let mut seen = BTreeSet::new();
-    if let Some(again) = flags.sizes.iter().map(|len| len.bytes()).find(|it| !seen.insert(*it)) {
+    if let Some(again) =
+        flags.sizes.iter().map(|len| len.bytes()).find(|bytes| !seen.insert(*bytes))
+    {
         return Err(refused("--sizes", format!("{again} is there twice"), "name each once"));
     }
     if flags.dscp > 0 && !is_ip(protocol) {

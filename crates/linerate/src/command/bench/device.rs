@@ -104,7 +104,8 @@ fn rate(key: &str, text: &str) -> Result<u64, String> {
 }
 
 fn buffer(key: &str, text: &str) -> Result<u32, String> {
-    let frames = u32::try_from(count(key, text)?).ok().filter(|it| *it <= BUFFER_FRAMES_MAX);
+    let frames =
+        u32::try_from(count(key, text)?).ok().filter(|frames| *frames <= BUFFER_FRAMES_MAX);
     frames.ok_or_else(|| format!("{key}: at most {BUFFER_FRAMES_MAX}"))
 }
 

@@ -141,7 +141,7 @@ fn ipv4_defaults(table: &str) -> Vec<String> {
 /// as the tenth. The unreachable route of every host is on `lo`.
 fn ipv6_defaults(table: &str) -> Vec<String> {
     let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    rows.filter(|row| row.first().is_some_and(|it| it.bytes().all(|c| c == b'0')))
+    rows.filter(|row| row.first().is_some_and(|destination| destination.bytes().all(|c| c == b'0')))
         .filter(|row| row.get(1) == Some(&"00"))
         .filter_map(|row| row.get(9).map(|name| (*name).to_owned()))
         .filter(|name| name != "lo")

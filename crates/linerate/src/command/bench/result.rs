@@ -42,7 +42,7 @@ pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
 /// Prints the trials of benchmarks that the user stopped, which are in no table of the run.
 fn stopped(records: &[Record]) {
     let has_trials =
-        |record: &&Record| record.bench.as_ref().is_some_and(|it| !it.trials.is_empty());
+        |record: &&Record| record.bench.as_ref().is_some_and(|bench| !bench.trials.is_empty());
     let stopped = records.iter().filter(|record| record.status == Status::Interrupted);
     for record in stopped.filter(has_trials) {
         output::line("\nInterrupted:");

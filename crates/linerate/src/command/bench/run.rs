@@ -218,7 +218,9 @@ fn measure(
 /// Shows what there is, says what is left to do, and gives the exit code.
 fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outcome {
     let results = shelf.results(session)?;
-    if ending.measured + ending.found > 0 || results.records.iter().any(|it| it.bench.is_some()) {
+    if ending.measured + ending.found > 0
+        || results.records.iter().any(|record| record.bench.is_some())
+    {
         result::put(args, &results)?;
     }
     let again = match &shelf.store {

@@ -61,17 +61,17 @@ fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
         frames: BenchFrames { vlans: plan.frames.vlans.clone(), ..BenchFrames::default() },
-        contract: plan.contract.as_ref().map(|it| OrderedContract {
-            cir: it.cir.to_string(),
-            cbs_bytes: it.cbs_bytes,
-            eir: it.eir.map(|rate| rate.to_string()),
-            ebs_bytes: it.ebs_bytes,
+        contract: plan.contract.as_ref().map(|contract| OrderedContract {
+            cir: contract.cir.to_string(),
+            cbs_bytes: contract.cbs_bytes,
+            eir: contract.eir.map(|rate| rate.to_string()),
+            ebs_bytes: contract.ebs_bytes,
         }),
-        cell_contract: plan.cell_contract.as_ref().map(|it| OrderedCells {
-            pcr: it.pcr_per_sec,
-            cdvt: it.cdvt_ns.map(|ns| print_span(Duration::from_nanos(ns))),
-            scr: it.scr_per_sec,
-            mbs: it.mbs_cells,
+        cell_contract: plan.cell_contract.as_ref().map(|contract| OrderedCells {
+            pcr: contract.pcr_per_sec,
+            cdvt: contract.cdvt_ns.map(|ns| print_span(Duration::from_nanos(ns))),
+            scr: contract.scr_per_sec,
+            mbs: contract.mbs_cells,
         }),
         plan: Some(Box::new(plan)),
         ..study::FramesSweep::default()
@@ -320,7 +320,8 @@ mod tests {
         let sizes: Vec<u32> = plans.iter().map(|plan| plan.frames.size_bytes).collect();
         assert_eq!(sizes, [64, 1518]);
         let plan = &plans[1];
-        let gateways: Vec<_> = plan.ports.iter().filter_map(|it| it.gateway.as_deref()).collect();
+        let gateways: Vec<_> =
+            plan.ports.iter().filter_map(|port| port.gateway.as_deref()).collect();
         assert_eq!(gateways, ["198.18.0.1", "198.19.0.1"]);
         assert!(plan.ports.iter().all(|port| port.host.is_none()));
         let frames = &plan.frames;
@@ -371,7 +372,8 @@ mod tests {
     fn lengths_that_nobody_asked_for_hold_the_headers() {
         // 14 + 8 of tags + 40 + 8 + 2 + 16 + 4 = 92; the longest grows by two tags.
         let flags = ["e1", "e2", "--protocol", "udp6", "--vlan", "200,100"];
-        let sizes: Vec<u32> = plans(&study(&flags)).iter().map(|it| it.frames.size_bytes).collect();
+        let sizes: Vec<u32> =
+            plans(&study(&flags)).iter().map(|plan| plan.frames.size_bytes).collect();
         assert_eq!(sizes, [92, 128, 256, 512, 1024, 1280, 1526]);
         let mix = plans(&study(&["e1", "e2", "--imix"]));
         assert_eq!(mix[0].frames.mix.as_deref(), Some("64:7,594:4,1518:1"));

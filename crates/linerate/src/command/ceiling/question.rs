@@ -175,7 +175,8 @@ fn window(flow: &FlowFlags) -> Result<Option<Known<Bytes>>, Failure> {
 fn acks(plan: &StackPlan, link: Link, segments: u32) -> Result<Known<AckPath>, Failure> {
     let carrier = if link.takes(plan.carrier) { plan.carrier } else { link.default_carrier() };
     let mut encapsulations = plan.encapsulations.clone();
-    let wireguard = |it: &Encapsulation| matches!(it, Encapsulation::WireGuard { .. });
+    let wireguard =
+        |encapsulation: &Encapsulation| matches!(encapsulation, Encapsulation::WireGuard { .. });
     let bytes = match encapsulations.last() {
         // WireGuard pads short packets to a multiple of 16.
         Some(last) if wireguard(last) => plan.segment.header_bytes().next_multiple_of(16),

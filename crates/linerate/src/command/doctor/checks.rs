@@ -79,9 +79,9 @@ fn governor(facts: &Facts) -> Option<Check> {
 }
 
 fn ping_sockets(facts: &Facts) -> Check {
-    let datagram = facts
-        .ping_groups
-        .is_some_and(|(first, last)| facts.groups.iter().any(|it| (first..=last).contains(it)));
+    let datagram = facts.ping_groups.is_some_and(|(first, last)| {
+        facts.groups.iter().any(|group| (first..=last).contains(group))
+    });
     let raw = has(facts, CAP_NET_RAW);
     let found = match (datagram, raw) {
         (true, _) => "datagram, open to this user",

@@ -85,7 +85,7 @@ fn ptp4l(said: Option<&Ptp4l>) -> String {
     };
     let grandmaster = said.grandmaster.map_or_else(String::new, |it| format!(" {it}"));
     let traceable = said.time.is_some_and(|time| time.traceable);
-    let worth = match said.grandmaster.and_then(|it| it.accuracy_ns()) {
+    let worth = match said.grandmaster.and_then(|clock| clock.accuracy_ns()) {
         _ if !traceable => "which is not traceable to UTC".to_owned(),
         Some(ns) => format!("traceable to UTC, right to {:.1} us", ns as f64 / 1e3),
         None => "traceable to UTC, how right is unknown".to_owned(),

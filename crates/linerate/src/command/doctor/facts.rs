@@ -112,7 +112,7 @@ impl Facts {
 
 fn interfaces() -> linerate_sys::Result<Vec<Interface>> {
     let mut socket = RouteSocket::open()?;
-    let links = socket.links()?.into_iter().filter(|it| it.up && it.name != "lo");
+    let links = socket.links()?.into_iter().filter(|link| link.up && link.name != "lo");
     let mut all = Vec::new();
     for link in links.take(INTERFACES_MAX) {
         all.push(Interface {
@@ -139,11 +139,12 @@ fn open_ports() -> Vec<(&'static str, u16)> {
     // State 0A is LISTEN, 07 a UDP socket that is not connected.
     let tables =
         [("tcp", "tcp", "0A"), ("tcp", "tcp6", "0A"), ("udp", "udp", "07"), ("udp", "udp6", "07")];
-    let of_table = |(protocol, table, state): (&'static str, &str, &str)| {
+    let listeners = |protocol: &'static str, table: &str, state: &str| {
         let text = host::read_text(&format!("/proc/net/{table}")).unwrap_or_default();
         ports_of(&text, state).into_iter().map(|port| (protocol, port)).collect::<Vec<_>>()
     };
-    tables.into_iter().flat_map(of_table).collect()
+    let all = tables.into_iter();
+    all.flat_map(|(protocol, table, state)| listeners(protocol, table, state)).collect()
 }
 
 fn ports_of(table: &str, state: &str) -> Vec<u16> {

@@ -36,7 +36,7 @@ fn interface(of: &Interface) -> Option<Check> {
         Some(false) => " half duplex",
         None => "",
     };
-    let on: Vec<&str> = facts.offloads.iter().filter_map(|it| letters(*it)).collect();
+    let on: Vec<&str> = facts.offloads.iter().filter_map(|offload| letters(*offload)).collect();
     let parts = [
         kind.unwrap_or_else(|| "unknown driver".to_owned()),
         format!("{speed}{duplex}"),
@@ -48,7 +48,7 @@ fn interface(of: &Interface) -> Option<Check> {
     let hardware = facts.link.kind.is_none();
     let off: Vec<String> = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive]
         .into_iter()
-        .filter(|it| !facts.offloads.contains(it))
+        .filter(|offload| !facts.offloads.contains(offload))
         .filter_map(|it| letters(it).map(|it| format!("{it} on")))
         .collect();
     Some(if facts.link.carrier == Some(false) {
@@ -80,7 +80,8 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
         return Check::ok(name, "switched off")
             .but(State::Bad, "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1");
     }
-    let speeds = facts.interfaces.iter().filter_map(|it| it.facts.as_ref()?.speed_bps);
+    let speeds =
+        facts.interfaces.iter().filter_map(|interface| interface.facts.as_ref()?.speed_bps);
     let rate_bps = speeds.max().unwrap_or(RATE_BPS).max(RATE_BPS);
     let wanted = rate_bps / 8 / 1000 * RTT_MS * PAYLOAD_SHARE;
     let reach_bps = limit / PAYLOAD_SHARE * 8 * 1000 / RTT_MS;
@@ -88,7 +89,7 @@ pub(super) fn autotuning(facts: &Facts, name: &'static str, setting: &'static st
         "up to {limit} bytes, about {} at {RTT_MS} ms a stream",
         BitRate::from_bits_per_sec(reach_bps)
     );
-    let now = facts.settings.get(setting).map(|it| it.split_whitespace().take(2));
+    let now = facts.settings.get(setting).map(|text| text.split_whitespace().take(2));
     let kept = now.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let remedy = format!("sysctl -w {}='{kept} {wanted}'", setting.replace('/', "."));
     Check::ok(name, found).or_warn(limit >= wanted, remedy)
@@ -103,7 +104,7 @@ pub(super) fn tcp_options(facts: &Facts) -> Check {
         facts.number(&setting) == Some(0)
     });
     let off: Vec<(&str, State)> = off.collect();
-    let names = |of: &[(&str, State)]| of.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
+    let names = |of: &[(&str, State)]| of.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
     let Some(worst) = off.iter().map(|(_, state)| *state).max() else {
         return Check::ok("TCP options", format!("{} on", names(&options)));
     };
@@ -169,7 +170,9 @@ fn fate(chain: &InputChain, protocol: u8, port: u16) -> Fate {
             (Some(true) | None, Verdict::Elsewhere) => unclear = true,
             (None, Verdict::Accept) => unclear = true,
             // A set of ports, or a map with verdicts.
-            (None, Verdict::None) if rule.expressions.iter().any(|it| it == "lookup") => {
+            (None, Verdict::None)
+                if rule.expressions.iter().any(|expression| expression == "lookup") =>
+            {
                 unclear = true;
             }
             _ => {}
@@ -190,7 +193,7 @@ fn matched(rule: &InputRule, protocol: u8, port: u16) -> Option<bool> {
         return None;
     }
     // States, marks and the like fit some packets, which are not those of a new client.
-    let plain = rule.expressions.iter().all(|it| PLAIN.contains(&it.as_str()));
+    let plain = rule.expressions.iter().all(|expression| PLAIN.contains(&expression.as_str()));
     let fits = |value: &Vec<u8>| match value.as_slice() {
         [number] => *number == protocol,
         [high, low] => u16::from_be_bytes([*high, *low]) == port,
@@ -319,7 +322,7 @@ mod tests {
     fn rule(expressions: &str, equals: &[&[u8]], verdict: Verdict) -> InputRule {
         InputRule {
             expressions: expressions.split(' ').map(str::to_owned).collect(),
-            equals: equals.iter().map(|it| it.to_vec()).collect(),
+            equals: equals.iter().map(|value| value.to_vec()).collect(),
             verdict,
         }
     }

@@ -42,9 +42,11 @@ pub(super) fn blocks(found: &[Interface]) -> Vec<Block> {
     }
     let heads = ["interface", "kernel stamps", "card stamps", "card's clock"];
     let table = Table::of(heads.map(|head| (head, Left)));
-    let rows = found.iter().map(|it| [it.name.clone(), kernel(&it.can), card(it), clock(it)]);
+    let rows = found.iter().map(|interface| {
+        [interface.name.clone(), kernel(&interface.can), card(interface), clock(interface)]
+    });
     let mut blocks = vec![Block::Table(table.rows(rows))];
-    if found.iter().any(|it| it.can.clock.is_some() || it.can.sent_hardware) {
+    if found.iter().any(|interface| interface.can.clock.is_some() || interface.can.sent_hardware) {
         let said = "linerate takes the kernel's times; those of a card were never tried";
         blocks.push(Block::Text(said.to_owned()));
     }
@@ -83,10 +85,10 @@ fn card(of: &Interface) -> String {
 fn clock(of: &Interface) -> String {
     let Some(number) = of.can.clock else { return "none".to_owned() };
     match &of.clock {
-        Some(Ok(it)) => format!(
+        Some(Ok(clock)) => format!(
             "/dev/ptp{number}, {:+.6} s from civil time ±{} ns",
-            it.offset_ns as f64 / 1e9,
-            it.error_ns
+            clock.offset_ns as f64 / 1e9,
+            clock.error_ns
         ),
         Some(Err(why)) => format!("/dev/ptp{number}: {why}"),
         None => format!("/dev/ptp{number}"),

@@ -12,7 +12,7 @@ use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
 use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER};
+use super::lines::{self, Format, HEAD, RULER, RowSpan};
 use super::{Asked, Ways, server};
 use crate::command::measure::tool;
 use crate::output;
@@ -126,8 +126,7 @@ impl Printer<'_> {
             _ => "",
         };
         let id = (stream.flow + 1).to_string();
-        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
-        output::line(&lines::connected(&id, places, how));
+        output::line(&lines::connected(&id, &stream.local_addr, &stream.remote_addr, how));
     }
 
     fn head(&self, stream: &StreamOpened) {
@@ -154,22 +153,24 @@ impl Printer<'_> {
     }
 
     fn interval(&mut self, row: &IntervalRow) {
-        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: row.start_ns as f64 / 1e9, end_s: row.end_ns as f64 / 1e9 };
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
-        self.row((row.direction, flow), span, row.bytes, (Sender::of_row(row), None));
+        self.row(row.direction, flow, span, row.bytes, Sender::of_row(row), None);
     }
 
     /// A row, with what `-e` adds to it.
     fn row(
         &mut self,
-        (direction, flow): (Direction, Option<u16>),
-        span: (f64, f64),
+        direction: Direction,
+        flow: Option<u16>,
+        span: RowSpan,
         bytes: u64,
-        (sender, reads): (Sender, Option<u64>),
+        sender: Sender,
+        reads: Option<u64>,
     ) {
         if self.asked.csv {
-            self.csv_row((direction, flow), span, bytes);
+            self.csv_row(direction, flow, span, bytes);
             return;
         }
         let sends = direction == Direction::Up;
@@ -179,7 +180,7 @@ impl Printer<'_> {
                 let length = self.asked.length.unwrap_or(128 << 10);
                 let sender =
                     Sender { cwnd_bytes: sender.cwnd_bytes.filter(|_| flow.is_some()), ..sender };
-                (enhanced::SENT, enhanced::sent(sender, (bytes, length), span.1 - span.0))
+                (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
             }
             (true, false) => (enhanced::RECEIVED, enhanced::received(reads)),
         };
@@ -192,7 +193,7 @@ impl Printer<'_> {
         output::line(&format!("{row}{columns}"));
     }
 
-    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
+    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, bytes: u64) {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
@@ -204,7 +205,8 @@ impl Printer<'_> {
         output::line(&lines::csv(
             &lines::date(span),
             u32::from(flow) + 1,
-            (sender, receiver),
+            sender,
+            receiver,
             span,
             bytes,
         ));
@@ -224,18 +226,17 @@ impl Printer<'_> {
                 })
                 .collect();
             for (flow, end) in &ends {
-                let span = (0.0, end.span_ns as f64 / 1e9);
-                let added = (Sender::of_end(end), Some(end.io_calls));
+                let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+                let (sender, reads) = (Sender::of_end(end), Some(end.io_calls));
                 // What was still on the way after the test's time is not of its span.
-                self.row((direction, Some(*flow)), span, end.bytes_measured, added);
+                self.row(direction, Some(*flow), span, end.bytes_measured, sender, reads);
             }
             if ends.len() > 1 {
                 let each = ends.iter().map(|(_, end)| Sender::of_end(end).retransmits);
                 let sender = Sender { retransmits: each.sum(), ..Sender::default() };
                 let reads = ends.iter().map(|(_, end)| end.io_calls).sum();
                 let (bytes, seconds) = together(ends.iter().map(|(_, end)| *end));
-                let added = (sender, Some(reads));
-                self.row((direction, None), (0.0, seconds), bytes, added);
+                self.row(direction, None, RowSpan::from_zero(seconds), bytes, sender, Some(reads));
             }
         }
     }

@@ -57,7 +57,7 @@ impl Sender {
 }
 
 /// The columns of a sender behind those of any row; a sum of streams has no window.
-pub(super) fn sent(of: Sender, (bytes, length): (u64, u32), seconds: f64) -> String {
+pub(super) fn sent(of: Sender, bytes: u64, length: u32, seconds: f64) -> String {
     let writes = format!("{}/0", bytes.div_ceil(u64::from(length.max(1))));
     let retransmits = of.retransmits.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut columns = format!("  {writes:<10} {retransmits:>4}");

@@ -333,7 +333,7 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'r' => asked.ways = Ways::TradeOff,
         FULL_DUPLEX => asked.ways = Ways::FullDuplex,
         'f' => {
-            let format = value.chars().next().and_then(lines::Format::of);
+            let format = value.chars().next().and_then(lines::Format::from_letter);
             asked.format = format.ok_or("-f: one of a, k, m, g, A, K, M, G")?;
         }
         'y' if value.eq_ignore_ascii_case("c") => asked.csv = true,

@@ -11,7 +11,7 @@ use linerate_sys::stop::Stop;
 
 use super::Asked;
 use super::enhanced::{self, Sender};
-use super::lines::{self, Format, HEAD, RULER};
+use super::lines::{self, Format, HEAD, RULER, RowSpan};
 use crate::output;
 use crate::personality::listening;
 
@@ -87,7 +87,7 @@ impl Client<'_> {
                 let known = self.streams.iter().any(|(_, other, _)| *other == local);
                 if !self.asked.csv && !known {
                     let id = self.id(*direction);
-                    output::line(&lines::connected(&id, (&local, &remote), ""));
+                    output::line(&lines::connected(&id, &local, &remote, ""));
                 }
                 self.streams.push((*direction, local, remote));
             }
@@ -109,33 +109,34 @@ impl Client<'_> {
             let same = |other: &&Sample| other.direction == sample.direction;
             let before = self.before.iter().find(same);
             let (t_ns, bytes) = before.map_or((0, 0), |before| (before.t_ns, before.bytes));
-            let span = (t_ns as f64 / 1e9, sample.t_ns as f64 / 1e9);
+            let span = RowSpan { begin_s: t_ns as f64 / 1e9, end_s: sample.t_ns as f64 / 1e9 };
             // The rest after the last whole interval has no row.
-            if (span.1 - span.0) * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
+            if span.seconds() * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            let added = (Sender::of_sample(sample, before), None);
-            rows.push((sample.direction, span, sample.bytes.saturating_sub(bytes), added));
+            let sender = Sender::of_sample(sample, before);
+            rows.push((sample.direction, span, sample.bytes.saturating_sub(bytes), sender));
         }
-        for (direction, span, bytes, added) in rows {
-            self.row(direction, span, bytes, added);
+        for (direction, span, bytes, sender) in rows {
+            self.row(direction, span, bytes, sender, None);
         }
         self.before = samples.to_vec();
     }
 
     fn done(&mut self, report: &EndReport) {
-        let span = (0.0, report.end.span_ns as f64 / 1e9);
-        let added = (Sender::of_end(&report.end), Some(report.end.io_calls));
-        self.row(report.direction, span, report.end.bytes, added);
+        let span = RowSpan::from_zero(report.end.span_ns as f64 / 1e9);
+        let (sender, reads) = (Sender::of_end(&report.end), Some(report.end.io_calls));
+        self.row(report.direction, span, report.end.bytes, sender, reads);
     }
 
     /// A row, with what `-e` adds to it.
     fn row(
         &mut self,
         direction: Direction,
-        span: (f64, f64),
+        span: RowSpan,
         bytes: u64,
-        (sender, reads): (Sender, Option<u64>),
+        sender: Sender,
+        reads: Option<u64>,
     ) {
         let stream = self.streams.iter().find(|(way, ..)| *way == direction);
         match stream.filter(|_| self.asked.csv) {
@@ -148,7 +149,8 @@ impl Client<'_> {
                 output::line(&lines::csv(
                     &lines::date(span),
                     self.number,
-                    (sender, receiver),
+                    sender,
+                    receiver,
                     span,
                     bytes,
                 ));
@@ -160,8 +162,7 @@ impl Client<'_> {
                     (true, Direction::Up) => (enhanced::RECEIVED, enhanced::received(reads)),
                     (true, Direction::Down) => {
                         let length = self.asked.length.unwrap_or(128 << 10);
-                        let seconds = span.1 - span.0;
-                        (enhanced::SENT, enhanced::sent(sender, (bytes, length), seconds))
+                        (enhanced::SENT, enhanced::sent(sender, bytes, length, span.seconds()))
                     }
                 };
                 if self.headed.replace(head) != Some(head) {

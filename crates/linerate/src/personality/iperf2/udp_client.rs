@@ -16,7 +16,7 @@ use linerate_proto::iperf2::UdpReport;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
-use super::lines::{self, Format, RULER};
+use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, csv_received, csv_sent};
 use super::{Asked, Ways, server, udp_server};
 use crate::command::measure::tool;
@@ -187,7 +187,7 @@ impl Printer<'_> {
     }
 
     fn interval(&mut self, row: &IntervalRow) {
-        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: row.start_ns as f64 / 1e9, end_s: row.end_ns as f64 / 1e9 };
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
         let what = match row.datagrams {
@@ -195,21 +195,21 @@ impl Printer<'_> {
                 let datagrams = row.bytes / u64::from(self.asked.datagram_bytes());
                 Row::Sent(row.bytes, datagrams, false)
             }
-            Some(it) => Row::Received(Received {
+            Some(counts) => Row::Received(Received {
                 bytes: row.bytes,
-                lost: it.lost,
-                total: it.received.saturating_add_signed(it.lost),
-                out_of_order: it.reordered + it.duplicates,
-                jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
+                lost: counts.lost,
+                total: counts.received.saturating_add_signed(counts.lost),
+                out_of_order: counts.reordered + counts.duplicates,
+                jitter_ms: counts.jitter_ns.unwrap_or(0) as f64 / 1e6,
                 transit: None,
             }),
         };
-        self.row((row.direction, flow), span, &what);
+        self.row(row.direction, flow, span, &what);
     }
 
-    fn row(&mut self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+    fn row(&mut self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &Row) {
         if self.asked.csv {
-            self.csv_row((direction, flow), span, what);
+            self.csv_row(direction, flow, span, what);
             return;
         }
         let received = matches!(what, Row::Received(_));
@@ -229,21 +229,22 @@ impl Printer<'_> {
         }
     }
 
-    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+    fn csv_row(&self, direction: Direction, flow: Option<u16>, span: RowSpan, what: &Row) {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
         // Who sends comes first.
-        let places = match direction {
+        let (sender, receiver) = match direction {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        let of = |bytes| lines::csv(&lines::date(span), u32::from(flow) + 1, places, span, bytes);
+        let (date, id) = (lines::date(span), u32::from(flow) + 1);
+        let row = |bytes| lines::csv(&date, id, sender, receiver, span, bytes);
         output::line(&match what {
             Row::Sent(bytes, datagrams, whole) => {
-                csv_sent(of(*bytes), (!whole).then_some(*datagrams))
+                csv_sent(row(*bytes), (!whole).then_some(*datagrams))
             }
-            Row::Received(received) => csv_received(of(received.bytes), received),
+            Row::Received(received) => csv_received(row(received.bytes), received),
         });
     }
 
@@ -268,8 +269,8 @@ impl Printer<'_> {
         for (flow, end) in &ends {
             let Some(sent) = &end.sent_datagrams else { continue };
             let count = sent.count + 1;
-            let span = (0.0, end.span_ns as f64 / 1e9);
-            self.row((Direction::Up, Some(*flow)), span, &Row::Sent(count * size, count, true));
+            let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+            self.row(Direction::Up, Some(*flow), span, &Row::Sent(count * size, count, true));
             if !self.asked.csv {
                 output::line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
             }
@@ -278,7 +279,7 @@ impl Printer<'_> {
         if all.len() > 1 {
             let count: u64 = all.iter().sum();
             let row = Row::Sent(count * size, count, true);
-            self.row((Direction::Up, None), (0.0, longest_s(&ends)), &row);
+            self.row(Direction::Up, None, RowSpan::from_zero(longest_s(&ends)), &row);
         }
         all
     }
@@ -298,8 +299,8 @@ impl Printer<'_> {
                 jitter_ms: jitter_ns as f64 / 1e6,
                 transit: None,
             };
-            let span = (0.0, end.span_ns as f64 / 1e9);
-            self.row((Direction::Down, Some(*flow)), span, &Row::Received(one));
+            let span = RowSpan::from_zero(end.span_ns as f64 / 1e9);
+            self.row(Direction::Down, Some(*flow), span, &Row::Received(one));
             streams += 1;
             sum = Received {
                 bytes: sum.bytes + one.bytes,
@@ -311,8 +312,8 @@ impl Printer<'_> {
             };
         }
         if streams > 1 {
-            let span = (0.0, longest_s(&ends));
-            self.row((Direction::Down, None), span, &Row::Received(sum));
+            let span = RowSpan::from_zero(longest_s(&ends));
+            self.row(Direction::Down, None, span, &Row::Received(sum));
         }
     }
 
@@ -323,8 +324,8 @@ impl Printer<'_> {
         let style = self.asked.style();
         output::line(&format!("[{flow:>3}] Server Report:"));
         output::line(style.head(true));
-        let span = (0.0, report.span_us as f64 / 1e6);
-        let rows = style.received(&flow.to_string(), span, &Received::of(report));
+        let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
+        let rows = style.received(&flow.to_string(), span, &Received::from_report(report));
         rows.iter().for_each(|line| output::line(line));
         self.headed = Some(true);
     }

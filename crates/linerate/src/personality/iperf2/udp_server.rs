@@ -14,7 +14,7 @@ use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
 use linerate_sys::clock::monotonic;
 
 use super::Asked;
-use super::lines::{self, Format, RULER};
+use super::lines::{self, Format, RULER, RowSpan};
 use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
 use crate::personality::listening;
@@ -135,7 +135,7 @@ impl<'a> Printer<'a> {
                 how.push_str(&format!("{between}trip-times"));
             }
             let id = format!("{}{number}", self.star);
-            output::line(&lines::connected(&id, (&local, &peer.to_string()), &how));
+            output::line(&lines::connected(&id, &local, &peer.to_string(), &how));
         }
         let (received, sent) = (UdpReport::default(), UdpSentBack::default());
         let client = Client { number, local, mode, span_s: 0.0, received, sent };
@@ -145,7 +145,7 @@ impl<'a> Printer<'a> {
     fn interval(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
         let Clients { by_address, headed, .. } = clients;
         let Some(client) = by_address.get_mut(&peer) else { return };
-        let span = (client.span_s, moved.span_ns as f64 / 1e9);
+        let span = RowSpan { begin_s: client.span_s, end_s: moved.span_ns as f64 / 1e9 };
         if let Some(UdpCounted::Iperf(now)) = moved.received {
             let mut lines = Lines { printer: self, peer, client, headed };
             lines.received(span, &Received::between(&client.received, &now));
@@ -155,10 +155,10 @@ impl<'a> Printer<'a> {
             let bytes = now.bytes.saturating_sub(client.sent.bytes);
             let datagrams = now.datagrams.saturating_sub(client.sent.datagrams);
             let mut lines = Lines { printer: self, peer, client, headed };
-            lines.sent(span, (bytes, datagrams), false);
+            lines.sent(span, bytes, datagrams, false);
             client.sent = now;
         }
-        client.span_s = span.1;
+        client.span_s = span.end_s;
     }
 
     fn done(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
@@ -167,17 +167,20 @@ impl<'a> Printer<'a> {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         *done = (done.0 + 1, Some(monotonic()));
         drop(done);
-        let span = (0.0, moved.span_ns as f64 / 1e9);
+        let span = RowSpan::from_zero(moved.span_ns as f64 / 1e9);
         let mut lines = Lines { printer: self, peer, client: &client, headed };
         match moved.received {
-            Some(UdpCounted::Iperf(counts)) => lines.received(span, &Received::of(&counts)),
+            Some(UdpCounted::Iperf(counts)) => {
+                lines.received(span, &Received::from_report(&counts))
+            }
             Some(UdpCounted::Ttcp { bytes, datagrams }) => {
-                lines.sent(span, (bytes, datagrams), true);
+                lines.sent(span, bytes, datagrams, true);
             }
             None => {}
         }
         let Some(sent) = moved.sent else { return };
-        lines.sent((0.0, sent.span_ns as f64 / 1e9), (sent.bytes, sent.datagrams), true);
+        let sent_span = RowSpan::from_zero(sent.span_ns as f64 / 1e9);
+        lines.sent(sent_span, sent.bytes, sent.datagrams, true);
         if self.asked.csv {
             return;
         }
@@ -189,7 +192,8 @@ impl<'a> Printer<'a> {
         if let Some(report) = &sent.report {
             output::line(&format!("[{:>3}] Server Report:", client.number));
             *lines.headed = None;
-            lines.received((0.0, report.span_us as f64 / 1e6), &Received::of(report));
+            let span = RowSpan::from_zero(report.span_us as f64 / 1e6);
+            lines.received(span, &Received::from_report(report));
         }
     }
 }
@@ -211,7 +215,7 @@ impl Lines<'_> {
         style
     }
 
-    fn received(&mut self, span: (f64, f64), of: &Received) {
+    fn received(&mut self, span: RowSpan, of: &Received) {
         let style = self.style(true);
         if style.csv {
             // Who sends comes first.
@@ -219,7 +223,8 @@ impl Lines<'_> {
             let row = lines::csv(
                 &lines::date(span),
                 self.client.number,
-                (&peer, &self.client.local),
+                &peer,
+                &self.client.local,
                 span,
                 of.bytes,
             );
@@ -230,14 +235,15 @@ impl Lines<'_> {
         style.received(&id, span, of).iter().for_each(|line| output::line(line));
     }
 
-    fn sent(&mut self, span: (f64, f64), (bytes, datagrams): (u64, u64), whole: bool) {
+    fn sent(&mut self, span: RowSpan, bytes: u64, datagrams: u64, whole: bool) {
         let style = self.style(false);
         if style.csv {
             let peer = self.peer.to_string();
             let row = lines::csv(
                 &lines::date(span),
                 self.client.number,
-                (&self.client.local, &peer),
+                &self.client.local,
+                &peer,
                 span,
                 bytes,
             );

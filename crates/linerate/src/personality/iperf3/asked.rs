@@ -144,7 +144,7 @@ impl Asked {
             of_server |= flag.side == Side::Server;
         }
         asked
-            .check((of_client, of_server), length)
+            .check(of_client, of_server, length)
             .map_err(|said| Mistake::Parameter(said.into()))?;
         Ok(asked)
     }
@@ -306,11 +306,7 @@ impl Asked {
     }
 
     /// Checks that the flags go together, in the order in which iperf3 does.
-    fn check(
-        &mut self,
-        (of_client, of_server): (bool, bool),
-        length: f64,
-    ) -> Result<(), &'static str> {
+    fn check(&mut self, of_client: bool, of_server: bool, length: f64) -> Result<(), &'static str> {
         let is_client = matches!(self.role, Some(Role::Client(_)));
         let is_server = self.role == Some(Role::Server);
         let key_and_name = (self.username.is_some(), self.public_key.is_some());

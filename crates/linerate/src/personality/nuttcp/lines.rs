@@ -11,7 +11,9 @@ pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     let seconds = (row.end_ns - row.start_ns) as f64 / 1e9;
     let interval = Interval {
         retransmits: row.retransmits,
-        datagrams: row.datagrams.map(|it| (it.lost, it.received.cast_signed() + it.lost)),
+        datagrams: row
+            .datagrams
+            .map(|counts| (counts.lost, counts.received.cast_signed() + counts.lost)),
         ..Interval::of(row.bytes, seconds)
     };
     interval.to_line(parse)

@@ -54,12 +54,12 @@ pub(super) fn result(asked: &Asked, end: &FlowEnd) -> Vec<String> {
         whole % 60,
         100.0 * cpu / real
     ));
-    lines.push(note(at, asked.unit, (bytes / real, per_call)));
+    lines.push(note(at, asked.unit, bytes / real, per_call));
     lines
 }
 
 /// Note on the units, with both figures in powers of 1000.
-fn note(at: &str, unit: char, (bytes_per_s, per_call): (f64, f64)) -> String {
+fn note(at: &str, unit: char, bytes_per_s: f64, per_call: f64) -> String {
     let (of, power) = scale(unit);
     let units = (1..power).fold("1024".to_owned(), |units, _| units + "*1024");
     format!(

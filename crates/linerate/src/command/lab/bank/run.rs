@@ -35,8 +35,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
         stop,
         without: HashMap::new(),
     };
-    let runs =
-        (1..=args.repetitions.max(1)).flat_map(|run| scenarios.iter().map(move |it| (it, run)));
+    let runs = (1..=args.repetitions.max(1))
+        .flat_map(|run| scenarios.iter().map(move |scenario| (scenario, run)));
     let runs: Vec<_> = runs.collect();
     let bar = bar(runs.len());
     let mut judged: Vec<(Case, Judged)> = Vec::new();
@@ -61,8 +61,8 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     if let Some(file) = args.report.as_deref().filter(|_| !shown.is_empty()) {
         paths::write(file, &bank::page(&shown).html())?;
     }
-    let measured = |(case, _): &(Case, Judged)| !matches!(case.validity, Validity::Failed(_));
-    Ok(match (session.stop.asked(), judged.iter().any(measured)) {
+    let measured = |case: &Case| !matches!(case.validity, Validity::Failed(_));
+    Ok(match (session.stop.asked(), judged.iter().any(|(case, _)| measured(case))) {
         (true, _) => INTERRUPTED,
         (_, false) => NOTHING_MEASURED,
         _ => 0,
