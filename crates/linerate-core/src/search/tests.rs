@@ -106,20 +106,20 @@ fn above_one_gbit_every_step_is_one_row() {
     let mut search = Adjustment::new(SearchPlan::default());
     let good = Feedback { sequence_errors: 0, delay_ns: Some(0) };
     let bad = Feedback { sequence_errors: 11, delay_ns: Some(0) };
-    (0..100).for_each(|_| assert_eq!(search.take(good), Fast));
+    (0..100).for_each(|_| assert_eq!(search.apply_status(good), Fast));
     assert_eq!(search.rate(), BitRate::from_bits_per_sec(1_000_000_000));
-    (0..5).for_each(|_| assert_eq!(search.take(good), Up));
+    (0..5).for_each(|_| assert_eq!(search.apply_status(good), Up));
     assert_eq!(search.row(), 1005);
     // Rx < hSpeedThresh does not hold at the third: Rx--, and congestion is confirmed all the same.
-    (0..3).for_each(|_| assert_eq!(search.take(bad), Down));
+    (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
     assert_eq!((search.row(), search.is_congested()), (1002, true));
-    (0..3).for_each(|_| assert_eq!(search.take(bad), Down));
-    assert_eq!(search.take(good), Up, "slowly ever after");
+    (0..3).for_each(|_| assert_eq!(search.apply_status(bad), Down));
+    assert_eq!(search.apply_status(good), Up, "slowly ever after");
     // A fast step ends at 1 Gbit/s: 980 - 1 + 10 + 10 and the rest.
     let mut search = Adjustment::new(SearchPlan::default());
-    (0..98).for_each(|_| assert_eq!(search.take(good), Fast));
-    search.take(bad);
-    let rows: Vec<u16> = (0..4).map(|_| (search.take(good), search.row()).1).collect();
+    (0..98).for_each(|_| assert_eq!(search.apply_status(good), Fast));
+    search.apply_status(bad);
+    let rows: Vec<u16> = (0..4).map(|_| (search.apply_status(good), search.row()).1).collect();
     assert_eq!(rows, [989, 999, 1000, 1001]);
 }
 
@@ -133,7 +133,7 @@ fn a_limit_and_the_end_of_the_table_are_not_passed() {
     let good = Feedback { sequence_errors: 0, delay_ns: Some(0) };
     for (plan, row) in [(limit(25_900_000), 25), (limit(1), 0), (SearchPlan::default(), ROW_MAX)] {
         let mut search = Adjustment::new(plan);
-        (0..2000).for_each(|_| _ = search.take(good));
+        (0..2000).for_each(|_| _ = search.apply_status(good));
         assert_eq!((search.row(), search.is_at_most()), (row, true));
     }
 }
@@ -337,7 +337,7 @@ impl Run {
             tag: self.sent,
         };
         self.stamps.push(self.now_ns);
-        self.path.take(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
+        self.path.receive(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
         self.sent += 1;
         let bits = u64::from(PACKET_BYTES) * 8;
         let kbit_per_sec = self.search.rate().bits_per_sec() / 1000;
@@ -345,7 +345,7 @@ impl Run {
     }
 
     fn receive(&mut self) {
-        self.path.due(MonoTime::from_nanos(self.now_ns), &mut self.out);
+        self.path.release(MonoTime::from_nanos(self.now_ns), &mut self.out);
         for departure in self.out.departures.drain(..) {
             let (at_ns, number) = (departure.at.nanos(), departure.packet.tag);
             self.meter.begin(at_ns);
